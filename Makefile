@@ -1,0 +1,65 @@
+# One command for everything; CI calls the same targets as people do.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first Python >= 3.11 on PATH; PYTHON=... overrides.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export PYTHONDONTWRITEBYTECODE ?=
+
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## Install everything for development into .venv
+
+demo: $(VENV)/.run ## Show this machine's accelerators, then three replayed boards
+	@bash scripts/demo.sh
+
+test: $(VENV)/.dev ## Run every check and every test
+	@$(MAKE) --no-print-directory check
+	$(BIN)/pytest -n 2 -q
+
+check: $(VENV)/.dev ## Run formatter, linter, type checker, layer contracts and catalog linter
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/fairlead catalog lint
+
+format: $(VENV)/.dev ## Format the code and fix what the linter can fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench-detect: $(VENV)/.dev ## Time discovery on 240 devices and weigh the idle agent
+	$(BIN)/python bench/detect.py
+
+lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
+	cd requirements && for set in run dev; do \
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-header --upgrade $$set.in -o $$set.txt; done
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or say: make PYTHON=/path/to/python3 ..." >&2; exit 2; }
+	@echo "Making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
+
+$(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	@echo "Installing fairlead"
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
+	@echo "Installing the development tools"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.PHONY: help setup demo test check format bench-detect lock clean

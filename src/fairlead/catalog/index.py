@@ -1,0 +1,151 @@
+"""Look devices up by what a machine shows of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from fairlead.catalog.device import CpuKey, Device, NodeKey, PciKey, Shape
+from fairlead.errors import CatalogError
+
+DISPLAY_CLASSES = ("0300", "0302", "0380", "1200")
+"""PCI classes that a GPU may carry; its audio and USB functions carry others."""
+
+
+@dataclass(frozen=True, slots=True)
+class PciId:
+    """What a PCI device says of itself; None where it could not be read."""
+
+    vendor: int
+    device: int
+    pci_class: str | None = None
+    """Class and subclass: four hexadecimal digits."""
+    revision: int | None = None
+    subsystem: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.vendor:04x}:{self.device:04x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All known devices, indexed by their marks."""
+
+    devices: dict[str, Device]
+    shapes: tuple[Shape, ...] = ()
+    _aliases: dict[str, str] = field(default_factory=dict)
+    _pci: dict[tuple[int, int], list[tuple[PciKey, Device]]] = field(default_factory=dict)
+    _pci_ranges: dict[int, list[tuple[PciKey, Device]]] = field(default_factory=dict)
+    _usb: dict[str, list[Device]] = field(default_factory=dict)
+    _modules: dict[str, list[Device]] = field(default_factory=dict)
+    _boards: dict[str, list[Device]] = field(default_factory=dict)
+    _socs: dict[str, list[Device]] = field(default_factory=dict)
+    _nodes: dict[str, list[tuple[NodeKey, Device]]] = field(default_factory=dict)
+    _cpus: list[tuple[CpuKey, Device]] = field(default_factory=list)
+    _nvml: dict[str, list[Device]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, devices: Iterable[Device], shapes: Iterable[Shape] = ()) -> "Catalog":
+        """Index the devices; a later row replaces an earlier one of the same id."""
+        decoys_first = tuple(sorted(shapes, key=lambda shape: not shape.decoy))
+        catalog = cls({device.id: device for device in devices}, decoys_first)
+        for device in catalog.devices.values():
+            catalog._add(device)
+        return catalog
+
+    def get(self, name: str) -> Device:
+        """Return the device of that id or alias, or say which ones come near."""
+        device = self.devices.get(self._aliases.get(name, name))
+        if device is None:
+            near = get_close_matches(name, [*self.devices, *self._aliases], 3, 0.5)
+            hint = f"did you mean {', '.join(near)}?" if near else "see: fairlead catalog list"
+            raise CatalogError(f"no device {name!r} in the catalog", hint)
+        return device
+
+    def by_pci(self, pci: PciId) -> list[Device]:
+        """Return the devices that fit a PCI id, only those whose key says most."""
+        keys = self._pci.get((pci.vendor, pci.device), [])
+        keys = [*keys, *self._pci_ranges.get(pci.vendor, [])]
+        fits = [(key, device) for key, device in keys if _fits(key, device, pci)]
+        best = max((key.rank for key, _ in fits), default=0)
+        return _unique(device for key, device in fits if key.rank == best)
+
+    def knows_pci(self, vendor: int, device: int) -> bool:
+        """Say, before anything else is read, whether any key could fit."""
+        return (vendor, device) in self._pci or vendor in self._pci_ranges
+
+    def by_usb(self, ids: str) -> list[Device]:
+        """Return the devices that show this USB id at some time of their life."""
+        return self._usb.get(ids, [])
+
+    def by_module(self, module: str) -> list[Device]:
+        """Return the devices built on this NVIDIA module."""
+        return self._modules.get(module, [])
+
+    def by_board(self, compatible: str) -> list[Device]:
+        """Return the devices on the board of this root `compatible` entry."""
+        return self._boards.get(compatible, [])
+
+    def by_soc(self, compatible: str) -> list[Device]:
+        """Return the devices inside the SoC of this root `compatible` entry."""
+        return self._socs.get(compatible, [])
+
+    def by_node(self, compatible: Sequence[str], name: str) -> list[Device]:
+        """Return the devices that a device-tree node of this `compatible` and name describes."""
+        for entry in compatible:
+            found = [d for key, d in self._nodes.get(entry, []) if key.name in (None, name)]
+            if found:
+                return _unique(found)
+        return []
+
+    def by_cpu(self, arch: str, flags: frozenset[str]) -> Device | None:
+        """Return the CPU row that asks for most of what this CPU has."""
+        fits = [(key, device) for key, device in self._cpus if key.arch == arch and key.flags <= flags]
+        return max(fits, key=lambda fit: len(fit[0].flags))[1] if fits else None
+
+    def by_nvml(self, product: str) -> list[Device]:
+        """Return the devices of this product name."""
+        return self._nvml.get(product, [])
+
+    def node_names(self) -> frozenset[str]:
+        """Return the node names that some key asks for by name."""
+        return frozenset(key.name for keys in self._nodes.values() for key, _ in keys if key.name)
+
+    def _add(self, device: Device) -> None:
+        match, variants = device.match, device.variants
+        for alias in device.aliases:
+            self._aliases[alias] = device.id
+        for key in {*match.pci, *(key for variant in variants for key in variant.pci)}:
+            if key.exact:
+                self._pci.setdefault((key.vendor, key.first), []).append((key, device))
+            else:
+                self._pci_ranges.setdefault(key.vendor, []).append((key, device))
+        _file(self._usb, match.usb, device)
+        _file(self._modules, (*match.module, *(m for v in variants for m in v.module)), device)
+        _file(self._boards, (*match.board, *(b for v in variants for b in v.board)), device)
+        _file(self._socs, match.soc, device)
+        _file(self._nvml, (*match.nvml, *(n for v in variants for n in v.nvml)), device)
+        for node in match.node:
+            self._nodes.setdefault(node.compatible, []).append((node, device))
+        if match.cpu is not None:
+            self._cpus.append((match.cpu, device))
+
+
+def _fits(key: PciKey, device: Device, pci: PciId) -> bool:
+    if not key.first <= pci.device <= key.last:
+        return False
+    if key.revision is not None and key.revision != pci.revision:
+        return False
+    if key.subsystem is not None and key.subsystem != pci.subsystem:
+        return False
+    if device.kind != "gpu":
+        return True
+    return pci.pci_class in DISPLAY_CLASSES or (pci.pci_class is None and key.exact)
+
+
+def _file(index: dict[str, list[Device]], keys: Iterable[str], device: Device) -> None:
+    for key in dict.fromkeys(keys):
+        index.setdefault(key, []).append(device)
+
+
+def _unique(devices: Iterable[Device]) -> list[Device]:
+    return list({device.id: device for device in devices}.values())

@@ -1,0 +1,54 @@
+"""Read the catalog: the shipped files, then the user's own, which may replace rows."""
+
+import os
+import tomllib
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead.catalog.device import Device, Shape
+from fairlead.catalog.index import Catalog
+from fairlead.catalog.parse import parse_document
+from fairlead.errors import CatalogError
+
+SHIPPED: Final = os.path.join(os.path.dirname(__file__), "data")
+SYSTEM: Final = "/etc/fairlead/catalog.d"
+VARIABLE: Final = "FAIRLEAD_CATALOG"
+_SIZE_LIMIT: Final = 4 * 1024 * 1024
+
+
+def load(extra: Iterable[str] = (), *, shipped: bool = True) -> Catalog:
+    """Read the shipped catalog and then `extra` files or folders, later rows replacing earlier ones."""
+    devices: list[Device] = []
+    shapes: list[Shape] = []
+    for path in [*(_files(SHIPPED) if shipped else ()), *(file for place in extra for file in _files(place))]:
+        more_devices, more_shapes = read_file(path)
+        devices += more_devices
+        shapes += more_shapes
+    return Catalog.of(devices, shapes)
+
+
+def user_places() -> list[str]:
+    """Return where the user's own catalog files are: the system folder, then $FAIRLEAD_CATALOG."""
+    named = [place for place in os.environ.get(VARIABLE, "").split(os.pathsep) if place]
+    return ([SYSTEM] if os.path.isdir(SYSTEM) else []) + named
+
+
+def read_file(path: str) -> tuple[list[Device], list[Shape]]:
+    """Return the rows of one catalog file."""
+    origin = os.path.basename(path) if path.startswith(SHIPPED) else path
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(_SIZE_LIMIT + 1)
+        if len(data) > _SIZE_LIMIT:
+            raise CatalogError(f"{path}: larger than {_SIZE_LIMIT >> 20} MiB", "split it into several files")
+        return parse_document(tomllib.loads(data.decode()), origin)
+    except OSError as error:
+        raise CatalogError(f"{path}: {error.strerror}", "name a readable TOML file or a folder of them") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CatalogError(f"{path}: not TOML: {error}", "see: fairlead catalog show coral-usb") from None
+
+
+def _files(place: str) -> list[str]:
+    if not os.path.isdir(place):
+        return [place]
+    return sorted(os.path.join(place, name) for name in os.listdir(place) if name.endswith(".toml"))

@@ -1,0 +1,139 @@
+"""`fairlead catalog`: the devices this program knows."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.catalog.device import Device, PciKey
+from fairlead.cli import options as shared
+from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.units import format_bytes, format_ops
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "catalog",
+        help="list, show or check the devices this program knows",
+        description="The catalog is data: list it, show one device, or check it with your own files added.",
+    )
+    verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    listing = verbs.add_parser("list", help="list every device")
+    listing.add_argument("--kind", metavar="KIND", help="only this kind: cpu gpu tpu npu vpu dsp fpga")
+    listing.add_argument("--vendor", metavar="NAME", help="only this vendor")
+    listing.set_defaults(run=run_list)
+    showing = verbs.add_parser("show", help="show all that is known of one device")
+    showing.add_argument("device", metavar="DEVICE", help="a catalog id or alias, such as jetson-nano")
+    showing.set_defaults(run=run_show)
+    linting = verbs.add_parser("lint", help="check the catalog: schema, overlapping keys, dangling names")
+    linting.set_defaults(run=run_lint)
+    for verb in (listing, showing, linting):
+        shared.add_catalog(verb)
+        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+
+
+def run_list(options: argparse.Namespace) -> int:
+    """List every device."""
+    devices = [
+        device
+        for device in shared.catalog_of(options).devices.values()
+        if options.kind in (None, device.kind)
+        and (options.vendor is None or options.vendor.lower() == device.vendor.lower())
+    ]
+    if options.output != "table":
+        show([to_json(device) for device in devices], options.output)
+        return 0
+    head = ("ID", "NAME", "VENDOR", "KIND", "PEAK", "MEMORY", "POWER")
+    print(to_table(head, [_row(device) for device in sorted(devices, key=lambda d: (d.kind, d.id))]))
+    return 0
+
+
+def run_show(options: argparse.Namespace) -> int:
+    """Show one device."""
+    device = shared.catalog_of(options).get(options.device)
+    show(to_json(device), "yaml" if options.output == "table" else options.output)
+    return 0
+
+
+def run_lint(options: argparse.Namespace) -> int:
+    """Check the catalog."""
+    from fairlead.catalog import lint  # noqa: PLC0415  # only this verb needs it
+
+    catalog = shared.catalog_of(options)
+    faults = lint(catalog)
+    if options.output != "table":
+        show({"devices": len(catalog.devices), "faults": faults}, options.output)
+    else:
+        for fault in faults:
+            print(fault)
+        print(f"{len(catalog.devices)} devices, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+def to_json(device: Device) -> dict[str, Any]:
+    """Return a catalog row as a document."""
+    match = device.match
+    keys: dict[str, Any] = {
+        "pci": [str(key) for key in match.pci],
+        "usb": list(match.usb),
+        "module": list(match.module),
+        "board": list(match.board),
+        "soc": list(match.soc),
+        "node": [str(key) for key in match.node],
+        "cpu": str(match.cpu) if match.cpu else None,
+        "nvml": list(match.nvml),
+        "shares": list(match.shares),
+    }
+    return {
+        "id": device.id,
+        "name": device.name,
+        "vendor": device.vendor,
+        "kind": device.kind,
+        "family": device.family,
+        "aliases": list(device.aliases),
+        "generic": device.generic,
+        "shareable": device.shareable,
+        "peak_ops": _rounded(device.peak),
+        "ops_per_core_cycle": dict(device.per_core_cycle),
+        "clock_hz": device.clock,
+        "memory_bytes": device.memory,
+        "memory_bytes_per_second": device.bandwidth,
+        "unified_memory": device.unified,
+        "power_w": device.power,
+        "drivers": [driver.name or "user space" for driver in device.drivers],
+        "match": {key: value for key, value in keys.items() if value},
+        "variants": [_variant(variant) for variant in device.variants],
+        "unverified": list(device.unverified),
+        "sources": list(device.sources),
+        "note": device.note,
+        "origin": device.origin,
+    }
+
+
+def _variant(variant: Any) -> dict[str, Any]:
+    marks = [*variant.module, *variant.board, *(str(key) for key in variant.pci if isinstance(key, PciKey))]
+    return {
+        "name": variant.name,
+        "memory_bytes": variant.memory,
+        "peak_ops": _rounded(variant.peak),
+        "power_w": variant.power,
+        "match": marks,
+    }
+
+
+def _rounded(rates: Mapping[str, float]) -> dict[str, int]:
+    return {precision: round(rate) for precision, rate in rates.items()}
+
+
+def _row(device: Device) -> tuple[str, ...]:
+    best = next(iter(sorted(device.peak, key=lambda p: (p.endswith("sparse"), p != "int8", p != "fp16"))), None)
+    doubt = "?" if "peak" in device.unverified or f"peak.{best}" in device.unverified else ""
+    return (
+        device.id,
+        device.name,
+        device.vendor or "-",
+        device.kind,
+        f"{format_ops(device.peak[best])} {best}{doubt}" if best else "-",
+        "host RAM" if device.unified else format_bytes(device.memory) if device.memory else "-",
+        f"{device.power:g} W" if device.power else "-",
+    )

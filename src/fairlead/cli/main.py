@@ -1,0 +1,54 @@
+"""The door: parse the command line, run one command, turn errors into exit codes.
+
+Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the cluster is away.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from fairlead import __version__
+from fairlead.cli import capture, catalog, detect, serve
+from fairlead.errors import FairleadError
+
+COMMANDS = (detect, capture, catalog, serve)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="fairlead",
+        description="Lead every neural network to the accelerator where it runs best.",
+        epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, 3 the cluster is away.",
+    )
+    top.add_argument("--version", action="version", version=f"fairlead {__version__}")
+    commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = parser().parse_args(argv)
+    try:
+        code = options.run(options)
+        sys.stdout.flush()
+        return int(code)
+    except FairleadError as error:
+        print(f"fairlead: {error}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader went away (| head): what it wanted it has.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def run() -> None:
+    """Run as the installed program."""
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Options that several commands share."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fairlead.catalog import Catalog, load
+from fairlead.catalog.load import user_places
+from fairlead.host import Host
+from fairlead.nvml import Gpu
+
+
+def add_catalog(command: argparse.ArgumentParser) -> None:
+    """Let the user bring devices of his own."""
+    command.add_argument(
+        "--catalog",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a TOML file (or folder) of your own devices; may be repeated; rows of a known id replace it",
+    )
+
+
+def add_root(command: argparse.ArgumentParser) -> None:
+    """Let the user look at another machine than this one."""
+    command.add_argument(
+        "--root",
+        metavar="DIR",
+        default="/",
+        help="look at the machine below this folder, or inside this captured tarball (default: this machine)",
+    )
+    command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
+
+
+def catalog_of(options: argparse.Namespace) -> Catalog:
+    """Return the shipped catalog with the user's own rows."""
+    return load([*user_places(), *options.catalog])
+
+
+@contextmanager
+def machine_of(options: argparse.Namespace) -> Iterator[tuple[Host, list[Gpu]]]:
+    """Open the machine that the user asked for, and what NVML says of it."""
+    from fairlead.detect.capture import opened, read_gpus  # noqa: PLC0415  # tar handling stays behind the command
+
+    with opened(options.root) as root:
+        host = Host(root)
+        yield host, [] if options.no_nvml else gpus_of(host) or read_gpus(host)
+
+
+def gpus_of(host: Host) -> list[Gpu]:
+    """Ask NVML, but only about the machine that this program runs on."""
+    if not host.live or not _has_nvidia(host):
+        return []
+    from fairlead import nvml  # noqa: PLC0415  # ctypes is loaded only where there is something to ask
+
+    with nvml.session() as session:
+        return session.gpus() if session else []
+
+
+def _has_nvidia(host: Host) -> bool:
+    return host.exists("/proc/driver/nvidia") or host.exists("/dev/nvidiactl") or bool(os.environ.get("WSL_DISTRO_NAME"))

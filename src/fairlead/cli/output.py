@@ -1,0 +1,67 @@
+"""Print a document as a table for people, or as JSON or YAML for programs."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+FORMATS: Final = ("table", "json", "yaml")
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][\w./-]*")
+
+
+def to_json(document: object) -> str:
+    """Return a document as indented JSON."""
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def to_yaml(document: object, indent: int = 0) -> str:
+    """Return a document as block YAML; every string is quoted, so that none is taken for something else."""
+    return "\n".join(_yaml_lines(document, indent))
+
+
+def _yaml_lines(value: object, indent: int) -> Iterable[str]:
+    pad = " " * indent
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            name = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
+            yield from _yaml_item(f"{pad}{name}:", item, indent + 2)
+    elif isinstance(value, list | tuple) and value:
+        for item in value:
+            if isinstance(item, Mapping) and item:
+                first, *rest = _yaml_lines(item, indent + 2)
+                yield f"{pad}- {first.lstrip()}"
+                yield from rest
+            else:
+                yield from _yaml_item(f"{pad}-", item, indent + 2)
+    else:
+        yield f"{pad}{_yaml_scalar(value)}"
+
+
+def _yaml_item(head: str, item: object, indent: int) -> Iterable[str]:
+    if isinstance(item, Mapping | list | tuple) and item:
+        yield head
+        yield from _yaml_lines(item, indent)
+    else:
+        yield f"{head} {_yaml_scalar(item)}"
+
+
+def _yaml_scalar(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{}"
+    if isinstance(value, list | tuple):
+        return "[]"
+    return json.dumps(value)
+
+
+def to_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows in aligned columns under their heads."""
+    lines = [list(head), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def show(document: object, output: str) -> None:
+    """Print a document as JSON or YAML."""
+    print(to_yaml(document) if output == "yaml" else to_json(document))

@@ -1,0 +1,3 @@
+"""Discovery: evidence from every bus, merged per physical device."""
+
+from fairlead.detect.scan import detect as detect

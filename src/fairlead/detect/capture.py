@@ -1,0 +1,216 @@
+"""Take a machine home: exactly the paths that discovery reads, scrubbed, in a tarball that replays.
+
+A recording host notes every path that discovery asks for, so that the tarball holds what is needed and
+nothing else. Serial numbers, MAC addresses and unique ids are replaced before they are written.
+"""
+
+import io
+import json
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Final
+
+from fairlead.errors import CaptureError
+from fairlead.host import READ_LIMIT, Host
+from fairlead.nvml import Gpu
+from fairlead.units import Bytes, Watts
+
+GPUS_FILE: Final = "/fairlead/nvml.json"
+"""What NVML said, kept beside the files since no file holds it."""
+_MEMBER_LIMIT: Final = 100_000
+_TOTAL_LIMIT: Final = 64 * 1024 * 1024
+_SCRUBS: Final = (
+    (re.compile(rb"(?im)^((?:serial|hardware serial|machine id)\s*:\s*).*$"), rb"\g<1>0"),
+    (re.compile(rb"\b(GPU|MIG)-[0-9a-fA-F-]{36}"), rb"\g<1>-00000000-0000-0000-0000-000000000000"),
+    (re.compile(rb"\b[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}\b"), b"00:00:00:00:00:00"),
+    (re.compile(rb"(?im)\b(serial(?:[ _-]?(?:number|no))?\s*[=:]\s*)[\w-]+"), rb"\g<1>0"),
+)
+
+
+class RecordingHost(Host):
+    """A host that remembers what was asked of it."""
+
+    def __init__(self, root: str = "/") -> None:
+        super().__init__(root)
+        self.files: dict[str, bytes] = {}
+        self.listed: dict[str, list[str]] = {}
+        self.links: dict[str, str] = {}
+        self.present: set[str] = set()
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
+        """Read and remember the contents."""
+        data = super().read(path, limit)
+        if data is not None and len(data) >= len(self.files.get(path, b"")):
+            self.files[path] = data
+        return data
+
+    def names(self, path: str) -> list[str]:
+        """List and remember the names."""
+        self.listed[path] = super().names(path)
+        return self.listed[path]
+
+    def folders(self, path: str) -> list[str]:
+        """List and remember the folders."""
+        found = super().folders(path)
+        self.present.update(f"{path}/{name}/" for name in found)
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Look and remember that it was there."""
+        found = super().exists(path)
+        if found:
+            self.present.add(f"{path}/" if os.path.isdir(self.root + path) else path)
+        return found
+
+    def link(self, path: str) -> str | None:
+        """Read a link and remember its last name."""
+        target = super().link(path)
+        if target is not None:
+            self.links[path] = target
+        return target
+
+    def resolve(self, path: str) -> str | None:
+        """Follow links and remember where they lead."""
+        found = super().resolve(path)
+        if found is not None and found != path:
+            self.links[path] = found
+        return found
+
+
+def scrub(data: bytes) -> bytes:
+    """Return file contents without what would identify one machine."""
+    for pattern, replacement in _SCRUBS:
+        data = pattern.sub(replacement, data)
+    return data
+
+
+def write(path: str, look: Callable[[Host], object], host: RecordingHost, gpus: Sequence[Gpu] = ()) -> int:
+    """Let `look` read the host, then write what it read; return the number of entries."""
+    look(host)
+    if gpus:
+        host.files[GPUS_FILE] = json.dumps([asdict(gpu) for gpu in gpus], indent=1).encode()
+    entries = dict(_entries(host))
+    temporary = f"{path}.part"
+    try:
+        with tarfile.open(temporary, "w:gz", compresslevel=6) as tar:
+            for name, (kind, content) in sorted(entries.items()):
+                tar.addfile(*_member(name, kind, content))
+        os.replace(temporary, path)
+    except OSError as error:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise CaptureError(f"{path}: {error.strerror}", "name a file in a folder that you may write to") from None
+    return len(entries)
+
+
+def _entries(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
+    """Yield the tar's entries: folders, links as links, files scrubbed, device nodes as empty files.
+
+    A path read through a link (`/sys/bus/pci/devices/X/vendor`) is written as it was read, so the tarball
+    is a plain tree; only links whose target was itself the question stay links.
+    """
+    for folder, names in host.listed.items():
+        if names:
+            yield folder.lstrip("/"), (tarfile.DIRTYPE, b"")
+        for name in names:
+            path = f"{folder}/{name}"
+            if path not in host.files and path not in host.links and _is_leaf(host, path):
+                yield path.lstrip("/"), (tarfile.REGTYPE, b"")
+            elif path not in host.files and path not in host.links:
+                yield path.lstrip("/"), (tarfile.DIRTYPE, b"")
+    for path in host.present:
+        kind = tarfile.DIRTYPE if path.endswith("/") else tarfile.REGTYPE
+        yield path.strip("/"), (kind, b"")
+    for path, data in host.files.items():
+        yield path.lstrip("/"), (tarfile.REGTYPE, scrub(data))
+    for path, target in host.links.items():
+        yield path.lstrip("/"), (tarfile.SYMTYPE, target.encode("utf-8", "surrogateescape"))
+
+
+def _is_leaf(host: RecordingHost, path: str) -> bool:
+    return not os.path.isdir(host.root.rstrip("/") + path)
+
+
+def _member(name: str, kind: bytes, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO | None]:
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    info.mode = 0o755 if kind == tarfile.DIRTYPE else 0o644
+    if kind == tarfile.SYMTYPE:
+        info.linkname = content.decode("utf-8", "surrogateescape")
+        return info, None
+    info.size = len(content)
+    return info, io.BytesIO(content) if kind == tarfile.REGTYPE else None
+
+
+@contextmanager
+def opened(place: str) -> Iterator[str]:
+    """Yield a root folder: `place` itself, or a captured tarball unpacked for as long as it is needed."""
+    if os.path.isdir(place):
+        yield place
+        return
+    if not os.path.exists(place):
+        raise CaptureError(f"{place}: no such folder or file", "name a root folder or a tarball of fairlead capture")
+    room = tempfile.mkdtemp(prefix="fairlead-")
+    try:
+        _unpack(place, room)
+        yield room
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
+def _unpack(path: str, room: str) -> None:
+    """Unpack a stranger's tarball: bounded, below `room` only, links last so that none is written through."""
+    links: list[tuple[str, str]] = []
+    total = 0
+    try:
+        with tarfile.open(path) as tar:
+            for number, info in enumerate(tar):
+                total += info.size
+                if number >= _MEMBER_LIMIT or total > _TOTAL_LIMIT:
+                    raise CaptureError(f"{path}: larger than a captured host can be", "is it a fairlead capture?")
+                target = os.path.join(room, os.path.normpath(f"/{info.name}").lstrip("/"))
+                if info.isdir():
+                    os.makedirs(target, exist_ok=True)
+                elif info.isfile() and (stream := tar.extractfile(info)):
+                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    with open(target, "wb") as out:
+                        out.write(stream.read(READ_LIMIT * 16))
+                elif info.issym():
+                    links.append((target, info.linkname))
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        raise CaptureError(f"{path}: not a readable tarball: {error}", "is it a fairlead capture?") from None
+    for target, linkname in links:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if not os.path.lexists(target):
+            os.symlink(linkname, target)
+
+
+def read_gpus(host: Host) -> list[Gpu]:
+    """Return what NVML said when the host was captured."""
+    data = None if host.live else host.read(GPUS_FILE)
+    if not data:
+        return []
+    try:
+        return [_gpu(row) for row in json.loads(data)]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CaptureError(f"{GPUS_FILE} in the captured host: {error!r}", "remove the file, or capture again") from None
+
+
+def _gpu(row: dict[str, object]) -> Gpu:
+    memory, power, errors = row["memory"], row["power_limit"], row["ecc_errors"]
+    return Gpu(
+        index=int(str(row["index"])),
+        address=str(row["address"]),
+        name=str(row["name"]),
+        uuid=str(row["uuid"]),
+        memory=Bytes(int(memory)) if isinstance(memory, int | float) else None,
+        power_limit=Watts(float(power)) if isinstance(power, int | float) else None,
+        driver_version=str(row["driver_version"]),
+        ecc_errors=int(errors) if isinstance(errors, int | float) else None,
+    )

@@ -1,0 +1,246 @@
+"""Witness: the device tree, which names the board, its module, its SoC and the engines inside."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.catalog import Catalog, Device
+from fairlead.detect.sighting import Sighting, TreeNode
+from fairlead.host import Host, printable
+from fairlead.inventory import Evidence, Unknown
+
+ROOTS: Final = ("/proc/device-tree", "/sys/firmware/devicetree/base")
+_MODULE: Final = re.compile(r"p[0-9]{4}-[0-9]{4}")
+_DEPTH: Final = 4
+_NODE_LIMIT: Final = 4000
+_BUSES: Final = ("soc", "bus", "axi", "amba", "apb", "ahb", "host1x", "cbass", "interconnect", "fabric", "main")
+"""Beginnings of the names of nodes that hold other devices; the rest of the tree is not walked."""
+_NAMED, _NODE, _SOC_CERTAIN, _SOC_ONLY, _MAYBE, _HINTED = 0.97, 0.95, 0.9, 0.7, 0.6, 0.85
+
+Named = dict[str, tuple[Device, Evidence]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What the device tree says of the whole board."""
+
+    root: str
+    model: str | None
+    compatible: tuple[str, ...]
+    modules: tuple[str, ...]
+    """NVIDIA module ids named by the root `compatible`."""
+    hints: tuple[tuple[str, str], ...]
+    """Module ids named elsewhere in the tree, with the place: weaker witnesses."""
+    nodes: tuple[TreeNode, ...]
+
+
+def read(host: Host, catalog: Catalog) -> Tree | None:
+    """Read the board's device tree; None where there is none."""
+    for root in ROOTS:
+        compatible = host.strings(f"{root}/compatible")
+        model = host.text(f"{root}/model")
+        if compatible or model:
+            nodes = tuple(_walk(host, root, catalog))
+            modules = tuple(dict.fromkeys(_MODULE.findall(" ".join(compatible).lower())))
+            return Tree(root, model, compatible, modules, tuple(_hints(host, root)), nodes)
+    return None
+
+
+def look(tree: Tree, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
+    """Return the accelerators that the tree names, and nodes that only look like one."""
+    soc, groups = _soc_groups(tree, catalog)
+    products = _products(tree, catalog)
+    sightings = [s for group in groups if (s := _from_soc(tree, soc, group, products, catalog))]
+    taken = {device.id for group in groups for device in group}
+    sightings += _products_alone(tree, products, bool(groups))
+    taken |= {device.id for sighting in sightings for device in sighting.devices}
+    loose, unknown = _loose_nodes(tree, catalog, taken)
+    return sightings + loose, unknown
+
+
+def _walk(host: Host, root: str, catalog: Catalog) -> Iterator[TreeNode]:
+    """Yield the nodes that some catalog row could mean."""
+    todo = [(root, 0)]
+    seen = 0
+    while todo:
+        folder, depth = todo.pop()
+        for entry in host.folders(folder):
+            seen += 1
+            if seen > _NODE_LIMIT:
+                return
+            name, _, address = entry.partition("@")
+            path = f"{folder}/{entry}"
+            compatible = host.strings(f"{path}/compatible")
+            if compatible and catalog.by_node(compatible, name):
+                enabled = (host.text(f"{path}/status") or "okay") in ("okay", "ok")
+                yield TreeNode(path, printable(name), printable(address), compatible, enabled)
+            if depth < _DEPTH and name.startswith(_BUSES):
+                todo.append((path, depth + 1))
+
+
+def _hints(host: Host, root: str) -> Iterator[tuple[str, str]]:
+    """Yield module ids that a vendor tree gives outside the root `compatible`."""
+    for place in ("nvidia,dtsfilename", "nvidia,boardids", "chosen/ids"):
+        text = (host.text(f"{root}/{place}") or "").lower()
+        for module in dict.fromkeys(re.findall(r"(?<![0-9])p?([0-9]{4}-[0-9]{4})(?![0-9])", text)):
+            yield f"p{module}", f"{root}/{place}"
+        for module in dict.fromkeys(re.findall(r"p[0-9]{4}(?!-?[0-9])", text)):
+            yield module, f"{root}/{place}"
+
+
+def _products(tree: Tree, catalog: Catalog) -> Named:
+    """Return the products that the root `compatible` names, each with its witness."""
+    where = f"{tree.root}/compatible"
+    found: Named = {}
+    for module in tree.modules:
+        for device in catalog.by_module(module):
+            found.setdefault(device.id, (device, Evidence("dt", where, f"module {module} is {device.name}")))
+    if not found:
+        for entry in tree.compatible:
+            for device in catalog.by_board(entry):
+                found.setdefault(device.id, (device, Evidence("dt", where, f"board {entry} is {device.name}")))
+    return found
+
+
+def _soc_groups(tree: Tree, catalog: Catalog) -> tuple[str, list[list[Device]]]:
+    """Return the SoC and the devices inside it; rows that share a mark are alternatives of one device."""
+    for entry in tree.compatible:  # most specific first
+        rows = catalog.by_soc(entry)
+        if not rows:
+            continue
+        groups: list[list[Device]] = []
+        for row in rows:
+            home = next((g for g in groups if any(row.id in other.match.shares for other in g)), None)
+            if home is None:
+                groups.append([row])
+            else:
+                home.append(row)
+        return entry, groups
+    return "", []
+
+
+def _from_soc(
+    tree: Tree, soc: str, group: list[Device], products: Named, catalog: Catalog
+) -> Sighting | None:
+    """Return the one device of a SoC that `group` lists the alternatives of."""
+    ids = {device.id for device in group}
+    nodes = tuple(n for n in tree.nodes if ids & {d.id for d in catalog.by_node(n.compatible, n.name)})
+    says = Evidence("dt", f"{tree.root}/compatible", f"SoC {soc} has {_names(group)}")
+    evidence = [says, *(_node_says(node) for node in nodes)]
+    named = tuple(device for device in group if device.id in products)
+    strangers = [says for device, says in products.values() if device.match.soc and device.id not in ids]
+    evidence += [_disagrees(says, soc) for says in strangers]
+    if named:
+        evidence += [products[device.id][1] for device in named]
+        confidence = _NAMED - 0.2 * bool(strangers) if len(named) == 1 else _MAYBE
+        return _sighting(tree, named, confidence, evidence, nodes)
+    hinted = _hinted(tree, group)
+    if hinted is not None:
+        device, hint = hinted
+        return _sighting(tree, (device,), _HINTED, [*evidence, hint], nodes)
+    if len(group) > 1:
+        return _sighting(tree, _by_node_first(group, nodes, catalog), _SOC_ONLY, evidence, nodes)
+    return _certainty(tree, group[0], evidence, nodes)
+
+
+def _certainty(
+    tree: Tree, device: Device, evidence: list[Evidence], nodes: tuple[TreeNode, ...]
+) -> Sighting | None:
+    """Weigh the only row that fits a SoC: does every chip of it have the device?"""
+    enabled = any(node.enabled for node in nodes)
+    if device.match.needs_node and not enabled:
+        return None
+    certain = _SOC_CERTAIN if device.match.soc_certain else _MAYBE
+    return _sighting(tree, (device,), _NODE if enabled else certain, evidence, nodes)
+
+
+def _by_node_first(
+    group: list[Device], nodes: tuple[TreeNode, ...], catalog: Catalog
+) -> tuple[Device, ...]:
+    """Keep the alternatives that a node names, where one does."""
+    named = {d.id for n in nodes for d in catalog.by_node(n.compatible, n.name)}
+    products = [device for device in group if not device.generic]
+    kept = [device for device in products if device.id in named]
+    return tuple(kept) if len(kept) < len(products) and kept else tuple(group)
+
+
+def _hinted(tree: Tree, group: list[Device]) -> tuple[Device, Evidence] | None:
+    """Return the one alternative that the weaker witnesses name, if they agree."""
+    found: dict[str, tuple[Device, Evidence]] = {}
+    for module, place in tree.hints:
+        for device in group:
+            known = [*device.match.module, *(m for v in device.variants for m in v.module)]
+            if any(item.startswith(module) for item in known):
+                found.setdefault(device.id, (device, Evidence("dt", place, f"names module {module}: {device.name}")))
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _products_alone(tree: Tree, products: Named, soc_known: bool) -> list[Sighting]:
+    """Return products that are named by their board rather than by the SoC around them."""
+    alone = [(device, says) for device, says in products.values() if not (soc_known and device.match.soc)]
+    if not alone:
+        return []
+    confidence = _NAMED if len(alone) == 1 else _MAYBE
+    return [_sighting(tree, tuple(d for d, _ in alone), confidence, [says for _, says in alone], ())]
+
+
+def _loose_nodes(tree: Tree, catalog: Catalog, taken: set[str]) -> tuple[list[Sighting], list[Unknown]]:
+    """Return devices named by a node alone; a node of a common `compatible` proves too little."""
+    groups: dict[tuple[str, ...], list[TreeNode]] = {}
+    unknown: list[Unknown] = []
+    for node in tree.nodes:
+        rows = catalog.by_node(node.compatible, node.name)
+        if not node.enabled or any(row.id in taken for row in rows):
+            continue
+        specific = any(key.name is None for row in rows for key in row.match.node if key.compatible in node.compatible)
+        if specific:
+            groups.setdefault(tuple(row.id for row in rows), []).append(node)
+        else:
+            says = f"device-tree node {node.name} looks like {_names(rows)}, on a SoC that is not known to have one"
+            unknown.append(Unknown(f"platform:{node.address}.{node.name}", node.compatible[0], None, says))
+    sightings = [
+        _sighting(
+            tree,
+            tuple(catalog.devices[item] for item in ids),
+            _HINTED if len(ids) == 1 else _MAYBE,
+            [_node_says(node) for node in nodes],
+            tuple(nodes),
+        )
+        for ids, nodes in groups.items()
+    ]
+    return sightings, unknown
+
+
+def _sighting(
+    tree: Tree,
+    devices: tuple[Device, ...],
+    confidence: float,
+    evidence: list[Evidence],
+    nodes: tuple[TreeNode, ...],
+) -> Sighting:
+    node = next((n for n in nodes if n.enabled), nodes[0] if nodes else None)
+    address = f"{node.address}.{node.name}" if node and node.address else node.name if node else devices[0].id
+    return Sighting(
+        bus="platform",
+        address=address,
+        devices=devices,
+        confidence=confidence,
+        evidence=tuple(evidence),
+        modules=tree.modules,
+        boards=tree.compatible,
+        nodes=nodes,
+    )
+
+
+def _node_says(node: TreeNode) -> Evidence:
+    off = "" if node.enabled else ", disabled"
+    return Evidence("dt", node.path, f"node {node.name} compatible {', '.join(node.compatible)}{off}")
+
+
+def _disagrees(evidence: Evidence, soc: str) -> Evidence:
+    return Evidence(evidence.source, evidence.path, f"{evidence.says}, but the SoC is {soc}: they disagree")
+
+
+def _names(devices: Iterable[Device]) -> str:
+    return " or ".join(device.name for device in devices)

@@ -1,0 +1,174 @@
+"""Figures for one sighting: the SKU, its memory, its peak, and what cap and link leave of it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.catalog import Device
+from fairlead.catalog.device import Variant
+from fairlead.detect.sighting import Sighting
+from fairlead.host import Host
+from fairlead.inventory import Evidence
+from fairlead.units import Bytes, Hertz, Ops, Watts, format_bitrate
+
+NVPMODEL_STATUS: Final = "/var/lib/nvpmodel/status"
+NVPMODEL_CONF: Final = "/etc/nvpmodel.conf"
+_KERNEL_TAKES: Final = 0.78
+"""The least share of a board's nominal memory that the kernel still reports as MemTotal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a device can do on this machine."""
+
+    variant: Variant | None
+    memory: Bytes | None
+    peak: Mapping[str, Ops]
+    effective: Mapping[str, Ops]
+    power: Watts | None
+    evidence: tuple[Evidence, ...]
+
+
+def fits_memory(nominal: Bytes, total: Bytes) -> bool:
+    """Say whether a board of `nominal` memory would report `total`."""
+    return nominal * _KERNEL_TAKES <= total <= nominal * 1.01
+
+
+def could_have(device: Device, total: Bytes) -> bool:
+    """Say whether some SKU of a device would report this much memory; unknown sizes could."""
+    sizes = [variant.memory for variant in device.variants if variant.memory] or [device.memory]
+    return any(size is None or fits_memory(size, total) for size in sizes)
+
+
+def pick_variant(device: Device, sighting: Sighting, total: Bytes | None) -> Variant | None:
+    """Return the SKU that the evidence names, told apart by memory where it names several."""
+    named = [variant for variant in device.variants if _names(variant, sighting)]
+    known = sighting.gpu.memory if sighting.gpu else total if device.unified else None
+    choice = named or (list(device.variants) if known else [])
+    if len(choice) > 1 and known:
+        choice = [v for v in choice if v.memory and fits_memory(v.memory, known)] or (named and choice)
+    return choice[0] if len(choice) == 1 else None
+
+
+def _names(variant: Variant, sighting: Sighting) -> bool:
+    if set(variant.module) & set(sighting.modules) or set(variant.board) & set(sighting.boards):
+        return True
+    if sighting.product and sighting.product in variant.nvml:
+        return True
+    pci = sighting.pci
+    return pci is not None and any(
+        key.vendor == pci.vendor
+        and key.first <= pci.device <= key.last
+        and key.revision in (None, pci.revision)
+        and key.subsystem in (None, pci.subsystem)
+        for key in variant.pci
+    )
+
+
+def measure(host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
+    """Return the figures of a sighting; where candidates differ, the least of theirs."""
+    each = [_of(device, pick_variant(device, sighting, total), host, sighting) for device in _rows(sighting)]
+    if len(each) == 1:
+        peak, effective, evidence, variant, power, memory = each[0]
+    else:
+        peak, effective = _least([item[0] for item in each]), _least([item[1] for item in each])
+        evidence, variant = (), None
+        power = max((item[4] for item in each if item[4]), default=None)
+        memories = {item[5] for item in each}
+        memory = memories.pop() if len(memories) == 1 else None
+    device = _rows(sighting)[0]
+    if sighting.gpu and sighting.gpu.memory:
+        memory = sighting.gpu.memory
+    elif device.unified:
+        memory = total or memory
+    else:
+        memory = _vram(host, sighting) or memory
+    return Figures(variant, memory, peak, effective, power, evidence)
+
+
+def _rows(sighting: Sighting) -> tuple[Device, ...]:
+    return (sighting.device,) if sighting.device else sighting.devices
+
+
+_Each = tuple[dict[str, Ops], dict[str, Ops], tuple[Evidence, ...], Variant | None, Watts | None, Bytes | None]
+
+
+def _of(device: Device, variant: Variant | None, host: Host, sighting: Sighting) -> _Each:
+    """Return one candidate's peak and effective rates, evidence, SKU, power and memory."""
+    peak = dict(variant.peak if variant and variant.peak else device.peak)
+    clock = variant.clock if variant and variant.clock else device.clock
+    watts = variant.power if variant and variant.power else device.power
+    memory = variant.memory if variant and variant.memory else device.memory
+    cap, capped_watts, evidence = _caps(host, sighting, clock)
+    link = _link_share(device, sighting)
+    if link < 1 and sighting.link:
+        says = f"the link gives {format_bitrate(sighting.link.rate)}: {link:.0%} of what the peak needs"
+        evidence = (*evidence, Evidence(sighting.bus, sighting.path, says))
+    share = min(cap, link)
+    if sighting.gpu and sighting.gpu.power_limit:
+        watts = sighting.gpu.power_limit
+    effective = {precision: Ops(rate * share) for precision, rate in peak.items()}
+    return peak, effective, evidence, variant, capped_watts or watts, memory
+
+
+def _link_share(device: Device, sighting: Sighting) -> float:
+    if device.link is None or sighting.link is None:
+        return 1.0
+    return min(1.0, sighting.link.rate / device.link.full)
+
+
+def _caps(
+    host: Host, sighting: Sighting, clock: Hertz | None
+) -> tuple[float, Watts | None, tuple[Evidence, ...]]:
+    """Return the share of the clock that the cap leaves, the power mode's watts, and who says so."""
+    mode = _power_mode(host) if _is_jetson(sighting) else None
+    watts = mode[1] if mode else None
+    evidence = [Evidence("proc", NVPMODEL_STATUS, f"power mode {mode[0]}")] if mode else []
+    top, where = _devfreq_cap(host, sighting)
+    if top is None and mode and mode[2]:
+        top, where = mode[2], NVPMODEL_CONF
+    if top is None or clock is None or top >= clock:
+        return 1.0, watts, tuple(evidence)
+    says = f"clock capped at {top / 1e6:.0f} of {clock / 1e6:.0f} MHz"
+    return top / clock, watts, (*evidence, Evidence("class", where, says))
+
+
+def _is_jetson(sighting: Sighting) -> bool:
+    return sighting.bus == "platform" and any(device.vendor == "NVIDIA" for device in sighting.devices)
+
+
+def _devfreq_cap(host: Host, sighting: Sighting) -> tuple[Hertz | None, str]:
+    for name in host.names(f"{sighting.path}/devfreq") if sighting.path else []:
+        path = f"{sighting.path}/devfreq/{name}/max_freq"
+        top = host.number(path)
+        if top and top > 0:
+            return Hertz(top), path
+    return None, ""
+
+
+def _power_mode(host: Host) -> tuple[str, Watts | None, Hertz | None] | None:
+    """Return the name, watts and GPU clock cap of the Jetson's active power mode."""
+    status = re.match(r"pmode:([0-9]{1,4})", host.text(NVPMODEL_STATUS) or "")
+    data = host.read(NVPMODEL_CONF)
+    if status is None or not data:
+        return None
+    sections = re.split(r"<\s*POWER_MODEL\s+", data.decode("utf-8", "replace"))
+    for section in sections[1:]:
+        head = re.match(r"ID=([0-9]+)\s+NAME=([\w.-]+)\s*>", section)
+        if head and int(head[1]) == int(status[1]):
+            watts = re.search(r"([0-9]+(?:\.[0-9]+)?)W", head[2])
+            clock = re.search(r"^GPU MAX_FREQ ([0-9]{4,13})\s*$", section, re.MULTILINE)
+            return head[2], Watts(float(watts[1])) if watts else None, Hertz(float(clock[1])) if clock else None
+    return None
+
+
+def _vram(host: Host, sighting: Sighting) -> Bytes | None:
+    """Return what amdgpu says of its memory."""
+    amount = host.number(f"{sighting.path}/mem_info_vram_total") if sighting.path else None
+    return Bytes(amount) if amount and amount > 0 else None
+
+
+def _least(tables: list[dict[str, Ops]]) -> dict[str, Ops]:
+    shared = set.intersection(*(set(table) for table in tables)) if tables else set()
+    return {key: min(table[key] for table in tables) for key in tables[0] if key in shared} if tables else {}

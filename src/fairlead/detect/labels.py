@@ -1,0 +1,109 @@
+"""What a node would carry: labels that Kubernetes accepts, whatever the inventory holds."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead.inventory import Accelerator, Inventory, State
+
+PREFIX: Final = "fairlead.dev/"
+_BAD: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST: Final = 63
+_LADDER: Final = tuple(State)
+_USB_IDS: Final = re.compile(r"id ([0-9a-f]{4}):([0-9a-f]{4}) ")
+_LEGACY_BOARDS: Final = {
+    "jetson-tx1": "Jetson-TX1",
+    "jetson-tx2": "Jetson-TX2",
+    "jetson-nano": "Jetson-Nano",
+    "jetson-agx-xavier": "Jetson-AGX",
+    "coral-usb": "Google-Coral-TPU",
+}
+"""The names that the original label set gave to the devices it knew."""
+
+
+def label_value(text: str) -> str:
+    """Return `text` as a valid label value: at most 63 of [A-Za-z0-9._-], alphanumeric at both ends."""
+    return _BAD.sub("-", text)[:_LONGEST].strip("._-")
+
+
+def labels(inventory: Inventory) -> dict[str, str]:
+    """Return the labels of a node; only slow facts, so that they do not flap."""
+    machine = inventory.machine
+    found = {
+        "arch": machine.arch or "",
+        "board": machine.board or "",
+        "soc": machine.compatible[-1] if machine.compatible else "",
+        "release": machine.release or "",
+        "unknown.count": str(len(inventory.unknown)) if inventory.unknown else "",
+    }
+    real = [acc for acc in inventory.accelerators if acc.kind != "cpu"]
+    for acc in inventory.accelerators:
+        if acc.kind == "cpu":
+            found |= {"cpu.model": acc.model or "", "cpu.name": acc.name}
+    for kind, count in Counter(acc.kind for acc in real).items():
+        found[f"{kind}.count"] = str(count)
+    for model in dict.fromkeys(_model(acc) for acc in real):
+        found |= _model_labels(model, [acc for acc in real if _model(acc) == model])
+    clean = {f"{PREFIX}{key}": label_value(value) for key, value in found.items()}
+    return {key: value for key, value in clean.items() if value}
+
+
+def _model(acc: Accelerator) -> str:
+    """Return the model, or the candidates in one word while it is unsure."""
+    name = label_value(acc.model or "-or-".join(acc.candidates))
+    return name[:40].rstrip("._-")
+
+
+def _model_labels(model: str, group: list[Accelerator]) -> dict[str, str]:
+    """Return the labels of all accelerators of one model; the weakest of them speaks for its state."""
+    weakest = min(group, key=lambda acc: _LADDER.index(acc.state))
+    memories = [acc.memory for acc in group if acc.memory]
+    rates = [acc.effective["int8"] for acc in group if "int8" in acc.effective]
+    return {
+        f"{model}.count": str(len(group)),
+        f"{model}.usable": str(sum(acc.state.allocatable for acc in group)),
+        f"{model}.state": weakest.state.value,
+        f"{model}.kind": group[0].kind,
+        f"{model}.vendor": group[0].vendor,
+        f"{model}.driver": _same(acc.driver for acc in group),
+        f"{model}.driver-version": _same(acc.driver_version for acc in group),
+        f"{model}.memory-mib": str(min(memories) >> 20) if memories and min(memories) >> 20 else "",
+        f"{model}.unified-memory": "true" if group[0].unified_memory else "",
+        f"{model}.int8-gops": str(round(min(rates) / 1e9)) if rates else "",
+    }
+
+
+def _same(values: Iterable[str | None]) -> str:
+    distinct = set(values)
+    return (distinct.pop() or "") if len(distinct) == 1 else ""
+
+
+def legacy_labels(inventory: Inventory) -> dict[str, str]:
+    """Return the original un-prefixed set, so that existing selectors keep working.
+
+    It describes one device: the first real accelerator, a Jetson before anything plugged into it.
+    """
+    real = [acc for acc in inventory.accelerators if acc.kind != "cpu"]
+    if not real:
+        return {}
+    first = min(real, key=lambda acc: (acc.bus.startswith("usb"), acc.kind != "gpu"))
+    tegra = first.bus.startswith("platform") and first.vendor == "NVIDIA"
+    resource = "tegrastats" if tegra else "nvidia-smi" if first.driver == "nvidia" else ""
+    driver = (inventory.machine.release if tegra else None) or first.driver_version or first.driver or ""
+    found = {
+        "gpu.model": _LEGACY_BOARDS.get(first.model or "", first.name.replace("NVIDIA ", "")),
+        "gpu.driver": driver if first.bus.startswith(("platform", "pci")) else "",
+        "gpu.resource": resource,
+        **_usb_numbers(real),
+    }
+    return {key: value for key, text in found.items() if (value := label_value(text))}
+
+
+def _usb_numbers(real: list[Accelerator]) -> dict[str, str]:
+    for acc in real:
+        for item in acc.evidence:
+            ids = _USB_IDS.match(item.says) if item.source == "usb" else None
+            if ids:
+                return {"gpu.vendor.id": ids[1], "gpu.product.id": ids[2]}
+    return {}

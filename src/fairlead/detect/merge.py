@@ -1,0 +1,176 @@
+"""From sightings to accelerators: one physical device each, with the best name the evidence allows."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+from fairlead.catalog import Device
+from fairlead.detect.figures import could_have, measure
+from fairlead.detect.sighting import Sighting
+from fairlead.detect.state import Standing, climb
+from fairlead.host import Host
+from fairlead.inventory import Accelerator, Engine, Evidence, State
+from fairlead.units import Bytes
+
+_DISAGREEMENT = 0.15
+
+
+def join_faces(sightings: list[Sighting]) -> list[Sighting]:
+    """Make one of a SoC device and the PCI face it shows (the Coral Dev Board's TPU, Thor's GPU)."""
+    joined = list(sightings)
+    for tree in [seen for seen in sightings if seen.bus == "platform"]:
+        face = next((seen for seen in joined if seen.bus == "pci" and _is_face(tree, seen)), None)
+        if face is not None:
+            joined.remove(face)
+            joined[joined.index(tree)] = replace(
+                face,
+                devices=tree.devices,
+                confidence=max(tree.confidence, 0.98) if len(tree.devices) == 1 else tree.confidence,
+                evidence=(*tree.evidence, *face.evidence),
+                modules=tree.modules,
+                boards=tree.boards,
+            )
+    return joined
+
+
+def _is_face(tree: Sighting, seen: Sighting) -> bool:
+    pci = seen.pci
+    return pci is not None and any(
+        key.vendor == pci.vendor and key.first <= pci.device <= key.last
+        for device in tree.devices
+        for key in device.match.pci
+    )
+
+
+def weigh_memory(sighting: Sighting, total: Bytes | None) -> Sighting:
+    """Rule out candidates whose every SKU has another amount of memory than the machine."""
+    if total is None or len(sighting.devices) < 2 or not all(device.unified for device in sighting.devices):
+        return sighting
+    kept = tuple(device for device in sighting.devices if could_have(device, total))
+    if not kept or len(kept) == len(sighting.devices):
+        return sighting
+    says = Evidence("proc", "/proc/meminfo", f"{total >> 20} MiB of memory rules out other candidates")
+    confidence = 0.9 if len(kept) == 1 and not kept[0].generic else sighting.confidence
+    return sighting.narrowed(kept, confidence, says)
+
+
+def weigh_text(sighting: Sighting, board: str | None, root: str, rivals: list[Device]) -> Sighting:
+    """Hear the board's own name: it orders candidates and can disagree, but never decides."""
+    if not board or sighting.bus != "platform":
+        return sighting
+    claimed = _mentioned(board, rivals)
+    if not claimed:
+        return sighting
+    ids = {device.id for device in claimed}
+    ours = [device for device in sighting.devices if device.id in ids]
+    if ours and len(sighting.devices) > 1:
+        rest = [device for device in sighting.devices if device.id not in ids]
+        return replace(sighting, devices=(*ours, *rest)).with_evidence(
+            Evidence("dt", f"{root}/model", f"the board calls itself {board!r}")
+        )
+    if ours or any(device.generic for device in sighting.devices):
+        return sighting
+    says = f"the board calls itself {board!r}, which would be {claimed[0].name}: they disagree"
+    return replace(sighting, confidence=sighting.confidence - _DISAGREEMENT).with_evidence(
+        Evidence("dt", f"{root}/model", says)
+    )
+
+
+def _mentioned(board: str, rivals: list[Device]) -> list[Device]:
+    """Return the rivals whose whole name the text contains, the longest names only."""
+    words = set(_words(board))
+    hits = [(len(name), device) for device in rivals if (name := _words(device.name)) and set(name) <= words]
+    longest = max((length for length, _ in hits), default=0)
+    return [device for length, device in hits if length == longest]
+
+
+def _words(text: str) -> list[str]:
+    noise = {"nvidia", "jetson", "developer", "development", "kit", "module", "series"}
+    return [word for word in re.findall(r"[a-z]+[0-9]*|[0-9]+", text.lower()) if word not in noise]
+
+
+def describe(host: Host, sighting: Sighting, total: Bytes | None) -> Accelerator:
+    """Return the accelerator that a sighting amounts to."""
+    standing = climb(host, sighting)
+    figures = measure(host, sighting, total)
+    device = sighting.device
+    first = sighting.devices[0]
+    if figures.variant:
+        name = figures.variant.name
+    elif device is not None and device.generic and sighting.product:
+        name = sighting.product
+    else:
+        name = device.name if device else " or ".join(item.name for item in sighting.devices)
+    return Accelerator(
+        id=_identity(sighting),
+        model=device.id if device else None,
+        name=name,
+        vendor=first.vendor,
+        kind=first.kind,
+        state=standing.state,
+        reason=standing.reason,
+        confidence=max(0.05, min(0.99, sighting.confidence)),
+        candidates=tuple(item.id for item in sighting.devices),
+        bus=f"{sighting.bus}:{sighting.address}",
+        memory=figures.memory,
+        unified_memory=first.unified,
+        peak=figures.peak,
+        effective=figures.effective,
+        power=figures.power,
+        driver=standing.driver,
+        driver_version=_driver_version(host, sighting, standing),
+        uuid=sighting.uuid,
+        link=sighting.link,
+        engines=_engines(host, sighting, device, figures.variant.engines if figures.variant else None),
+        shareable=all(item.shareable for item in sighting.devices),
+        path=sighting.path,
+        node=standing.node if standing.node and standing.node.startswith("/dev/") else None,
+        evidence=(*sighting.evidence, *standing.evidence, *figures.evidence),
+    )
+
+
+def _identity(sighting: Sighting) -> str:
+    """Name the place, and on USB the family too, so that a re-enumerating device stays itself."""
+    family = f"-{sighting.devices[0].family}" if sighting.bus == "usb" else ""
+    label = re.sub(r"[^a-z0-9]+", "-", f"{sighting.bus}-{sighting.address}{family}".lower())
+    return label.strip("-")[:63].rstrip("-")
+
+
+def number_twins(accelerators: list[Accelerator]) -> list[Accelerator]:
+    """Tell apart accelerators that would carry the same id."""
+    counts = Counter(acc.id for acc in accelerators)
+    seen: Counter[str] = Counter()
+    result = []
+    for acc in accelerators:
+        seen[acc.id] += 1
+        twin = counts[acc.id] > 1 and seen[acc.id] > 1
+        result.append(replace(acc, id=f"{acc.id[:58]}-{seen[acc.id]}") if twin else acc)
+    return result
+
+
+def _driver_version(host: Host, sighting: Sighting, standing: Standing) -> str | None:
+    if sighting.gpu and sighting.gpu.driver_version:
+        return sighting.gpu.driver_version
+    if not standing.driver or sighting.bus == "usb" or not re.fullmatch(r"[\w-]{1,64}", standing.driver):
+        return None
+    module = standing.driver.replace("-", "_")
+    return host.text(f"/sys/module/{module}/version") or None
+
+
+def _engines(host: Host, sighting: Sighting, device: Device | None, count: int | None) -> tuple[Engine, ...]:
+    """List sub-engines by the SKU's count; a tree that shows more of them over-claims."""
+    if device is None:
+        return ()
+    found = []
+    for engine in device.engines:
+        for index in range(engine.count if count is None else min(count, engine.count)):
+            found.append(Engine(f"{engine.name}{index}", engine.kind, _engine_state(host, engine.name, index)))
+    return tuple(found)
+
+
+def _engine_state(host: Host, name: str, index: int) -> State:
+    """Ask for a second witness: the tree alone may claim an engine that the module lacks."""
+    for node in (f"/dev/nvhost-ctrl-nv{name}{index}", f"/dev/nvhost-nv{name}{index}"):
+        if host.exists(node):
+            return State.USABLE
+    return State.PRESENT

@@ -1,0 +1,94 @@
+"""One look at a machine: ask every witness, merge what they say, return the inventory."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fairlead.catalog import Catalog
+from fairlead.detect import cpu, devicetree, nvidia, pci, platform, usb
+from fairlead.detect.merge import describe, join_faces, number_twins, weigh_memory, weigh_text
+from fairlead.detect.sighting import Sighting
+from fairlead.host import Host
+from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
+from fairlead.nvml import Gpu
+from fairlead.units import Bytes, Ops
+
+TEGRA_RELEASE = "/etc/nv_tegra_release"
+_RELEASE = re.compile(r"R([0-9]+)\s+\(release\),\s+REVISION:\s*([0-9.]+)")
+
+
+def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
+    """Return every accelerator of a machine; `gpus` is what NVML said, where it was asked."""
+    processor = cpu.read(host)
+    total = cpu.memory(host)
+    tree = devicetree.read(host, catalog)
+    sightings, unknown = _sightings(host, catalog, tree, gpus)
+    if tree is not None:
+        rivals = [device for device in catalog.devices.values() if device.match.soc]
+        sightings = [weigh_text(seen, tree.model, tree.root, rivals) for seen in sightings]
+    accelerators = [describe(host, weigh_memory(seen, total), total) for seen in sightings]
+    if processor is not None and (own := _processor(catalog, processor, total)):
+        accelerators.append(own)
+    machine = Machine(
+        arch=processor.arch if processor else None,
+        board=tree.model if tree else None,
+        compatible=tree.compatible if tree else (),
+        cpus=processor.threads if processor else 0,
+        memory=total,
+        release=_release(host),
+        problems=host.problems,
+    )
+    return Inventory(machine, tuple(number_twins(accelerators)), tuple(unknown))
+
+
+def _sightings(
+    host: Host, catalog: Catalog, tree: devicetree.Tree | None, gpus: Sequence[Gpu]
+) -> tuple[list[Sighting], list[Unknown]]:
+    on_tree, odd_nodes = devicetree.look(tree, catalog) if tree else ([], [])
+    on_pci, odd_pci = pci.look(host, catalog)
+    on_usb, odd_usb = usb.look(host, catalog)
+    on_pci = [nvidia.ask_proc(host, seen, catalog) for seen in on_pci]
+    sightings = join_faces([*platform.ask(host, on_tree), *on_pci])
+    sightings, odd_gpus = nvidia.ask_nvml(sightings, gpus, catalog)
+    known = {seen.address for seen in sightings if seen.bus == "pci"}
+    odd_pci = [odd for odd in odd_pci if odd.bus.removeprefix("pci:") not in known]
+    return [*sightings, *on_usb], [*odd_nodes, *odd_pci, *odd_usb, *odd_gpus]
+
+
+def _processor(catalog: Catalog, processor: cpu.Processor, total: Bytes | None) -> Accelerator | None:
+    row = catalog.by_cpu(processor.arch, processor.flags) if processor.arch else None
+    if row is None:
+        return None
+    clock = processor.core_hertz or 0.0
+    peak = {precision: Ops(rate * clock) for precision, rate in row.per_core_cycle.items() if clock}
+    wanted = ", ".join(sorted(row.match.cpu.flags)) if row.match.cpu else ""
+    says = f"{processor.cores} cores, {processor.arch}{' with ' + wanted if wanted else ''}"
+    return Accelerator(
+        id="cpu-0",
+        model=row.id,
+        name=processor.name or row.name,
+        vendor=row.vendor or processor.vendor,
+        kind="cpu",
+        state=State.HEALTHY,
+        reason="",
+        confidence=0.99,
+        candidates=(row.id,),
+        bus="cpu:0",
+        memory=total,
+        unified_memory=True,
+        peak=peak,
+        effective=peak,
+        shareable=True,
+        evidence=(Evidence("proc", cpu.CPUINFO, says),),
+    )
+
+
+def _release(host: Host) -> str | None:
+    found = _RELEASE.search(host.text(TEGRA_RELEASE) or "")
+    return f"R{found[1]}.{found[2]}" if found else None
+
+
+def without_evidence(inventory: Inventory) -> Inventory:
+    """Return the inventory without its evidence, for comparing two looks at one machine."""
+    bare = tuple(replace(acc, evidence=()) for acc in inventory.accelerators)
+    return replace(inventory, accelerators=bare, machine=replace(inventory.machine, problems=()))

@@ -1,0 +1,178 @@
+"""How far a device is from doing work: present, driver bound, usable, healthy, and why not further."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from os.path import basename, dirname
+from typing import Final
+
+from fairlead.catalog.device import Driver
+from fairlead.detect.sighting import Sighting
+from fairlead.host import Host
+from fairlead.inventory import Evidence, State
+
+_HOT_DEFAULT: Final = 100_000
+"""Millidegrees at which a chip without a trip point of its own counts as too hot."""
+_TAKEN: Final = {
+    "vfio-pci": "handed to a virtual machine (vfio-pci)",
+    "pciback": "handed to a virtual machine (xen-pciback)",
+    "xen-pciback": "handed to a virtual machine (xen-pciback)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a device stands on the ladder, and what shows it."""
+
+    state: State
+    reason: str
+    driver: str | None
+    node: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+def climb(host: Host, sighting: Sighting) -> Standing:
+    """Climb as far as the evidence carries."""
+    name = sighting.devices[0].name if len(sighting.devices) == 1 else "the device"
+    drivers = tuple(dict.fromkeys(driver for device in sighting.devices for driver in device.drivers))
+    bound = sighting.driver
+    off = _switched_off(host, sighting, name)
+    if off:
+        return Standing(State.PRESENT, off, bound)
+    driver = _chosen(drivers, bound)
+    if driver is None:
+        return Standing(State.PRESENT, _missing(name, drivers, bound, sighting), bound)
+    node, evidence = _node(host, sighting, driver)
+    shown = bound or ("libusb" if sighting.bus == "usb" else driver.name or None)
+    if node is None:
+        wanted = " or ".join(driver.nodes) or sighting.usb_node or f"/sys/class/{driver.sysfs_class}"
+        return Standing(State.DRIVER_BOUND, f"{shown} is bound, but there is no {wanted}", shown)
+    return _health(host, sighting, Standing(State.USABLE, "", shown, node, evidence))
+
+
+def _switched_off(host: Host, sighting: Sighting, name: str) -> str:
+    if sighting.nodes and not any(node.enabled for node in sighting.nodes):
+        return f"{name} is disabled in the device tree ({basename(sighting.nodes[0].path)})"
+    if sighting.bus == "usb" and host.text(f"{sighting.path}/authorized") == "0":
+        return f"{name} is not authorised on its USB port"
+    return ""
+
+
+def _chosen(drivers: tuple[Driver, ...], bound: str | None) -> Driver | None:
+    """Return the driver of the catalog that serves the device; names differ in dashes only."""
+    plain = (bound or "").replace("-", "_")
+    for driver in drivers:
+        if driver.userspace or (plain and driver.name.replace("-", "_") == plain):
+            return driver
+    return None
+
+
+def _missing(name: str, drivers: tuple[Driver, ...], bound: str | None, sighting: Sighting) -> str:
+    wanted = " or ".join(dict.fromkeys(driver.name for driver in drivers if driver.name)) or "a"
+    hint = next((f": {driver.hint}" for driver in drivers if driver.hint), "")
+    if bound in _TAKEN:
+        return f"{name} is {_TAKEN[bound]}"
+    if bound:
+        return f"{name} is bound to {bound}, needs {wanted}{hint}"
+    if sighting.bus == "platform" and not sighting.nodes:
+        return f"{name} present, but the device tree does not describe it; needs the {wanted} driver{hint}"
+    return f"{name} present, {wanted} driver not loaded{hint}"
+
+
+def _node(host: Host, sighting: Sighting, driver: Driver) -> tuple[str | None, tuple[Evidence, ...]]:
+    """Return the device node, by class entry where the driver has a class, else by name."""
+    if sighting.usb_node:
+        return _visible(host, sighting.usb_node)
+    if sighting.minor is not None:
+        return _visible(host, f"/dev/nvidia{sighting.minor}")
+    if sighting.gpu is not None:
+        return f"/dev/nvidia{sighting.gpu.index}", (Evidence("nvml", f"GPU {sighting.gpu.index}", "answers"),)
+    entry = _class_entry(host, sighting, driver)
+    if entry:
+        path, name = entry
+        node = next((f"{dirname(g)}/{name}" for g in driver.nodes if fnmatchcase(name, basename(g))), None)
+        says = Evidence("class", path, f"{driver.sysfs_class} entry {name}")
+        if node is None:
+            return path, (says,)
+        shown, more = _visible(host, node)
+        return shown, (says, *more)
+    return _by_name(host, driver)
+
+
+def _visible(host: Host, node: str) -> tuple[str | None, tuple[Evidence, ...]]:
+    """Check a node's name in /dev; where no /dev is to be seen, the kernel's word is enough."""
+    if not host.exists("/dev"):
+        return node, ()
+    return (node, (Evidence("node", node, "device node"),)) if host.exists(node) else (None, ())
+
+
+def _class_entry(host: Host, sighting: Sighting, driver: Driver) -> tuple[str, str] | None:
+    """Return the class entry that belongs to this device: below its own folder, or linked to it."""
+    kind = driver.sysfs_class
+    if kind is None:
+        return None
+    globs = [basename(glob) for glob in driver.nodes] or ["*"]
+    below = f"{sighting.path}/{kind}" if sighting.path else ""
+    for name in host.names(below) if below else []:
+        if any(fnmatchcase(name, glob) for glob in globs):
+            return f"{below}/{name}", name
+    own = host.resolve(sighting.path) if sighting.path else None
+    for name in host.names(f"/sys/class/{kind}"):
+        path = f"/sys/class/{kind}/{name}"
+        if own and host.resolve(f"{path}/device") == own and any(fnmatchcase(name, g) for g in globs):
+            return path, name
+    return None
+
+
+def _by_name(host: Host, driver: Driver) -> tuple[str | None, tuple[Evidence, ...]]:
+    for glob in driver.nodes:
+        folder, pattern = dirname(glob), basename(glob)
+        for name in host.names(folder):
+            if fnmatchcase(name, pattern):
+                node = f"{folder}/{name}"
+                return node, (Evidence("node", node, "device node"),)
+    return (None, ()) if driver.nodes or driver.sysfs_class else (f"driver {driver.name}", ())
+
+
+def _health(host: Host, sighting: Sighting, standing: Standing) -> Standing:
+    """Look for vital signs: one that is bad holds the device at usable, none at all does too."""
+    signs = [sign for sign in (_answers(sighting), _power(host, sighting), *_sensors(host, sighting)) if sign]
+    bad = [sign for sign in signs if sign.startswith("!")]
+    if bad:
+        return Standing(State.USABLE, bad[0][1:], standing.driver, standing.node, standing.evidence)
+    if not signs:
+        reason = "no vital sign can be read: not known to be healthy"
+        return Standing(State.USABLE, reason, standing.driver, standing.node, standing.evidence)
+    return Standing(State.HEALTHY, "", standing.driver, standing.node, standing.evidence)
+
+
+def _answers(sighting: Sighting) -> str:
+    gpu = sighting.gpu
+    if gpu is None:
+        return ""
+    return f"!{gpu.ecc_errors} uncorrected memory errors since the driver was loaded" if gpu.ecc_errors else "NVML"
+
+
+def _power(host: Host, sighting: Sighting) -> str:
+    status = host.text(f"{sighting.path}/power/runtime_status") if sighting.path else None
+    if status == "error":
+        return "!the kernel reports a power management error"
+    if sighting.bus == "usb":
+        return "authorised" if host.text(f"{sighting.path}/authorized") == "1" else ""
+    return status or ""
+
+
+def _sensors(host: Host, sighting: Sighting) -> list[str]:
+    """Read what the driver shows of the chip itself: apex status and temperature, devfreq clock."""
+    signs = []
+    for name in host.names(f"{sighting.path}/apex") if sighting.path else []:
+        base = f"{sighting.path}/apex/{name}"
+        status, heat = host.text(f"{base}/status"), host.number(f"{base}/temp")
+        trip = host.number(f"{base}/trip_point2_temp") or _HOT_DEFAULT
+        if status is not None:
+            signs.append("alive" if status.upper() == "ALIVE" else f"!the driver says {status}")
+        if heat is not None:
+            signs.append(f"!too hot: {heat / 1000:.0f} C" if heat >= trip else "temperature")
+    for name in host.names(f"{sighting.path}/devfreq") if sighting.path else []:
+        if host.number(f"{sighting.path}/devfreq/{name}/cur_freq") is not None:
+            signs.append("clock")
+    return signs

@@ -1,0 +1,207 @@
+"""The machine below a root folder, read so that nothing found there can harm the reader.
+
+Every read is bounded, never blocks on a pipe or a device, and stays below the root: a captured host comes
+from a stranger, and its symlinks must not lead to our own files.
+"""
+
+import errno
+import os
+import stat
+from itertools import islice
+from typing import Final
+
+READ_LIMIT: Final = 64 * 1024
+LIST_LIMIT: Final = 8192
+_LINK_LIMIT: Final = 40
+_PROBLEM_LIMIT: Final = 50
+_ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
+_OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line and in valid Unicode, whatever bytes it came from."""
+    clean = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return clean if clean.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in clean)
+
+
+class Host:
+    """A machine's files below `root`; absent, unreadable and hostile ones read as None."""
+
+    def __init__(self, root: str = "/") -> None:
+        self.root = os.path.abspath(root)
+        self.live = self.root == "/"
+        self._prefix = "" if self.live else self.root
+        self._problems: dict[str, str] = {}
+        self._folders: dict[str, str | None] = {}
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What could not be read so far, and why."""
+        return tuple(f"{printable(path)}: {why}" for path, why in self._problems.items())
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
+        """Return the start of a regular file, at most `limit` bytes of it."""
+        real = self._locate(path)
+        if real is None:
+            return None
+        try:
+            if not self.live and not stat.S_ISREG(os.stat(real, follow_symlinks=False).st_mode):
+                self._note(path, "not a regular file")
+                return None
+            handle = os.open(real, _OPEN_FLAGS)
+            try:
+                return os.read(handle, limit)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            self._refused(path, error)
+            return None
+
+    def text(self, path: str) -> str | None:
+        """Return a small file as one printable line, without trailing NULs and white space."""
+        data = self.read(path, 4096)
+        return None if data is None else printable(data.decode("utf-8", "replace").strip("\0 \t\r\n"))
+
+    def number(self, path: str) -> int | None:
+        """Return a small file as a whole number: decimal, or hexadecimal with 0x."""
+        data = self.read(path, 64)
+        if data is None:
+            return None
+        try:
+            return int(data.strip(b"\0 \t\r\n"), 0)
+        except ValueError:
+            return self._decimal(path, data)
+
+    def hexadecimal(self, path: str) -> int | None:
+        """Return a small file as a number written in hexadecimal, with or without 0x."""
+        data = self.read(path, 64)
+        if data is None:
+            return None
+        try:
+            return int(data.strip(b"\0 \t\r\n"), 16)
+        except ValueError:
+            self._note(path, "not a hexadecimal number")
+            return None
+
+    def strings(self, path: str) -> tuple[str, ...]:
+        """Return a device-tree string list."""
+        data = self.read(path, 4096)
+        if not data:
+            return ()
+        return tuple(printable(part.decode("utf-8", "replace")) for part in data.split(b"\0") if part)
+
+    def names(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; empty when there is no such folder."""
+        real = self._locate(path)
+        if real is None:
+            return []
+        try:
+            with os.scandir(real) as entries:
+                found = [entry.name for entry in islice(entries, LIST_LIMIT)]
+        except OSError as error:
+            self._refused(path, error)
+            return []
+        if len(found) == LIST_LIMIT:
+            self._note(path, f"more than {LIST_LIMIT} entries: the rest is not looked at")
+        return sorted(found)
+
+    def folders(self, path: str) -> list[str]:
+        """Return the sorted names of the real folders in a folder: no links, no files."""
+        real = self._locate(path)
+        if real is None:
+            return []
+        try:
+            with os.scandir(real) as entries:
+                return sorted(e.name for e in islice(entries, LIST_LIMIT) if e.is_dir(follow_symlinks=False))
+        except OSError as error:
+            self._refused(path, error)
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Say whether something is there, of whatever type."""
+        real = self._locate(path)
+        if real is None:
+            return False
+        try:
+            os.stat(real, follow_symlinks=self.live)
+        except OSError:
+            return False
+        return True
+
+    def link(self, path: str) -> str | None:
+        """Return the last name a symlink points to, as sysfs names drivers and classes."""
+        folder, name = os.path.split(path)
+        real = self._locate(folder)
+        if real is None:
+            return None
+        try:
+            target = os.readlink(os.path.join(real, name))
+        except OSError:
+            return None
+        return printable(os.path.basename(target.rstrip("/"))) or None
+
+    def resolve(self, path: str) -> str | None:
+        """Return the path, below the root, that `path` leads to once every link is followed."""
+        real = os.path.realpath(path) if self.live else self._locate(path)
+        if real is None or not os.path.lexists(real):
+            return None
+        return real[len(self._prefix) :] or "/"
+
+    def _locate(self, path: str) -> str | None:
+        """Return the path outside the root; links of a foreign root are followed inside it only."""
+        if self.live:
+            return path if "\0" not in path else None
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            if len(self._folders) > LIST_LIMIT:
+                self._folders.clear()
+            self._folders[folder] = self._follow(folder)
+        base = self._folders[folder]
+        if base is None:
+            return None
+        real = os.path.join(base, name)
+        try:
+            linked = os.path.islink(real)
+        except ValueError:
+            return None
+        return self._follow(path) if linked else real
+
+    def _follow(self, path: str) -> str | None:
+        """Resolve `path` below the root as a process rooted there would."""
+        todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+        done: list[str] = []
+        links = 0
+        while todo:
+            part = todo.pop()
+            if part == "..":
+                del done[-1:]
+                continue
+            real = "/".join([self._prefix, *done, part])
+            try:
+                target = os.readlink(real)
+            except (OSError, ValueError):
+                done.append(part)
+                continue
+            links += 1
+            if links > _LINK_LIMIT:
+                self._note(path, "too many levels of symbolic links")
+                return None
+            if target.startswith("/"):
+                done.clear()
+            todo.extend(p for p in reversed(target.split("/")) if p not in ("", "."))
+        return "/".join([self._prefix, *done])
+
+    def _decimal(self, path: str, data: bytes) -> int | None:
+        try:
+            return int(data.strip(b"\0 \t\r\n"), 10)
+        except ValueError:
+            self._note(path, "not a number")
+            return None
+
+    def _refused(self, path: str, error: OSError) -> None:
+        if error.errno not in _ABSENT:
+            self._note(path, (error.strerror or str(error)).lower())
+
+    def _note(self, path: str, why: str) -> None:
+        if len(self._problems) < _PROBLEM_LIMIT:
+            self._problems.setdefault(path, why)

@@ -1,0 +1,82 @@
+"""Quantities with their units: parse what people write, print what they read."""
+
+import re
+from typing import Final, NewType
+
+Bytes = NewType("Bytes", int)
+BytesPerSecond = NewType("BytesPerSecond", float)
+BitsPerSecond = NewType("BitsPerSecond", float)
+Hertz = NewType("Hertz", float)
+Ops = NewType("Ops", float)
+"""Operations per second; a multiply-add counts as two."""
+Watts = NewType("Watts", float)
+Celsius = NewType("Celsius", float)
+Seconds = NewType("Seconds", float)
+
+_QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/]*)\s*")
+_BINARY: Final = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_DURATIONS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _split(text: str, what: str, example: str) -> tuple[float, str]:
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not {what}; write it like {example}")
+    return float(found[1]), found[2]
+
+
+def _scale(text: str, scales: dict[str, int], suffix: str, what: str, example: str) -> float:
+    number, unit = _split(text, what, example)
+    prefix = unit.removesuffix(suffix)
+    if prefix not in scales or (suffix and unit and not unit.endswith(suffix)):
+        raise ValueError(f"{text!r} has no known unit for {what}; write it like {example}")
+    return number * scales[prefix]
+
+
+def parse_bytes(text: str) -> Bytes:
+    """Read an amount of memory: `8MiB`, `4Gi`, `512MB`, `1024`."""
+    bare = text.strip().removesuffix("B")
+    scales = _BINARY if bare.endswith("i") else _DECIMAL
+    return Bytes(round(_scale(bare, scales, "", "an amount of memory", "4GiB")))
+
+
+def parse_bandwidth(text: str) -> BytesPerSecond:
+    """Read a memory bandwidth: `25.6GB/s`."""
+    return BytesPerSecond(_scale(text, _DECIMAL, "B/s", "a bandwidth", "25.6GB/s"))
+
+
+def parse_bitrate(text: str) -> BitsPerSecond:
+    """Read a link rate: `5Gb/s`."""
+    return BitsPerSecond(_scale(text, _DECIMAL, "b/s", "a link rate", "5Gb/s"))
+
+
+def parse_duration(text: str) -> Seconds:
+    """Read a duration: `500ms`, `10s`, `5m`, `1h`; a bare number is seconds."""
+    number, unit = _split(text, "a duration", "10s")
+    if (unit or "s") not in _DURATIONS:
+        raise ValueError(f"{text!r} is not a duration; write it like 10s, 5m or 1h")
+    return Seconds(number * _DURATIONS[unit or "s"])
+
+
+def format_bytes(amount: int) -> str:
+    """Print an amount of memory in the largest binary unit that keeps it readable."""
+    size = float(amount)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def format_ops(rate: float) -> str:
+    """Print operations per second as people quote them: `26 TOPS`, `472 GOPS`."""
+    for scale, unit in ((1e15, "POPS"), (1e12, "TOPS"), (1e9, "GOPS"), (1e6, "MOPS")):
+        if rate >= scale:
+            return f"{rate / scale:.3g} {unit}" if rate / scale < 100 else f"{rate / scale:.0f} {unit}"
+    return f"{rate:.0f} OPS"
+
+
+def format_bitrate(rate: float) -> str:
+    """Print a link rate: `5 Gb/s`."""
+    return f"{rate / 1e9:.3g} Gb/s" if rate >= 1e9 else f"{rate / 1e6:.3g} Mb/s"
