@@ -33,6 +33,8 @@ class Host:
         self._prefix = "" if self.live else self.root
         self._problems: dict[str, str] = {}
         self._folders: dict[str, str | None] = {}
+        self._plain: set[str] = set()
+        """Paths outside the root that are known to be no links."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -41,19 +43,16 @@ class Host:
 
     def read(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
         """Return the start of a regular file, at most `limit` bytes of it."""
-        real = self._locate(path)
-        if real is None:
-            return None
         try:
-            if not self.live and not stat.S_ISREG(os.stat(real, follow_symlinks=False).st_mode):
-                self._note(path, "not a regular file")
+            real = path if self.live else self._regular(path)
+            if real is None:
                 return None
             handle = os.open(real, _OPEN_FLAGS)
             try:
                 return os.read(handle, limit)
             finally:
                 os.close(handle)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._refused(path, error)
             return None
 
@@ -98,7 +97,7 @@ class Host:
         try:
             with os.scandir(real) as entries:
                 found = [entry.name for entry in islice(entries, LIST_LIMIT)]
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._refused(path, error)
             return []
         if len(found) == LIST_LIMIT:
@@ -113,7 +112,7 @@ class Host:
         try:
             with os.scandir(real) as entries:
                 return sorted(e.name for e in islice(entries, LIST_LIMIT) if e.is_dir(follow_symlinks=False))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._refused(path, error)
             return []
 
@@ -124,7 +123,7 @@ class Host:
             return False
         try:
             os.stat(real, follow_symlinks=self.live)
-        except OSError:
+        except (OSError, ValueError):
             return False
         return True
 
@@ -136,7 +135,7 @@ class Host:
             return None
         try:
             target = os.readlink(os.path.join(real, name))
-        except OSError:
+        except (OSError, ValueError):
             return None
         return printable(os.path.basename(target.rstrip("/"))) or None
 
@@ -147,49 +146,76 @@ class Host:
             return None
         return real[len(self._prefix) :] or "/"
 
+    def _regular(self, path: str) -> str | None:
+        """Return where a regular file of a foreign root lies; a pipe or a device is never opened."""
+        folder, _, name = path.rpartition("/")
+        base = self._folder(folder)
+        if base is None:
+            return None
+        real = f"{base}/{name}"
+        mode = os.lstat(real).st_mode
+        if stat.S_ISLNK(mode):
+            target = self._follow(path)
+            if target is None:
+                return None
+            real, mode = target, os.lstat(target).st_mode
+        if not stat.S_ISREG(mode):
+            self._note(path, "not a regular file")
+            return None
+        return real
+
     def _locate(self, path: str) -> str | None:
         """Return the path outside the root; links of a foreign root are followed inside it only."""
         if self.live:
-            return path if "\0" not in path else None
-        folder, name = os.path.split(path)
-        if folder not in self._folders:
-            if len(self._folders) > LIST_LIMIT:
-                self._folders.clear()
-            self._folders[folder] = self._follow(folder)
-        base = self._folders[folder]
+            return path
+        folder, _, name = path.rpartition("/")
+        base = self._folder(folder)
         if base is None:
             return None
-        real = os.path.join(base, name)
-        try:
-            linked = os.path.islink(real)
-        except ValueError:
-            return None
-        return self._follow(path) if linked else real
+        real = f"{base}/{name}"
+        return self._follow(path) if os.path.islink(real) else real
+
+    def _folder(self, path: str) -> str | None:
+        """Return where a folder of a foreign root lies; a scan asks for the same ones again and again."""
+        if path not in self._folders:
+            if len(self._folders) > LIST_LIMIT:
+                self._folders.clear()
+            self._folders[path] = self._follow(path)
+        return self._folders[path]
 
     def _follow(self, path: str) -> str | None:
         """Resolve `path` below the root as a process rooted there would."""
         todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
-        done: list[str] = []
+        done = self._prefix
         links = 0
         while todo:
             part = todo.pop()
             if part == "..":
-                del done[-1:]
+                done = done.rpartition("/")[0] if len(done) > len(self._prefix) else done
                 continue
-            real = "/".join([self._prefix, *done, part])
-            try:
-                target = os.readlink(real)
-            except (OSError, ValueError):
-                done.append(part)
+            target = self._target(f"{done}/{part}")
+            if target is None:
+                done = f"{done}/{part}"
                 continue
             links += 1
             if links > _LINK_LIMIT:
                 self._note(path, "too many levels of symbolic links")
                 return None
             if target.startswith("/"):
-                done.clear()
+                done = self._prefix
             todo.extend(p for p in reversed(target.split("/")) if p not in ("", "."))
-        return "/".join([self._prefix, *done])
+        return done
+
+    def _target(self, real: str) -> str | None:
+        """Return what a path outside the root links to; None when it is no link."""
+        if real in self._plain:
+            return None
+        try:
+            return os.readlink(real)
+        except (OSError, ValueError):
+            if len(self._plain) < LIST_LIMIT:
+                self._plain.add(real)
+            return None
 
     def _decimal(self, path: str, data: bytes) -> int | None:
         try:
@@ -198,9 +224,9 @@ class Host:
             self._note(path, "not a number")
             return None
 
-    def _refused(self, path: str, error: OSError) -> None:
-        if error.errno not in _ABSENT:
-            self._note(path, (error.strerror or str(error)).lower())
+    def _refused(self, path: str, error: OSError | ValueError) -> None:
+        if isinstance(error, ValueError) or error.errno not in _ABSENT:
+            self._note(path, str(getattr(error, "strerror", None) or error).lower())
 
     def _note(self, path: str, why: str) -> None:
         if len(self._problems) < _PROBLEM_LIMIT:

@@ -37,7 +37,7 @@ class Fields:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of strings."""
-        value = self._take(key, [], list, "a list of strings")
+        value: list[Any] = self._take(key, [], list, "a list of strings")
         if not all(isinstance(item, str) and item for item in value):
             raise self.wrong(key, "a list of strings")
         return tuple(value)
@@ -67,7 +67,7 @@ class Fields:
 
     def tables(self, key: str) -> list["Fields"]:
         """Return a list of tables."""
-        value = self._take(key, [], list, "a list of tables")
+        value: list[Any] = self._take(key, [], list, "a list of tables")
         return [Fields(item, f"{self.where}: {key}[{n}]") for n, item in enumerate(value)]
 
     def names(self) -> list[str]:

@@ -22,6 +22,15 @@ class PciId:
     revision: int | None = None
     subsystem: tuple[int, int] | None = None
 
+    def fits(self, key: PciKey) -> bool:
+        """Say whether a key of the catalog means this device."""
+        return (
+            key.vendor == self.vendor
+            and key.first <= self.device <= key.last
+            and key.revision in (None, self.revision)
+            and key.subsystem in (None, self.subsystem)
+        )
+
     def __str__(self) -> str:
         return f"{self.vendor:04x}:{self.device:04x}"
 
@@ -131,14 +140,8 @@ class Catalog:
 
 
 def _fits(key: PciKey, device: Device, pci: PciId) -> bool:
-    if not key.first <= pci.device <= key.last:
-        return False
-    if key.revision is not None and key.revision != pci.revision:
-        return False
-    if key.subsystem is not None and key.subsystem != pci.subsystem:
-        return False
-    if device.kind != "gpu":
-        return True
+    if not pci.fits(key) or device.kind != "gpu":
+        return pci.fits(key)
     return pci.pci_class in DISPLAY_CLASSES or (pci.pci_class is None and key.exact)
 
 

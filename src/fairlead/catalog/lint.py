@@ -8,7 +8,15 @@ from fairlead.catalog.device import Device, PciKey
 from fairlead.catalog.index import Catalog
 from fairlead.catalog.parse import RATES
 
-FIGURES: Final = ("peak", "memory", "bandwidth", "power", "clock", "link", *(f"peak.{rate}" for rate in RATES))
+FIGURES: Final = (
+    "peak",
+    "memory",
+    "bandwidth",
+    "power",
+    "clock",
+    "link",
+    *(f"peak.{rate}" for rate in RATES),
+)
 
 
 def lint(catalog: Catalog) -> list[str]:
@@ -59,9 +67,9 @@ def _figures(devices: list[Device]) -> Iterator[str]:
         for figure in device.unverified:
             if figure not in FIGURES:
                 yield f"{device.id}: unverified names {figure!r}, which is no figure"
-        if device.kind != "cpu" and not device.generic and not (device.peak or any(v.peak for v in device.variants)):
-            if "peak" not in device.unverified:
-                yield f"{device.id}: has no peak and does not say so in unverified"
+        peak = device.peak or any(variant.peak for variant in device.variants)
+        if not (peak or device.generic or device.kind == "cpu" or "peak" in device.unverified):
+            yield f"{device.id}: has no peak and does not say so in unverified"
 
 
 def _overlaps(devices: list[Device]) -> Iterator[str]:
@@ -91,7 +99,9 @@ def _overlap(one: PciKey, other: PciKey) -> bool:
 
 def _keys(device: Device) -> Iterable[str]:
     match = device.match
-    yield from (f"PCI {key}" for key in (*match.pci, *(k for v in device.variants for k in v.pci)) if key.exact)
+    yield from (
+        f"PCI {key}" for key in (*match.pci, *(k for v in device.variants for k in v.pci)) if key.exact
+    )
     yield from (f"USB {key}" for key in match.usb)
     yield from (f"module {key}" for key in (*match.module, *(m for v in device.variants for m in v.module)))
     yield from (f"board {key}" for key in match.board)

@@ -43,7 +43,9 @@ def read_file(path: str) -> tuple[list[Device], list[Shape]]:
             raise CatalogError(f"{path}: larger than {_SIZE_LIMIT >> 20} MiB", "split it into several files")
         return parse_document(tomllib.loads(data.decode()), origin)
     except OSError as error:
-        raise CatalogError(f"{path}: {error.strerror}", "name a readable TOML file or a folder of them") from None
+        raise CatalogError(
+            f"{path}: {error.strerror}", "name a readable TOML file or a folder of them"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CatalogError(f"{path}: not TOML: {error}", "see: fairlead catalog show coral-usb") from None
 

@@ -27,9 +27,8 @@ RATES: Final = (*PRECISIONS, *(f"{precision}-sparse" for precision in PRECISIONS
 _ID: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _USB: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
 _MODULE: Final = re.compile(r"p[0-9]{4}-[0-9]{4}")
-_PCI: Final = re.compile(
-    r"([0-9a-f]{4}):([0-9a-f]{4})(?:-([0-9a-f]{4}))?(?: rev ([0-9a-f]{2}))?(?: sub ([0-9a-f]{4}):([0-9a-f]{4}))?"
-)
+_HEX: Final = "([0-9a-f]{4})"
+_PCI: Final = re.compile(rf"{_HEX}:{_HEX}(?:-{_HEX})?(?: rev ([0-9a-f]{{2}}))?(?: sub {_HEX}:{_HEX})?")
 
 
 def parse_pci_key(text: str) -> PciKey:
@@ -37,8 +36,11 @@ def parse_pci_key(text: str) -> PciKey:
     found = _PCI.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not a PCI key; write it like 1e60:2864 or 1022:17f0 rev 10")
-    vendor, first, last, revision, sub_vendor, sub_device = (int(x, 16) if x else None for x in found.groups())
-    assert vendor is not None and first is not None
+    vendor, first, last, revision, sub_vendor, sub_device = (
+        int(x, 16) if x else None for x in found.groups()
+    )
+    assert vendor is not None
+    assert first is not None
     subsystem = None if sub_vendor is None or sub_device is None else (sub_vendor, sub_device)
     return PciKey(vendor, first, first if last is None else last, revision, subsystem)
 
@@ -204,7 +206,9 @@ def _pci_keys(row: Fields) -> tuple[PciKey, ...]:
 
 
 def _modules(row: Fields) -> tuple[str, ...]:
-    return tuple(_matching(row, "module", x, _MODULE, "module ids like p3448-0000") for x in row.texts("module"))
+    return tuple(
+        _matching(row, "module", x, _MODULE, "module ids like p3448-0000") for x in row.texts("module")
+    )
 
 
 def _watts(row: Fields, key: str) -> Watts | None:

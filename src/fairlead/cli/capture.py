@@ -12,8 +12,8 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "capture",
         help="write what discovery reads to a scrubbed tarball",
-        description="Write exactly the paths that discovery reads, without serial numbers, MAC addresses or host "
-        "names, to a tarball; `fairlead detect --root FILE` replays it anywhere.",
+        description="Write exactly the paths that discovery reads, without serial numbers, MAC addresses "
+        "or host names, to a tarball; `fairlead detect --root FILE` replays it anywhere.",
     )
     command.add_argument("file", metavar="FILE", help="the tarball to write, such as myboard.tar.gz")
     command.add_argument("--root", metavar="DIR", default="/", help="capture the machine below this folder")
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    from fairlead.detect import capture, detect  # noqa: PLC0415  # keeps --help fast
+    from fairlead.detect import capture, detect
 
     catalog = shared.catalog_of(options)
     host = capture.RecordingHost(options.root)

@@ -2,12 +2,14 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fairlead.catalog.device import Device, PciKey
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.units import format_bytes, format_ops
+
+if TYPE_CHECKING:
+    from fairlead.catalog.device import Device, Variant
 
 
 def add(commands: Any) -> None:
@@ -57,7 +59,7 @@ def run_show(options: argparse.Namespace) -> int:
 
 def run_lint(options: argparse.Namespace) -> int:
     """Check the catalog."""
-    from fairlead.catalog import lint  # noqa: PLC0415  # only this verb needs it
+    from fairlead.catalog import lint
 
     catalog = shared.catalog_of(options)
     faults = lint(catalog)
@@ -70,7 +72,7 @@ def run_lint(options: argparse.Namespace) -> int:
     return 1 if faults else 0
 
 
-def to_json(device: Device) -> dict[str, Any]:
+def to_json(device: "Device") -> dict[str, Any]:
     """Return a catalog row as a document."""
     match = device.match
     keys: dict[str, Any] = {
@@ -110,8 +112,8 @@ def to_json(device: Device) -> dict[str, Any]:
     }
 
 
-def _variant(variant: Any) -> dict[str, Any]:
-    marks = [*variant.module, *variant.board, *(str(key) for key in variant.pci if isinstance(key, PciKey))]
+def _variant(variant: "Variant") -> dict[str, Any]:
+    marks = [*variant.module, *variant.board, *(str(key) for key in variant.pci)]
     return {
         "name": variant.name,
         "memory_bytes": variant.memory,
@@ -125,8 +127,10 @@ def _rounded(rates: Mapping[str, float]) -> dict[str, int]:
     return {precision: round(rate) for precision, rate in rates.items()}
 
 
-def _row(device: Device) -> tuple[str, ...]:
-    best = next(iter(sorted(device.peak, key=lambda p: (p.endswith("sparse"), p != "int8", p != "fp16"))), None)
+def _row(device: "Device") -> tuple[str, ...]:
+    best = next(
+        iter(sorted(device.peak, key=lambda p: (p.endswith("sparse"), p != "int8", p != "fp16"))), None
+    )
     doubt = "?" if "peak" in device.unverified or f"peak.{best}" in device.unverified else ""
     return (
         device.id,

@@ -1,12 +1,15 @@
 """`fairlead detect`: every accelerator of a machine, with the evidence."""
 
 import argparse
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
-from fairlead.inventory import Accelerator, Inventory
 from fairlead.units import format_bytes, format_ops
+
+if TYPE_CHECKING:
+    from fairlead.inventory import Accelerator, Inventory
 
 _PREFERRED = ("int8", "int8-sparse", "fp16", "bf16", "fp32")
 
@@ -16,27 +19,31 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "detect",
         help="show every accelerator of this machine",
-        description="Show every accelerator of a machine: what it is, how sure that is, what state it is in and why.",
+        description="Show every accelerator of a machine: what it is, how sure that is, its state and why.",
     )
     shared.add_root(command)
     shared.add_catalog(command)
-    command.add_argument("-o", "--output", choices=(*FORMATS, "labels"), default="table", help="how to print it")
+    command.add_argument(
+        "-o", "--output", choices=(*FORMATS, "labels"), default="table", help="how to print it"
+    )
     command.add_argument(
         "--legacy-labels", action="store_true", help="with -o labels: also print the un-prefixed gpu.* set"
     )
-    command.add_argument("-v", "--verbose", action="store_true", help="with -o table: also print the evidence")
+    command.add_argument(
+        "-v", "--verbose", action="store_true", help="with -o table: also print the evidence"
+    )
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    from fairlead.detect import detect  # noqa: PLC0415  # keeps --help fast
+    from fairlead.detect import detect
 
     catalog = shared.catalog_of(options)
     with shared.machine_of(options) as (host, gpus):
         inventory = detect(host, catalog, gpus)
     if options.output == "labels":
-        from fairlead.detect.labels import labels, legacy_labels  # noqa: PLC0415
+        from fairlead.detect.labels import labels, legacy_labels
 
         pairs = {**labels(inventory), **(legacy_labels(inventory) if options.legacy_labels else {})}
         print("\n".join(f"{key}={value}" for key, value in sorted(pairs.items())))
@@ -47,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def table(inventory: Inventory, *, verbose: bool) -> str:
+def table(inventory: "Inventory", *, verbose: bool) -> str:
     """Return an inventory for people."""
     parts = [_headline(inventory)]
     head = ("ACCELERATOR", "MODEL", "KIND", "STATE", "SURE", "MEMORY", "PEAK", "NOW", "BUS")
@@ -62,7 +69,7 @@ def table(inventory: Inventory, *, verbose: bool) -> str:
     return "\n".join(parts)
 
 
-def _headline(inventory: Inventory) -> str:
+def _headline(inventory: "Inventory") -> str:
     machine = inventory.machine
     facts = [
         machine.board or "",
@@ -74,7 +81,7 @@ def _headline(inventory: Inventory) -> str:
     return ", ".join(fact for fact in facts if fact) or "a machine that says nothing of itself"
 
 
-def _row(acc: Accelerator) -> tuple[str, ...]:
+def _row(acc: "Accelerator") -> tuple[str, ...]:
     memory = format_bytes(acc.memory) if acc.memory else "-"
     return (
         acc.name if len(acc.name) <= 44 else f"{acc.name[:43]}…",
@@ -83,12 +90,12 @@ def _row(acc: Accelerator) -> tuple[str, ...]:
         acc.state.value,
         f"{acc.confidence:.0%}",
         f"{memory} shared" if acc.unified_memory and acc.memory else memory,
-        _rate(acc, acc.peak),
-        _rate(acc, acc.effective),
+        _rate(acc.peak),
+        _rate(acc.effective),
         acc.bus,
     )
 
 
-def _rate(acc: Accelerator, rates: Any) -> str:
+def _rate(rates: Mapping[str, float]) -> str:
     best = next((name for name in _PREFERRED if name in rates), next(iter(rates), None))
     return f"{format_ops(rates[best])} {best}" if best else "-"

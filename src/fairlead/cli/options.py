@@ -4,11 +4,12 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from fairlead.catalog import Catalog, load
-from fairlead.catalog.load import user_places
-from fairlead.host import Host
-from fairlead.nvml import Gpu
+if TYPE_CHECKING:  # `fairlead --help` must not load the catalog
+    from fairlead.catalog import Catalog
+    from fairlead.host import Host
+    from fairlead.nvml import Gpu
 
 
 def add_catalog(command: argparse.ArgumentParser) -> None:
@@ -33,30 +34,38 @@ def add_root(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
 
 
-def catalog_of(options: argparse.Namespace) -> Catalog:
+def catalog_of(options: argparse.Namespace) -> "Catalog":
     """Return the shipped catalog with the user's own rows."""
+    from fairlead.catalog import load
+    from fairlead.catalog.load import user_places
+
     return load([*user_places(), *options.catalog])
 
 
 @contextmanager
-def machine_of(options: argparse.Namespace) -> Iterator[tuple[Host, list[Gpu]]]:
+def machine_of(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"]:
     """Open the machine that the user asked for, and what NVML says of it."""
-    from fairlead.detect.capture import opened, read_gpus  # noqa: PLC0415  # tar handling stays behind the command
+    from fairlead.detect.capture import opened, read_gpus
+    from fairlead.host import Host
 
     with opened(options.root) as root:
         host = Host(root)
         yield host, [] if options.no_nvml else gpus_of(host) or read_gpus(host)
 
 
-def gpus_of(host: Host) -> list[Gpu]:
+def gpus_of(host: "Host") -> "list[Gpu]":
     """Ask NVML, but only about the machine that this program runs on."""
     if not host.live or not _has_nvidia(host):
         return []
-    from fairlead import nvml  # noqa: PLC0415  # ctypes is loaded only where there is something to ask
+    from fairlead import nvml
 
     with nvml.session() as session:
         return session.gpus() if session else []
 
 
-def _has_nvidia(host: Host) -> bool:
-    return host.exists("/proc/driver/nvidia") or host.exists("/dev/nvidiactl") or bool(os.environ.get("WSL_DISTRO_NAME"))
+def _has_nvidia(host: "Host") -> bool:
+    return (
+        host.exists("/proc/driver/nvidia")
+        or host.exists("/dev/nvidiactl")
+        or bool(os.environ.get("WSL_DISTRO_NAME"))
+    )

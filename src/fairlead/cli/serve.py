@@ -1,3 +1,6 @@
 """placeholder"""
+
 from typing import Any
+
+
 def add(commands: Any) -> None: ...

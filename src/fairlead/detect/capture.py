@@ -105,7 +105,9 @@ def write(path: str, look: Callable[[Host], object], host: RecordingHost, gpus: 
     except OSError as error:
         if os.path.exists(temporary):
             os.unlink(temporary)
-        raise CaptureError(f"{path}: {error.strerror}", "name a file in a folder that you may write to") from None
+        raise CaptureError(
+            f"{path}: {error.strerror}", "name a file in a folder that you may write to"
+        ) from None
     return len(entries)
 
 
@@ -155,7 +157,9 @@ def opened(place: str) -> Iterator[str]:
         yield place
         return
     if not os.path.exists(place):
-        raise CaptureError(f"{place}: no such folder or file", "name a root folder or a tarball of fairlead capture")
+        raise CaptureError(
+            f"{place}: no such folder or file", "name a root folder or a tarball of fairlead capture"
+        )
     room = tempfile.mkdtemp(prefix="fairlead-")
     try:
         _unpack(place, room)
@@ -173,7 +177,9 @@ def _unpack(path: str, room: str) -> None:
             for number, info in enumerate(tar):
                 total += info.size
                 if number >= _MEMBER_LIMIT or total > _TOTAL_LIMIT:
-                    raise CaptureError(f"{path}: larger than a captured host can be", "is it a fairlead capture?")
+                    raise CaptureError(
+                        f"{path}: larger than a captured host can be", "is it a fairlead capture?"
+                    )
                 target = os.path.join(room, os.path.normpath(f"/{info.name}").lstrip("/"))
                 if info.isdir():
                     os.makedirs(target, exist_ok=True)
@@ -199,7 +205,9 @@ def read_gpus(host: Host) -> list[Gpu]:
     try:
         return [_gpu(row) for row in json.loads(data)]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CaptureError(f"{GPUS_FILE} in the captured host: {error!r}", "remove the file, or capture again") from None
+        raise CaptureError(
+            f"{GPUS_FILE} in the captured host: {error!r}", "remove the file, or capture again"
+        ) from None
 
 
 def _gpu(row: dict[str, object]) -> Gpu:

@@ -12,9 +12,27 @@ from fairlead.inventory import Evidence, Unknown
 
 ROOTS: Final = ("/proc/device-tree", "/sys/firmware/devicetree/base")
 _MODULE: Final = re.compile(r"p[0-9]{4}-[0-9]{4}")
+_BOARD_ID: Final = re.compile(r"(?<![0-9a-z])p?([0-9]{4})(?:[-:]([0-9]{4}))?(?![0-9])")
+_HINT_FILES: Final = ("chosen/ids", "nvidia,boardids", "nvidia,proc-boardid", "nvidia,dtsfilename")
+_PLUGINS: Final = "{}/chosen/plugin-manager/ids"
+"""On JetPack 4 a folder: the names of its properties are the ids."""
+BOOT_CONTROL: Final = "/etc/nv_boot_control.conf"
+_TNSPEC: Final = re.compile(r"TNSPEC\s+([0-9]{4})-[^-]*-([0-9]{4})?-")
 _DEPTH: Final = 4
 _NODE_LIMIT: Final = 4000
-_BUSES: Final = ("soc", "bus", "axi", "amba", "apb", "ahb", "host1x", "cbass", "interconnect", "fabric", "main")
+_BUSES: Final = (
+    "soc",
+    "bus",
+    "axi",
+    "amba",
+    "apb",
+    "ahb",
+    "host1x",
+    "cbass",
+    "interconnect",
+    "fabric",
+    "main",
+)
 """Beginnings of the names of nodes that hold other devices; the rest of the tree is not walked."""
 _NAMED, _NODE, _SOC_CERTAIN, _SOC_ONLY, _MAYBE, _HINTED = 0.97, 0.95, 0.9, 0.7, 0.6, 0.85
 
@@ -80,26 +98,27 @@ def _walk(host: Host, root: str, catalog: Catalog) -> Iterator[TreeNode]:
 
 
 def _hints(host: Host, root: str) -> Iterator[tuple[str, str]]:
-    """Yield module ids that a vendor tree gives outside the root `compatible`."""
-    for place in ("nvidia,dtsfilename", "nvidia,boardids", "chosen/ids"):
-        text = (host.text(f"{root}/{place}") or "").lower()
-        for module in dict.fromkeys(re.findall(r"(?<![0-9])p?([0-9]{4}-[0-9]{4})(?![0-9])", text)):
-            yield f"p{module}", f"{root}/{place}"
-        for module in dict.fromkeys(re.findall(r"p[0-9]{4}(?!-?[0-9])", text)):
-            yield module, f"{root}/{place}"
+    """Yield module ids that NVIDIA's trees and flash tools give outside the root `compatible`."""
+    places = [(f"{root}/{name}", host.text(f"{root}/{name}")) for name in _HINT_FILES]
+    places += [(_PLUGINS.format(root), " ".join(host.names(_PLUGINS.format(root))))]
+    for place, text in places:
+        for number, sku in dict.fromkeys(_BOARD_ID.findall((text or "").lower())):
+            yield f"p{number}-{sku}" if sku else f"p{number}", place
+    spec = _TNSPEC.search(host.text(BOOT_CONTROL) or "")
+    if spec:
+        yield f"p{spec[1]}-{spec[2]}" if spec[2] else f"p{spec[1]}", BOOT_CONTROL
 
 
 def _products(tree: Tree, catalog: Catalog) -> Named:
     """Return the products that the root `compatible` names, each with its witness."""
     where = f"{tree.root}/compatible"
     found: Named = {}
-    for module in tree.modules:
+    for entry in tree.compatible:
+        for device in catalog.by_board(entry):
+            found.setdefault(device.id, (device, Evidence("dt", where, f"board {entry} is {device.name}")))
+    for module in tree.modules if not found else ():
         for device in catalog.by_module(module):
             found.setdefault(device.id, (device, Evidence("dt", where, f"module {module} is {device.name}")))
-    if not found:
-        for entry in tree.compatible:
-            for device in catalog.by_board(entry):
-                found.setdefault(device.id, (device, Evidence("dt", where, f"board {entry} is {device.name}")))
     return found
 
 
@@ -147,7 +166,7 @@ def _from_soc(
 def _certainty(
     tree: Tree, device: Device, evidence: list[Evidence], nodes: tuple[TreeNode, ...]
 ) -> Sighting | None:
-    """Weigh the only row that fits a SoC: does every chip of it have the device?"""
+    """Weigh the only row that fits a SoC by whether every chip of it has the device."""
     enabled = any(node.enabled for node in nodes)
     if device.match.needs_node and not enabled:
         return None
@@ -155,9 +174,7 @@ def _certainty(
     return _sighting(tree, (device,), _NODE if enabled else certain, evidence, nodes)
 
 
-def _by_node_first(
-    group: list[Device], nodes: tuple[TreeNode, ...], catalog: Catalog
-) -> tuple[Device, ...]:
+def _by_node_first(group: list[Device], nodes: tuple[TreeNode, ...], catalog: Catalog) -> tuple[Device, ...]:
     """Keep the alternatives that a node names, where one does."""
     named = {d.id for n in nodes for d in catalog.by_node(n.compatible, n.name)}
     products = [device for device in group if not device.generic]
@@ -172,7 +189,9 @@ def _hinted(tree: Tree, group: list[Device]) -> tuple[Device, Evidence] | None:
         for device in group:
             known = [*device.match.module, *(m for v in device.variants for m in v.module)]
             if any(item.startswith(module) for item in known):
-                found.setdefault(device.id, (device, Evidence("dt", place, f"names module {module}: {device.name}")))
+                found.setdefault(
+                    device.id, (device, Evidence("dt", place, f"names module {module}: {device.name}"))
+                )
     return next(iter(found.values())) if len(found) == 1 else None
 
 
@@ -193,11 +212,13 @@ def _loose_nodes(tree: Tree, catalog: Catalog, taken: set[str]) -> tuple[list[Si
         rows = catalog.by_node(node.compatible, node.name)
         if not node.enabled or any(row.id in taken for row in rows):
             continue
-        specific = any(key.name is None for row in rows for key in row.match.node if key.compatible in node.compatible)
+        specific = any(
+            key.name is None for row in rows for key in row.match.node if key.compatible in node.compatible
+        )
         if specific:
             groups.setdefault(tuple(row.id for row in rows), []).append(node)
         else:
-            says = f"device-tree node {node.name} looks like {_names(rows)}, on a SoC that is not known to have one"
+            says = f"node {node.name} looks like {_names(rows)}, on a SoC that is not known to have one"
             unknown.append(Unknown(f"platform:{node.address}.{node.name}", node.compatible[0], None, says))
     sightings = [
         _sighting(

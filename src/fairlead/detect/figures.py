@@ -37,13 +37,15 @@ def fits_memory(nominal: Bytes, total: Bytes) -> bool:
 
 def could_have(device: Device, total: Bytes) -> bool:
     """Say whether some SKU of a device would report this much memory; unknown sizes could."""
-    sizes = [variant.memory for variant in device.variants if variant.memory] or [device.memory]
-    return any(size is None or fits_memory(size, total) for size in sizes)
+    sizes = [size for size in (device.memory, *(variant.memory for variant in device.variants)) if size]
+    return not sizes or any(fits_memory(size, total) for size in sizes)
 
 
 def pick_variant(device: Device, sighting: Sighting, total: Bytes | None) -> Variant | None:
-    """Return the SKU that the evidence names, told apart by memory where it names several."""
-    named = [variant for variant in device.variants if _names(variant, sighting)]
+    """Return the SKU that the evidence names best, told apart by memory where it names several."""
+    ranks = {variant.name: _rank(variant, sighting) for variant in device.variants}
+    best = max(ranks.values(), default=0)
+    named = [variant for variant in device.variants if best and ranks[variant.name] == best]
     known = sighting.gpu.memory if sighting.gpu else total if device.unified else None
     choice = named or (list(device.variants) if known else [])
     if len(choice) > 1 and known:
@@ -51,19 +53,16 @@ def pick_variant(device: Device, sighting: Sighting, total: Bytes | None) -> Var
     return choice[0] if len(choice) == 1 else None
 
 
-def _names(variant: Variant, sighting: Sighting) -> bool:
-    if set(variant.module) & set(sighting.modules) or set(variant.board) & set(sighting.boards):
-        return True
+def _rank(variant: Variant, sighting: Sighting) -> int:
+    """Say how strongly the evidence names a SKU; 0 when it does not."""
+    if set(variant.board) & set(sighting.boards):
+        return 8
+    if set(variant.module) & set(sighting.modules):
+        return 7
     if sighting.product and sighting.product in variant.nvml:
-        return True
+        return 6
     pci = sighting.pci
-    return pci is not None and any(
-        key.vendor == pci.vendor
-        and key.first <= pci.device <= key.last
-        and key.revision in (None, pci.revision)
-        and key.subsystem in (None, pci.subsystem)
-        for key in variant.pci
-    )
+    return 0 if pci is None else max((1 + key.rank for key in variant.pci if pci.fits(key)), default=0)
 
 
 def measure(host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
@@ -91,7 +90,9 @@ def _rows(sighting: Sighting) -> tuple[Device, ...]:
     return (sighting.device,) if sighting.device else sighting.devices
 
 
-_Each = tuple[dict[str, Ops], dict[str, Ops], tuple[Evidence, ...], Variant | None, Watts | None, Bytes | None]
+_Each = tuple[
+    dict[str, Ops], dict[str, Ops], tuple[Evidence, ...], Variant | None, Watts | None, Bytes | None
+]
 
 
 def _of(device: Device, variant: Variant | None, host: Host, sighting: Sighting) -> _Each:
@@ -159,7 +160,11 @@ def _power_mode(host: Host) -> tuple[str, Watts | None, Hertz | None] | None:
         if head and int(head[1]) == int(status[1]):
             watts = re.search(r"([0-9]+(?:\.[0-9]+)?)W", head[2])
             clock = re.search(r"^GPU MAX_FREQ ([0-9]{4,13})\s*$", section, re.MULTILINE)
-            return head[2], Watts(float(watts[1])) if watts else None, Hertz(float(clock[1])) if clock else None
+            return (
+                head[2],
+                Watts(float(watts[1])) if watts else None,
+                Hertz(float(clock[1])) if clock else None,
+            )
     return None
 
 

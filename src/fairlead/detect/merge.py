@@ -16,10 +16,10 @@ _DISAGREEMENT = 0.15
 
 
 def join_faces(sightings: list[Sighting]) -> list[Sighting]:
-    """Make one of a SoC device and the PCI face it shows (the Coral Dev Board's TPU, Thor's GPU)."""
+    """Make one of a SoC's device and the face it shows on a bus (the Coral Dev Board's TPU, Thor's GPU)."""
     joined = list(sightings)
     for tree in [seen for seen in sightings if seen.bus == "platform"]:
-        face = next((seen for seen in joined if seen.bus == "pci" and _is_face(tree, seen)), None)
+        face = next((seen for seen in joined if seen.bus != "platform" and _is_face(tree, seen)), None)
         if face is not None:
             joined.remove(face)
             joined[joined.index(tree)] = replace(
@@ -34,12 +34,9 @@ def join_faces(sightings: list[Sighting]) -> list[Sighting]:
 
 
 def _is_face(tree: Sighting, seen: Sighting) -> bool:
-    pci = seen.pci
-    return pci is not None and any(
-        key.vendor == pci.vendor and key.first <= pci.device <= key.last
-        for device in tree.devices
-        for key in device.match.pci
-    )
+    """Say whether a bus shows what the tree names: the same row, or one that the row shares its marks with."""
+    inside = {name for device in tree.devices for name in (device.id, *device.match.shares)}
+    return any(device.id in inside for device in seen.devices)
 
 
 def weigh_memory(sighting: Sighting, total: Bytes | None) -> Sighting:
@@ -164,7 +161,9 @@ def _engines(host: Host, sighting: Sighting, device: Device | None, count: int |
     found = []
     for engine in device.engines:
         for index in range(engine.count if count is None else min(count, engine.count)):
-            found.append(Engine(f"{engine.name}{index}", engine.kind, _engine_state(host, engine.name, index)))
+            found.append(
+                Engine(f"{engine.name}{index}", engine.kind, _engine_state(host, engine.name, index))
+            )
     return tuple(found)
 
 

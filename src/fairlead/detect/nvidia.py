@@ -84,7 +84,9 @@ def _from_gpu(gpu: Gpu, rows: list[Device]) -> Sighting:
         address=gpu.address,
         devices=tuple(rows),
         confidence=_ALONE,
-        evidence=(Evidence("nvml", f"GPU {gpu.index}", f"product name {gpu.name!r}; not visible on the bus"),),
+        evidence=(
+            Evidence("nvml", f"GPU {gpu.index}", f"product name {gpu.name!r}; not visible on the bus"),
+        ),
         driver="nvidia",
         gpu=gpu,
         product=gpu.name,

@@ -29,7 +29,7 @@ def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
         rows: list[Device] = []
         if catalog.knows_pci(vendor, device):
             pci = _details(host, path, pci)
-            rows = _standing_alone(catalog.by_pci(pci))
+            rows = sorted(catalog.by_pci(pci), key=lambda row: row.generic)
         if rows:
             sightings.append(_sighting(host, path, printable(address), pci, rows))
         elif shape := _shape(host, path, catalog, pci):
@@ -37,11 +37,6 @@ def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
                 Unknown(f"pci:{printable(address)}", str(pci), host.link(f"{path}/driver"), shape.says)
             )
     return sightings, unknown
-
-
-def _standing_alone(rows: list[Device]) -> list[Device]:
-    """Leave out rows that need their own board around them, unless nothing else fits."""
-    return [row for row in rows if not row.match.board] or rows
 
 
 def _sighting(host: Host, path: str, address: str, pci: PciId, rows: list[Device]) -> Sighting:
@@ -103,8 +98,7 @@ def _shape(host: Host, path: str, catalog: Catalog, pci: PciId) -> Shape | None:
 
 
 def _has_shape(host: Host, path: str, shape: Shape, pci: PciId) -> bool:
-    key = shape.pci
-    if key is not None and not (key.vendor == pci.vendor and key.first <= pci.device <= key.last):
+    if shape.pci is not None and not pci.fits(shape.pci):
         return False
     if shape.classes and pci.pci_class not in shape.classes:
         return False

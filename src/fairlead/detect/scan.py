@@ -48,11 +48,11 @@ def _sightings(
     on_pci, odd_pci = pci.look(host, catalog)
     on_usb, odd_usb = usb.look(host, catalog)
     on_pci = [nvidia.ask_proc(host, seen, catalog) for seen in on_pci]
-    sightings = join_faces([*platform.ask(host, on_tree), *on_pci])
+    sightings = join_faces([*platform.ask(host, on_tree), *on_pci, *on_usb])
     sightings, odd_gpus = nvidia.ask_nvml(sightings, gpus, catalog)
     known = {seen.address for seen in sightings if seen.bus == "pci"}
     odd_pci = [odd for odd in odd_pci if odd.bus.removeprefix("pci:") not in known]
-    return [*sightings, *on_usb], [*odd_nodes, *odd_pci, *odd_usb, *odd_gpus]
+    return sightings, [*odd_nodes, *odd_pci, *odd_usb, *odd_gpus]
 
 
 def _processor(catalog: Catalog, processor: cpu.Processor, total: Bytes | None) -> Accelerator | None:

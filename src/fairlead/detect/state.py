@@ -149,7 +149,11 @@ def _answers(sighting: Sighting) -> str:
     gpu = sighting.gpu
     if gpu is None:
         return ""
-    return f"!{gpu.ecc_errors} uncorrected memory errors since the driver was loaded" if gpu.ecc_errors else "NVML"
+    return (
+        f"!{gpu.ecc_errors} uncorrected memory errors since the driver was loaded"
+        if gpu.ecc_errors
+        else "NVML"
+    )
 
 
 def _power(host: Host, sighting: Sighting) -> str:
