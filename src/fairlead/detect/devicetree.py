@@ -168,8 +168,8 @@ def _certainty(
 ) -> Sighting | None:
     """Weigh the only row that fits a SoC by whether every chip of it has the device."""
     enabled = any(node.enabled for node in nodes)
-    if device.match.needs_node and not enabled:
-        return None
+    if not enabled and (device.match.needs_node or (nodes and not device.match.soc_certain)):
+        return None  # boot loaders disable the node on chips that lack the device
     certain = _SOC_CERTAIN if device.match.soc_certain else _MAYBE
     return _sighting(tree, (device,), _NODE if enabled else certain, evidence, nodes)
 

@@ -21,9 +21,9 @@ def ask(host: Host, sightings: list[Sighting]) -> list[Sighting]:
 
 def _find(host: Host, names: list[str], sighting: Sighting) -> Sighting:
     addresses = tuple(f"{node.address}." for node in sighting.nodes if node.enabled and node.address)
-    found = [name for name in names if addresses and name.startswith(addresses)]
     globs = [glob for device in sighting.devices for glob in device.match.platform]
-    found = found or [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]
+    found = [name for name in names if addresses and name.startswith(addresses)]
+    found += [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]
     if not found:
         return sighting
     driven = next((name for name in found if host.link(f"{DEVICES}/{name}/driver")), found[0])

@@ -1,0 +1,31 @@
+"""Reader: AMD GPUs through amdgpu's files."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from fairlead.measure.sysfs import hwmon
+from fairlead.measure.view import View
+from fairlead.telemetry import Metric, Sample
+
+_FILES: Final = (
+    ("gpu_busy_percent", Metric.BUSY, 0.01),
+    ("mem_busy_percent", Metric.MEMORY_BUSY, 0.01),
+    ("mem_info_vram_total", Metric.MEMORY_TOTAL, 1.0),
+    ("mem_info_vram_used", Metric.MEMORY_USED, 1.0),
+)
+
+
+def read(view: View) -> Iterator[Sample]:
+    """Read load, memory, power, temperatures and clocks."""
+    path, host = view.acc.path, view.host
+    if host.text(f"{path}/power/runtime_status") == "suspended":
+        # Reading its sensors would wake it up; asleep, it is not busy.
+        yield from view.sample(Metric.BUSY, 0.0)
+        return
+    found = list(view.files(path, _FILES))
+    yield from found
+    amounts = {item.metric: item.value for item in found}
+    if Metric.MEMORY_TOTAL in amounts and Metric.MEMORY_USED in amounts:
+        free = amounts[Metric.MEMORY_TOTAL] - amounts[Metric.MEMORY_USED]
+        yield from view.sample(Metric.MEMORY_FREE, max(0.0, free))
+    yield from hwmon(view)

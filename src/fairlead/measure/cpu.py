@@ -1,0 +1,32 @@
+"""Reader: the processor."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fairlead.measure.sysfs import memory
+from fairlead.measure.view import View
+from fairlead.telemetry import Count, Sample
+
+STAT: Final = "/proc/stat"
+_IDLE: Final = (3, 4)
+"""The fields idle and iowait."""
+_ALL: Final = 8
+"""The fields up to steal; guest time, which follows, is already counted as user time."""
+
+
+def read(view: View) -> Iterator[Sample | Count]:
+    """Read the time that all cores together were busy, and the RAM."""
+    ticks = total_ticks(view.host.read(STAT, 4096) or b"")
+    if ticks is not None:
+        yield Count(view.acc.id, *ticks)
+    yield from memory(view)
+
+
+def total_ticks(stat: bytes) -> tuple[int, int] | None:
+    """Return busy and all ticks since boot."""
+    found = re.match(rb"cpu((?: +[0-9]{1,20})+)", stat)
+    fields = [int(field) for field in found[1].split()[:_ALL]] if found else []
+    if len(fields) <= max(_IDLE):
+        return None
+    return sum(fields) - sum(fields[index] for index in _IDLE), sum(fields)

@@ -1,0 +1,28 @@
+"""Reader: Intel NPUs, whose driver counts the busy time."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from fairlead.measure.view import View
+from fairlead.telemetry import Count, Metric, Sample
+
+_FILES: Final = (
+    ("npu_current_frequency_mhz", Metric.CLOCK, 1e6),
+    ("npu_max_frequency_mhz", Metric.CLOCK_MAX, 1e6),
+)
+_MEMORY: Final = (("npu_memory_utilization", Metric.MEMORY_USED, 1.0),)
+"""Named a utilisation, it is an amount in bytes."""
+_BUSY: Final = (("npu_busy_time_us", 1e-6), ("power/runtime_active_time", 1e-3))
+"""The counter, and what stands in for it on kernels before 6.11: the time that the device was awake."""
+
+
+def read(view: View) -> Iterator[Sample | Count]:
+    """Read the busy time, the clock and the memory in use."""
+    path = view.acc.path
+    yield from view.files(path, _FILES, "core")
+    yield from view.files(path, _MEMORY)
+    for name, scale in _BUSY:
+        spent = view.host.number(f"{path}/{name}")
+        if spent is not None:
+            yield Count(view.acc.id, spent * scale, view.now)
+            return

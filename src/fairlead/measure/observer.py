@@ -1,0 +1,90 @@
+"""The observer: asks every reader, keeps the counters between two looks, throws out what cannot be true."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+from fairlead.host import Host
+from fairlead.inventory import Accelerator
+from fairlead.measure.readers import readers_of
+from fairlead.measure.view import View
+from fairlead.nvml import Gpu, Reading
+from fairlead.telemetry import Count, Metric, Sample, busy_share
+from fairlead.units import Seconds
+
+_SANE: Final = {
+    Metric.BUSY: (0.0, 1.0),
+    Metric.MEMORY_BUSY: (0.0, 1.0),
+    Metric.TEMPERATURE: (-200.0, 1000.0),
+    Metric.TEMPERATURE_LIMIT: (-200.0, 1000.0),
+}
+_NOT_NEGATIVE: Final = (0.0, math.inf)
+
+
+class GpuSource(Protocol):
+    """Whoever can measure an NVIDIA GPU: an open NVML session."""
+
+    def reading(self, index: int) -> Reading | None:
+        """Return what is measured of one GPU now; None when it is gone."""
+
+
+class Observer:
+    """Looks at accelerators again and again; what it remembers is the last counters."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Count] = {}
+
+    def look(  # noqa: PLR0913  # the world comes in as arguments
+        self,
+        host: Host,
+        accelerators: Sequence[Accelerator],
+        now: Seconds,
+        date: Seconds,
+        gpus: Sequence[Gpu] = (),
+        nvml: GpuSource | None = None,
+    ) -> tuple[Sample, ...]:
+        """Measure every accelerator once; busy shares that come from counters need two looks."""
+        counts: dict[str, Count] = {}
+        samples: list[Sample] = []
+        for acc in accelerators:
+            index = index_of(acc, gpus) if nvml else None
+            reading = nvml.reading(index) if nvml and index is not None else None
+            view = View(host, acc, now, date, reading)
+            samples += self._settle(counts, (item for read in readers_of(acc) for item in read(view)))
+        self._counts = counts
+        return tuple(believed(samples))
+
+    def _settle(self, counts: dict[str, Count], found: Iterable[Sample | Count]) -> Iterator[Sample]:
+        """Turn counts into busy shares since the last look."""
+        for item in found:
+            if isinstance(item, Sample):
+                yield item
+                continue
+            before = self._counts.get(item.accelerator)
+            counts[item.accelerator] = item
+            share = busy_share(before, item) if before else None
+            if share is not None:
+                yield Sample(item.accelerator, Metric.BUSY, share)
+
+
+def believed(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Drop values out of any sane range, and second values for what is already known."""
+    seen: set[tuple[str, Metric, str]] = set()
+    for item in samples:
+        low, high = _SANE.get(item.metric, _NOT_NEGATIVE)
+        key = (item.accelerator, item.metric, item.detail)
+        if key not in seen and low <= item.value <= high:
+            seen.add(key)
+            yield item
+
+
+def index_of(acc: Accelerator, gpus: Sequence[Gpu]) -> int | None:
+    """Return the number under which NVML knows an accelerator; a GPU in a SoC has no address there."""
+    address = acc.bus.partition(":")[2]
+    for gpu in gpus:
+        if gpu.uuid and gpu.uuid == acc.uuid:
+            return gpu.index
+    for gpu in gpus:
+        if gpu.address == ("" if acc.bus.startswith("platform:") and acc.vendor == "NVIDIA" else address):
+            return gpu.index
+    return None

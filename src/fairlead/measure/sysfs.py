@@ -1,0 +1,99 @@
+"""The kernel's common shapes: hwmon chips, thermal zones, devfreq clocks, class entries, /proc/meminfo."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fairlead.measure.view import View
+from fairlead.telemetry import Metric, Sample
+
+THERMAL: Final = "/sys/class/thermal"
+MEMINFO: Final = "/proc/meminfo"
+_OFFLINE: Final = -200_000
+"""Millidegrees below which a sensor is switched off: Tegra's say -256 degrees."""
+_DEVFREQ: Final = (
+    ("cur_freq", Metric.CLOCK, 1.0),
+    ("min_freq", Metric.CLOCK_MIN, 1.0),
+    ("max_freq", Metric.CLOCK_MAX, 1.0),
+)
+_CLOCKS: Final = {"sclk": "core", "mclk": "memory"}
+
+
+def hwmon(view: View) -> Iterator[Sample]:
+    """Read the monitoring chip that a driver hangs below its device."""
+    base = f"{view.acc.path}/hwmon"
+    for name in view.host.names(base) if view.acc.path else []:
+        yield from hwmon_chip(view, f"{base}/{name}")
+
+
+def hwmon_chip(view: View, folder: str) -> Iterator[Sample]:
+    """Read one chip: every temperature and clock, the first power and energy, which are the whole device's."""
+    host = view.host
+    names = set(host.names(folder))
+    for name in sorted(names):
+        if found := re.fullmatch(r"temp[0-9]{1,3}_input", name):
+            heat = host.number(f"{folder}/{name}")
+            label = host.text(f"{folder}/{name.replace('_input', '_label')}") or found[0].partition("_")[0]
+            yield from view.sample(Metric.TEMPERATURE, degrees(heat), label)
+        elif re.fullmatch(r"freq[0-9]{1,3}_input", name):
+            label = host.text(f"{folder}/{name.replace('_input', '_label')}") or "core"
+            yield from view.files(folder, ((name, Metric.CLOCK, 1.0),), _CLOCKS.get(label, label))
+    power = next((name for name in ("power1_average", "power1_input") if name in names), None)
+    if power:
+        yield from view.files(folder, ((power, Metric.POWER, 1e-6),))
+    if "energy1_input" in names:
+        yield from view.files(folder, (("energy1_input", Metric.ENERGY, 1e-6),))
+
+
+def zones(view: View, prefix: str) -> Iterator[Sample]:
+    """Read the thermal zones whose type starts so; their numbers are not stable, their types are."""
+    for name in view.host.names(THERMAL):
+        if not name.startswith("thermal_zone"):
+            continue
+        kind = view.host.text(f"{THERMAL}/{name}/type") or ""
+        if kind.lower().startswith(prefix):
+            heat = view.host.number(f"{THERMAL}/{name}/temp")
+            yield from view.sample(Metric.TEMPERATURE, degrees(heat), kind)
+
+
+def degrees(millidegrees: int | None) -> float | None:
+    """Return a temperature in degrees; None for a sensor that is switched off."""
+    return None if millidegrees is None or millidegrees <= _OFFLINE else millidegrees / 1000
+
+
+def devfreq(view: View, folder: str) -> Iterator[Sample]:
+    """Read the clock of a devfreq device and the bounds it moves between."""
+    yield from view.files(folder, _DEVFREQ, "core")
+
+
+def devfreq_folders(view: View) -> list[str]:
+    """Return the devfreq folders below the device itself."""
+    base = f"{view.acc.path}/devfreq"
+    return [f"{base}/{name}" for name in view.host.names(base)] if view.acc.path else []
+
+
+def class_folders(view: View, kind: str) -> list[str]:
+    """Return the entries of a class that belong to the device: below it, else linked to it."""
+    below = f"{view.acc.path}/{kind}"
+    if not view.acc.path:
+        return []
+    if names := view.host.names(below):
+        return [f"{below}/{name}" for name in names]
+    own = view.host.resolve(view.acc.path)
+    entries = [f"/sys/class/{kind}/{name}" for name in view.host.names(f"/sys/class/{kind}")]
+    return [entry for entry in entries if own and view.host.resolve(f"{entry}/device") == own]
+
+
+def memory(view: View) -> Iterator[Sample]:
+    """Read the host's RAM, which a unified accelerator shares."""
+    fields = dict(re.findall(rb"(?m)^(MemTotal|MemAvailable):\s+([0-9]{1,15}) kB", _meminfo(view)))
+    if len(fields) < 2:
+        return
+    total, free = int(fields[b"MemTotal"]) * 1024, int(fields[b"MemAvailable"]) * 1024
+    yield from view.sample(Metric.MEMORY_TOTAL, total)
+    yield from view.sample(Metric.MEMORY_FREE, free)
+    yield from view.sample(Metric.MEMORY_USED, max(0, total - free))
+
+
+def _meminfo(view: View) -> bytes:
+    return view.host.read(MEMINFO, 4096) or b""

@@ -1,0 +1,53 @@
+"""What was measured of an accelerator, in base units, and the running totals that busy shares come from."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Metric(StrEnum):
+    """What can be measured; the name ends with the unit."""
+
+    MEMORY_TOTAL = "memory_bytes"
+    MEMORY_USED = "memory_used_bytes"
+    MEMORY_FREE = "memory_free_bytes"
+    BUSY = "busy_ratio"
+    MEMORY_BUSY = "memory_busy_ratio"
+    POWER = "power_watts"
+    RAIL_POWER = "rail_watts"
+    ENERGY = "energy_joules"
+    """A total since the driver was loaded: it only grows."""
+    TEMPERATURE = "temperature_celsius"
+    TEMPERATURE_LIMIT = "temperature_limit_celsius"
+    CLOCK = "clock_hertz"
+    CLOCK_MIN = "clock_min_hertz"
+    CLOCK_MAX = "clock_max_hertz"
+    LINK = "link_bits_per_second"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value, measured at one moment."""
+
+    accelerator: str
+    """The id of the accelerator."""
+    metric: Metric
+    value: float
+    detail: str = ""
+    """Which one, where there are several: the sensor, the clock, the rail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Two running totals; the busy share is how much the first grew for each step of the second."""
+
+    accelerator: str
+    busy: float
+    whole: float
+
+
+def busy_share(before: Count, after: Count) -> float | None:
+    """Return the busy share between two counts; None where no time passed or a counter started anew."""
+    busy, whole = after.busy - before.busy, after.whole - before.whole
+    if whole <= 0 or busy < 0:
+        return None
+    return min(1.0, busy / whole)
