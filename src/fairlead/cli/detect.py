@@ -59,7 +59,7 @@ def table(inventory: "Inventory", *, verbose: bool) -> str:
     parts = [_headline(inventory)]
     head = ("ACCELERATOR", "MODEL", "KIND", "STATE", "SURE", "MEMORY", "PEAK", "NOW", "BUS")
     parts.append(to_table(head, [_row(acc) for acc in inventory.accelerators]))
-    parts += [f"{acc.name}: {acc.reason}" for acc in inventory.accelerators if acc.reason]
+    parts += [f"{acc.bus}: {acc.reason}" for acc in inventory.accelerators if acc.reason]
     parts += [f"unknown device {odd.ids} at {odd.bus}: {odd.reason}" for odd in inventory.unknown]
     if verbose:
         for acc in inventory.accelerators:
