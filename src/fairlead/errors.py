@@ -4,8 +4,21 @@ FairleadError              someone must act; `hint` says how
 ├── UserError              the user must change something            exit 2
 │   ├── CatalogError       a catalog file cannot be used
 │   ├── CaptureError       a captured host cannot be written or read
+│   ├── LabError           the lab's programs cannot be had
+│   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
 │   └── SettingsError      an option or setting has no such value
-└── MissingPartError       an optional part is not installed          exit 2
+├── MissingPartError       an optional part is not installed          exit 2
+└── ClusterError           the cluster did not do what it was asked   exit 1
+    ├── ClusterAwayError   it cannot be reached, or is not well       exit 3
+    ├── AccessError        it does not know us, or forbids it         exit 2
+    ├── MissingApiError    it does not serve this API group or kind   exit 2
+    ├── InvalidError       it will not take this object or request    exit 2
+    ├── NotFoundError      there is no such object
+    ├── AlreadyExistsError there is one of that name already
+    ├── ConflictError      the object is not as we thought it was
+    ├── GoneError          this resource version is no longer kept: list anew
+    ├── TooNewError        this resource version is yet to come: list anew
+    └── TooManyRequestsError  it asks us to wait, and we have waited long enough
 """
 
 
@@ -33,6 +46,14 @@ class CaptureError(UserError):
     """A captured host cannot be written or read."""
 
 
+class KubeconfigError(UserError):
+    """A kubeconfig, or what it names, cannot be used."""
+
+
+class LabError(UserError):
+    """The lab's programs cannot be had: built, fetched or found."""
+
+
 class SettingsError(UserError):
     """An option or setting has a value that it cannot have."""
 
@@ -41,3 +62,64 @@ class MissingPartError(FairleadError):
     """An optional part of the program is not installed."""
 
     exit_code = 2
+
+
+class ClusterError(FairleadError):
+    """The cluster did not do what it was asked."""
+
+    def __init__(self, message: str, hint: str = "", *, code: int = 0, reason: str = "") -> None:
+        super().__init__(message, hint)
+        self.code = code
+        """The HTTP status; 0 where there was no answer."""
+        self.reason = reason
+        """The API server's own word for it, such as `AlreadyExists`."""
+
+
+class ClusterAwayError(ClusterError):
+    """The cluster cannot be reached, or is not well enough to answer."""
+
+    exit_code = 3
+    maybe_done = False
+    """The request was sent and may have been carried out: read back before undoing anything."""
+
+
+class AccessError(ClusterError):
+    """The cluster does not know us, or forbids what was asked."""
+
+    exit_code = 2
+
+
+class MissingApiError(ClusterError):
+    """The cluster does not serve this API group, version or kind."""
+
+    exit_code = 2
+
+
+class InvalidError(ClusterError):
+    """The cluster will not take this object or request."""
+
+    exit_code = 2
+
+
+class NotFoundError(ClusterError):
+    """There is no such object."""
+
+
+class AlreadyExistsError(ClusterError):
+    """There is an object of that name already."""
+
+
+class ConflictError(ClusterError):
+    """The object is not, or no longer, as we thought it was: read it again."""
+
+
+class GoneError(ClusterError):
+    """This resource version or page is no longer kept: list anew."""
+
+
+class TooNewError(ClusterError):
+    """The server has not come to this resource version, or has lost it: list anew."""
+
+
+class TooManyRequestsError(ClusterError):
+    """The cluster asks us to wait, and we have waited as long as we may."""

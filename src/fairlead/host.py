@@ -13,6 +13,8 @@ from typing import Final
 READ_LIMIT: Final = 64 * 1024
 LIST_LIMIT: Final = 8192
 _LINK_LIMIT: Final = 40
+_PART_LIMIT: Final = 128
+"""Parts of a path that links make longer; sysfs nests less than half as deep."""
 _PROBLEM_LIMIT: Final = 50
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -20,7 +22,10 @@ _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 def printable(text: str) -> str:
     """Return `text` on one line and in valid Unicode, whatever bytes it came from."""
-    clean = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    try:
+        clean = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # half a surrogate pair, as JSON can hold one
+        clean = text
     return clean if clean.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in clean)
 
 
@@ -56,6 +61,32 @@ class Host:
             self._refused(path, error)
             return None
 
+    def dated(self, path: str) -> tuple[float, bytes] | None:
+        """Return when a regular file was written (seconds since 1970) and its start.
+
+        For folders that strangers may write to: nothing but a regular file is ever opened, not even in a
+        race, because opening a device can have effects.
+        """
+        real = self._locate(path)
+        if real is None:
+            return None
+        try:
+            place = os.open(real, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                facts = os.fstat(place)
+                if not stat.S_ISREG(facts.st_mode):
+                    return None
+                handle = os.open(f"/proc/self/fd/{place}", _OPEN_FLAGS)
+            finally:
+                os.close(place)
+            try:
+                return facts.st_mtime, os.read(handle, READ_LIMIT)
+            finally:
+                os.close(handle)
+        except (OSError, ValueError) as error:
+            self._refused(path, error)
+            return None
+
     def text(self, path: str) -> str | None:
         """Return a small file as one printable line, without trailing NULs and white space."""
         data = self.read(path, 4096)
@@ -79,7 +110,7 @@ class Host:
         try:
             return int(data.strip(b"\0 \t\r\n"), 16)
         except ValueError:
-            self._note(path, "not a hexadecimal number")
+            self.note(path, "not a hexadecimal number")
             return None
 
     def strings(self, path: str) -> tuple[str, ...]:
@@ -91,30 +122,11 @@ class Host:
 
     def names(self, path: str) -> list[str]:
         """Return the sorted names in a folder; empty when there is no such folder."""
-        real = self._locate(path)
-        if real is None:
-            return []
-        try:
-            with os.scandir(real) as entries:
-                found = [entry.name for entry in islice(entries, LIST_LIMIT)]
-        except (OSError, ValueError) as error:
-            self._refused(path, error)
-            return []
-        if len(found) == LIST_LIMIT:
-            self._note(path, f"more than {LIST_LIMIT} entries: the rest is not looked at")
-        return sorted(found)
+        return sorted(entry.name for entry in self._entries(path))
 
     def folders(self, path: str) -> list[str]:
         """Return the sorted names of the real folders in a folder: no links, no files."""
-        real = self._locate(path)
-        if real is None:
-            return []
-        try:
-            with os.scandir(real) as entries:
-                return sorted(e.name for e in islice(entries, LIST_LIMIT) if e.is_dir(follow_symlinks=False))
-        except (OSError, ValueError) as error:
-            self._refused(path, error)
-            return []
+        return sorted(entry.name for entry in self._entries(path) if entry.is_dir(follow_symlinks=False))
 
     def exists(self, path: str) -> bool:
         """Say whether something is there, of whatever type."""
@@ -141,10 +153,35 @@ class Host:
 
     def resolve(self, path: str) -> str | None:
         """Return the path, below the root, that `path` leads to once every link is followed."""
+        if "\0" in path:
+            return None
         real = os.path.realpath(path) if self.live else self._locate(path)
         if real is None or not os.path.lexists(real):
             return None
         return real[len(self._prefix) :] or "/"
+
+    def note(self, path: str, why: str) -> None:
+        """Remember why something could not be read or used."""
+        if len(self._problems) < _PROBLEM_LIMIT:
+            self._problems.setdefault(path, why)
+
+    def _entries(self, path: str) -> list["os.DirEntry[str]"]:
+        """Return what is in a folder, as far as a kernel could have named it."""
+        real = self._locate(path)
+        if real is None:
+            return []
+        try:
+            with os.scandir(real) as entries:
+                found = list(islice(entries, LIST_LIMIT))
+        except (OSError, ValueError) as error:
+            self._refused(path, error)
+            return []
+        if len(found) == LIST_LIMIT:
+            self.note(path, f"more than {LIST_LIMIT} entries: the rest is not looked at")
+        sound = [entry for entry in found if entry.name.isprintable()]
+        if len(sound) < len(found):
+            self.note(path, "holds names that no kernel gives: they are not looked at")
+        return sound
 
     def _regular(self, path: str) -> str | None:
         """Return where a regular file of a foreign root lies; a pipe or a device is never opened."""
@@ -160,7 +197,7 @@ class Host:
                 return None
             real, mode = target, os.lstat(target).st_mode
         if not stat.S_ISREG(mode):
-            self._note(path, "not a regular file")
+            self.note(path, "not a regular file")
             return None
         return real
 
@@ -199,11 +236,14 @@ class Host:
                 continue
             links += 1
             if links > _LINK_LIMIT:
-                self._note(path, "too many levels of symbolic links")
+                self.note(path, "too many levels of symbolic links")
                 return None
             if target.startswith("/"):
                 done = self._prefix
             todo.extend(p for p in reversed(target.split("/")) if p not in ("", "."))
+            if len(todo) > _PART_LIMIT:
+                self.note(path, "too long a path of symbolic links")
+                return None
         return done
 
     def _target(self, real: str) -> str | None:
@@ -221,13 +261,9 @@ class Host:
         try:
             return int(data.strip(b"\0 \t\r\n"), 10)
         except ValueError:
-            self._note(path, "not a number")
+            self.note(path, "not a number")
             return None
 
     def _refused(self, path: str, error: OSError | ValueError) -> None:
         if isinstance(error, ValueError) or error.errno not in _ABSENT:
-            self._note(path, str(getattr(error, "strerror", None) or error).lower())
-
-    def _note(self, path: str, why: str) -> None:
-        if len(self._problems) < _PROBLEM_LIMIT:
-            self._problems.setdefault(path, why)
+            self.note(path, str(getattr(error, "strerror", None) or error).lower())

@@ -11,13 +11,13 @@ import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Final
 
 from fairlead.errors import CaptureError
-from fairlead.host import READ_LIMIT, Host
+from fairlead.host import READ_LIMIT, Host, printable
 from fairlead.nvml import Gpu
 from fairlead.units import Bytes, Watts
 
@@ -25,6 +25,7 @@ GPUS_FILE: Final = "/fairlead/nvml.json"
 """What NVML said, kept beside the files since no file holds it."""
 _MEMBER_LIMIT: Final = 100_000
 _TOTAL_LIMIT: Final = 64 * 1024 * 1024
+_LINKS_IN_A_PATH: Final = 8
 _SCRUBS: Final = (
     (re.compile(rb"(?im)^((?:serial|hardware serial|machine id)\s*:\s*).*$"), rb"\g<1>0"),
     (re.compile(rb"\b(GPU|MIG)-[0-9a-fA-F-]{36}"), rb"\g<1>-00000000-0000-0000-0000-000000000000"),
@@ -115,24 +116,43 @@ def _entries(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
     """Yield the tar's entries: folders, links as links, files scrubbed, device nodes as empty files.
 
     A path read through a link (`/sys/bus/pci/devices/X/vendor`) is written as it was read, so the tarball
-    is a plain tree; only links whose target was itself the question stay links.
+    is a plain tree; only links whose target was itself the question stay links, and what was read through
+    one of those is written where it leads.
     """
+    for path, entry in _as_read(host):
+        yield _behind_links(path, host.links).strip("/"), entry
+
+
+def _behind_links(path: str, links: Mapping[str, str]) -> str:
+    """Return where a path leads once the folders above it that are known to be links are followed."""
+    for _ in range(_LINKS_IN_A_PATH):
+        ends = [end for end, char in enumerate(path) if char == "/" and path[:end] in links]
+        if not ends:
+            break
+        target = links[path[: ends[0]]]
+        if not target.startswith("/"):
+            break
+        path = target + path[ends[0] :]
+    return path
+
+
+def _as_read(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
     for folder, names in host.listed.items():
         if names:
-            yield folder.lstrip("/"), (tarfile.DIRTYPE, b"")
+            yield folder, (tarfile.DIRTYPE, b"")
         for name in names:
             path = f"{folder}/{name}"
             if path not in host.files and path not in host.links and _is_leaf(host, path):
-                yield path.lstrip("/"), (tarfile.REGTYPE, b"")
+                yield path, (tarfile.REGTYPE, b"")
             elif path not in host.files and path not in host.links:
-                yield path.lstrip("/"), (tarfile.DIRTYPE, b"")
+                yield path, (tarfile.DIRTYPE, b"")
     for path in host.present:
         kind = tarfile.DIRTYPE if path.endswith("/") else tarfile.REGTYPE
-        yield path.strip("/"), (kind, b"")
+        yield path.rstrip("/"), (kind, b"")
     for path, data in host.files.items():
-        yield path.lstrip("/"), (tarfile.REGTYPE, scrub(data))
+        yield path, (tarfile.REGTYPE, scrub(data))
     for path, target in host.links.items():
-        yield path.lstrip("/"), (tarfile.SYMTYPE, target.encode("utf-8", "surrogateescape"))
+        yield path, (tarfile.SYMTYPE, target.encode("utf-8", "surrogateescape"))
 
 
 def _is_leaf(host: RecordingHost, path: str) -> bool:
@@ -169,7 +189,10 @@ def opened(place: str) -> Iterator[str]:
 
 
 def _unpack(path: str, room: str) -> None:
-    """Unpack a stranger's tarball: bounded, below `room` only, links last so that none is written through."""
+    """Unpack a stranger's tarball: bounded, below `room` only, never writing through a link.
+
+    Links come last and the deepest first: what lies below a link is there, in a real folder, before it.
+    """
     links: list[tuple[str, str]] = []
     total = 0
     try:
@@ -189,36 +212,40 @@ def _unpack(path: str, room: str) -> None:
                         out.write(stream.read(READ_LIMIT * 16))
                 elif info.issym():
                     links.append((target, info.linkname))
+        for target, linkname in sorted(links, key=lambda link: -link[0].count("/")):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if not os.path.lexists(target):
+                os.symlink(linkname, target)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         raise CaptureError(f"{path}: not a readable tarball: {error}", "is it a fairlead capture?") from None
-    for target, linkname in links:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        if not os.path.lexists(target):
-            os.symlink(linkname, target)
 
 
 def read_gpus(host: Host) -> list[Gpu]:
-    """Return what NVML said when the host was captured."""
+    """Return what NVML said when the host was captured; a file that cannot be used is a problem of the host."""
     data = None if host.live else host.read(GPUS_FILE)
     if not data:
         return []
     try:
         return [_gpu(row) for row in json.loads(data)]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CaptureError(
-            f"{GPUS_FILE} in the captured host: {error!r}", "remove the file, or capture again"
-        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        host.note(GPUS_FILE, f"not what fairlead capture writes: {type(error).__name__}")
+        return []
 
 
 def _gpu(row: dict[str, object]) -> Gpu:
-    memory, power, errors = row["memory"], row["power_limit"], row["ecc_errors"]
+    memory, power, errors = (_amount(row[key]) for key in ("memory", "power_limit", "ecc_errors"))
     return Gpu(
         index=int(str(row["index"])),
-        address=str(row["address"]),
-        name=str(row["name"]),
-        uuid=str(row["uuid"]),
-        memory=Bytes(int(memory)) if isinstance(memory, int | float) else None,
-        power_limit=Watts(float(power)) if isinstance(power, int | float) else None,
-        driver_version=str(row["driver_version"]),
-        ecc_errors=int(errors) if isinstance(errors, int | float) else None,
+        address=printable(str(row["address"])),
+        name=printable(str(row["name"])),
+        uuid=printable(str(row["uuid"])),
+        memory=None if memory is None else Bytes(round(memory)),
+        power_limit=None if power is None else Watts(power),
+        driver_version=printable(str(row["driver_version"])),
+        ecc_errors=None if errors is None else round(errors),
     )
+
+
+def _amount(value: object) -> float | None:
+    """Return a number that can be true of a GPU."""
+    return value if isinstance(value, int | float) and 0 <= value < 1e18 else None

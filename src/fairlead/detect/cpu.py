@@ -11,6 +11,9 @@ CPUINFO: Final = "/proc/cpuinfo"
 MEMINFO: Final = "/proc/meminfo"
 _CPUS: Final = "/sys/devices/system/cpu"
 _INFO_LIMIT: Final = 512 * 1024
+_FASTEST: Final = 10**9
+"""In kHz; what claims more is no clock."""
+_MEGAHERTZ: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _IMPLEMENTERS: Final = {
     0x41: "Arm",
     0x42: "Broadcom",
@@ -149,10 +152,10 @@ def _core_hertz(host: Host, processors: list[dict[str, str]], cores: int) -> Her
         for name in host.names(_CPUS)
         if re.fullmatch(r"cpu[0-9]+", name)
     ]
-    clocks = [float(clock) * 1e3 for clock in kilohertz if clock]
+    clocks = [float(clock) * 1e3 for clock in kilohertz if clock and 0 < clock < _FASTEST]
     if not clocks:
         megahertz = (block.get("cpu MHz", "") for block in processors)
-        clocks = [float(clock) * 1e6 for clock in megahertz if re.fullmatch(r"[0-9]+(\.[0-9]+)?", clock)]
+        clocks = [float(clock) * 1e6 for clock in megahertz if _MEGAHERTZ.fullmatch(clock)]
     return Hertz(sum(clocks) / len(clocks) * cores) if clocks else None
 
 

@@ -17,6 +17,9 @@ NVPMODEL_CONF: Final = "/etc/nvpmodel.conf"
 _KERNEL_TAKES: Final = 0.78
 """The least share of a board's nominal memory that the kernel still reports as MemTotal."""
 
+_ROUNDED: Final = 0.99
+"""Data sheets round clocks: 624.75 MHz is printed as 625, and is no cap."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -47,9 +50,10 @@ def pick_variant(device: Device, sighting: Sighting, total: Bytes | None) -> Var
     best = max(ranks.values(), default=0)
     named = [variant for variant in device.variants if best and ranks[variant.name] == best]
     known = sighting.gpu.memory if sighting.gpu else total if device.unified else None
-    choice = named or (list(device.variants) if known else [])
-    if len(choice) > 1 and known:
-        choice = [v for v in choice if v.memory and fits_memory(v.memory, known)] or (named and choice)
+    choice = named
+    if known and len(named) != 1:  # memory alone never selects a SKU that does not say how much it has
+        fits = [v for v in named or device.variants if v.memory and fits_memory(v.memory, known)]
+        choice = fits or named
     return choice[0] if len(choice) == 1 else None
 
 
@@ -72,7 +76,7 @@ def measure(host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
         peak, effective, evidence, variant, power, memory = each[0]
     else:
         peak, effective = _least([item[0] for item in each]), _least([item[1] for item in each])
-        evidence, variant = (), None
+        evidence, variant = tuple(dict.fromkeys(says for item in each for says in item[2])), None
         power = max((item[4] for item in each if item[4]), default=None)
         memories = {item[5] for item in each}
         memory = memories.pop() if len(memories) == 1 else None
@@ -104,7 +108,8 @@ def _of(device: Device, variant: Variant | None, host: Host, sighting: Sighting)
     cap, capped_watts, evidence = _caps(host, sighting, clock)
     link = _link_share(device, sighting)
     if link < 1 and sighting.link:
-        says = f"the link gives {format_bitrate(sighting.link.rate)}: {link:.0%} of what the peak needs"
+        rate = format_bitrate(sighting.link.rate)
+        says = f"the link gives {rate}: {link:.0%} of what the peak of {device.name} needs"
         evidence = (*evidence, Evidence(sighting.bus, sighting.path, says))
     share = min(cap, link)
     if sighting.gpu and sighting.gpu.power_limit:
@@ -129,7 +134,7 @@ def _caps(
     top, where = _devfreq_cap(host, sighting)
     if top is None and mode and mode[2]:
         top, where = mode[2], NVPMODEL_CONF
-    if top is None or clock is None or top >= clock:
+    if top is None or clock is None or top >= clock * _ROUNDED:
         return 1.0, watts, tuple(evidence)
     says = f"clock capped at {top / 1e6:.0f} of {clock / 1e6:.0f} MHz"
     return top / clock, watts, (*evidence, Evidence("class", where, says))
@@ -156,9 +161,9 @@ def _power_mode(host: Host) -> tuple[str, Watts | None, Hertz | None] | None:
         return None
     sections = re.split(r"<\s*POWER_MODEL\s+", data.decode("utf-8", "replace"))
     for section in sections[1:]:
-        head = re.match(r"ID=([0-9]+)\s+NAME=([\w.-]+)\s*>", section)
+        head = re.match(r"ID=([0-9]{1,9})\s+NAME=([\w.-]{1,64})\s*>", section)
         if head and int(head[1]) == int(status[1]):
-            watts = re.search(r"([0-9]+(?:\.[0-9]+)?)W", head[2])
+            watts = re.search(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)W", head[2])
             clock = re.search(r"^GPU MAX_FREQ ([0-9]{4,13})\s*$", section, re.MULTILINE)
             return (
                 head[2],

@@ -1,8 +1,8 @@
 """From sightings to accelerators: one physical device each, with the best name the evidence allows."""
 
 import re
-from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 from fairlead.catalog import Device
 from fairlead.detect.figures import could_have, measure
@@ -135,14 +135,14 @@ def _identity(sighting: Sighting) -> str:
 
 def number_twins(accelerators: list[Accelerator]) -> list[Accelerator]:
     """Tell apart accelerators that would carry the same id."""
-    counts = Counter(acc.id for acc in accelerators)
-    seen: Counter[str] = Counter()
-    result = []
+    taken = {acc.id for acc in accelerators}
+    result: dict[str, Accelerator] = {}
     for acc in accelerators:
-        seen[acc.id] += 1
-        twin = counts[acc.id] > 1 and seen[acc.id] > 1
-        result.append(replace(acc, id=f"{acc.id[:58]}-{seen[acc.id]}") if twin else acc)
-    return result
+        name = acc.id
+        if name in result:
+            name = next(n for i in count(2) if (n := f"{acc.id[:58]}-{i}") not in taken and n not in result)
+        result[name] = replace(acc, id=name)
+    return list(result.values())
 
 
 def _driver_version(host: Host, sighting: Sighting, standing: Standing) -> str | None:
@@ -150,7 +150,8 @@ def _driver_version(host: Host, sighting: Sighting, standing: Standing) -> str |
         return sighting.gpu.driver_version
     if not standing.driver or sighting.bus == "usb" or not re.fullmatch(r"[\w-]{1,64}", standing.driver):
         return None
-    module = standing.driver.replace("-", "_")
+    module = host.link(f"/sys/bus/{sighting.bus}/drivers/{standing.driver}/module")
+    module = module or standing.driver.replace("-", "_")
     return host.text(f"/sys/module/{module}/version") or None
 
 

@@ -12,7 +12,7 @@ from fairlead.inventory import Evidence, Link, Unknown
 from fairlead.units import BitsPerSecond
 
 DEVICES: Final = "/sys/bus/pci/devices"
-_SPEED: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) GT/s")
+_SPEED: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) GT/s")
 _EXACT, _GENERIC, _SHARED = 0.98, 0.9, 0.5
 
 
@@ -86,7 +86,7 @@ def _rate(host: Host, path: str, which: str) -> BitsPerSecond | None:
     width = host.number(f"{path}/{which}_link_width")
     if speed is None or not width or not 0 < width <= 32:
         return None
-    return BitsPerSecond(float(speed[1]) * 1e9 * width)
+    return BitsPerSecond(float(speed[1]) * 1e9 * width) or None
 
 
 def _shape(host: Host, path: str, catalog: Catalog, pci: PciId) -> Shape | None:

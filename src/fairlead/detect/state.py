@@ -12,6 +12,10 @@ from fairlead.inventory import Evidence, State
 
 _HOT_DEFAULT: Final = 100_000
 """Millidegrees at which a chip without a trip point of its own counts as too hot."""
+_RUNNING: Final = ("active", "suspended", "resuming", "suspending")
+"""What power management says of a device that it can wake; "unsupported" says nothing."""
+_CLASS_LIMIT: Final = 512
+"""Entries of a class that are compared with a device; hostile roots have more."""
 _TAKEN: Final = {
     "vfio-pci": "handed to a virtual machine (vfio-pci)",
     "pciback": "handed to a virtual machine (xen-pciback)",
@@ -32,7 +36,7 @@ class Standing:
 
 def climb(host: Host, sighting: Sighting) -> Standing:
     """Climb as far as the evidence carries."""
-    name = sighting.devices[0].name if len(sighting.devices) == 1 else "the device"
+    name = sighting.device.name if sighting.device else " or ".join(row.name for row in sighting.devices)
     drivers = tuple(dict.fromkeys(driver for device in sighting.devices for driver in device.drivers))
     bound = sighting.driver
     off = _switched_off(host, sighting, name)
@@ -45,7 +49,8 @@ def climb(host: Host, sighting: Sighting) -> Standing:
     shown = bound or ("libusb" if sighting.bus == "usb" else driver.name or None)
     if node is None:
         wanted = " or ".join(driver.nodes) or sighting.usb_node or f"/sys/class/{driver.sysfs_class}"
-        return Standing(State.DRIVER_BOUND, f"{shown} is bound, but there is no {wanted}", shown)
+        ready = f"{name} needs no kernel driver" if driver.userspace else f"{shown} is bound"
+        return Standing(State.DRIVER_BOUND, f"{ready}, but there is no {wanted}", shown)
     return _health(host, sighting, Standing(State.USABLE, "", shown, node, evidence))
 
 
@@ -116,7 +121,7 @@ def _class_entry(host: Host, sighting: Sighting, driver: Driver) -> tuple[str, s
         if any(fnmatchcase(name, glob) for glob in globs):
             return f"{below}/{name}", name
     own = host.resolve(sighting.path) if sighting.path else None
-    for name in host.names(f"/sys/class/{kind}"):
+    for name in host.names(f"/sys/class/{kind}")[:_CLASS_LIMIT]:
         path = f"/sys/class/{kind}/{name}"
         if own and host.resolve(f"{path}/device") == own and any(fnmatchcase(name, g) for g in globs):
             return path, name
@@ -127,10 +132,19 @@ def _by_name(host: Host, driver: Driver) -> tuple[str | None, tuple[Evidence, ..
     for glob in driver.nodes:
         folder, pattern = dirname(glob), basename(glob)
         for name in host.names(folder):
-            if fnmatchcase(name, pattern):
+            if fnmatchcase(name, pattern) and not _of_another(host, driver, name):
                 node = f"{folder}/{name}"
                 return node, (Evidence("node", node, "device node"),)
     return (None, ()) if driver.nodes or driver.sysfs_class else (f"driver {driver.name}", ())
+
+
+def _of_another(host: Host, driver: Driver, node: str) -> bool:
+    """Say whether the kernel gives a node to another driver: the render node of a GPU beside the NPU's."""
+    for kind in ("drm", "accel"):
+        holder = host.link(f"/sys/class/{kind}/{node}/device/driver")
+        if holder:
+            return not (driver.name.startswith(holder) or holder.startswith(driver.name))
+    return False
 
 
 def _health(host: Host, sighting: Sighting, standing: Standing) -> Standing:
@@ -162,7 +176,7 @@ def _power(host: Host, sighting: Sighting) -> str:
         return "!the kernel reports a power management error"
     if sighting.bus == "usb":
         return "authorised" if host.text(f"{sighting.path}/authorized") == "1" else ""
-    return status or ""
+    return status if status in _RUNNING else ""
 
 
 def _sensors(host: Host, sighting: Sighting) -> list[str]:

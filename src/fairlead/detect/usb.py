@@ -1,5 +1,6 @@
 """Witness: the USB bus."""
 
+import re
 from typing import Final
 
 from fairlead.catalog import Catalog, Device
@@ -9,6 +10,7 @@ from fairlead.inventory import Evidence, Link, Unknown
 from fairlead.units import BitsPerSecond, format_bitrate
 
 DEVICES: Final = "/sys/bus/usb/devices"
+_SPEED: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _EXACT, _SHARED = 0.98, 0.5
 
 
@@ -33,7 +35,7 @@ def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
 
 def _sighting(host: Host, path: str, port: str, ids: str, rows: list[Device]) -> Sighting:
     link = _link(host, path, rows[0])
-    speed = f" at {format_bitrate(link.rate)}" if link else ""
+    speed = f", over a link of {format_bitrate(link.rate)}" if link else ""
     names = " or ".join(row.name for row in rows)
     return Sighting(
         bus="usb",
@@ -58,10 +60,8 @@ def _face(ids: str, row: Device) -> str:
 
 def _link(host: Host, path: str, row: Device) -> Link | None:
     speed = host.text(f"{path}/speed") or ""
-    if not speed.replace(".", "", 1).isdecimal():
-        return None
-    rate = BitsPerSecond(float(speed) * 1e6)
-    return Link(rate, max(rate, row.link.full if row.link else rate))
+    rate = BitsPerSecond(float(speed) * 1e6 if _SPEED.fullmatch(speed) else 0)
+    return None if not rate else Link(rate, max(rate, row.link.full if row.link else rate))
 
 
 def _node(host: Host, path: str) -> str | None:

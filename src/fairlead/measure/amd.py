@@ -1,9 +1,9 @@
-"""Reader: AMD GPUs through amdgpu's files."""
+"""Reader: AMD GPUs through amdgpu's files; power, temperatures and clocks come from its hwmon chip."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead.measure.sysfs import hwmon
+from fairlead.measure.sysfs import asleep
 from fairlead.measure.view import View
 from fairlead.telemetry import Metric, Sample
 
@@ -16,16 +16,13 @@ _FILES: Final = (
 
 
 def read(view: View) -> Iterator[Sample]:
-    """Read load, memory, power, temperatures and clocks."""
-    path, host = view.acc.path, view.host
-    if host.text(f"{path}/power/runtime_status") == "suspended":
-        # Reading its sensors would wake it up; asleep, it is not busy.
+    """Read load and memory."""
+    if asleep(view):
         yield from view.sample(Metric.BUSY, 0.0)
         return
-    found = list(view.files(path, _FILES))
+    found = list(view.files(view.acc.path, _FILES))
     yield from found
     amounts = {item.metric: item.value for item in found}
     if Metric.MEMORY_TOTAL in amounts and Metric.MEMORY_USED in amounts:
         free = amounts[Metric.MEMORY_TOTAL] - amounts[Metric.MEMORY_USED]
         yield from view.sample(Metric.MEMORY_FREE, max(0.0, free))
-    yield from hwmon(view)

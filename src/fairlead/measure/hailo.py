@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead.measure.sysfs import hwmon
 from fairlead.measure.view import View
 from fairlead.telemetry import Metric, Sample
 
@@ -21,19 +20,18 @@ _VARINT, _WIDE, _BYTES, _NARROW = 0, 1, 2, 5
 
 
 def read(view: View) -> Iterator[Sample]:
-    """Read the load from the workload's own files, and a monitoring chip if the driver shows one."""
+    """Read the load from the files of whatever workloads run."""
     address = view.acc.bus.partition(":")[2].lower()
     shares = [share for data in _fresh(view) for device, share in devices(data) if device.lower() == address]
     if shares:
         yield from view.sample(Metric.BUSY, max(shares))
-    yield from hwmon(view)
 
 
 def _fresh(view: View) -> Iterator[bytes]:
     for name in view.host.names(MONITOR)[:_FILES]:
-        written = view.host.modified(f"{MONITOR}/{name}")
-        if written is not None and abs(view.date - written) <= _FRESH:
-            yield view.host.read(f"{MONITOR}/{name}") or b""
+        found = view.host.dated(f"{MONITOR}/{name}")
+        if found and abs(view.date - found[0]) <= _FRESH:
+            yield found[1]
 
 
 def devices(message: bytes) -> list[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""Reader: the GPU of a Jetson, which is part of the SoC: its load, clock, rails and zones lie all over sysfs."""
+"""Reader: the GPU of a Jetson, a part of the SoC whose load, clock, rails and zones lie all over sysfs."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,9 @@ def read(view: View) -> Iterator[Sample]:
 def _by_class(view: View) -> list[str]:
     """Find the GPU among all devfreq devices by the name of its device-tree node."""
     names = view.host.names(DEVFREQ)
-    found = [name for name in names if set(view.host.strings(f"{DEVFREQ}/{name}/device/of_node/name")) & _NODES]
+    found = [
+        name for name in names if set(view.host.strings(f"{DEVFREQ}/{name}/device/of_node/name")) & _NODES
+    ]
     return [f"{DEVFREQ}/{name}" for name in [*found, *(n for n in names if fnmatchcase(n, _THOR))]]
 
 

@@ -1,6 +1,5 @@
 """The observer: asks every reader, keeps the counters between two looks, throws out what cannot be true."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
@@ -18,7 +17,8 @@ _SANE: Final = {
     Metric.TEMPERATURE: (-200.0, 1000.0),
     Metric.TEMPERATURE_LIMIT: (-200.0, 1000.0),
 }
-_NOT_NEGATIVE: Final = (0.0, math.inf)
+_OTHER: Final = (0.0, 1e30)
+"""All else is an amount or a rate: never negative, never endless."""
 
 
 class GpuSource(Protocol):
@@ -34,7 +34,7 @@ class Observer:
     def __init__(self) -> None:
         self._counts: dict[str, Count] = {}
 
-    def look(  # noqa: PLR0913  # the world comes in as arguments
+    def look(
         self,
         host: Host,
         accelerators: Sequence[Accelerator],
@@ -71,7 +71,7 @@ def believed(samples: Iterable[Sample]) -> Iterator[Sample]:
     """Drop values out of any sane range, and second values for what is already known."""
     seen: set[tuple[str, Metric, str]] = set()
     for item in samples:
-        low, high = _SANE.get(item.metric, _NOT_NEGATIVE)
+        low, high = _SANE.get(item.metric, _OTHER)
         key = (item.accelerator, item.metric, item.detail)
         if key not in seen and low <= item.value <= high:
             seen.add(key)
@@ -80,11 +80,9 @@ def believed(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 def index_of(acc: Accelerator, gpus: Sequence[Gpu]) -> int | None:
     """Return the number under which NVML knows an accelerator; a GPU in a SoC has no address there."""
-    address = acc.bus.partition(":")[2]
-    for gpu in gpus:
-        if gpu.uuid and gpu.uuid == acc.uuid:
-            return gpu.index
-    for gpu in gpus:
-        if gpu.address == ("" if acc.bus.startswith("platform:") and acc.vendor == "NVIDIA" else address):
-            return gpu.index
-    return None
+    if acc.vendor != "NVIDIA":
+        return None
+    bus, _, address = acc.bus.partition(":")
+    by_uuid = [gpu.index for gpu in gpus if gpu.uuid and gpu.uuid == acc.uuid]
+    by_place = [gpu.index for gpu in gpus if gpu.address == (address if bus == "pci" else "")]
+    return next(iter([*by_uuid, *by_place]), None)

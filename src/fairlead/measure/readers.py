@@ -35,9 +35,9 @@ def is_soc(acc: Accelerator) -> bool:
     return acc.bus.startswith("platform:") and not is_tegra(acc)
 
 
-def has_chip(acc: Accelerator) -> bool:
-    """Apply to PCI devices whose driver may show a monitoring chip in the common form."""
-    return acc.driver is not None and acc.bus.startswith("pci:") and not driven_by("amdgpu", "hailo")(acc)
+def is_driven_pci(acc: Accelerator) -> bool:
+    """Apply to PCI devices with a driver, which may show a monitoring chip in the common form."""
+    return acc.driver is not None and acc.bus.startswith("pci:")
 
 
 READERS: Final[tuple[tuple[Applies, Read], ...]] = (
@@ -51,7 +51,7 @@ READERS: Final[tuple[tuple[Applies, Read], ...]] = (
     (driven_by("intel_vpu"), intel.read),
     (driven_by("RKNPU", "rknpu"), soc.read_rockchip),
     (is_soc, soc.read),
-    (has_chip, hwmon),
+    (is_driven_pci, hwmon),
 )
 """Where two readers measure the same thing, the earlier one is believed."""
 

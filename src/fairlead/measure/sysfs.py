@@ -17,32 +17,40 @@ _DEVFREQ: Final = (
     ("max_freq", Metric.CLOCK_MAX, 1.0),
 )
 _CLOCKS: Final = {"sclk": "core", "mclk": "memory"}
+"""What amdgpu calls its clocks; a chip with one clock need not name it."""
+_POWER: Final = (("power1_average", Metric.POWER, 1e-6), ("power1_input", Metric.POWER, 1e-6))
+_ENERGY: Final = (("energy1_input", Metric.ENERGY, 1e-6),)
+
+
+def asleep(view: View) -> bool:
+    """Say whether the device is suspended: reading the sensors of one that is would wake it up."""
+    return view.host.text(f"{view.acc.path}/power/runtime_status") == "suspended"
 
 
 def hwmon(view: View) -> Iterator[Sample]:
     """Read the monitoring chip that a driver hangs below its device."""
     base = f"{view.acc.path}/hwmon"
-    for name in view.host.names(base) if view.acc.path else []:
-        yield from hwmon_chip(view, f"{base}/{name}")
+    chips = view.host.names(base) if view.acc.path else []
+    for name in chips if chips and not asleep(view) else []:
+        yield from _chip(view, f"{base}/{name}")
 
 
-def hwmon_chip(view: View, folder: str) -> Iterator[Sample]:
-    """Read one chip: every temperature and clock, the first power and energy, which are the whole device's."""
-    host = view.host
-    names = set(host.names(folder))
-    for name in sorted(names):
-        if found := re.fullmatch(r"temp[0-9]{1,3}_input", name):
-            heat = host.number(f"{folder}/{name}")
-            label = host.text(f"{folder}/{name.replace('_input', '_label')}") or found[0].partition("_")[0]
-            yield from view.sample(Metric.TEMPERATURE, degrees(heat), label)
-        elif re.fullmatch(r"freq[0-9]{1,3}_input", name):
-            label = host.text(f"{folder}/{name.replace('_input', '_label')}") or "core"
-            yield from view.files(folder, ((name, Metric.CLOCK, 1.0),), _CLOCKS.get(label, label))
-    power = next((name for name in ("power1_average", "power1_input") if name in names), None)
-    if power:
-        yield from view.files(folder, ((power, Metric.POWER, 1e-6),))
-    if "energy1_input" in names:
-        yield from view.files(folder, (("energy1_input", Metric.ENERGY, 1e-6),))
+def _chip(view: View, folder: str) -> Iterator[Sample]:
+    """Read one chip: all temperatures and clocks, and the first power and energy, which are the device's."""
+    names = view.host.names(folder)
+    for name in names:
+        found = re.fullmatch(r"(temp|freq)[0-9]{1,3}_input", name)
+        if found is None:
+            continue
+        value = view.host.number(f"{folder}/{name}")
+        label = view.host.text(f"{folder}/{name.replace('_input', '_label')}")
+        if found[1] == "temp":
+            yield from view.sample(Metric.TEMPERATURE, degrees(value), label or name.partition("_")[0])
+        else:
+            yield from view.sample(Metric.CLOCK, value, _CLOCKS.get(label or "sclk", label or ""))
+    power = [row for row in _POWER if row[0] in names]
+    energy = [row for row in _ENERGY if row[0] in names]
+    yield from view.files(folder, (*power[:1], *energy))
 
 
 def zones(view: View, prefix: str) -> Iterator[Sample]:

@@ -1,0 +1,55 @@
+"""Fixtures that every test may ask for: a world on disk, and the catalogs."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from fairlead.catalog import Catalog, load
+from fairlead.host import Host
+from tests.worlds import Files, World, build
+
+# Steady by default: whoever runs the tests sees what CI sees. To hunt: pytest --hypothesis-profile=wild
+settings.register_profile(
+    "steady",
+    derandomize=True,
+    deadline=timedelta(seconds=5),
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("wild", settings.get_profile("steady"), derandomize=False, max_examples=1000)
+settings.load_profile("steady")
+
+SMALL = os.path.join(os.path.dirname(__file__), "small.toml")
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Write files below a root of their own and return the host that they make."""
+
+    def make(files: Files) -> Host:
+        root = tmp_path / "root"
+        root.mkdir(exist_ok=True)
+        build(str(root), files)
+        return Host(str(root))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    """Return the shipped catalog."""
+    return load()
+
+
+@pytest.fixture(scope="session")
+def small() -> Catalog:
+    """Return the catalog of the tests: one device for each way of being recognised."""
+    return load([SMALL], shipped=False)
+
+
+@pytest.fixture(autouse=True)
+def no_catalog_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what the developer has set for himself out of the tests."""
+    monkeypatch.delenv("FAIRLEAD_CATALOG", raising=False)

@@ -1,0 +1,221 @@
+"""Hypothesis strategies: everything that generated tests are made of."""
+
+import io
+import tarfile
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
+from fairlead.nvml import Gpu
+from fairlead.units import Bytes, Ops, Watts
+from tests.worlds import PCI, PLATFORM, TREE, USB, Entry, Files, Link, Sparse, Special, crowded
+
+NASTY: Final = (
+    b"",
+    b"\0",
+    b"\n",
+    b"\xff\xfe\x00\x01" * 300,
+    b"\x80" * 5000,
+    b"-1",
+    b"0",
+    b"0x",
+    b"0x" + b"f" * 70_000,
+    b"9" * 70_000,
+    b"9" * 400 + b".0 GT/s",
+    b"1e999",
+    b"nan",
+    b"inf",
+    "٣٤".encode(),
+    b"\xf0\x9f\x92\xa3\xe2\x80\xae\n\r\t\x1b[31m",
+    b":" * 9000,
+    b"a:\n\n" * 20_000,
+    b"\n \t" * 20_000,
+    b"[" * 60_000,
+    b"< POWER_MODEL ID=" + b"2" * 6000 + b" NAME=" + b"9" * 400 + b"W >\n",
+    b"< POWER_MODEL ID=2 NAME=" + b"9" * 400 + b"W >\nGPU MAX_FREQ 1234567890123\n",
+    b"cpu MHz\t: " + b"9" * 400 + b"\nflags\t: lm\nprocessor\t: 0\n",
+    b"CPU implementer: 0x" + b"f" * 300_000 + b"\nCPU part: 1\nprocessor: 0\n",
+    b"isa: rv64" + b"q" * 300_000,
+    b"nvidia,p3448-0000\0" * 300,
+    b"nvidia,tegra210\0rockchip,rk3588\0fsl,imx8mp\0qcom,qcs6490\0",
+)
+"""What a file holds when someone means harm, or a disk has rotted."""
+
+LISTED: Final = (
+    PCI,
+    USB,
+    PLATFORM,
+    TREE,
+    f"{TREE}/bus@0",
+    "/dev",
+    "/dev/dri",
+    "/sys/class/apex",
+    "/sys/class/hailo_chardev",
+    "/sys/devices/system/cpu",
+    "/sys/devices/pci0000:00/0000:01:00.0/apex",
+    "/sys/devices/platform/17000000.gpu/devfreq",
+)
+"""Folders that discovery lists."""
+
+
+def junk() -> SearchStrategy[bytes]:
+    """Contents of a file."""
+    return st.sampled_from(NASTY) | st.binary(max_size=200)
+
+
+def names() -> SearchStrategy[str]:
+    """Return names that a file system takes, and some that hardware has; bytes that are no UTF-8 are escaped."""
+    raw = st.binary(min_size=1, max_size=255).map(lambda b: b.replace(b"/", b"-").replace(b"\0", b"-"))
+    strange = raw.map(lambda b: b.decode("utf-8", "surrogateescape"))
+    known = st.sampled_from(["0000:09:00.0", "0000:01:00.0-2", "A", "a", "1-1:1.0", "cpu7", "npu@0", "x" * 255])
+    lines = st.sampled_from(["a\nb", "\x1b[2J", "\udcff", "é" * 100, " ", "...", "\u2028"])
+    return (strange | known | lines).filter(lambda name: name not in (".", ".."))
+
+
+def links() -> SearchStrategy[Link]:
+    """Links to anywhere: loops, dangling ones, out of the root, and to what is really there."""
+    inside = st.sampled_from([*crowded(), *LISTED, "/", "/dev", "/sys"])
+    outside = st.sampled_from(["..", "../" * 30 + "etc/passwd", "/etc/passwd", "/proc/self/environ", "/dev/zero", "."])
+    many = st.just("x/" * 1000)
+    return (inside | outside | many).map(Link)
+
+
+def entries() -> SearchStrategy[Entry]:
+    """Whatever may stand where a file should be."""
+    return st.one_of(junk(), links(), st.sampled_from(Special), st.just(Sparse(2**30)))
+
+
+def _places() -> list[str]:
+    found = set()
+    for path in crowded():
+        while path:
+            found.add(path)
+            path = path.rpartition("/")[0]
+    return sorted(found)
+
+
+PLACES: Final = _places()
+"""Every file and folder of a crowded machine."""
+
+
+def replaced(files: Files, path: str, entry: Entry | None) -> dict[str, Entry]:
+    """Return a world in which `entry` stands at `path`, and nothing below it; None removes it."""
+    kept = {place: old for place, old in files.items() if not f"{place}/".startswith(f"{path}/")}
+    return kept if entry is None else {**kept, path: entry}
+
+
+@st.composite
+def hostile_worlds(draw: st.DrawFn) -> dict[str, Entry]:
+    """Return a crowded machine of which some files, folders and links became something else."""
+    world = crowded()
+    for path in draw(st.lists(st.sampled_from(PLACES), max_size=6, unique=True)):
+        world = replaced(world, path, draw(st.none() | entries()))
+    for folder in draw(st.lists(st.sampled_from(LISTED), max_size=4)):
+        place = f"{folder}/{draw(names())}"
+        if draw(st.booleans()):
+            world = replaced(world, place, draw(entries()))
+        else:
+            ids = draw(st.sampled_from(["1ac1:089a", "10de:2335", "1e60:2864", "18d1:9302"]))
+            for name, value in zip(("vendor", "device"), ids.split(":"), strict=True):
+                world = replaced(world, f"{place}/{name}", value)
+                world = replaced(world, f"{place}/id{name.capitalize().replace('Device', 'Product')}", value)
+    return _without_conflicts(world)
+
+
+def _without_conflicts(world: Files) -> dict[str, Entry]:
+    """Drop what lies below something that is no folder."""
+    return {
+        path: entry
+        for path, entry in world.items()
+        if not any(above in world and world[above] is not Special.FOLDER for above in _above(path))
+    }
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:n]) for n in range(2, len(parts))]
+
+
+def gpus() -> SearchStrategy[Gpu]:
+    """What NVML may say."""
+    return st.builds(
+        Gpu,
+        index=st.integers(0, 9),
+        address=st.sampled_from(["", "0000:03:00.0", "0000:0a:00.0"]),
+        name=st.sampled_from(["NVIDIA H200", "NVIDIA X", "NVIDIA Y", "Quantum Nine"]) | st.text(max_size=80),
+        uuid=st.just("") | st.uuids().map(lambda uuid: f"GPU-{uuid}"),
+        memory=st.none() | st.integers(1, 2**40).map(Bytes),
+        power_limit=st.none() | st.floats(1, 1000).map(Watts),
+        driver_version=st.sampled_from(["", "550.54.15"]),
+        ecc_errors=st.none() | st.integers(0, 3),
+    )
+
+
+def _texts() -> SearchStrategy[str]:
+    return st.text(max_size=90) | st.sampled_from(["", "-", "x" * 200, "a b", "._-", "é", "-a-", "1" * 64])
+
+
+def accelerators() -> SearchStrategy[Accelerator]:
+    """Accelerators with any text in any place."""
+    return st.builds(
+        Accelerator,
+        id=st.just("pci-0"),
+        model=st.none() | st.sampled_from(["jetson-nano", "coral-usb", "t4"]),
+        name=_texts(),
+        vendor=_texts(),
+        kind=st.sampled_from(["cpu", "gpu", "tpu", "npu"]),
+        state=st.sampled_from(State),
+        reason=_texts(),
+        confidence=st.floats(0.05, 0.99),
+        candidates=st.lists(st.sampled_from(["hailo-8", "hailo-8l", "x" * 100]), min_size=1).map(tuple),
+        bus=st.sampled_from(["pci:0000:01:00.0", "usb:1-1", "platform:gpu", "cpu:0"]),
+        memory=st.none() | st.integers(1, 2**70).map(Bytes),
+        effective=st.dictionaries(st.sampled_from(["int8", "fp16"]), st.floats(0, 1e18).map(Ops)),
+        driver=st.none() | _texts(),
+        driver_version=st.none() | _texts(),
+        evidence=st.lists(st.builds(Evidence, st.just("usb"), _texts(), _texts()), max_size=2).map(tuple),
+    )
+
+
+def inventories() -> SearchStrategy[Inventory]:
+    """Inventories with any text in any place."""
+    machine = st.builds(
+        Machine,
+        arch=st.none() | _texts(),
+        board=st.none() | _texts(),
+        compatible=st.lists(_texts(), max_size=3).map(tuple),
+        release=st.none() | _texts(),
+    )
+    unknown = st.builds(Unknown, _texts(), _texts(), st.none(), _texts())
+    return st.builds(
+        Inventory,
+        machine=machine,
+        accelerators=st.lists(accelerators(), max_size=4).map(tuple),
+        unknown=st.lists(unknown, max_size=2).map(tuple),
+    )
+
+
+@st.composite
+def tarballs(draw: st.DrawFn) -> bytes:
+    """Return tarballs of a stranger: any member under any name, sound or cut or with bytes changed."""
+    name = st.sampled_from(["a", "a/b", "../up", "/etc/evil", "a/../../b", ".", "", "x" * 300, "a//b", "é\n"])
+    stream = io.BytesIO()
+    form = draw(st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT]))
+    with tarfile.open(fileobj=stream, mode="w", format=form, errors="replace") as tar:
+        for _ in range(draw(st.integers(0, 5))):
+            info = tarfile.TarInfo(draw(name))
+            info.type = draw(st.sampled_from([b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"S", b"g"]))
+            info.linkname = draw(name | st.just("/"))
+            data = draw(junk())
+            info.size = len(data) if info.isfile() else 0
+            try:
+                tar.addfile(info, io.BytesIO(data))
+            except ValueError:  # this format has no room for such a name
+                continue
+    data = bytearray(stream.getvalue())
+    for place, value in draw(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=8)):
+        if place < len(data):
+            data[place] = value
+    return bytes(data[: draw(st.integers(0, len(data)) | st.just(len(data)))])

@@ -1,0 +1,194 @@
+"""The metrics page: names, units and labels that Prometheus takes, whatever the hardware calls itself."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from fairlead.inventory import Accelerator, Inventory, Link, Machine, State, Unknown
+from fairlead.metrics import Snapshot, render
+from fairlead.telemetry import Metric, Sample
+from fairlead.units import BitsPerSecond, Bytes, Ops
+from tests.accelerators import accelerator
+from tests.strategies import inventories
+
+Series = tuple[str, frozenset[tuple[str, str]]]
+NPU = replace(
+    accelerator("pci:0000:01:00.0", driver="hailo", state=State.USABLE),
+    memory=Bytes(1000),
+    peak={"int8": Ops(26e12)},
+    effective={"int8": Ops(13e12)},
+    link=Link(BitsPerSecond(8e9), BitsPerSecond(32e9)),
+)
+CARD = replace(
+    accelerator(
+        "pci:000A:b1:00.0", vendor="NVIDIA", kind="gpu", driver="nvidia", uuid="GPU-1", name="NVIDIA T4"
+    ),
+    node="/dev/nvidia0",
+)
+ORIN = accelerator("platform:17000000.gpu", vendor="NVIDIA", kind="gpu", unified=True, name="Orin")
+RADEON = accelerator("pci:0000:03:00.0", vendor="AMD", kind="gpu", driver="amdgpu", name="Radeon")
+
+
+def series(page: bytes) -> dict[Series, float]:
+    """Return every series of a page, which must be sound and must not say anything twice."""
+    found: dict[Series, float] = {}
+    for family in text_string_to_metric_families(page.decode("utf-8")):
+        assert family.documentation, family.name
+        assert family.type in ("gauge", "counter"), family.name
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+def value(page: bytes, metric: str, /, **labels: str) -> float:
+    """Return the one series of a name that carries these labels."""
+    hits = [v for (n, has), v in series(page).items() if n == metric and set(labels.items()) <= has]
+    assert len(hits) == 1, (metric, labels, hits)
+    return hits[0]
+
+
+def page_of(*accelerators: Accelerator, samples: tuple[Sample, ...] = ()) -> bytes:
+    inventory = Inventory(Machine(), accelerators)
+    return render(Snapshot(inventory, samples, "node-1", {"start": 1, "uevent": 2}, 0.025, 1e9))
+
+
+def test_says_what_the_inventory_says() -> None:
+    page = page_of(NPU)
+    who = {"id": NPU.id, "model": "test-device"}
+    info = {"name": "Test Device", "vendor": "Test", "kind": "npu", "driver": "hailo", "bus": NPU.bus}
+    assert value(page, "fairlead_accelerator_info", **who, **info) == 1
+    states = {state: value(page, "fairlead_accelerator_state", **who, state=state) for state in State}
+    assert states == {State.PRESENT: 0, State.DRIVER_BOUND: 0, State.USABLE: 1, State.HEALTHY: 0}
+    assert value(page, "fairlead_accelerator_confidence", **who) == 0.9
+    assert value(page, "fairlead_accelerator_memory_bytes", **who, unified="false") == 1000
+    assert value(page, "fairlead_accelerator_peak_ops", **who, precision="int8") == 26e12
+    assert value(page, "fairlead_accelerator_effective_ops", **who, precision="int8") == 13e12
+    assert value(page, "fairlead_accelerator_link_max_bits_per_second", **who) == 32e9
+
+
+def test_says_what_was_measured_in_base_units() -> None:
+    samples = (
+        Sample(NPU.id, Metric.MEMORY_USED, 400.0),
+        Sample(NPU.id, Metric.BUSY, 0.25),
+        Sample(NPU.id, Metric.POWER, 2.5),
+        Sample(NPU.id, Metric.ENERGY, 99.0),
+        Sample(NPU.id, Metric.TEMPERATURE, 45.0, "chip"),
+        Sample(NPU.id, Metric.TEMPERATURE_LIMIT, 85.0, "trip_point0"),
+        Sample(NPU.id, Metric.CLOCK, 1e9, "core"),
+        Sample(NPU.id, Metric.LINK, 8e9),
+        Sample(NPU.id, Metric.RAIL_POWER, 5.0, "VDD_IN"),
+        Sample("gone", Metric.BUSY, 1.0),
+    )
+    page = page_of(NPU, samples=samples)
+    who = {"id": NPU.id, "model": "test-device"}
+    assert value(page, "fairlead_accelerator_memory_used_bytes", **who, unified="false") == 400
+    assert value(page, "fairlead_accelerator_busy_ratio") == 0.25
+    assert value(page, "fairlead_accelerator_power_watts", **who) == 2.5
+    assert value(page, "fairlead_accelerator_energy_joules_total", **who) == 99
+    assert value(page, "fairlead_accelerator_temperature_celsius", **who, sensor="chip") == 45
+    assert value(page, "fairlead_accelerator_temperature_limit_celsius", sensor="trip_point0") == 85
+    assert value(page, "fairlead_accelerator_clock_hertz", **who, clock="core") == 1e9
+    assert value(page, "fairlead_accelerator_link_bits_per_second", **who) == 8e9
+    assert value(page, "fairlead_power_rail_watts", rail="VDD_IN") == 5
+    assert b"DCGM" not in page
+
+
+def test_says_how_the_agent_does() -> None:
+    odd = Unknown("pci:0000:05:00.0", "abcd:0001", None, "looks like one")
+    page = render(Snapshot(Inventory(Machine(), (), (odd,)), (), "", {"start": 1, "uevent": 2}, 0.025, 1e9))
+    assert value(page, "fairlead_unknown_devices") == 1
+    assert value(page, "fairlead_scans_total", trigger="uevent") == 2
+    assert value(page, "fairlead_scan_duration_seconds") == 0.025
+    assert value(page, "fairlead_last_scan_timestamp_seconds") == 1e9
+    assert value(page, "fairlead_build_info") == 1
+
+
+GPU_SAMPLES = (
+    (Metric.MEMORY_TOTAL, 16 * 2**30, "", "FB_TOTAL", 16384),
+    (Metric.MEMORY_FREE, 12 * 2**30, "", "FB_FREE", 12288),
+    (Metric.MEMORY_USED, 4 * 2**30, "", "FB_USED", 4096),
+    (Metric.BUSY, 0.29, "", "GPU_UTIL", 29),
+    (Metric.MEMORY_BUSY, 0.05, "", "MEM_COPY_UTIL", 5),
+    (Metric.POWER, 70.5, "", "POWER_USAGE", 70.5),
+    (Metric.ENERGY, 12.5, "", "TOTAL_ENERGY_CONSUMPTION", 12500),
+    (Metric.TEMPERATURE, 40.0, "gpu", "GPU_TEMP", 40),
+    (Metric.CLOCK, 1.59e9, "core", "SM_CLOCK", 1590),
+    (Metric.CLOCK, 5.001e9, "memory", "MEM_CLOCK", 5001),
+)
+
+
+@pytest.mark.parametrize(("metric", "measured", "detail", "name", "shown"), GPU_SAMPLES)
+def test_gpus_also_go_by_dcgms_names_and_units(
+    metric: Metric, measured: float, detail: str, name: str, shown: float
+) -> None:
+    page = page_of(CARD, samples=(Sample(CARD.id, metric, measured, detail),))
+    labels = {"gpu": "0", "UUID": "GPU-1", "pci_bus_id": "0000000A:B1:00.0", "device": "nvidia0"}
+    labels |= {"modelName": "NVIDIA T4", "Hostname": "node-1"}
+    suffix = "_total" if metric is Metric.ENERGY else ""  # which the parser gives to every counter
+    assert value(page, f"DCGM_FI_DEV_{name}{suffix}", **labels) == shown
+
+
+def test_dcgms_energy_is_a_counter_under_its_own_name() -> None:
+    page = page_of(CARD, samples=(Sample(CARD.id, Metric.ENERGY, 1.0),))
+    assert b"\n# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n" in page
+    assert b"CONSUMPTION_total" not in page
+
+
+def test_dcgm_numbers_nvidias_gpus_first_and_takes_the_first_sensor() -> None:
+    samples = (
+        Sample(RADEON.id, Metric.TEMPERATURE, 41.0, "edge"),
+        Sample(RADEON.id, Metric.TEMPERATURE, 47.0, "junction"),
+        Sample(ORIN.id, Metric.BUSY, 1.0),
+        Sample(CARD.id, Metric.BUSY, 0.0),
+    )
+    page = page_of(RADEON, NPU, ORIN, CARD, samples=samples)
+    assert value(page, "DCGM_FI_DEV_GPU_TEMP", gpu="2", modelName="Radeon", UUID=RADEON.id) == 41
+    assert value(page, "DCGM_FI_DEV_GPU_UTIL", gpu="0", pci_bus_id="", device=ORIN.id) == 100
+    assert value(page, "DCGM_FI_DEV_GPU_UTIL", gpu="1") == 0
+
+
+@pytest.mark.parametrize(
+    "name", ['a"b\\c\nd', "\ud800 and \udcff", "x" * 5000, "\x00\x1b[2J", "é\u2028🂡", ""]
+)
+def test_hostile_names_do_not_break_the_page(name: str) -> None:
+    acc = replace(NPU, name=name, driver=name, model=name)
+    samples = (Sample(acc.id, Metric.TEMPERATURE, 1.0, name), Sample(acc.id, Metric.TEMPERATURE, 2.0, name))
+    found = series(page_of(acc, acc, samples=samples))
+    assert [v for (n, _), v in found.items() if n == "fairlead_accelerator_temperature_celsius"] == [1.0]
+    assert all(len(text) <= 200 for _, labels in found for _, text in labels)
+
+
+def _samples() -> st.SearchStrategy[tuple[Sample, ...]]:
+    one = st.builds(
+        Sample, st.just("pci-0"), st.sampled_from(Metric), st.floats(0, 1e30), st.text(max_size=20)
+    )
+    return st.lists(one, max_size=20).map(tuple)
+
+
+@given(inventories(), _samples(), st.text(max_size=20))
+def test_every_page_can_be_parsed(inventory: Inventory, samples: tuple[Sample, ...], node: str) -> None:
+    assert series(render(Snapshot(inventory, samples, node)))
+
+
+WITHOUT = """
+import sys
+sys.modules["prometheus_client"] = None
+from fairlead.cli.main import main
+sys.exit(main(["serve", "agent", "--once"]))
+"""
+
+
+def test_a_missing_prometheus_client_is_said_with_the_cure() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'fairlead[agent]'" in done.stderr
+    assert "Traceback" not in done.stderr

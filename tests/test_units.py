@@ -1,0 +1,92 @@
+"""Quantities: what people write is read, what is printed can be read, what is neither is refused."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead import units
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "amount"),
+    [
+        (units.parse_bytes, "1024", 1024),
+        (units.parse_bytes, "8MiB", 8 * 2**20),
+        (units.parse_bytes, "4Gi", 4 * 2**30),
+        (units.parse_bytes, "512MB", 512 * 10**6),
+        (units.parse_bytes, "1.5 TiB", 1.5 * 2**40),
+        (units.parse_bytes, "2k", 2000),
+        (units.parse_bandwidth, "25.6GB/s", 25.6e9),
+        (units.parse_bandwidth, "4.8TB/s", 4.8e12),
+        (units.parse_bitrate, "5Gb/s", 5e9),
+        (units.parse_bitrate, "480 Mb/s", 480e6),
+        (units.parse_duration, "500ms", 0.5),
+        (units.parse_duration, "10s", 10),
+        (units.parse_duration, "5m", 300),
+        (units.parse_duration, "1h", 3600),
+        (units.parse_duration, "2", 2),
+    ],
+)
+def test_reads_what_people_write(parse: Callable[[str], float], text: str, amount: float) -> None:
+    assert parse(text) == pytest.approx(amount)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "example"),
+    [
+        (units.parse_bytes, "", "4GiB"),
+        (units.parse_bytes, "lots", "4GiB"),
+        (units.parse_bytes, "-1", "4GiB"),
+        (units.parse_bytes, "1e9", "4GiB"),
+        (units.parse_bytes, "4 GiBps", "4GiB"),
+        (units.parse_bytes, "4Xi", "4GiB"),
+        (units.parse_bytes, "nan", "4GiB"),
+        (units.parse_bandwidth, "25.6GiB/s", "25.6GB/s"),
+        (units.parse_bandwidth, "25.6Gb/s", "25.6GB/s"),
+        (units.parse_bitrate, "5GB/s", "5Gb/s"),
+        (units.parse_duration, "1d", "10s"),
+        (units.parse_duration, "soon", "10s"),
+    ],
+)
+def test_refuses_what_is_no_quantity_and_shows_how(
+    parse: Callable[[str], float], text: str, example: str
+) -> None:
+    with pytest.raises(ValueError, match=example):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        (units.format_bytes(0), "0 B"),
+        (units.format_bytes(8 * 2**20), "8.0 MiB"),
+        (units.format_bytes(1023), "1023 B"),
+        (units.format_bytes(16 * 2**30), "16 GiB"),
+        (units.format_bytes(3 * 2**40), "3.0 TiB"),
+        (units.format_ops(26e12), "26 TOPS"),
+        (units.format_ops(472e9), "472 GOPS"),
+        (units.format_ops(1.979e15), "1.98 POPS"),
+        (units.format_ops(5e6), "5 MOPS"),
+        (units.format_ops(12), "12 OPS"),
+        (units.format_bitrate(5e9), "5 Gb/s"),
+        (units.format_bitrate(480e6), "480 Mb/s"),
+    ],
+)
+def test_prints_what_people_read(text: str, printed: str) -> None:
+    assert text == printed
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_quantity_or_a_value_error(text: str) -> None:
+    for parse in (units.parse_bytes, units.parse_bandwidth, units.parse_bitrate, units.parse_duration):
+        try:
+            assert parse(text) >= 0
+        except ValueError as error:
+            assert "write it like" in str(error)
+
+
+@given(st.integers(0, 2**60))
+def test_printed_memory_reads_back_within_a_twentieth(amount: int) -> None:
+    assert units.parse_bytes(units.format_bytes(amount)) == pytest.approx(amount, rel=0.06, abs=1)
