@@ -69,7 +69,9 @@ def names() -> SearchStrategy[str]:
     """Return names that a file system takes, and some that hardware has; bytes that are no UTF-8 are escaped."""
     raw = st.binary(min_size=1, max_size=255).map(lambda b: b.replace(b"/", b"-").replace(b"\0", b"-"))
     strange = raw.map(lambda b: b.decode("utf-8", "surrogateescape"))
-    known = st.sampled_from(["0000:09:00.0", "0000:01:00.0-2", "A", "a", "1-1:1.0", "cpu7", "npu@0", "x" * 255])
+    known = st.sampled_from(
+        ["0000:09:00.0", "0000:01:00.0-2", "A", "a", "1-1:1.0", "cpu7", "npu@0", "x" * 255]
+    )
     lines = st.sampled_from(["a\nb", "\x1b[2J", "\udcff", "é" * 100, " ", "...", "\u2028"])
     return (strange | known | lines).filter(lambda name: name not in (".", ".."))
 
@@ -77,7 +79,9 @@ def names() -> SearchStrategy[str]:
 def links() -> SearchStrategy[Link]:
     """Links to anywhere: loops, dangling ones, out of the root, and to what is really there."""
     inside = st.sampled_from([*crowded(), *LISTED, "/", "/dev", "/sys"])
-    outside = st.sampled_from(["..", "../" * 30 + "etc/passwd", "/etc/passwd", "/proc/self/environ", "/dev/zero", "."])
+    outside = st.sampled_from(
+        ["..", "../" * 30 + "etc/passwd", "/etc/passwd", "/proc/self/environ", "/dev/zero", "."]
+    )
     many = st.just("x/" * 1000)
     return (inside | outside | many).map(Link)
 

@@ -79,7 +79,9 @@ def test_absence_is_no_problem(world: World) -> None:
     assert host.problems == ()
 
 
-@pytest.mark.parametrize("target", ["{secret}", "../secret", "../../../../../../../../{secret}", "a/../../secret"])
+@pytest.mark.parametrize(
+    "target", ["{secret}", "../secret", "../../../../../../../../{secret}", "a/../../secret"]
+)
 def test_a_link_out_of_the_root_is_followed_inside_it_only(world: World, secret: Path, target: str) -> None:
     host = world({"/leak": Link(target.format(secret=secret)), "/a/b": ""})
     assert os.path.exists(host.root + "/leak") or "a/.." in target  # the kernel would have followed it
@@ -126,9 +128,9 @@ def test_links_that_multiply_their_parts_end_soon(world: World) -> None:
     """Forty links of two thousand parts each must not be walked part by part."""
     many = "x/" * 2000
     host = world({f"/l{n}": Link(f"l{n + 1}/{many}") for n in range(39)} | {"/l39": Link(many)})
-    start = time.monotonic()
+    start = time.process_time()
     assert host.read("/l0") is None
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_a_huge_file_is_read_from_its_start_only(world: World) -> None:
@@ -151,7 +153,9 @@ def test_problems_are_bounded(world: World) -> None:
     assert 10 <= len(host.problems) <= 60
 
 
-@pytest.mark.parametrize("path", ["/a\0b", "/a\0/b", "/" + "x" * 5000, "/x" * 3000, "/\udcff\udc80", "", "/", "relative"])
+@pytest.mark.parametrize(
+    "path", ["/a\0b", "/a\0/b", "/" + "x" * 5000, "/x" * 3000, "/\udcff\udc80", "", "/", "relative"]
+)
 @pytest.mark.parametrize("root", ["own", "/"])
 def test_no_path_is_too_strange_to_ask_for(world: World, path: str, root: str) -> None:
     host = world({"/file": ""}) if root == "own" else Host(root)

@@ -177,7 +177,7 @@ def test_every_page_can_be_parsed(inventory: Inventory, samples: tuple[Sample, .
     assert series(render(Snapshot(inventory, samples, node)))
 
 
-WITHOUT = """
+ALONE = """
 import sys
 sys.modules["prometheus_client"] = None
 from fairlead.cli.main import main
@@ -185,10 +185,9 @@ sys.exit(main(["serve", "agent", "--once"]))
 """
 
 
-def test_a_missing_prometheus_client_is_said_with_the_cure() -> None:
+def test_the_agent_needs_no_library() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 2
-    assert "pip install 'fairlead[agent]'" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+    assert "fairlead_build_info{" in done.stdout

@@ -45,9 +45,7 @@ X86: Final = (
     "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Test CPU\ncpu MHz\t\t: 2000.000\n"
     "physical id\t: 0\ncore id\t\t: 0\nflags\t\t: fpu lm sse4_2 avx avx2 fma\n\n"
 )
-ARM64: Final = (
-    "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd07\n\n"
-)
+ARM64: Final = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd07\n\n"
 
 
 def build(root: str, files: Files) -> None:
@@ -223,7 +221,13 @@ def crowded() -> dict[str, Entry]:
         **pci("0000:03:00.0", "10de:2335", kind="0x030200", driver="nvidia", sub="10de:18be"),
         "/proc/driver/nvidia/gpus/0000:03:00.0/information": _H200,
         "/dev/nvidia0": "",
-        **pci("0000:04:00.0", "1002:74a1", kind="0x120000", driver="amdgpu", mem_info_vram_total="206141652992\n"),
+        **pci(
+            "0000:04:00.0",
+            "1002:74a1",
+            kind="0x120000",
+            driver="amdgpu",
+            mem_info_vram_total="206141652992\n",
+        ),
         "/dev/dri/renderD128": "",
         **pci("0000:05:00.0", "abcd:0001", kind="0x120000", driver="strange"),
         **usb("1-1", "1a6e:089a", number=4, driver="usbfs"),

@@ -4,7 +4,8 @@ FairleadError              someone must act; `hint` says how
 ├── UserError              the user must change something            exit 2
 │   ├── CatalogError       a catalog file cannot be used
 │   ├── CaptureError       a captured host cannot be written or read
-│   ├── LabError           the lab's programs cannot be had
+│   ├── FleetError         a fleet file cannot be used
+│   ├── LabError           a lab cannot be built, started or found
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
 │   └── SettingsError      an option or setting has no such value
 ├── MissingPartError       an optional part is not installed          exit 2
@@ -50,8 +51,12 @@ class KubeconfigError(UserError):
     """A kubeconfig, or what it names, cannot be used."""
 
 
+class FleetError(UserError):
+    """A fleet file cannot be used."""
+
+
 class LabError(UserError):
-    """The lab's programs cannot be had: built, fetched or found."""
+    """A lab, or a program of it, cannot be built, fetched, started or found."""
 
 
 class SettingsError(UserError):

@@ -5,6 +5,7 @@ from a stranger, and its symlinks must not lead to our own files.
 """
 
 import errno
+import fnmatch
 import os
 import stat
 from itertools import islice
@@ -108,10 +109,13 @@ class Host:
         if data is None:
             return None
         try:
-            return int(data.strip(b"\0 \t\r\n"), 16)
+            value = int(data.strip(b"\0 \t\r\n"), 16)
         except ValueError:
+            value = -1
+        if value < 0:
             self.note(path, "not a hexadecimal number")
             return None
+        return value
 
     def strings(self, path: str) -> tuple[str, ...]:
         """Return a device-tree string list."""
@@ -120,9 +124,10 @@ class Host:
             return ()
         return tuple(printable(part.decode("utf-8", "replace")) for part in data.split(b"\0") if part)
 
-    def names(self, path: str) -> list[str]:
-        """Return the sorted names in a folder; empty when there is no such folder."""
-        return sorted(entry.name for entry in self._entries(path))
+    def names(self, path: str, pattern: str = "*") -> list[str]:
+        """Return the sorted names in a folder that fit a glob; empty when there is no such folder."""
+        found = sorted(entry.name for entry in self._entries(path))
+        return found if pattern == "*" else fnmatch.filter(found, pattern)
 
     def folders(self, path: str) -> list[str]:
         """Return the sorted names of the real folders in a folder: no links, no files."""

@@ -91,6 +91,8 @@ class Accelerator:
     power: Watts | None = None
     driver: str | None = None
     driver_version: str | None = None
+    product: str | None = None
+    """The name that the driver gives it."""
     uuid: str | None = None
     link: Link | None = None
     engines: tuple[Engine, ...] = ()
@@ -122,6 +124,7 @@ class Accelerator:
             "link": self.link.to_json() if self.link else None,
             "driver": self.driver,
             "driver_version": self.driver_version,
+            "product": self.product,
             "uuid": self.uuid,
             "node": self.node,
             "engines": [engine.to_json() for engine in self.engines],

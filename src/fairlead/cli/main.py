@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 
 from fairlead import __version__
-from fairlead.cli import capture, catalog, detect, serve
+from fairlead.cli import capture, catalog, detect, lab, serve
 from fairlead.errors import FairleadError
 
-COMMANDS = (detect, capture, catalog, serve)
+COMMANDS = (detect, capture, catalog, serve, lab)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,7 +1,6 @@
 """Options that several commands share."""
 
 import argparse
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -55,17 +54,10 @@ def machine_of(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"
 
 def gpus_of(host: "Host") -> "list[Gpu]":
     """Ask NVML, but only about the machine that this program runs on."""
-    if not host.live or not _has_nvidia(host):
-        return []
     from fairlead import nvml
+    from fairlead.detect.nvidia import driver_is_there
 
+    if not host.live or not driver_is_there(host):
+        return []
     with nvml.session() as session:
         return session.gpus() if session else []
-
-
-def _has_nvidia(host: "Host") -> bool:
-    return (
-        host.exists("/proc/driver/nvidia")
-        or host.exists("/dev/nvidiactl")
-        or bool(os.environ.get("WSL_DISTRO_NAME"))
-    )

@@ -4,6 +4,7 @@ A recording host notes every path that discovery asks for, so that the tarball h
 nothing else. Serial numbers, MAC addresses and unique ids are replaced before they are written.
 """
 
+import gzip
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,14 +25,15 @@ from fairlead.units import Bytes, Watts
 
 GPUS_FILE: Final = "/fairlead/nvml.json"
 """What NVML said, kept beside the files since no file holds it."""
-_MEMBER_LIMIT: Final = 100_000
+_MEMBER_LIMIT: Final = 20_000
 _TOTAL_LIMIT: Final = 64 * 1024 * 1024
 _LINKS_IN_A_PATH: Final = 8
 _SCRUBS: Final = (
-    (re.compile(rb"(?im)^((?:serial|hardware serial|machine id)\s*:\s*).*$"), rb"\g<1>0"),
+    (re.compile(rb"(?im)^((?:serial|hardware serial|machine id)[ \t]*:[ \t]*).*$"), rb"\g<1>0"),
     (re.compile(rb"\b(GPU|MIG)-[0-9a-fA-F-]{36}"), rb"\g<1>-00000000-0000-0000-0000-000000000000"),
     (re.compile(rb"\b[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}\b"), b"00:00:00:00:00:00"),
-    (re.compile(rb"(?im)\b(serial(?:[ _-]?(?:number|no))?\s*[=:]\s*)[\w-]+"), rb"\g<1>0"),
+    (re.compile(rb"(?i)\b(serial(?:[ _-]?(?:number|no))?[ \t]*[=:][ \t]*)[\w-]+"), rb"\g<1>0"),
+    (re.compile(rb"(/home/|/Users/)[^/\s]+"), rb"\g<1>user"),
 )
 
 
@@ -51,10 +54,11 @@ class RecordingHost(Host):
             self.files[path] = data
         return data
 
-    def names(self, path: str) -> list[str]:
-        """List and remember the names."""
-        self.listed[path] = super().names(path)
-        return self.listed[path]
+    def names(self, path: str, pattern: str = "*") -> list[str]:
+        """List and remember the names that were asked for, not their neighbours."""
+        found = super().names(path, pattern)
+        self.listed[path] = sorted({*self.listed.get(path, ()), *found})
+        return found
 
     def folders(self, path: str) -> list[str]:
         """List and remember the folders."""
@@ -66,7 +70,7 @@ class RecordingHost(Host):
         """Look and remember that it was there."""
         found = super().exists(path)
         if found:
-            self.present.add(f"{path}/" if os.path.isdir(self.root + path) else path)
+            self.present.add(f"{path}/" if self.is_folder(path) else path)
         return found
 
     def link(self, path: str) -> str | None:
@@ -75,6 +79,11 @@ class RecordingHost(Host):
         if target is not None:
             self.links[path] = target
         return target
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether a folder is there, links followed below the root."""
+        real = self._locate(path)
+        return real is not None and os.path.isdir(real)
 
     def resolve(self, path: str) -> str | None:
         """Follow links and remember where they lead."""
@@ -142,7 +151,7 @@ def _as_read(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
             yield folder, (tarfile.DIRTYPE, b"")
         for name in names:
             path = f"{folder}/{name}"
-            if path not in host.files and path not in host.links and _is_leaf(host, path):
+            if path not in host.files and path not in host.links and not host.is_folder(path):
                 yield path, (tarfile.REGTYPE, b"")
             elif path not in host.files and path not in host.links:
                 yield path, (tarfile.DIRTYPE, b"")
@@ -153,10 +162,6 @@ def _as_read(host: RecordingHost) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
         yield path, (tarfile.REGTYPE, scrub(data))
     for path, target in host.links.items():
         yield path, (tarfile.SYMTYPE, target.encode("utf-8", "surrogateescape"))
-
-
-def _is_leaf(host: RecordingHost, path: str) -> bool:
-    return not os.path.isdir(host.root.rstrip("/") + path)
 
 
 def _member(name: str, kind: bytes, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO | None]:
@@ -176,9 +181,9 @@ def opened(place: str) -> Iterator[str]:
     if os.path.isdir(place):
         yield place
         return
-    if not os.path.exists(place):
+    if not os.path.isfile(place):
         raise CaptureError(
-            f"{place}: no such folder or file", "name a root folder or a tarball of fairlead capture"
+            f"{place}: no such folder or tarball", "name a root folder or a tarball of fairlead capture"
         )
     room = tempfile.mkdtemp(prefix="fairlead-")
     try:
@@ -196,13 +201,11 @@ def _unpack(path: str, room: str) -> None:
     links: list[tuple[str, str]] = []
     total = 0
     try:
-        with tarfile.open(path) as tar:
+        with tarfile.open(fileobj=_inflated(path), mode="r:") as tar:
             for number, info in enumerate(tar):
-                total += info.size
+                total += max(0, info.size)
                 if number >= _MEMBER_LIMIT or total > _TOTAL_LIMIT:
-                    raise CaptureError(
-                        f"{path}: larger than a captured host can be", "is it a fairlead capture?"
-                    )
+                    raise _too_large(path)
                 target = os.path.join(room, os.path.normpath(f"/{info.name}").lstrip("/"))
                 if info.isdir():
                     os.makedirs(target, exist_ok=True)
@@ -216,12 +219,30 @@ def _unpack(path: str, room: str) -> None:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if not os.path.lexists(target):
                 os.symlink(linkname, target)
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+    except (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, RecursionError) as error:
         raise CaptureError(f"{path}: not a readable tarball: {error}", "is it a fairlead capture?") from None
 
 
+def _inflated(path: str) -> io.BytesIO:
+    """Return the plain tar of a file, in memory and no larger than a capture can be.
+
+    A tar reader would believe whatever size a header claims; here nothing is read beyond the limit.
+    """
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        data = (gzip.GzipFile(fileobj=file) if packed else file).read(_TOTAL_LIMIT + 1)
+    if len(data) > _TOTAL_LIMIT:
+        raise _too_large(path)
+    return io.BytesIO(data)
+
+
+def _too_large(path: str) -> CaptureError:
+    return CaptureError(f"{path}: larger than a captured host can be", "is it a fairlead capture?")
+
+
 def read_gpus(host: Host) -> list[Gpu]:
-    """Return what NVML said when the host was captured; a file that cannot be used is a problem of the host."""
+    """Return what NVML said when the host was captured; a file of no use becomes a problem of the host."""
     data = None if host.live else host.read(GPUS_FILE)
     if not data:
         return []

@@ -18,6 +18,16 @@ _PLUGINS: Final = "{}/chosen/plugin-manager/ids"
 """On JetPack 4 a folder: the names of its properties are the ids."""
 BOOT_CONTROL: Final = "/etc/nv_boot_control.conf"
 _TNSPEC: Final = re.compile(r"TNSPEC\s+([0-9]{4})-[^-]*-([0-9]{4})?-")
+SOC: Final = "/sys/devices/soc0"
+_TEGRAS: Final = {
+    "64": "nvidia,tegra124",
+    "33": "nvidia,tegra210",
+    "24": "nvidia,tegra186",
+    "25": "nvidia,tegra194",
+    "35": "nvidia,tegra234",
+    "38": "nvidia,tegra264",
+}
+"""Chip ids as the kernel prints them: 0x21 is Tegra210, and so on."""
 _DEPTH: Final = 4
 _NODE_LIMIT: Final = 4000
 _BUSES: Final = (
@@ -62,7 +72,15 @@ def read(host: Host, catalog: Catalog) -> Tree | None:
             nodes = tuple(_walk(host, root, catalog))
             modules = tuple(dict.fromkeys(_MODULE.findall(" ".join(compatible).lower())))
             return Tree(root, model, compatible, modules, tuple(_hints(host, root)), nodes)
-    return None
+    return _masked(host)
+
+
+def _masked(host: Host) -> Tree | None:
+    """Fall back on the SoC bus: container runtimes hide the tree, but not the chip's number."""
+    soc = _TEGRAS.get(host.text(f"{SOC}/soc_id") or "")
+    if soc is None or not (host.text(f"{SOC}/family") or "").lower().startswith("tegra"):
+        return None
+    return Tree(SOC, host.text(f"{SOC}/machine"), (soc,), (), tuple(_hints(host, SOC)), ())
 
 
 def look(tree: Tree, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:

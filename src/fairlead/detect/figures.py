@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fairlead.catalog import Device
@@ -44,17 +44,22 @@ def could_have(device: Device, total: Bytes) -> bool:
     return not sizes or any(fits_memory(size, total) for size in sizes)
 
 
-def pick_variant(device: Device, sighting: Sighting, total: Bytes | None) -> Variant | None:
-    """Return the SKU that the evidence names best, told apart by memory where it names several."""
+def pick_variant(
+    device: Device, sighting: Sighting, total: Bytes | None
+) -> tuple[Variant | None, tuple[Evidence, ...]]:
+    """Return the SKU that the evidence names best; memory tells apart what is named alike, and says so."""
     ranks = {variant.name: _rank(variant, sighting) for variant in device.variants}
     best = max(ranks.values(), default=0)
     named = [variant for variant in device.variants if best and ranks[variant.name] == best]
+    if len(named) == 1:
+        return named[0], ()
     known = sighting.gpu.memory if sighting.gpu else total if device.unified else None
-    choice = named
-    if known and len(named) != 1:  # memory alone never selects a SKU that does not say how much it has
-        fits = [v for v in named or device.variants if v.memory and fits_memory(v.memory, known)]
-        choice = fits or named
-    return choice[0] if len(choice) == 1 else None
+    # Memory alone never selects a SKU that does not say how much it has.
+    fits = [v for v in named or device.variants if known and v.memory and fits_memory(v.memory, known)]
+    if len(fits) != 1 or known is None:
+        return None, ()
+    source, path = ("nvml", "memory") if sighting.gpu else ("proc", "/proc/meminfo")
+    return fits[0], (Evidence(source, path, f"{known >> 20} MiB of memory make it {fits[0].name}"),)
 
 
 def _rank(variant: Variant, sighting: Sighting) -> int:
@@ -71,51 +76,56 @@ def _rank(variant: Variant, sighting: Sighting) -> int:
 
 def measure(host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
     """Return the figures of a sighting; where candidates differ, the least of theirs."""
-    each = [_of(device, pick_variant(device, sighting, total), host, sighting) for device in _rows(sighting)]
-    if len(each) == 1:
-        peak, effective, evidence, variant, power, memory = each[0]
-    else:
-        peak, effective = _least([item[0] for item in each]), _least([item[1] for item in each])
-        evidence, variant = tuple(dict.fromkeys(says for item in each for says in item[2])), None
-        power = max((item[4] for item in each if item[4]), default=None)
-        memories = {item[5] for item in each}
-        memory = memories.pop() if len(memories) == 1 else None
-    device = _rows(sighting)[0]
+    rows = (sighting.device,) if sighting.device else sighting.devices
+    each = [_of(device, host, sighting, total) for device in rows]
+    found = each[0] if len(each) == 1 else _least(each)
     if sighting.gpu and sighting.gpu.memory:
-        memory = sighting.gpu.memory
-    elif device.unified:
-        memory = total or memory
-    else:
-        memory = _vram(host, sighting) or memory
-    return Figures(variant, memory, peak, effective, power, evidence)
+        return replace(found, memory=sighting.gpu.memory)
+    if rows[0].unified:
+        return replace(found, memory=total or found.memory)
+    return replace(found, memory=_vram(host, sighting) or found.memory)
 
 
-def _rows(sighting: Sighting) -> tuple[Device, ...]:
-    return (sighting.device,) if sighting.device else sighting.devices
-
-
-_Each = tuple[
-    dict[str, Ops], dict[str, Ops], tuple[Evidence, ...], Variant | None, Watts | None, Bytes | None
-]
-
-
-def _of(device: Device, variant: Variant | None, host: Host, sighting: Sighting) -> _Each:
-    """Return one candidate's peak and effective rates, evidence, SKU, power and memory."""
+def _of(device: Device, host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
+    """Return one candidate's figures."""
+    variant, evidence = pick_variant(device, sighting, total)
     peak = dict(variant.peak if variant and variant.peak else device.peak)
     clock = variant.clock if variant and variant.clock else device.clock
     watts = variant.power if variant and variant.power else device.power
-    memory = variant.memory if variant and variant.memory else device.memory
-    cap, capped_watts, evidence = _caps(host, sighting, clock)
+    cap, mode_watts, more = _caps(host, sighting, clock)
     link = _link_share(device, sighting)
     if link < 1 and sighting.link:
         rate = format_bitrate(sighting.link.rate)
         says = f"the link gives {rate}: {link:.0%} of what the peak of {device.name} needs"
-        evidence = (*evidence, Evidence(sighting.bus, sighting.path, says))
-    share = min(cap, link)
+        more = (*more, Evidence(sighting.bus, sighting.path, says))
     if sighting.gpu and sighting.gpu.power_limit:
         watts = sighting.gpu.power_limit
-    effective = {precision: Ops(rate * share) for precision, rate in peak.items()}
-    return peak, effective, evidence, variant, capped_watts or watts, memory
+    return Figures(
+        variant=variant,
+        memory=variant.memory if variant and variant.memory else device.memory,
+        peak=peak,
+        effective={precision: Ops(rate * min(cap, link)) for precision, rate in peak.items()},
+        power=mode_watts or watts,
+        evidence=(*evidence, *more),
+    )
+
+
+def _least(each: list[Figures]) -> Figures:
+    """Return what holds for every candidate: the least rates, the most power, memory they agree on."""
+    memories = {item.memory for item in each}
+    return Figures(
+        variant=None,
+        memory=memories.pop() if len(memories) == 1 else None,
+        peak=_least_rates([item.peak for item in each]),
+        effective=_least_rates([item.effective for item in each]),
+        power=max((item.power for item in each if item.power), default=None),
+        evidence=tuple(dict.fromkeys(says for item in each for says in item.evidence)),
+    )
+
+
+def _least_rates(tables: list[Mapping[str, Ops]]) -> dict[str, Ops]:
+    shared = set.intersection(*(set(table) for table in tables))
+    return {key: min(table[key] for table in tables) for key in tables[0] if key in shared}
 
 
 def _link_share(device: Device, sighting: Sighting) -> float:
@@ -141,7 +151,7 @@ def _caps(
 
 
 def _is_jetson(sighting: Sighting) -> bool:
-    return sighting.bus == "platform" and any(device.vendor == "NVIDIA" for device in sighting.devices)
+    return bool(sighting.boards) and any(device.vendor == "NVIDIA" for device in sighting.devices)
 
 
 def _devfreq_cap(host: Host, sighting: Sighting) -> tuple[Hertz | None, str]:
@@ -177,8 +187,3 @@ def _vram(host: Host, sighting: Sighting) -> Bytes | None:
     """Return what amdgpu says of its memory."""
     amount = host.number(f"{sighting.path}/mem_info_vram_total") if sighting.path else None
     return Bytes(amount) if amount and amount > 0 else None
-
-
-def _least(tables: list[dict[str, Ops]]) -> dict[str, Ops]:
-    shared = set.intersection(*(set(table) for table in tables)) if tables else set()
-    return {key: min(table[key] for table in tables) for key in tables[0] if key in shared} if tables else {}

@@ -82,7 +82,8 @@ def _same(values: Iterable[str | None]) -> str:
 def legacy_labels(inventory: Inventory) -> dict[str, str]:
     """Return the original un-prefixed set, so that existing selectors keep working.
 
-    It describes one device: the first real accelerator, a Jetson before anything plugged into it.
+    It describes one device: the first real accelerator, a Jetson before anything plugged into it. Other
+    GPUs were named by the first two words of their product name, joined: `TeslaT4`.
     """
     real = [acc for acc in inventory.accelerators if acc.kind != "cpu"]
     if not real:
@@ -91,8 +92,9 @@ def legacy_labels(inventory: Inventory) -> dict[str, str]:
     tegra = first.bus.startswith("platform") and first.vendor == "NVIDIA"
     resource = "tegrastats" if tegra else "nvidia-smi" if first.driver == "nvidia" else ""
     driver = (inventory.machine.release if tegra else None) or first.driver_version or first.driver or ""
+    words = (first.product or first.name).split()
     found = {
-        "gpu.model": _LEGACY_BOARDS.get(first.model or "", first.name.replace("NVIDIA ", "")),
+        "gpu.model": _LEGACY_BOARDS.get(first.model or "", "".join(words[:2])),
         "gpu.driver": driver if first.bus.startswith(("platform", "pci")) else "",
         "gpu.resource": resource,
         **_usb_numbers(real),

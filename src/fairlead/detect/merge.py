@@ -34,7 +34,7 @@ def join_faces(sightings: list[Sighting]) -> list[Sighting]:
 
 
 def _is_face(tree: Sighting, seen: Sighting) -> bool:
-    """Say whether a bus shows what the tree names: the same row, or one that the row shares its marks with."""
+    """Say whether a bus shows what the tree names: the same row, or one that shares its marks."""
     inside = {name for device in tree.devices for name in (device.id, *device.match.shares)}
     return any(device.id in inside for device in seen.devices)
 
@@ -116,6 +116,7 @@ def describe(host: Host, sighting: Sighting, total: Bytes | None) -> Accelerator
         power=figures.power,
         driver=standing.driver,
         driver_version=_driver_version(host, sighting, standing),
+        product=sighting.product,
         uuid=sighting.uuid,
         link=sighting.link,
         engines=_engines(host, sighting, device, figures.variant.engines if figures.variant else None),

@@ -12,7 +12,14 @@ from fairlead.inventory import Evidence, Unknown
 from fairlead.nvml import Gpu
 
 GPUS: Final = "/proc/driver/nvidia/gpus"
+_DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
+"""The last one is Windows' GPU inside WSL."""
 _AGREED, _CONTRADICTED, _ALONE = 0.99, 0.8, 0.95
+
+
+def driver_is_there(host: Host) -> bool:
+    """Say whether NVML has something to answer about: it would load the driver where it is not."""
+    return any(host.exists(sign) for sign in _DRIVER_SIGNS)
 
 
 def ask_proc(host: Host, sighting: Sighting, catalog: Catalog) -> Sighting:

@@ -14,6 +14,8 @@ from fairlead.nvml import Gpu
 from fairlead.units import Bytes, Ops
 
 TEGRA_RELEASE = "/etc/nv_tegra_release"
+_MOST = 256
+"""Accelerators of one machine; a root that shows more means harm."""
 _RELEASE = re.compile(r"R([0-9]+)\s+\(release\),\s+REVISION:\s*([0-9.]+)")
 
 
@@ -23,6 +25,9 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
     total = cpu.memory(host)
     tree = devicetree.read(host, catalog)
     sightings, unknown = _sightings(host, catalog, tree, gpus)
+    if len(sightings) > _MOST:
+        host.note(pci.DEVICES, f"more than {_MOST} accelerators: the rest is left out")
+        sightings = sightings[:_MOST]
     if tree is not None:
         rivals = [device for device in catalog.devices.values() if device.match.soc]
         sightings = [weigh_text(seen, tree.model, tree.root, rivals) for seen in sightings]
@@ -52,6 +57,9 @@ def _sightings(
     sightings, odd_gpus = nvidia.ask_nvml(sightings, gpus, catalog)
     known = {seen.address for seen in sightings if seen.bus == "pci"}
     odd_pci = [odd for odd in odd_pci if odd.bus.removeprefix("pci:") not in known]
+    named = {odd.bus: odd.reason for odd in odd_gpus}
+    odd_pci = [replace(odd, reason=named.pop(odd.bus, odd.reason)) for odd in odd_pci]
+    odd_gpus = [odd for odd in odd_gpus if odd.bus in named]
     return sightings, [*odd_nodes, *odd_pci, *odd_usb, *odd_gpus]
 
 

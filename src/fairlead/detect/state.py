@@ -12,6 +12,8 @@ from fairlead.inventory import Evidence, State
 
 _HOT_DEFAULT: Final = 100_000
 """Millidegrees at which a chip without a trip point of its own counts as too hot."""
+_NODE_CLASSES: Final = {"/dev/dri": "drm", "/dev/accel": "accel"}
+"""Folders of nodes that several drivers share, with the class that tells whose a node is."""
 _RUNNING: Final = ("active", "suspended", "resuming", "suspending")
 """What power management says of a device that it can wake; "unsupported" says nothing."""
 _CLASS_LIMIT: Final = 512
@@ -90,7 +92,9 @@ def _node(host: Host, sighting: Sighting, driver: Driver) -> tuple[str | None, t
     if sighting.minor is not None:
         return _visible(host, f"/dev/nvidia{sighting.minor}")
     if sighting.gpu is not None:
-        return f"/dev/nvidia{sighting.gpu.index}", (Evidence("nvml", f"GPU {sighting.gpu.index}", "answers"),)
+        numbered = f"/dev/nvidia{sighting.gpu.index}"
+        says = Evidence("nvml", f"GPU {sighting.gpu.index}", "answers")
+        return (numbered if host.exists(numbered) else "NVML"), (says,)
     entry = _class_entry(host, sighting, driver)
     if entry:
         path, name = entry
@@ -129,22 +133,23 @@ def _class_entry(host: Host, sighting: Sighting, driver: Driver) -> tuple[str, s
 
 
 def _by_name(host: Host, driver: Driver) -> tuple[str | None, tuple[Evidence, ...]]:
+    """Return the node that a driver's names lead to; of several that differ in number, none is chosen."""
     for glob in driver.nodes:
         folder, pattern = dirname(glob), basename(glob)
-        for name in host.names(folder):
-            if fnmatchcase(name, pattern) and not _of_another(host, driver, name):
-                node = f"{folder}/{name}"
-                return node, (Evidence("node", node, "device node"),)
+        names = host.names(folder, pattern)
+        if kind := _NODE_CLASSES.get(folder):
+            names = [name for name in names[:_CLASS_LIMIT] if not _of_another(host, driver, kind, name)]
+        if len({name.rstrip("0123456789") for name in names}) < len(names):
+            return f"one of {glob}", (Evidence("node", folder, f"one of {', '.join(names[:8])}"),)
+        if names:
+            return f"{folder}/{names[0]}", (Evidence("node", f"{folder}/{names[0]}", "device node"),)
     return (None, ()) if driver.nodes or driver.sysfs_class else (f"driver {driver.name}", ())
 
 
-def _of_another(host: Host, driver: Driver, node: str) -> bool:
+def _of_another(host: Host, driver: Driver, kind: str, node: str) -> bool:
     """Say whether the kernel gives a node to another driver: the render node of a GPU beside the NPU's."""
-    for kind in ("drm", "accel"):
-        holder = host.link(f"/sys/class/{kind}/{node}/device/driver")
-        if holder:
-            return not (driver.name.startswith(holder) or holder.startswith(driver.name))
-    return False
+    holder = host.link(f"/sys/class/{kind}/{node}/device/driver")
+    return holder is not None and not (driver.name.startswith(holder) or holder.startswith(driver.name))
 
 
 def _health(host: Host, sighting: Sighting, standing: Standing) -> Standing:

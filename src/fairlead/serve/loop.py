@@ -6,12 +6,23 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from typing import Protocol
 
 from fairlead.serve.agent import Agent
 from fairlead.serve.httpd import Server, listen
 from fairlead.serve.uevents import Uevents
 from fairlead.settings import Address, AgentSettings
 from fairlead.units import Seconds
+
+
+class EventLine(Protocol):
+    """A line on which changes of devices are reported."""
+
+    def fileno(self) -> int:
+        """Return what to wait on."""
+
+    def changed(self) -> bool:
+        """Read all that came, and say whether a device that matters changed."""
 
 
 def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> None:
@@ -29,15 +40,15 @@ def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> No
     say("stopped")
 
 
-def serve(agent: Agent, listener: socket.socket, stop: socket.socket, uevents: Uevents | None) -> None:
+def serve(agent: Agent, listener: socket.socket, stop: socket.socket, events: EventLine | None) -> None:
     """Run until something can be read from `stop`."""
     with selectors.DefaultSelector() as selector:
         stopped: list[Seconds] = []
         server = Server(listener, selector, agent.answer)
         selector.register(stop, selectors.EVENT_READ, stopped.append)
-        if uevents:
+        if events:
             selector.register(
-                uevents, selectors.EVENT_READ, lambda _: agent.nudge() if uevents.changed() else None
+                events, selectors.EVENT_READ, lambda _: agent.nudge() if events.changed() else None
             )
         with closing(server):
             while not stopped:

@@ -71,7 +71,13 @@ class Uevents:
 
     def changed(self) -> bool:
         """Read all that came, and say whether a device that matters changed."""
-        changed = False
+        events, lost = self.read()
+        return lost or any(event.matters for event in events)
+
+    def read(self) -> tuple[list[Event], bool]:
+        """Return the reports that came, and whether some were lost: then any device may have changed."""
+        events: list[Event] = []
+        lost = False
         for _ in range(_BATCH):
             try:
                 message, (sender, _group) = self._line.recvfrom(_MESSAGE_LIMIT)
@@ -80,11 +86,11 @@ class Uevents:
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise
-                changed = True  # reports were lost: any device may have changed
+                lost = True
                 continue
             event = parse(message) if sender == 0 else None  # the kernel's own only
-            changed = changed or (event is not None and event.matters)
-        return changed
+            events += [event] if event else []
+        return events, lost
 
     def close(self) -> None:
         """Close the line."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Final, Protocol
+from typing import Protocol
 
 from fairlead import nvml
 from fairlead.catalog import Catalog
-from fairlead.detect import detect
+from fairlead.detect import detect, nvidia
 from fairlead.detect.capture import opened, read_gpus
 from fairlead.host import Host
 from fairlead.inventory import Inventory
@@ -14,9 +14,6 @@ from fairlead.measure import Observer
 from fairlead.nvml import Gpu, Reading
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
-
-_NVIDIA_GPUS: Final = "/proc/driver/nvidia/gpus"
-_DRIVER_SIGNS: Final = ("/proc/driver/nvidia", "/dev/nvidiactl")
 
 
 class Session(Protocol):
@@ -41,14 +38,13 @@ class NvmlLine:
     def gpus(self, expected: frozenset[str]) -> list[Gpu]:
         """Return every GPU; `expected` are the addresses that the driver has."""
         if self._session is None:
-            self._session = self._stack.enter_context(self._connect())
-        found = self._session.gpus() if self._session else []
+            self._open()
+        found = self._found()
         missed = expected - {gpu.address for gpu in found}
-        if missed and missed != self._missed and self._session:
+        if missed and missed != self._missed:
             # NVML lists what was there when it was opened. A GPU that stays away is not asked for again.
-            self.close()
-            self._session = self._stack.enter_context(self._connect())
-            found = self._session.gpus() if self._session else []
+            self._open()
+            found = self._found()
             missed = expected - {gpu.address for gpu in found}
         self._missed = missed
         return found
@@ -61,6 +57,13 @@ class NvmlLine:
         """End the session."""
         self._session = None
         self._stack.close()
+
+    def _open(self) -> None:
+        self.close()
+        self._session = self._stack.enter_context(self._connect())
+
+    def _found(self) -> list[Gpu]:
+        return self._session.gpus() if self._session else []
 
 
 class Watch:
@@ -90,9 +93,9 @@ class Watch:
             return []
         if not self._host.live:
             return read_gpus(self._host)
-        if not any(self._host.exists(sign) for sign in _DRIVER_SIGNS):
+        if not nvidia.driver_is_there(self._host):
             return []
-        return self._line.gpus(frozenset(self._host.names(_NVIDIA_GPUS)))
+        return self._line.gpus(frozenset(self._host.names(nvidia.GPUS)))
 
 
 @contextmanager

@@ -1,0 +1,168 @@
+"""Do one job with one client in a process of its own, and print what it cost.
+
+Run by client.py: `client_worker.py CLIENT JOB`, with the job's facts as JSON on standard input.
+"""
+
+import asyncio
+import gc
+import importlib
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+Facts = dict[str, Any]
+Result = dict[str, float]
+
+
+def memory() -> int:
+    """Return the bytes that this process has in memory."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@contextmanager
+def measured(result: Result) -> Iterator[None]:
+    """Note CPU, wall time and the growth to the peak of memory."""
+    gc.collect()
+    before, used, began = memory(), time.process_time(), time.perf_counter()
+    yield
+    result["wall"] = time.perf_counter() - began
+    result["cpu"] = time.process_time() - used
+    result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+
+
+def fairlead_list(facts: Facts, result: Result) -> None:
+    """List with the client of this project."""
+    from fairlead.cluster.client import Client  # noqa: PLC0415 - each process loads its own client only
+    from fairlead.cluster.config import Config  # noqa: PLC0415
+    from fairlead.cluster.kinds import PODS  # noqa: PLC0415
+
+    async def run() -> None:
+        async with Client.connect(Config(server=facts["server"])) as client:
+            with measured(result):
+                found = await client.list(PODS, limit=facts["page"])
+            result["count"] = len(found.items)
+
+    asyncio.run(run())
+
+
+def fairlead_watch(facts: Facts, result: Result) -> None:
+    """Watch with the client of this project."""
+    from fairlead.cluster.client import Client  # noqa: PLC0415
+    from fairlead.cluster.config import Config  # noqa: PLC0415
+    from fairlead.cluster.kinds import PODS  # noqa: PLC0415
+
+    async def run() -> None:
+        count = 0
+        async with Client.connect(Config(server=facts["server"])) as client:
+            with measured(result):
+                async for event in client.watch(PODS, resource_version="1"):
+                    count += event.type == "MODIFIED"
+        result["count"] = count
+
+    asyncio.run(run())
+
+
+def fairlead_bind(facts: Facts, result: Result) -> None:
+    """Bind with the client of this project."""
+    from fairlead.cluster import kubeconfig  # noqa: PLC0415
+    from fairlead.cluster.client import Client  # noqa: PLC0415
+
+    async def run() -> None:
+        async with Client.connect(kubeconfig.load(facts["kubeconfig"])) as client:
+
+            async def one(pod: str, uid: str, node: str) -> None:
+                async with slots:
+                    await client.bind(facts["namespace"], pod, uid, node)
+
+            slots = asyncio.Semaphore(facts["at_once"])
+            await one(*facts["pods"][0])
+            with measured(result):
+                await asyncio.gather(*(one(*pod) for pod in facts["pods"][1:]))
+        result["count"] = len(facts["pods"]) - 1
+
+    asyncio.run(run())
+
+
+def official(facts: Facts) -> Any:
+    """Return the official client's package and an API object for the facts' server."""
+    package = importlib.import_module("kubernetes.client")
+    if "kubeconfig" in facts:
+        importlib.import_module("kubernetes.config").load_kube_config(facts["kubeconfig"])
+        return package, package.CoreV1Api()
+    settings = package.Configuration()
+    settings.host = facts["server"]
+    return package, package.CoreV1Api(package.ApiClient(settings))
+
+
+def official_list(facts: Facts, result: Result) -> None:
+    """List with the official client, page by page, keeping every pod as we do."""
+    _, api = official(facts)
+    items: list[Any] = []
+    with measured(result):
+        page = api.list_pod_for_all_namespaces(limit=facts["page"])
+        items += page.items
+        while page.metadata.var_continue:
+            page = api.list_pod_for_all_namespaces(limit=facts["page"], _continue=page.metadata.var_continue)
+            items += page.items
+    result["count"] = len(items)
+
+
+def official_watch(facts: Facts, result: Result) -> None:
+    """Watch with the official client."""
+    _, api = official(facts)
+    watch = importlib.import_module("kubernetes.watch").Watch()
+    count = 0
+    with measured(result):
+        stream = watch.stream(api.list_pod_for_all_namespaces, resource_version="1", timeout_seconds=600)
+        for event in stream:
+            count += event["type"] == "MODIFIED"
+    result["count"] = count
+
+
+def official_bind(facts: Facts, result: Result) -> None:
+    """Bind with the official client in threads, without reading the answer, on which it would raise."""
+    package, api = official(facts)
+
+    def one(pod: tuple[str, str, str]) -> None:
+        name, uid, node = pod
+        body = package.V1Binding(
+            metadata=package.V1ObjectMeta(name=name, namespace=facts["namespace"], uid=uid),
+            target=package.V1ObjectReference(api_version="v1", kind="Node", name=node),
+        )
+        answer = api.create_namespaced_pod_binding(name, facts["namespace"], body, _preload_content=False)
+        answer.read()
+        if answer.status != 201:
+            raise RuntimeError(f"{answer.status}: {answer.data!r}")
+
+    one(facts["pods"][0])
+    with ThreadPoolExecutor(facts["threads"]) as pool, measured(result):
+        for done in [pool.submit(one, pod) for pod in facts["pods"][1:]]:
+            done.result()
+    result["count"] = len(facts["pods"]) - 1
+
+
+JOBS: dict[str, Callable[[Facts, Result], None]] = {
+    "fairlead list": fairlead_list,
+    "fairlead watch": fairlead_watch,
+    "fairlead bind": fairlead_bind,
+    "official list": official_list,
+    "official watch": official_watch,
+    "official bind": official_bind,
+}
+
+
+def main() -> None:
+    """Do the job."""
+    result: Result = {}
+    JOBS[f"{sys.argv[1]} {sys.argv[2]}"](json.load(sys.stdin), result)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

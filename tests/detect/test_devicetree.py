@@ -1,0 +1,148 @@
+"""The device tree: what board, module, SoC and nodes say, alone and against one another."""
+
+import pytest
+
+from fairlead.catalog import Catalog
+from fairlead.detect import detect
+from tests.worlds import TREE, Entry, Files, World, memory, tree
+
+NODE = {"gpu@17": "acme,igpu"}
+
+
+@pytest.mark.parametrize(
+    ("files", "model", "candidates", "confidence"),
+    [
+        (tree("acme,small", "acme,soc", nodes=NODE), "board-small", ["board-small"], 0.97),
+        (tree("x,carrier+p1111-0001", "acme,soc"), "board-small", ["board-small"], 0.97),
+        (tree("x,CARRIER+P1111-0001", "acme,soc"), "board-small", ["board-small"], 0.97),
+        # Only the SoC is known: both of its boards are candidates, until the memory speaks.
+        (tree("x,carrier", "acme,soc", nodes=NODE), None, ["board-small", "board-big"], 0.7),
+        (tree("x,carrier", "acme,soc", nodes=NODE) | memory(3.9), "board-small", ["board-small"], 0.9),
+        (tree("x,carrier", "acme,soc", nodes=NODE) | memory(31), "board-big", ["board-big"], 0.9),
+        (tree("x,carrier", "acme,soc", nodes=NODE) | memory(200), None, ["board-small", "board-big"], 0.7),
+        # The root names two boards.
+        (tree("acme,small", "acme,big", "acme,soc"), None, ["board-small", "board-big"], 0.6),
+        # Weaker witnesses, outside the root `compatible`.
+        (
+            tree("acme,soc") | {f"{TREE}/nvidia,dtsfilename": "/src/soc-p2222-0001-x.dts\0"},
+            "board-big",
+            ["board-big"],
+            0.85,
+        ),
+        (
+            tree("acme,soc") | {f"{TREE}/chosen/ids": "2222-0001-300 9999-0000\0"},
+            "board-big",
+            ["board-big"],
+            0.85,
+        ),
+        (
+            tree("acme,soc") | {f"{TREE}/chosen/plugin-manager/ids/1111-0001-400": ""},
+            "board-small",
+            ["board-small"],
+            0.85,
+        ),
+        # A SoC whose every chip has the engine, one where only some do, one that must be named by a node.
+        (tree("acme,npu-soc"), "soc-npu", ["soc-npu"], 0.9),
+        (tree("acme,npu-soc", nodes={"npu@f0": "acme,npu"}), "soc-npu", ["soc-npu"], 0.95),
+        (tree("acme,npu-soc", nodes={"bus@0/soc/npu@f0": "acme,npu"}), "soc-npu", ["soc-npu"], 0.95),
+        (tree("acme,npu-soc", nodes={"npu@f0": "common,gc"}), "soc-npu", ["soc-npu"], 0.95),
+        (tree("acme,maybe-soc"), "maybe-npu", ["maybe-npu"], 0.6),
+        (tree("acme,needy-soc", nodes={"x@1": "acme,needy"}), "needy-npu", ["needy-npu"], 0.95),
+        # A node of a `compatible` that only one device has, on a SoC that is not known.
+        (tree("x,soc", nodes={"npu@f0": "acme,npu"}), "soc-npu", ["soc-npu"], 0.85),
+        # A board that is no SoC's.
+        (tree("acme,kit", "x,soc"), "kit", ["kit"], 0.97),
+    ],
+)
+def test_what_the_tree_says(
+    world: World,
+    small: Catalog,
+    files: Files,
+    model: str | None,
+    candidates: list[str],
+    confidence: float,
+) -> None:
+    (acc,) = detect(world(files), small).accelerators
+    assert acc.model == model
+    assert sorted(acc.candidates) == sorted(candidates)
+    assert acc.confidence == pytest.approx(confidence)
+    assert acc.evidence[0].source == "dt"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        tree("acme,needy-soc"),
+        tree("acme,needy-soc", nodes={"x@1": "acme,needy disabled"}),
+        tree("x,soc", nodes={"npu@f0": "acme,npu disabled"}),
+        tree("x,soc", nodes={"memory/deeper/npu@f0": "acme,npu"}),  # not below a bus
+        tree("raspberrypi,5-model-b", "brcm,bcm2712", model="Raspberry Pi 5"),
+        {f"{TREE}/model": "a name alone\0"},
+        {f"{TREE}/compatible": b"\xff\xfe\0\0\x80"},
+        {},
+    ],
+)
+def test_a_board_without_an_accelerator_gets_none(
+    world: World, small: Catalog, files: dict[str, Entry]
+) -> None:
+    inventory = detect(world(files), small)
+    assert inventory.accelerators == ()
+    assert inventory.unknown == ()
+
+
+def test_a_common_node_on_an_unknown_soc_is_reported_as_unknown(world: World, small: Catalog) -> None:
+    inventory = detect(world(tree("x,soc", nodes={"npu@f0": "common,gc", "gpu@f1": "common,gc"})), small)
+    assert inventory.accelerators == ()
+    (unknown,) = inventory.unknown
+    assert (unknown.bus, unknown.ids) == ("platform:f0.npu", "common,gc")
+    assert "looks like SoC NPU" in unknown.reason
+
+
+def test_three_nodes_of_one_engine_are_one_accelerator(world: World, small: Catalog) -> None:
+    nodes = {f"npu@f{n}": "acme,npu" for n in range(3)}
+    (acc,) = detect(world(tree("acme,npu-soc", nodes=nodes)), small).accelerators
+    assert acc.bus == "platform:f0.npu"
+
+
+def test_one_disabled_node_does_not_switch_off_the_others(world: World, small: Catalog) -> None:
+    nodes = {"npu@f0": "acme,npu disabled", "npu@f1": "acme,npu"}
+    (acc,) = detect(world(tree("acme,npu-soc", nodes=nodes)), small).accelerators
+    assert (acc.bus, "disabled" in acc.reason) == ("platform:f1.npu", False)
+
+
+def test_a_product_of_another_soc_lowers_the_confidence_and_is_told(world: World, small: Catalog) -> None:
+    (acc,) = detect(world(tree("acme,small", "acme,npu-soc")), small).accelerators
+    assert acc.model == "soc-npu"
+    assert any(item.says.endswith("but the SoC is acme,npu-soc: they disagree") for item in acc.evidence)
+
+
+@pytest.mark.parametrize(
+    ("board", "candidates", "confidence", "says"),
+    [
+        ("Board Big Developer Kit", ("board-big", "board-small"), 0.7, "the board calls itself"),
+        ("Quantum Nine", ("board-small", "board-big"), 0.7, None),
+        ("", ("board-small", "board-big"), 0.7, None),
+    ],
+)
+def test_the_board_s_own_name_orders_candidates_but_never_decides(
+    world: World, small: Catalog, board: str, candidates: tuple[str, ...], confidence: float, says: str | None
+) -> None:
+    (acc,) = detect(world(tree("x,carrier", "acme,soc", model=board)), small).accelerators
+    assert (acc.model, acc.candidates) == (None, candidates)
+    assert acc.confidence == pytest.approx(confidence)
+    assert any(item.says.startswith(says or "SoC") for item in acc.evidence)
+
+
+def test_a_name_that_contradicts_the_module_lowers_the_confidence(world: World, small: Catalog) -> None:
+    host = world(tree("x+p1111-0001", "acme,soc", model="NVIDIA Board Big Developer Kit"))
+    (acc,) = detect(host, small).accelerators
+    assert acc.model == "board-small"
+    assert acc.confidence == pytest.approx(0.97 - 0.15)
+    assert any("which would be Board Big: they disagree" in item.says for item in acc.evidence)
+
+
+def test_the_tree_below_sysfs_serves_where_proc_has_none(world: World, small: Catalog) -> None:
+    files = tree("acme,npu-soc")
+    del files["/proc/device-tree"]
+    (acc,) = detect(world(files), small).accelerators
+    assert acc.evidence[0].path == f"{TREE}/compatible"

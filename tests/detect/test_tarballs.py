@@ -1,0 +1,210 @@
+"""Tarballs of strangers: refused with a reason or unpacked below their own room, never anything else."""
+
+import gzip
+import io
+import os
+import resource
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from fairlead.catalog import Catalog
+from fairlead.detect import detect
+from fairlead.detect.capture import opened
+from fairlead.errors import CaptureError
+from fairlead.host import Host
+from tests import strategies
+from tests.soundness import assert_sound
+from tests.worlds import X86
+
+Member = tuple[str, bytes, bytes | str]
+"""A name, a type, and contents or the target of a link."""
+FILE, HARD, LINK, CHARACTERS, FOLDER, FIFO = b"0", b"1", b"2", b"3", b"5", b"6"
+
+
+def tarball(*members: Member, form: int = tarfile.GNU_FORMAT) -> bytes:
+    """Return a tarball, whatever its members are called."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz", format=form) as tar:
+        for name, kind, content in members:
+            info = tarfile.TarInfo(name)
+            info.type = kind
+            if isinstance(content, str):
+                info.linkname = content
+                tar.addfile(info)
+            else:
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def header(name: str, kind: bytes, size: int) -> bytes:
+    """Return a tar header that claims a size."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path) -> Callable[[bytes], dict[str, bytes]]:
+    """Unpack a tarball and return the regular files that discovery could read in it."""
+
+    def unpack(data: bytes) -> dict[str, bytes]:
+        file = tmp_path / "machine.tar.gz"
+        file.write_bytes(data)
+        with opened(str(file)) as root:
+            host = Host(root)
+            places = [place for place, _, _ in os.walk(root)]
+            paths = [f"{place}/{name}"[len(root) :] for place in places for name in os.listdir(place)]
+            return {path: data for path in paths if (data := host.read(path)) is not None}
+
+    return unpack
+
+
+Unpacked = Callable[[bytes], dict[str, bytes]]
+
+
+def test_a_sound_tarball_is_unpacked_and_cleared_away(tmp_path: Path) -> None:
+    file = tmp_path / "machine.tar.gz"
+    file.write_bytes(tarball(("proc/cpuinfo", FILE, X86.encode())))
+    with opened(str(file)) as root:
+        assert Path(root, "proc/cpuinfo").read_text() == X86
+    assert not os.path.exists(root)
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil", "/evil", "a/../../evil", "//evil", "./../evil", "a/b/../../../../evil"]
+)
+def test_names_lead_below_the_room_only(unpacked: Unpacked, tmp_path: Path, name: str) -> None:
+    before = sorted(os.listdir(tmp_path)), sorted(os.listdir("/"))
+    assert unpacked(tarball((name, FILE, b"x"))) == {"/evil": b"x"}
+    assert (sorted(set(os.listdir(tmp_path)) - {"machine.tar.gz"}), sorted(os.listdir("/"))) == before
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("a", LINK, "{outside}"), ("a/evil", FILE, b"x")],
+        [("a", LINK, "{outside}"), ("a/evil", LINK, "x")],
+        [("a", LINK, "{outside}"), ("a/b/evil", LINK, "x")],
+        [("a", LINK, "{outside}"), ("a/evil", FOLDER, b"")],
+        [("a", LINK, "../../../../../../../..{outside}"), ("a/evil", FILE, b"x")],
+        [("a", LINK, "b"), ("b", LINK, "{outside}"), ("a/evil", LINK, "x"), ("b/evil", LINK, "x")],
+        [("a", HARD, "{outside}/secret"), ("a", FILE, b"x")],
+        [("a/b", LINK, "{outside}"), ("a/b/c/d", LINK, "x"), ("a/b/evil", FILE, b"x")],
+    ],
+)
+def test_nothing_is_written_through_a_link(unpacked: Unpacked, tmp_path: Path, members: list[Member]) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"secret")
+    filled = [(n, k, c.format(outside=outside) if isinstance(c, str) else c) for n, k, c in members]
+    try:
+        assert b"secret" not in unpacked(tarball(*filled)).values()
+    except CaptureError:
+        pass
+    assert os.listdir(outside) == ["secret"]
+    assert (outside / "secret").read_bytes() == b"secret"
+
+
+@pytest.mark.parametrize("kind", [CHARACTERS, b"4", FIFO, b"7", b"S"])
+def test_devices_and_pipes_are_not_made(unpacked: Unpacked, kind: bytes) -> None:
+    found = unpacked(tarball(("dev/null", kind, b""), ("proc/cpuinfo", FILE, b"x")))
+    assert found["/proc/cpuinfo"] == b"x"
+    assert set(found) <= {"/proc/cpuinfo", "/dev/null"}
+
+
+TRUNCATED = tarball(("a", FILE, os.urandom(200_000)))
+CORRUPT = bytearray(TRUNCATED)
+CORRUPT[5000:5100] = bytes(100)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"not a tar at all",
+        b"\x1f\x8b",
+        b"\x1f\x8b\x08" + bytes(50),
+        TRUNCATED[:100_000],
+        TRUNCATED[:20],
+        bytes(CORRUPT),
+        gzip.compress(b"not a tar either" * 100),
+        tarball(("a", FILE, b"x"), ("a/b", FILE, b"x")),
+        tarball(("x" * 300, FILE, b"x")),
+        tarball(("a", FILE, b"x"), ("a/b", LINK, "x")),
+        tarball(("a", LINK, "")),
+        tarball(("", FILE, b"x")),
+        tarball(("a\0b", FILE, b"x"), form=tarfile.PAX_FORMAT),
+        tarball(("a", LINK, "b\0c"), form=tarfile.PAX_FORMAT),
+        gzip.compress(header("x", b"L", 4) + b"abcd".ljust(512, b"\0")),
+        gzip.compress((header("x", b"L", 4) + b"abcd".ljust(512, b"\0")) * 3000),
+        gzip.compress(header("a", FILE, 2**62) + bytes(2048)),
+        gzip.compress(header("a", b"x", 2**50) + bytes(2048)),
+        gzip.compress(header("a", FILE, 100) + bytes(40)),
+    ],
+)
+def test_what_is_no_capture_is_refused_or_harmless(unpacked: Unpacked, data: bytes) -> None:
+    try:
+        assert len(unpacked(data)) <= 2
+    except CaptureError as error:
+        assert "machine.tar.gz" in str(error)
+        assert error.hint
+
+
+BOMB = 80 * 2**20
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        gzip.compress(header("a", FILE, BOMB) + bytes(BOMB), 1),
+        gzip.compress(header("a", b"x", BOMB) + bytes(BOMB), 1),  # a pax header of that size
+        gzip.compress(header("a", b"L", BOMB) + bytes(BOMB), 1),  # a name of that size
+        gzip.compress(b"".join(header(f"f{n}", FILE, 2**20) + bytes(2**20) for n in range(80)), 1),
+        gzip.compress(b"".join(header(f"f{n}", FILE, 0) for n in range(110_000)) + bytes(1024), 1),
+    ],
+    ids=["file", "header", "name", "files", "members"],
+)
+def test_a_bomb_is_refused_before_it_fills_anything(unpacked: Unpacked, data: bytes) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    with pytest.raises(CaptureError, match="larger than a captured host can be"):
+        unpacked(data)
+    assert time.process_time() - start < 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
+
+
+def test_a_bomb_of_a_terabyte_does_not_matter(unpacked: Unpacked, tmp_path: Path) -> None:
+    """Zeros that were packed twice unpack to far more than any memory; only the start is looked at."""
+    stream = io.BytesIO()
+    with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) as pack:
+        pack.write(header("a", b"x", 2**33))
+        for _ in range(300):
+            pack.write(bytes(2**20))
+    with pytest.raises(CaptureError):
+        unpacked(stream.getvalue())
+
+
+@settings(max_examples=300)
+@given(strategies.tarballs())
+def test_any_tarball_is_refused_or_gives_a_sound_inventory(small: Catalog, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+        file.write(data)
+        file.flush()
+        try:
+            with opened(file.name) as root:
+                assert_sound(detect(Host(root), small), small)
+        except CaptureError as error:
+            assert file.name in str(error)
+
+
+def test_a_pipe_is_no_tarball(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CaptureError), opened(str(tmp_path / "pipe")):
+        pass

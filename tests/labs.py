@@ -1,0 +1,200 @@
+"""Fixtures on a real Kubernetes: one API server for a whole test run, a fresh namespace for each test.
+
+`FAIRLEAD_TEST_KUBECONFIG` names a cluster of the user's own (kind, k3s) to use instead. Where there is
+none and the lab cannot be built, tests skip, in one counted line; with CI=true that is a failure.
+"""
+
+import asyncio
+import fcntl
+import io
+import json
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from fairlead.cluster import kubeconfig
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config
+from fairlead.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
+from fairlead.errors import ClusterError, LabError, NotFoundError
+from fairlead.lab import home, process
+from fairlead.lab.down import down
+from fairlead.lab.kit import gather
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.state import Lab, Profile
+from fairlead.lab.up import Wish, up
+
+OWN_CLUSTER = "FAIRLEAD_TEST_KUBECONFIG"
+LABEL = "fairlead.dev/test"
+"""Whatever a test makes outside of its namespace goes with it when it carries this label with its name."""
+_CLUSTER_WIDE = (("", "v1", "nodes"), ("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
+
+
+def give_up(reason: str) -> NoReturn:
+    """Skip for want of a lab; where CI=true promises one, fail."""
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(f"with CI=true a skip is a failure: {reason}")
+    pytest.skip(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class RealApi:
+    """A real API server."""
+
+    config: Config
+    kubeconfig: Path
+    lab: Lab | None
+    """None: a cluster of the user's own, which must not be harmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealCluster:
+    """A real API server, and a namespace there that nobody else uses."""
+
+    api: RealApi
+    namespace: str
+
+    @property
+    def config(self) -> Config:
+        """Who we are there: the administrator."""
+        return self.api.config
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Client]:
+        """Open a client."""
+        async with Client.connect(self.api.config) as client:
+            yield client
+
+
+@pytest.fixture(scope="session")
+def real_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
+    """Return the API server of this test run, started by whoever asks first."""
+    own = os.environ.get(OWN_CLUSTER)
+    if own:
+        yield RealApi(kubeconfig.load(own), Path(own), None)
+        return
+    with _shared_lab(tmp_path_factory) as lab:
+        yield RealApi(kubeconfig.load(str(lab.kubeconfig)), lab.kubeconfig, lab)
+
+
+@pytest.fixture
+def real_cluster(real_api: RealApi) -> Iterator[RealCluster]:
+    """Return a fresh namespace on the API server; all of it is gone afterwards."""
+    namespace = f"test-{uuid.uuid4().hex[:10]}"
+    asyncio.run(_open(real_api, namespace))
+    try:
+        yield RealCluster(real_api, namespace)
+    finally:
+        asyncio.run(_wipe(real_api, namespace))
+
+
+@pytest.fixture
+def namespace(real_cluster: RealCluster) -> str:
+    """Return the name of a fresh namespace."""
+    return real_cluster.namespace
+
+
+@contextmanager
+def _shared_lab(factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Hold the lab of this test run; the first holder starts it, the last one ends it."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    base = factory.getbasetemp().parent if worker else factory.getbasetemp()
+    # Workers are children of the run; with it goes the lab, however the run ends.
+    owner = os.getppid() if worker else os.getpid()
+    me = process.find(os.getpid())
+    assert me is not None
+    name, where = f"test-{owner}", home.default(os.environ)
+    with _holders(base) as holders:
+        lab = _running(where, name) or _start(where, name, owner)
+        holders.append(me.to_json())
+    try:
+        yield lab
+    finally:
+        with _holders(base) as holders:
+            holders.remove(me.to_json())
+            if not holders:
+                down(where, name)
+
+
+def _running(where: home.Home, name: str) -> Lab | None:
+    lab = next((lab for lab in where.labs() if lab.name == name), None)
+    return lab if lab is not None and not lab.orphaned() else None
+
+
+def _start(where: home.Home, name: str, owner: int) -> Lab:
+    quiet = Narrator(io.StringIO())
+    try:
+        gather(Profile.API, quiet, kwok=False)
+    except LabError as error:
+        give_up(f"no real API server: {str(error).splitlines()[0]}")
+    return up(where, Wish(Profile.API, name, owner=owner), quiet)
+
+
+@contextmanager
+def _holders(base: Path) -> Iterator[list[dict[str, Any]]]:
+    """Read and change, alone, who holds the lab; those that died hold nothing."""
+    with (base / "lab-holders.json").open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        listed = json.loads(file.read() or "[]")
+        holders = [each for each in listed if process.alive(process.Process.from_json(each))]
+        yield holders
+        file.truncate(0)
+        file.write(json.dumps(holders))
+
+
+async def _open(api: RealApi, namespace: str) -> None:
+    async with Client.connect(api.config) as client:
+        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+        if api.lab is None:  # its controllers must have made what pods need
+            for _ in range(100):
+                with suppress(NotFoundError):
+                    await client.get(SERVICE_ACCOUNTS, "default", namespace)
+                    return
+                await asyncio.sleep(0.1)
+
+
+async def _wipe(api: RealApi, namespace: str) -> None:
+    """Remove a namespace with all that is in it.
+
+    A bare API server has no controller that would do so: objects and finalizers must go by hand.
+    """
+    async with Client.connect(api.config) as client:
+        for group, version, plural in _CLUSTER_WIDE:
+            kind = Kind.of(group, version, plural, namespaced=False)
+            await client.delete_collection(kind, labels=f"{LABEL}={namespace}", grace=0)
+        if api.lab is not None:
+            kinds = await _namespaced_kinds(client)
+            await asyncio.gather(*(_empty(client, kind, namespace) for kind in kinds))
+        await client.delete(NAMESPACES, namespace)
+        if api.lab is not None:
+            body = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            await client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body=body.encode())
+
+
+async def _empty(client: Client, kind: Kind[Any], namespace: str) -> None:
+    for each in (await client.list(kind, namespace)).items:
+        with suppress(ClusterError):
+            if each.metadata.finalizers:
+                free = {"metadata": {"finalizers": None}}
+                await client.patch(kind, each.metadata.name, free, namespace)
+            await client.delete(kind, each.metadata.name, namespace, grace=0)
+
+
+async def _namespaced_kinds(client: Client) -> list[Kind[Any]]:
+    """Return every kind that can live in a namespace, can be listed and can be deleted."""
+    groups = json.loads(await client.request("GET", "/apis"))["groups"]
+    versions = [("", "v1"), *((each["name"], each["preferredVersion"]["version"]) for each in groups)]
+    found: list[Kind[Any]] = []
+    for group, version in versions:
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        for row in json.loads(await client.request("GET", path))["resources"]:
+            if row["namespaced"] and {"list", "delete"} <= set(row["verbs"]) and "/" not in row["name"]:
+                found.append(Kind.of(group, version, row["name"], namespaced=True, name=row["kind"]))
+    return found
