@@ -24,6 +24,9 @@ test: $(VENV)/.dev ## Run every check and every test
 	@$(MAKE) --no-print-directory check
 	$(BIN)/pytest -n 2 -q
 
+test-chaos: $(VENV)/.dev ## Play 27 rounds of mishaps on a real API server (some minutes)
+	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos
+
 check: $(VENV)/.dev ## Run formatter, linter, type checker, layer contracts and catalog linter
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -38,8 +41,11 @@ format: $(VENV)/.dev ## Format the code and fix what the linter can fix
 bench-detect: $(VENV)/.dev ## Time discovery on 240 devices and weigh the idle agent
 	$(BIN)/python bench/detect.py
 
+bench-client: $(VENV)/.dev $(VENV)/bench/.installed ## Measure the Kubernetes client beside the official one
+	$(BIN)/python bench/client.py --peers $(VENV)/bench
+
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run dev; do \
+	cd requirements && for set in run dev bench; do \
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $$set.in -o $$set.txt; done
 
@@ -62,4 +68,10 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-.PHONY: help setup demo test check format bench-detect lock clean
+# A folder of its own: what benchmarks measure against must not get in the way of anything else.
+$(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
+	@echo "Installing what the benchmarks measure against"
+	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
+	@touch $@
+
+.PHONY: help setup demo test test-chaos check format bench-detect bench-client lock clean

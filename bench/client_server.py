@@ -1,6 +1,6 @@
 """Serve one recorded pod many times over: a list in pages, and a watch, as an API server would.
 
-Run by client.py: `client_server.py POD.json PODS PAGE EVENTS` prints its port and serves until its input ends.
+Run by client.py: `client_server.py POD.json PODS PAGE EVENTS` prints its port and serves until input ends.
 The bytes are made before the first question, so that the server's own work is next to nothing.
 """
 

@@ -1,14 +1,16 @@
 """Fixtures that every test may ask for: a world on disk, and the catalogs."""
 
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fairlead.catalog import Catalog, load
+from fairlead.catalog import Catalog
 from fairlead.host import Host
+from tests import catalogs
 from tests.worlds import Files, World, build
+
+pytest_plugins = ("tests.labs",)
 
 # Steady by default: whoever runs the tests sees what CI sees. To hunt: pytest --hypothesis-profile=wild
 settings.register_profile(
@@ -20,8 +22,6 @@ settings.register_profile(
 )
 settings.register_profile("wild", settings.get_profile("steady"), derandomize=False, max_examples=1000)
 settings.load_profile("steady")
-
-SMALL = os.path.join(os.path.dirname(__file__), "small.toml")
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture(scope="session")
 def catalog() -> Catalog:
     """Return the shipped catalog."""
-    return load()
+    return catalogs.shipped()
 
 
 @pytest.fixture(scope="session")
 def small() -> Catalog:
     """Return the catalog of the tests: one device for each way of being recognised."""
-    return load([SMALL], shipped=False)
+    return catalogs.small()
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
-from fairlead.errors import ClusterError, LabError, NotFoundError
+from fairlead.errors import ClusterError, LabError, MissingApiError, NotFoundError
 from fairlead.lab import home, process
 from fairlead.lab.down import down
 from fairlead.lab.kit import gather
@@ -33,14 +33,24 @@ from fairlead.lab.up import Wish, up
 OWN_CLUSTER = "FAIRLEAD_TEST_KUBECONFIG"
 LABEL = "fairlead.dev/test"
 """Whatever a test makes outside of its namespace goes with it when it carries this label with its name."""
+_WANT = "no lab: "
 _CLUSTER_WIDE = (("", "v1", "nodes"), ("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
 
 
 def give_up(reason: str) -> NoReturn:
     """Skip for want of a lab; where CI=true promises one, fail."""
     if os.environ.get("CI", "").lower() in ("1", "true"):
-        pytest.fail(f"with CI=true a skip is a failure: {reason}")
-    pytest.skip(reason)
+        pytest.fail(f"with CI=true a skip is a failure: {_WANT}{reason}")
+    pytest.skip(f"{_WANT}{reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let all tests that want the same lab skip at the same place, so that they are counted in one line."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and f": {_WANT}" in report.longrepr[2]:
+        report.longrepr = (__file__, None, report.longrepr[2])  # type: ignore[assignment]  # None: no line
+    return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,13 @@ class RealCluster:
             yield client
 
 
+def pytest_unconfigure() -> None:
+    """End the run's lab where a worker died before it could."""
+    where, name = home.default(os.environ), f"test-{os.getpid()}"
+    if (where.root / name).exists():
+        down(where, name)
+
+
 @pytest.fixture(scope="session")
 def real_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
     """Return the API server of this test run, started by whoever asks first."""
@@ -87,11 +104,11 @@ def real_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
 def real_cluster(real_api: RealApi) -> Iterator[RealCluster]:
     """Return a fresh namespace on the API server; all of it is gone afterwards."""
     namespace = f"test-{uuid.uuid4().hex[:10]}"
-    asyncio.run(_open(real_api, namespace))
+    asyncio.run(open_namespace(real_api, namespace))
     try:
         yield RealCluster(real_api, namespace)
     finally:
-        asyncio.run(_wipe(real_api, namespace))
+        asyncio.run(wipe_namespace(real_api, namespace))
 
 
 @pytest.fixture
@@ -132,7 +149,7 @@ def _start(where: home.Home, name: str, owner: int) -> Lab:
     try:
         gather(Profile.API, quiet, kwok=False)
     except LabError as error:
-        give_up(f"no real API server: {str(error).splitlines()[0]}")
+        give_up(str(error).splitlines()[0])
     return up(where, Wish(Profile.API, name, owner=owner), quiet)
 
 
@@ -149,7 +166,8 @@ def _holders(base: Path) -> Iterator[list[dict[str, Any]]]:
         file.write(json.dumps(holders))
 
 
-async def _open(api: RealApi, namespace: str) -> None:
+async def open_namespace(api: RealApi, namespace: str) -> None:
+    """Make a namespace in which pods can be made."""
     async with Client.connect(api.config) as client:
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         if api.lab is None:  # its controllers must have made what pods need
@@ -160,7 +178,7 @@ async def _open(api: RealApi, namespace: str) -> None:
                 await asyncio.sleep(0.1)
 
 
-async def _wipe(api: RealApi, namespace: str) -> None:
+async def wipe_namespace(api: RealApi, namespace: str) -> None:
     """Remove a namespace with all that is in it.
 
     A bare API server has no controller that would do so: objects and finalizers must go by hand.
@@ -179,7 +197,11 @@ async def _wipe(api: RealApi, namespace: str) -> None:
 
 
 async def _empty(client: Client, kind: Kind[Any], namespace: str) -> None:
-    for each in (await client.list(kind, namespace)).items:
+    try:
+        found = await client.list(kind, namespace)
+    except MissingApiError:  # another test has just deleted its definition
+        return
+    for each in found.items:
         with suppress(ClusterError):
             if each.metadata.finalizers:
                 free = {"metadata": {"finalizers": None}}
@@ -194,7 +216,10 @@ async def _namespaced_kinds(client: Client) -> list[Kind[Any]]:
     found: list[Kind[Any]] = []
     for group, version in versions:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        for row in json.loads(await client.request("GET", path))["resources"]:
+        rows: list[dict[str, Any]] = []
+        with suppress(MissingApiError):  # its definition is gone, the list of groups lags behind
+            rows = json.loads(await client.request("GET", path))["resources"]
+        for row in rows:
             if row["namespaced"] and {"list", "delete"} <= set(row["verbs"]) and "/" not in row["name"]:
                 found.append(Kind.of(group, version, row["name"], namespaced=True, name=row["kind"]))
     return found

@@ -44,7 +44,17 @@ def _assert_sound_accelerator(acc: Accelerator, catalog: Catalog) -> None:
     assert acc.memory is None or acc.memory > 0
     assert set(acc.effective) == set(acc.peak)
     assert all(0 < acc.effective[name] <= acc.peak[name] for name in acc.peak)
-    texts = [acc.name, acc.vendor, acc.bus, acc.reason, acc.driver, acc.driver_version, acc.uuid, acc.node]
+    texts = [
+        acc.name,
+        acc.vendor,
+        acc.bus,
+        acc.reason,
+        acc.driver,
+        acc.driver_version,
+        acc.uuid,
+        acc.node,
+        acc.product,
+    ]
     texts += [text for item in acc.evidence for text in (item.source, item.path, item.says)]
     assert all(text is None or text.isprintable() for text in texts), texts
 

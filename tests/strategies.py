@@ -66,7 +66,7 @@ def junk() -> SearchStrategy[bytes]:
 
 
 def names() -> SearchStrategy[str]:
-    """Return names that a file system takes, and some that hardware has; bytes that are no UTF-8 are escaped."""
+    """Return names that a file system takes, and some that hardware has; odd bytes are escaped."""
     raw = st.binary(min_size=1, max_size=255).map(lambda b: b.replace(b"/", b"-").replace(b"\0", b"-"))
     strange = raw.map(lambda b: b.decode("utf-8", "surrogateescape"))
     known = st.sampled_from(
@@ -91,12 +91,15 @@ def entries() -> SearchStrategy[Entry]:
     return st.one_of(junk(), links(), st.sampled_from(Special), st.just(Sparse(2**30)))
 
 
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:n]) for n in range(2, len(parts))]
+
+
 def _places() -> list[str]:
     found = set()
     for path in crowded():
-        while path:
-            found.add(path)
-            path = path.rpartition("/")[0]
+        found |= {path, *_above(path)}
     return sorted(found)
 
 
@@ -135,11 +138,6 @@ def _without_conflicts(world: Files) -> dict[str, Entry]:
         for path, entry in world.items()
         if not any(above in world and world[above] is not Special.FOLDER for above in _above(path))
     }
-
-
-def _above(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:n]) for n in range(2, len(parts))]
 
 
 def gpus() -> SearchStrategy[Gpu]:
@@ -218,8 +216,8 @@ def tarballs(draw: st.DrawFn) -> bytes:
                 tar.addfile(info, io.BytesIO(data))
             except ValueError:  # this format has no room for such a name
                 continue
-    data = bytearray(stream.getvalue())
+    tar_bytes = bytearray(stream.getvalue())
     for place, value in draw(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=8)):
-        if place < len(data):
-            data[place] = value
-    return bytes(data[: draw(st.integers(0, len(data)) | st.just(len(data)))])
+        if place < len(tar_bytes):
+            tar_bytes[place] = value
+    return bytes(tar_bytes[: draw(st.integers(0, len(tar_bytes)) | st.just(len(tar_bytes)))])

@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code: every link leads somewhere, every metric and command is described."""
+"""The documentation keeps up with the code: links lead somewhere, metrics and commands are described."""
 
 import re
 from pathlib import Path

@@ -45,11 +45,14 @@ X86: Final = (
     "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Test CPU\ncpu MHz\t\t: 2000.000\n"
     "physical id\t: 0\ncore id\t\t: 0\nflags\t\t: fpu lm sse4_2 avx avx2 fma\n\n"
 )
-ARM64: Final = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd07\n\n"
+ARM64: Final = (
+    "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n"
+    "CPU architecture: 8\nCPU variant\t: 0x1\nCPU part\t: 0xd07\n\n"
+)
 
 
 def build(root: str, files: Files) -> None:
-    """Write a world below `root`; links come last and deepest first, so that nothing is written through one."""
+    """Write a world below `root`; links last and deepest first, so that nothing is written through one."""
     links = {path: entry for path, entry in files.items() if isinstance(entry, Link)}
     for path, entry in files.items():
         if not isinstance(entry, Link):

@@ -19,7 +19,7 @@ FairleadError              someone must act; `hint` says how
     ├── ConflictError      the object is not as we thought it was
     ├── GoneError          this resource version is no longer kept: list anew
     ├── TooNewError        this resource version is yet to come: list anew
-    └── TooManyRequestsError  it asks us to wait, and we have waited long enough
+    └── TooManyRequestsError  it is too busy, and was when asked again  exit 3
 """
 
 
@@ -119,7 +119,7 @@ class ConflictError(ClusterError):
 
 
 class GoneError(ClusterError):
-    """This resource version or page is no longer kept: list anew."""
+    """The resource version or page is no longer kept: list anew."""
 
 
 class TooNewError(ClusterError):
@@ -128,3 +128,5 @@ class TooNewError(ClusterError):
 
 class TooManyRequestsError(ClusterError):
     """The cluster asks us to wait, and we have waited as long as we may."""
+
+    exit_code = 3

@@ -17,7 +17,7 @@ from fairlead.detect.scan import without_evidence
 from fairlead.errors import CaptureError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
-from tests import strategies
+from tests import catalogs, strategies
 from tests.soundness import assert_sound
 from tests.worlds import (
     TREE,
@@ -119,8 +119,8 @@ def test_a_replayed_machine_can_be_captured_again(
 
 
 @given(strategies.hostile_worlds())
-def test_any_machine_can_be_captured_and_replayed(catalog: Catalog, files: dict[str, Entry]) -> None:
-    room = tempfile.mkdtemp()
+def test_any_machine_can_be_captured_and_replayed(files: dict[str, Entry]) -> None:
+    catalog, room = catalogs.shipped(), tempfile.mkdtemp()
     try:
         build(f"{room}/root", files)
         seen = take(f"{room}/root", catalog, f"{room}/machine.tar.gz")
@@ -134,11 +134,12 @@ def test_any_machine_can_be_captured_and_replayed(catalog: Catalog, files: dict[
 
 SECRETS: Files = {
     # In files that discovery reads.
-    "/proc/cpuinfo": "processor\t: 0\nflags\t\t: lm\nHardware\t: x\nSerial\t\t: 10000000SECRET01\nModel\t\t: Pi\n",
-    "/proc/driver/nvidia/gpus/0000:03:00.0/information": "Model: NVIDIA H200\nGPU UUID: GPU-5ec2e702-5ec2-5ec2-5ec2-5ec2e75ec2e7\n"
-    "Serial Number: SECRET03\nDevice Minor: 0\n",
-    "/fairlead/nvml.json": '[{"index": 0, "address": "0000:03:00.0", "name": "NVIDIA H200", "uuid": '
-    '"GPU-5ec2e704-5ec2-5ec2-5ec2-5ec2e75ec2e7", "memory": 1, "power_limit": 1, "driver_version": "1", "ecc_errors": 0}]',
+    "/proc/cpuinfo": "processor\t: 0\nflags\t\t: lm\nSerial\t\t: 10000000SECRET01\nModel\t\t: Pi\n",
+    "/proc/driver/nvidia/gpus/0000:03:00.0/information": "Model: NVIDIA H200\nDevice Minor: 0\n"
+    "GPU UUID: GPU-5ec2e702-5ec2-5ec2-5ec2-5ec2e75ec2e7\nSerial Number: SECRET03\n",
+    "/fairlead/nvml.json": '[{"index": 0, "address": "0000:03:00.0", "name": "NVIDIA H200", "memory": 1,'
+    '"uuid": "GPU-5ec2e704-5ec2-5ec2-5ec2-5ec2e75ec2e7", "power_limit": 1, "driver_version": "1",'
+    '"ecc_errors": 0}]',
     f"{TREE}/model": "Acme Board serial=SECRET05 5e:c2:e7:00:00:06\0",
     f"{TREE}/nvidia,dtsfilename": "/home/SECRET07/linux/tegra210-p3448.dts\0",
     # Beside them.
@@ -238,7 +239,7 @@ def test_a_tarball_that_cannot_be_written_leaves_nothing(
     world: World, small: Catalog, tmp_path: Path, place: str
 ) -> None:
     build(str(tmp_path), {"/taken/x": "", "/file": ""})
-    before = sorted(os.listdir(tmp_path)) + ["root"]
+    before = [*sorted(os.listdir(tmp_path)), "root"]
     with pytest.raises(CaptureError, match=place) as caught:
         take(world(COMPUTER).root, small, str(tmp_path / place))
     assert caught.value.hint

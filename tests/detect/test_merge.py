@@ -8,7 +8,7 @@ from fairlead.detect.merge import join_faces, weigh_memory
 from fairlead.detect.sighting import Sighting
 from fairlead.inventory import Accelerator, Evidence
 from fairlead.units import Bytes
-from tests.worlds import Link, World, memory, pci, tree, usb
+from tests.worlds import Entry, Link, World, memory, pci, tree, usb
 
 
 def sighting(small: Catalog, bus: str, *devices: str, address: str = "x") -> Sighting:
@@ -117,7 +117,7 @@ def test_the_version_of_a_driver_is_its_module_s(world: World, small: Catalog) -
     files = pci("0000:01:00.0", "aaaa:1000", driver="acme") | pci(
         "0000:02:00.0", "aaaa:2000", driver="acme-x"
     )
-    versions = {
+    versions: dict[str, Entry] = {
         "/sys/module/acme/version": "4.20.0\n",
         "/sys/bus/pci/drivers/acme-x/module": Link("../../../../module/acme_core"),
         "/sys/module/acme_core/version": "5.0\n",

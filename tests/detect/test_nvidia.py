@@ -1,15 +1,21 @@
 """NVIDIA's own word: the driver's /proc files and NVML, joined to the bus by address."""
 
+import tempfile
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead.catalog import Catalog
 from fairlead.detect import detect
 from fairlead.detect.capture import read_gpus
+from fairlead.host import Host
 from fairlead.nvml import Gpu, sysfs_address
 from fairlead.units import Bytes, Watts
-from tests.worlds import Files, World, pci, tree
+from tests import catalogs, strategies
+from tests.soundness import assert_sound
+from tests.worlds import Files, World, build, pci, tree
 
 ADDRESS = "0000:03:00.0"
 UUID = "GPU-01234567-89ab-cdef-0123-456789abcdef"
@@ -68,7 +74,12 @@ def test_a_contradiction_is_told(world: World, small: Catalog) -> None:
 def test_nvml_brings_its_figures(world: World, small: Catalog) -> None:
     gpu = replace(NVML, memory=Bytes(15 * 2**30))
     (acc,) = detect(world(CARD), small, [gpu]).accelerators
-    assert (acc.memory, acc.power, acc.driver_version, acc.uuid) == (15 * 2**30, 250, "550.54.15", UUID)
+    assert (acc.memory, acc.power, acc.driver_version, acc.uuid) == (
+        gpu.memory,
+        gpu.power_limit,
+        "550.54.15",
+        UUID,
+    )
 
 
 def test_each_gpu_is_joined_by_its_own_address(world: World, small: Catalog) -> None:
@@ -160,7 +171,8 @@ def test_addresses_as_sysfs_spells_them(address: str, sysfs: str) -> None:
         "[" * 60_000,
         '[{"index": 0}]',
         "\xff",
-        '[{"index": "x", "address": 1, "name": 2, "uuid": 3, "memory": [], "power_limit": {}, "driver_version": 4, "ecc_errors": "a"}]',
+        '[{"index": "x", "address": 1, "name": 2, "uuid": 3, "memory": [], "power_limit": {},'
+        '"driver_version": 4, "ecc_errors": "a"}]',
     ],
 )
 def test_junk_in_place_of_what_nvml_said_is_a_problem_of_the_host(world: World, text: str) -> None:
@@ -171,8 +183,16 @@ def test_junk_in_place_of_what_nvml_said_is_a_problem_of_the_host(world: World, 
 
 def test_what_cannot_be_true_of_a_gpu_is_left_out(world: World) -> None:
     text = (
-        '[{"index": 3, "address": "a\\nb", "name": "\\ud800", "uuid": "", "memory": Infinity, "power_limit": NaN,'
-        '"driver_version": 5, "ecc_errors": -1}]'
+        '[{"index": 3, "address": "a\\nb", "name": "\\ud800", "uuid": "", "memory": Infinity,'
+        '"power_limit": NaN, "driver_version": 5, "ecc_errors": -1}]'
     )
     (gpu,) = read_gpus(world({"/fairlead/nvml.json": text}))
     assert gpu == Gpu(3, "a\ufffdb", "\ufffd", "", None, None, "5", None)
+
+
+@given(st.lists(strategies.gpus(), max_size=4))
+def test_whatever_nvml_says_the_inventory_is_sound(gpus: list[Gpu]) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        build(root, CARD | dict(information("NVIDIA X")))
+        for known in (catalogs.shipped(), catalogs.small()):
+            assert_sound(detect(Host(root), known, gpus), known)

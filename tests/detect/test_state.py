@@ -1,4 +1,4 @@
-"""The ladder: what stands on the machine decides how high an accelerator climbs, and each stop has a reason."""
+"""The ladder: what the machine shows decides how high an accelerator climbs, and each stop has a reason."""
 
 import pytest
 
@@ -7,12 +7,14 @@ from fairlead.detect import detect
 from fairlead.inventory import Accelerator, State
 from fairlead.nvml import Gpu
 from fairlead.units import Bytes
-from tests.worlds import Files, Link, Special, World, pci, platform, tree, usb
+from tests.worlds import Entry, Files, Link, Special, World, pci, platform, tree, usb
 
 ADDRESS = "0000:01:00.0"
 HOME = f"/sys/devices/pci0000:00/{ADDRESS}"
 SOC = tree("acme,board", "acme,npu-soc", nodes={"npu@f0": "acme,npu"})
-CLASS_LINK: Files = {"/sys/class/acme/acme0/device": Link(f"../../../devices/pci0000:00/{ADDRESS}")}
+CLASS_LINK: dict[str, Entry] = {
+    "/sys/class/acme/acme0/device": Link(f"../../../devices/pci0000:00/{ADDRESS}")
+}
 
 
 def only(found: tuple[Accelerator, ...]) -> Accelerator:

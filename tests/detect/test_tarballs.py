@@ -3,22 +3,23 @@
 import gzip
 import io
 import os
+import random
 import resource
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
-from fairlead.catalog import Catalog
 from fairlead.detect import detect
 from fairlead.detect.capture import opened
 from fairlead.errors import CaptureError
 from fairlead.host import Host
-from tests import strategies
+from tests import catalogs, strategies
 from tests.soundness import assert_sound
 from tests.worlds import X86
 
@@ -61,7 +62,7 @@ def unpacked(tmp_path: Path) -> Callable[[bytes], dict[str, bytes]]:
             host = Host(root)
             places = [place for place, _, _ in os.walk(root)]
             paths = [f"{place}/{name}"[len(root) :] for place in places for name in os.listdir(place)]
-            return {path: data for path in paths if (data := host.read(path)) is not None}
+            return {path: found for path in paths if (found := host.read(path)) is not None}
 
     return unpack
 
@@ -104,10 +105,8 @@ def test_nothing_is_written_through_a_link(unpacked: Unpacked, tmp_path: Path, m
     outside.mkdir()
     (outside / "secret").write_bytes(b"secret")
     filled = [(n, k, c.format(outside=outside) if isinstance(c, str) else c) for n, k, c in members]
-    try:
+    with suppress(CaptureError):
         assert b"secret" not in unpacked(tarball(*filled)).values()
-    except CaptureError:
-        pass
     assert os.listdir(outside) == ["secret"]
     assert (outside / "secret").read_bytes() == b"secret"
 
@@ -119,59 +118,58 @@ def test_devices_and_pipes_are_not_made(unpacked: Unpacked, kind: bytes) -> None
     assert set(found) <= {"/proc/cpuinfo", "/dev/null"}
 
 
-TRUNCATED = tarball(("a", FILE, os.urandom(200_000)))
-CORRUPT = bytearray(TRUNCATED)
-CORRUPT[5000:5100] = bytes(100)
+WHOLE = tarball(("a", FILE, random.Random(1).randbytes(200_000)))
+LONG_NAME = header("x", b"L", 4) + b"abcd".ljust(512, b"\0")
+ODD: dict[str, bytes] = {
+    "empty": b"",
+    "text": b"not a tar at all",
+    "two bytes of gzip": b"\x1f\x8b",
+    "gzip of nothing": b"\x1f\x8b\x08" + bytes(50),
+    "cut in the middle": WHOLE[:100_000],
+    "cut in the header": WHOLE[:20],
+    "bytes changed": WHOLE[:5000] + bytes(100) + WHOLE[5100:],
+    "gzip of text": gzip.compress(b"not a tar either" * 100),
+    "a file below a file": tarball(("a", FILE, b"x"), ("a/b", FILE, b"x")),
+    "a link below a file": tarball(("a", FILE, b"x"), ("a/b", LINK, "x")),
+    "a name too long": tarball(("x" * 300, FILE, b"x")),
+    "no name": tarball(("", FILE, b"x")),
+    "a link to nothing": tarball(("a", LINK, "")),
+    "a link to itself": tarball(("a", LINK, "a"), ("b", LINK, ".")),
+    "a NUL in a name": tarball(("a\0b", FILE, b"x"), form=tarfile.PAX_FORMAT),
+    "a NUL in a target": tarball(("a", LINK, "b\0c"), form=tarfile.PAX_FORMAT),
+    "a long name and no file": gzip.compress(LONG_NAME),
+    "long names without end": gzip.compress(LONG_NAME * 3000),
+    "a size beyond all bounds": gzip.compress(header("a", FILE, 2**62) + bytes(2048)),
+    "a header beyond all bounds": gzip.compress(header("a", b"x", 2**50) + bytes(2048)),
+    "a negative size": gzip.compress(header("a", FILE, -512) + bytes(2048)),
+    "a negative header": gzip.compress(header("a", b"x", -512) + bytes(2048)),
+    "less than it says": gzip.compress(header("a", FILE, 100) + bytes(40)),
+}
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"not a tar at all",
-        b"\x1f\x8b",
-        b"\x1f\x8b\x08" + bytes(50),
-        TRUNCATED[:100_000],
-        TRUNCATED[:20],
-        bytes(CORRUPT),
-        gzip.compress(b"not a tar either" * 100),
-        tarball(("a", FILE, b"x"), ("a/b", FILE, b"x")),
-        tarball(("x" * 300, FILE, b"x")),
-        tarball(("a", FILE, b"x"), ("a/b", LINK, "x")),
-        tarball(("a", LINK, "")),
-        tarball(("", FILE, b"x")),
-        tarball(("a\0b", FILE, b"x"), form=tarfile.PAX_FORMAT),
-        tarball(("a", LINK, "b\0c"), form=tarfile.PAX_FORMAT),
-        gzip.compress(header("x", b"L", 4) + b"abcd".ljust(512, b"\0")),
-        gzip.compress((header("x", b"L", 4) + b"abcd".ljust(512, b"\0")) * 3000),
-        gzip.compress(header("a", FILE, 2**62) + bytes(2048)),
-        gzip.compress(header("a", b"x", 2**50) + bytes(2048)),
-        gzip.compress(header("a", FILE, 100) + bytes(40)),
-    ],
-)
-def test_what_is_no_capture_is_refused_or_harmless(unpacked: Unpacked, data: bytes) -> None:
+@pytest.mark.parametrize("odd", ODD)
+def test_what_is_no_capture_is_refused_or_harmless(unpacked: Unpacked, odd: str) -> None:
+    refusal: CaptureError | None = None
     try:
-        assert len(unpacked(data)) <= 2
+        assert len(unpacked(ODD[odd])) <= 2
     except CaptureError as error:
-        assert "machine.tar.gz" in str(error)
-        assert error.hint
+        refusal = error
+    assert refusal is None or ("machine.tar.gz" in str(refusal) and refusal.hint)
 
 
-BOMB = 80 * 2**20
+SIZE = 80 * 2**20
+BOMBS: dict[str, Callable[[], Iterable[bytes]]] = {
+    "file": lambda: [header("a", FILE, SIZE), bytes(SIZE)],
+    "pax header": lambda: [header("a", b"x", SIZE), bytes(SIZE)],
+    "long name": lambda: [header("a", b"L", SIZE), bytes(SIZE)],
+    "files": lambda: (header(f"f{n}", FILE, 2**20) + bytes(2**20) for n in range(80)),
+    "members": lambda: (header(f"f{n}", FILE, 0) for n in range(21_000)),
+}
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        gzip.compress(header("a", FILE, BOMB) + bytes(BOMB), 1),
-        gzip.compress(header("a", b"x", BOMB) + bytes(BOMB), 1),  # a pax header of that size
-        gzip.compress(header("a", b"L", BOMB) + bytes(BOMB), 1),  # a name of that size
-        gzip.compress(b"".join(header(f"f{n}", FILE, 2**20) + bytes(2**20) for n in range(80)), 1),
-        gzip.compress(b"".join(header(f"f{n}", FILE, 0) for n in range(110_000)) + bytes(1024), 1),
-    ],
-    ids=["file", "header", "name", "files", "members"],
-)
-def test_a_bomb_is_refused_before_it_fills_anything(unpacked: Unpacked, data: bytes) -> None:
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_refused_before_it_fills_anything(unpacked: Unpacked, bomb: str) -> None:
+    data = gzip.compress(b"".join(BOMBS[bomb]()), 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     with pytest.raises(CaptureError, match="larger than a captured host can be"):
@@ -180,8 +178,8 @@ def test_a_bomb_is_refused_before_it_fills_anything(unpacked: Unpacked, data: by
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
 
 
-def test_a_bomb_of_a_terabyte_does_not_matter(unpacked: Unpacked, tmp_path: Path) -> None:
-    """Zeros that were packed twice unpack to far more than any memory; only the start is looked at."""
+def test_a_bomb_is_unpacked_to_the_limit_only(unpacked: Unpacked) -> None:
+    """The header claims eight gigabytes and the rest is there to be unpacked, but is not."""
     stream = io.BytesIO()
     with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) as pack:
         pack.write(header("a", b"x", 2**33))
@@ -193,15 +191,13 @@ def test_a_bomb_of_a_terabyte_does_not_matter(unpacked: Unpacked, tmp_path: Path
 
 @settings(max_examples=300)
 @given(strategies.tarballs())
-def test_any_tarball_is_refused_or_gives_a_sound_inventory(small: Catalog, data: bytes) -> None:
+def test_any_tarball_is_refused_or_gives_a_sound_inventory(data: bytes) -> None:
+    small = catalogs.small()
     with tempfile.NamedTemporaryFile(suffix=".tar") as file:
         file.write(data)
         file.flush()
-        try:
-            with opened(file.name) as root:
-                assert_sound(detect(Host(root), small), small)
-        except CaptureError as error:
-            assert file.name in str(error)
+        with suppress(CaptureError), opened(file.name) as root:
+            assert_sound(detect(Host(root), small), small)
 
 
 def test_a_pipe_is_no_tarball(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class PciId:
         return f"{self.vendor:04x}:{self.device:04x}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Catalog:
     """All known devices, indexed by their marks."""
 
@@ -60,6 +60,9 @@ class Catalog:
         for device in catalog.devices.values():
             catalog._add(device)
         return catalog
+
+    def __repr__(self) -> str:
+        return f"<Catalog of {len(self.devices)} devices>"
 
     def get(self, name: str) -> Device:
         """Return the device of that id or alias, or say which ones come near."""

@@ -27,9 +27,10 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.detect import capture, detect
 
     catalog = shared.catalog_of(options)
-    host = capture.RecordingHost(options.root)
-    gpus = [] if options.no_nvml else shared.gpus_of(host)
-    count = capture.write(options.file, lambda seen: detect(seen, catalog, gpus), host, gpus)
+    with capture.opened(options.root) as root:
+        host = capture.RecordingHost(root)
+        gpus = [] if options.no_nvml else shared.gpus_of(host) or capture.read_gpus(host)
+        count = capture.write(options.file, lambda seen: detect(seen, catalog, gpus), host, gpus)
     print(f"wrote {count} entries to {options.file}", file=sys.stderr)
     print(f"replay it with: fairlead detect --root {options.file}", file=sys.stderr)
     return 0

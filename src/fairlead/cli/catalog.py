@@ -9,7 +9,7 @@ from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.units import format_bytes, format_ops
 
 if TYPE_CHECKING:
-    from fairlead.catalog.device import Device, Variant
+    from fairlead.catalog.device import Device, Driver, Match, Variant
 
 
 def add(commands: Any) -> None:
@@ -74,18 +74,6 @@ def run_lint(options: argparse.Namespace) -> int:
 
 def to_json(device: "Device") -> dict[str, Any]:
     """Return a catalog row as a document."""
-    match = device.match
-    keys: dict[str, Any] = {
-        "pci": [str(key) for key in match.pci],
-        "usb": list(match.usb),
-        "module": list(match.module),
-        "board": list(match.board),
-        "soc": list(match.soc),
-        "node": [str(key) for key in match.node],
-        "cpu": str(match.cpu) if match.cpu else None,
-        "nvml": list(match.nvml),
-        "shares": list(match.shares),
-    }
     return {
         "id": device.id,
         "name": device.name,
@@ -102,13 +90,41 @@ def to_json(device: "Device") -> dict[str, Any]:
         "memory_bytes_per_second": device.bandwidth,
         "unified_memory": device.unified,
         "power_w": device.power,
-        "drivers": [driver.name or "user space" for driver in device.drivers],
-        "match": {key: value for key, value in keys.items() if value},
+        "power_min_w": device.power_min,
+        "link": {"bus": device.link.bus, "full_bits_per_second": device.link.full} if device.link else None,
+        "drivers": [_driver(driver) for driver in device.drivers],
+        "engines": [{"name": e.name, "kind": e.kind, "count": e.count} for e in device.engines],
+        "match": _marks(device.match),
         "variants": [_variant(variant) for variant in device.variants],
         "unverified": list(device.unverified),
         "sources": list(device.sources),
         "note": device.note,
         "origin": device.origin,
+    }
+
+
+def _marks(match: "Match") -> dict[str, Any]:
+    keys: dict[str, Any] = {
+        "pci": [str(key) for key in match.pci],
+        "usb": list(match.usb),
+        "module": list(match.module),
+        "board": list(match.board),
+        "soc": list(match.soc),
+        "node": [str(key) for key in match.node],
+        "platform": list(match.platform),
+        "cpu": str(match.cpu) if match.cpu else None,
+        "nvml": list(match.nvml),
+        "shares": list(match.shares),
+    }
+    return {key: value for key, value in keys.items() if value}
+
+
+def _driver(driver: "Driver") -> dict[str, Any]:
+    return {
+        "name": driver.name or "user space",
+        "class": driver.sysfs_class,
+        "nodes": list(driver.nodes),
+        "hint": driver.hint,
     }
 
 

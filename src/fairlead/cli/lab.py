@@ -275,13 +275,13 @@ def _logs(options: argparse.Namespace) -> int:
     from fairlead.lab.process import alive
 
     lab = _home().get(options.name)
-    program = next((each for each in lab.programs if each.name == options.program), None)
-    if program is None:
-        known = ", ".join(each.name for each in lab.programs)
-        raise LabError(f"lab {lab.name!r} runs no {options.program!r}", hint=f"it runs: {known}")
-    with open(program.log, "rb") as log:
+    known = sorted(path.stem for path in (lab.folder / "logs").glob("*.log"))
+    if options.program not in known:
+        raise LabError(f"lab {lab.name!r} runs no {options.program!r}", hint=f"it runs: {', '.join(known)}")
+    processes = [each.process for each in lab.programs if each.name == options.program]
+    with lab.log(options.program).open("rb") as log:
         while True:
-            running = alive(program.process)  # before reading: what it said last must not be missed
+            running = any(map(alive, processes))  # before reading: what it said last must not be missed
             while data := log.read(1 << 16):
                 sys.stdout.buffer.write(data)
             sys.stdout.flush()

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the 
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -50,5 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run() -> None:
-    """Run as the installed program."""
+    """Run as the installed program, on terminals of any alphabet."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 FORMATS: Final = ("table", "json", "yaml")
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][\w./-]*")
+_ESCAPED: Final = '"\\'
+_PLAIN_KEY: Final = re.compile(r"(?i)(?!(?:y|n|yes|no|on|off|true|false|null)$)[a-z_][a-z0-9_./-]*")
 
 
 def to_json(document: object) -> str:
-    """Return a document as indented JSON."""
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    """Return a document as indented JSON, in ASCII: it must pass through any terminal's alphabet."""
+    return json.dumps(document, indent=2)
 
 
 def to_yaml(document: object, indent: int = 0) -> str:
@@ -23,7 +24,7 @@ def _yaml_lines(value: object, indent: int) -> Iterable[str]:
     pad = " " * indent
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
-            name = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
+            name = key if _PLAIN_KEY.fullmatch(key) else _yaml_scalar(key)
             yield from _yaml_item(f"{pad}{name}:", item, indent + 2)
     elif isinstance(value, list | tuple) and value:
         for item in value:
@@ -50,7 +51,16 @@ def _yaml_scalar(value: object) -> str:
         return "{}"
     if isinstance(value, list | tuple):
         return "[]"
-    return json.dumps(value)
+    if isinstance(value, str):
+        return f'"{"".join(c if " " <= c <= "~" and c not in _ESCAPED else _escape(c) for c in value)}"'
+    text = json.dumps(value)
+    if isinstance(value, float) and "." not in text:
+        return text.replace("e", ".0e")  # YAML 1.1 takes 1e+16 for a string
+    return text
+
+
+def _escape(char: str) -> str:
+    return f"\\{char}" if char in _ESCAPED else f"\\U{ord(char):08x}"
 
 
 def to_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

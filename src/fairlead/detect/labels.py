@@ -93,8 +93,9 @@ def legacy_labels(inventory: Inventory) -> dict[str, str]:
     resource = "tegrastats" if tegra else "nvidia-smi" if first.driver == "nvidia" else ""
     driver = (inventory.machine.release if tegra else None) or first.driver_version or first.driver or ""
     words = (first.product or first.name).split()
+    name = "".join(words[:2]) if resource == "nvidia-smi" else first.name
     found = {
-        "gpu.model": _LEGACY_BOARDS.get(first.model or "", "".join(words[:2])),
+        "gpu.model": _LEGACY_BOARDS.get(first.model or "", name),
         "gpu.driver": driver if first.bus.startswith(("platform", "pci")) else "",
         "gpu.resource": resource,
         **_usb_numbers(real),

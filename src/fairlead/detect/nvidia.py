@@ -71,7 +71,7 @@ def _named(sighting: Sighting, product: str, source: str, path: str, catalog: Ca
     """Let a product name from the driver choose among the candidates, or contradict them."""
     if not product:
         return sighting
-    seen = replace(sighting, product=product)
+    seen = replace(sighting, product=printable(product))
     rows = tuple(catalog.by_nvml(product))
     agreed = tuple(row for row in rows if row in sighting.devices)
     if not rows or (not agreed and all(row.generic for row in sighting.devices)):

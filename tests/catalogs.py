@@ -1,0 +1,20 @@
+"""The catalogs of the tests, each read once; generated tests ask here, so that no fixture is printed."""
+
+import os
+from functools import cache
+
+from fairlead.catalog import Catalog, load
+
+SMALL = os.path.join(os.path.dirname(__file__), "small.toml")
+
+
+@cache
+def shipped() -> Catalog:
+    """Return the shipped catalog."""
+    return load()
+
+
+@cache
+def small() -> Catalog:
+    """Return the catalog of the tests: one device for each way of being recognised."""
+    return load([SMALL], shipped=False)

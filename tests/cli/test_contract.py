@@ -1,0 +1,321 @@
+"""The contract: commands, options, field names and exit codes that others build on. Change them knowingly."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairlead import __version__
+from fairlead.catalog import Catalog
+from fairlead.catalog.device import KINDS
+from fairlead.cli.main import main, parser
+from fairlead.inventory import State
+from tests.worlds import World, crowded, usb
+
+FAIRLEAD = (sys.executable, "-m", "fairlead.cli")
+HELP = {"-h", "--help"}
+DETECT = {"--root", "--no-nvml", "--catalog", "-o", "--output"}
+COMMANDS: dict[str, set[str]] = {
+    "detect": {*DETECT, "--legacy-labels", "-v", "--verbose"},
+    "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
+    "catalog list": {"--kind", "--vendor", "--catalog", "-o", "--output"},
+    "catalog show": {"DEVICE", "--catalog", "-o", "--output"},
+    "catalog lint": {"--catalog", "-o", "--output"},
+    "serve agent": {
+        "--listen",
+        "--root",
+        "--no-nvml",
+        "--catalog",
+        "--sweep",
+        "--sample",
+        "--no-uevents",
+        "--once",
+    },
+}
+"""Every command of discovery, with its options and arguments."""
+FROZEN_ELSEWHERE = {"lab"}
+
+HOST = ["arch", "board", "compatible", "cpus", "memory_bytes", "release", "problems"]
+ACCELERATOR = [
+    "id",
+    "model",
+    "name",
+    "vendor",
+    "kind",
+    "state",
+    "reason",
+    "confidence",
+    "candidates",
+    "memory_bytes",
+    "unified_memory",
+    "peak_ops",
+    "effective_ops",
+    "power_w",
+    "bus",
+    "link",
+    "driver",
+    "driver_version",
+    "product",
+    "uuid",
+    "node",
+    "engines",
+    "shareable",
+    "evidence",
+]
+UNKNOWN = ["bus", "ids", "driver", "reason"]
+DEVICE = [
+    "id",
+    "name",
+    "vendor",
+    "kind",
+    "family",
+    "aliases",
+    "generic",
+    "shareable",
+    "peak_ops",
+    "ops_per_core_cycle",
+    "clock_hz",
+    "memory_bytes",
+    "memory_bytes_per_second",
+    "unified_memory",
+    "power_w",
+    "power_min_w",
+    "link",
+    "drivers",
+    "engines",
+    "match",
+    "variants",
+    "unverified",
+    "sources",
+    "note",
+    "origin",
+]
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command and return its exit code and what it printed on either stream."""
+
+    def call(*argv: str) -> tuple[int, str, str]:
+        try:
+            code = main(argv)
+        except SystemExit as end:  # argparse ends so
+            code = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def root(world: World) -> str:
+    """Return the root of a machine with something on every bus."""
+    return world(crowded()).root
+
+
+def leaves(command: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield the commands that do something, with their whole names."""
+    subs = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+    if not subs:
+        yield name, command
+    for verb, below in subs[0].choices.items() if subs else ():
+        yield from leaves(below, f"{name} {verb}".strip())
+
+
+def test_the_command_line_is_frozen() -> None:
+    found = {
+        name: {word for action in command._actions for word in action.option_strings or [str(action.metavar)]}
+        - HELP
+        for name, command in leaves(parser())
+        if name.split()[0] not in FROZEN_ELSEWHERE
+    }
+    assert found == COMMANDS
+
+
+def test_help_lists_every_command(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(f"\n    {name.split()[0]} " in out for name in COMMANDS)
+    assert "Exit codes: 0 done, 1 the answer is no, 2 you must change something" in out
+    assert run("--version")[1] == f"fairlead {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_is_explained(run: Run, command: str) -> None:
+    code, out, _ = run(*command.split(), "--help")
+    assert code == 0
+    (parsed,) = [below for name, below in leaves(parser()) if name == command]
+    assert all(action.help for action in parsed._actions)
+    assert out.startswith(f"usage: fairlead {command} ")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """The program answers --help in a blink: catalog, scanners and ctypes stay behind their commands."""
+    code = (
+        "import sys, fairlead.cli.main as m\ntry: m.main(['--help'])\nexcept SystemExit: pass\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    heavy = {"fairlead.catalog", "fairlead.detect", "fairlead.host", "fairlead.nvml", "fairlead.serve"}
+    heavy |= {"ctypes", "tarfile", "tomllib", "socket", "yaml", "http.server"}
+    assert "fairlead.cli.main" in loaded
+    assert not loaded & heavy
+
+
+def test_the_document_of_detect_is_frozen(run: Run, root: str) -> None:
+    code, out, err = run("detect", "--root", root, "-o", "json")
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(document) == ["host", "accelerators", "unknown"]
+    assert list(document["host"]) == HOST
+    assert document["accelerators"]
+    assert document["unknown"]
+    for accelerator in document["accelerators"]:
+        assert list(accelerator) == ACCELERATOR
+        assert accelerator["kind"] in ("cpu", "gpu", "tpu", "npu", "vpu", "dsp", "fpga")
+        assert accelerator["state"] in ("present", "driver-bound", "usable", "healthy")
+        for item in accelerator["evidence"]:
+            assert list(item) == ["source", "path", "says"]
+            assert item["source"] in ("dt", "pci", "usb", "class", "driver", "node", "nvml", "proc")
+        for engine in accelerator["engines"]:
+            assert list(engine) == ["name", "kind", "state"]
+        assert accelerator["link"] is None or list(accelerator["link"]) == [
+            "bits_per_second",
+            "best_bits_per_second",
+        ]
+    assert all(list(unknown) == UNKNOWN for unknown in document["unknown"])
+    assert any(accelerator["link"] for accelerator in document["accelerators"])
+    assert any(accelerator["engines"] for accelerator in document["accelerators"])
+
+
+def test_kinds_and_states_are_frozen() -> None:
+    assert KINDS == ("cpu", "gpu", "tpu", "npu", "vpu", "dsp", "fpga")
+    assert [state.value for state in State] == ["present", "driver-bound", "usable", "healthy"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["detect", "--root", "{root}"],
+        ["catalog", "show", "jetson-agx-orin"],
+        ["catalog", "list", "--kind", "tpu"],
+        ["catalog", "lint"],
+    ],
+)
+def test_yaml_is_the_same_document_as_json(run: Run, root: str, command: list[str]) -> None:
+    argv = [word.format(root=root) for word in command]
+    as_json, as_yaml = run(*argv, "-o", "json")[1], run(*argv, "-o", "yaml")[1]
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+
+
+def test_labels_are_lines_of_key_and_value(run: Run, root: str) -> None:
+    code, out, _ = run("detect", "--root", root, "-o", "labels")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines == sorted(lines, key=lambda line: line.partition("="))
+    assert all(line.startswith("fairlead.dev/") and line.count("=") == 1 for line in lines)
+    assert "fairlead.dev/jetson-agx-orin.count=1" in lines
+    more = run("detect", "--root", root, "-o", "labels", "--legacy-labels")[1].splitlines()
+    assert set(lines) < set(more)
+    assert {line.partition("=")[0] for line in set(more) - set(lines)} == {
+        "gpu.model",
+        "gpu.driver",
+        "gpu.resource",
+        "gpu.vendor.id",
+        "gpu.product.id",
+    }
+
+
+def test_a_table_is_for_people(run: Run, root: str) -> None:
+    _, out, _ = run("detect", "--root", root)
+    lines = out.splitlines()
+    assert lines[0].startswith("NVIDIA Jetson AGX Orin Developer Kit, aarch64, 1 CPUs, 60 GiB RAM, R36.4.3")
+    assert lines[1].split()[:3] == ["ACCELERATOR", "MODEL", "KIND"]
+    assert any(line.startswith("unknown device abcd:0001 at pci:0000:05:00.0: ") for line in lines)
+    assert len(run("detect", "--root", root, "-v")[1].splitlines()) > len(lines)
+
+
+def test_a_machine_that_says_nothing_has_an_answer_too(run: Run, tmp_path: Path) -> None:
+    for output in ("table", "json", "yaml", "labels"):
+        code, out, err = run("detect", "--root", str(tmp_path), "-o", output)
+        assert (code, err) == (0, "")
+        assert out.strip() or output == "labels"
+
+
+def test_this_machine_has_a_processor_at_least(run: Run) -> None:
+    code, out, _ = run("detect", "-o", "json")
+    assert code == 0
+    assert "cpu" in [acc["kind"] for acc in json.loads(out)["accelerators"]] or sys.platform != "linux"
+
+
+def test_catalog_documents_are_frozen(run: Run, catalog: Catalog) -> None:
+    document = json.loads(run("catalog", "show", "jetson-nano", "-o", "json")[1])
+    assert list(document) == DEVICE
+    assert list(document["variants"][0]) == ["name", "memory_bytes", "peak_ops", "power_w", "match"]
+    assert list(document["drivers"][0]) == ["name", "class", "nodes", "hint"]
+    assert len(json.loads(run("catalog", "list", "-o", "json")[1])) == len(catalog.devices)
+    assert json.loads(run("catalog", "lint", "-o", "json")[1]) == {
+        "devices": len(catalog.devices),
+        "faults": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "rows"),
+    [(["--kind", "tpu"], {"tpu"}), (["--vendor", "gOOgle"], {"tpu", "npu"}), (["--kind", "x"], set())],
+)
+def test_the_catalog_can_be_narrowed(run: Run, argv: list[str], rows: set[str]) -> None:
+    _, out, _ = run("catalog", "list", *argv, "-o", "json")
+    assert {row["kind"] for row in json.loads(out)} <= rows
+    table = run("catalog", "list", *argv)[1].splitlines()
+    assert table[0].split() == ["ID", "NAME", "VENDOR", "KIND", "PEAK", "MEMORY", "POWER"]
+    assert bool(table[1:]) == bool(rows)
+
+
+def test_a_device_is_shown_by_alias_and_as_yaml_unless_told_otherwise(run: Run) -> None:
+    _, out, _ = run("catalog", "show", "google-coral-tpu")
+    assert yaml.safe_load(out)["id"] == "coral-usb"
+
+
+def test_a_device_of_one_s_own_is_found(run: Run, world: World, tmp_path: Path) -> None:
+    host = world(usb("1-1", "cafe:0001"))
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        'schema = 1\n[[device]]\nid = "my-stick"\nname = "My Stick"\nvendor = "Me"\nkind = "npu"\n'
+        'match.usb = ["cafe:0001"]\nunverified = ["peak"]\ndriver = [{userspace = true}]\n'
+    )
+    code, out, _ = run("detect", "--root", host.root, "--catalog", str(mine), "-o", "json")
+    assert (code, json.loads(out)["accelerators"][0]["model"]) == (0, "my-stick")
+    assert run("catalog", "lint", "--catalog", str(mine))[0] == 0
+    mine.write_text(mine.read_text().replace("cafe:0001", "18d1:9302"))
+    code, out, _ = run("catalog", "lint", "--catalog", str(mine))
+    assert code == 1
+    assert "coral-usb and my-stick both claim USB 18d1:9302" in out
+
+
+def test_a_captured_machine_is_shown_like_the_machine(run: Run, root: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "board.tar.gz")
+    code, out, err = run("capture", file, "--root", root)
+    assert (code, out) == (0, "")
+    assert f"fairlead detect --root {file}" in err
+    assert run("detect", "--root", file) == run("detect", "--root", root)
+    again = str(tmp_path / "again.tar.gz")
+    assert run("capture", again, "--root", file)[0] == 0
+    assert run("detect", "--root", again) == run("detect", "--root", root)
+
+
+def test_the_installed_program_runs(tmp_path: Path) -> None:
+    program = os.path.join(os.path.dirname(sys.executable), "fairlead")
+    done = subprocess.run(
+        [program, "detect", "--root", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

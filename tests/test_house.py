@@ -1,0 +1,92 @@
+"""The house rules that no linter knows: sizes, docstrings, one version, and no names of machines or hosts."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fairlead import __version__
+
+HOUSE = Path(__file__).parent.parent
+SOURCES = sorted((HOUSE / "src").rglob("*.py"))
+LONGEST_FILE, LONGEST_FUNCTION = 400, 40
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def name(path: Path) -> str:
+    """Return a path as the house knows it."""
+    return str(path.relative_to(HOUSE))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_files_and_functions_are_small(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, Function):
+            assert (node.end_lineno or 0) - node.lineno + 1 <= LONGEST_FUNCTION, node.name
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_everything_public_says_what_it_is(path: Path) -> None:
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(module)
+    homes: list[ast.Module | ast.ClassDef] = [module]
+    homes += [node for node in module.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"]
+    for home in homes:
+        for node in home.body:
+            if isinstance(node, ast.ClassDef | Function) and node.name[0] != "_":
+                assert ast.get_docstring(node), node.name
+
+
+def test_the_version_is_said_once() -> None:
+    project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__
+
+
+def tracked() -> list[Path]:
+    """Return every text file of the repository."""
+    done = subprocess.run(
+        ["git", "-C", str(HOUSE), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    return [path for line in done.stdout.split("\0") if line and (path := HOUSE / line).is_file()]
+
+
+SLASH, DOT = "/", r"\."
+FOREIGN = {  # spelled so that this file does not name them either
+    "a folder of someone's machine": rf"{SLASH}work/(?:main|shared)\b|{SLASH}root/",
+    "a package registry": rf"\bpypi{DOT}org|\bpythonhosted{DOT}org|index-url\s+https?:|\bregistry{DOT}npmjs",
+}
+ALLOWED = ("tests/hosts/", "tests/detect/", "LICENSE")
+"""Captured machines and worlds hold paths of machines that do not exist."""
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_no_file_names_what_only_one_machine_has(what: str) -> None:
+    pattern = re.compile(FOREIGN[what])
+    found = []
+    for path in tracked():
+        if name(path).startswith(ALLOWED):
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{name(path)}: {hit[0]}" for hit in pattern.finditer(text)]
+    assert found == []
+
+
+def test_a_waiver_names_its_rule() -> None:
+    waiver = re.compile(r"#\s*(noqa|type: ignore)(?P<rest>.*)")
+    for path in SOURCES:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if found := waiver.search(line):
+                assert re.match(r"(: [A-Z]+[0-9]+|\[[\w-]+(, ?[\w-]+)*\])", found["rest"]), line

@@ -1,0 +1,110 @@
+"""The door to NVML, opened onto a library of our own: a real dlopen, real structs, no GPU."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fairlead.nvml import Gpu, Reading, session
+from fairlead.units import Bytes, Celsius, Hertz, Watts
+
+SOURCE = os.path.join(os.path.dirname(__file__), "nvml.c")
+COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on PATH (CI has cc)")
+
+
+def built(folder: Path, *options: str) -> str:
+    """Compile the stand-in and return where the library is."""
+    library = str(folder / f"libnvml{len(options)}.so")
+    command = [str(COMPILER), "-shared", "-fPIC", "-Wall", "-Werror", *options, "-o", library, SOURCE]
+    subprocess.run(command, check=True)
+    return library
+
+
+@needs_compiler
+def test_what_nvml_knows_of_each_gpu(tmp_path: Path) -> None:
+    with session(built(tmp_path)) as nvml:
+        assert nvml is not None
+        assert nvml.gpus() == [
+            Gpu(
+                index=0,
+                address="0000:3b:00.0",
+                name="NVIDIA H200",
+                uuid="GPU-01234567-89ab-cdef-0123-456789abcdef",
+                memory=Bytes(150754820096),
+                power_limit=Watts(700.0),
+                driver_version="550.54.15",
+                ecc_errors=5_000_000_000,
+            ),
+            Gpu(1, "", "Orin (nvgpu)", "", None, None, "550.54.15", None),
+        ]
+
+
+@needs_compiler
+def test_what_nvml_measures(tmp_path: Path) -> None:
+    with session(built(tmp_path)) as nvml:
+        assert nvml is not None
+        assert nvml.reading(0) == Reading(
+            memory_used=Bytes(1000),
+            memory_free=Bytes(150_000_000_000),
+            memory_total=Bytes(150754820096),
+            busy_percent=42.0,
+            memory_busy_percent=7.0,
+            power=Watts(123.456),
+            energy_joules=9876543210.123,
+            temperature=Celsius(61),
+            sm_clock=Hertz(1980e6),
+            memory_clock=Hertz(3201e6),
+        )
+        assert nvml.reading(1) == Reading(*[None] * 10)
+        assert nvml.reading(2) is None
+
+
+@needs_compiler
+def test_a_driver_without_the_second_memory_call_is_asked_the_first(tmp_path: Path) -> None:
+    with session(built(tmp_path, "-DWITHOUT_MEMORY_V2")) as nvml:
+        assert nvml is not None
+        reading = nvml.reading(0)
+        assert reading is not None
+        assert (reading.memory_used, reading.memory_total) == (106127360, 16106127360)
+
+
+@needs_compiler
+def test_a_session_is_closed_whatever_happens(tmp_path: Path) -> None:
+    library = built(tmp_path)
+    count = ctypes.CDLL(library).test_sessions
+    with suppress(RuntimeError), session(library):
+        assert count() == 1
+        raise RuntimeError
+    assert count() == 0
+
+
+@needs_compiler
+def test_a_library_without_a_driver_behind_it_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NVML_BROKEN", "1")
+    with session(built(tmp_path)) as nvml:
+        assert nvml is None
+
+
+@needs_compiler
+def test_a_library_that_is_another_is_none(tmp_path: Path) -> None:
+    source = tmp_path / "other.c"
+    source.write_text("int something_else(void) { return 0; }\n")
+    subprocess.run([str(COMPILER), "-shared", "-fPIC", "-o", tmp_path / "other.so", source], check=True)
+    with session(str(tmp_path / "other.so")) as nvml:
+        assert nvml is None
+
+
+@pytest.mark.parametrize("content", [b"", b"not a library", b"\x7fELF" + bytes(100)])
+def test_no_library_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "junk.so").write_bytes(content)
+    for library in (str(tmp_path / "junk.so"), str(tmp_path / "missing.so"), "libnot-there-at-all.so.9"):
+        with session(library) as nvml:
+            assert nvml is None
