@@ -53,7 +53,7 @@ class Host:
             real = path if self.live else self._regular(path)
             if real is None:
                 return None
-            handle = os.open(real, _OPEN_FLAGS)
+            handle = os.open(real, _OPEN_FLAGS if self.live else _OPEN_FLAGS | os.O_NOFOLLOW)
             try:
                 return os.read(handle, limit)
             finally:

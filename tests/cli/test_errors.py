@@ -69,6 +69,12 @@ def shell(command: str, folder: Path, **env: str) -> subprocess.CompletedProcess
             "did you mean jetson-nano",
         ),
         (
+            "fairlead catalog list --kind toaster",
+            2,
+            "fairlead: --kind toaster: no such kind",
+            "known: cpu, gpu, tpu, npu, vpu, dsp, fpga",
+        ),
+        (
             "fairlead catalog show %%%%",
             2,
             "fairlead: no device '%%%%' in the catalog",
@@ -146,7 +152,8 @@ def test_an_old_tarball_survives_a_new_one_that_fails(world: World, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "command", ["fairlead catalog list -o json | head -1", "fairlead catalog list | true"]
+    "command",
+    ["fairlead catalog list -o json | head -1", "fairlead catalog list | true", "fairlead catalog list >&-"],
 )
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, command: str) -> None:
     done = shell(command, tmp_path)

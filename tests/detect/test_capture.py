@@ -79,6 +79,7 @@ BOARDS: dict[str, Files] = {
         **pci("0000:01:00.0", "1ac1:089a", driver="apex", apex__apex_0__status="ALIVE\n"),
         "/dev/apex_0": "",
     },
+    "masked tree": {"/sys/devices/soc0/family": "Tegra\n", "/sys/devices/soc0/soc_id": "33\n"},
     "no driver": pci("0000:01:00.0", "1ac1:089a"),
     "stick": usb("1-1", "18d1:9302", driver="usbfs"),
     "board": {

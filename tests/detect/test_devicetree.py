@@ -41,6 +41,20 @@ NODE = {"gpu@17": "acme,igpu"}
             ["board-small"],
             0.85,
         ),
+        (tree("acme,soc") | {f"{TREE}/nvidia,proc-boardid": "2222:0001\0"}, "board-big", ["board-big"], 0.85),
+        (
+            tree("acme,soc") | {"/etc/nv_boot_control.conf": "TNSPEC 1111-300-0001-G.0-1-0-kit-\n"},
+            "board-small",
+            ["board-small"],
+            0.85,
+        ),
+        # Weaker witnesses that contradict one another decide nothing.
+        (
+            tree("acme,soc") | {f"{TREE}/chosen/ids": "2222-0001 1111-0001\0"},
+            None,
+            ["board-small", "board-big"],
+            0.7,
+        ),
         # A SoC whose every chip has the engine, one where only some do, one that must be named by a node.
         (tree("acme,npu-soc"), "soc-npu", ["soc-npu"], 0.9),
         (tree("acme,npu-soc", nodes={"npu@f0": "acme,npu"}), "soc-npu", ["soc-npu"], 0.95),
@@ -146,3 +160,21 @@ def test_the_tree_below_sysfs_serves_where_proc_has_none(world: World, small: Ca
     del files["/proc/device-tree"]
     (acc,) = detect(world(files), small).accelerators
     assert acc.evidence[0].path == f"{TREE}/compatible"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"/sys/devices/soc0/family": "Tegra\n", "/sys/devices/soc0/soc_id": "33\n"}, "jetson-nano"),
+        ({"/sys/devices/soc0/family": "Tegra\n", "/sys/devices/soc0/soc_id": "35\n"}, "jetson-agx-orin"),
+        ({"/sys/devices/soc0/family": "Tegra\n", "/sys/devices/soc0/soc_id": "99\n"}, None),
+        ({"/sys/devices/soc0/family": "i.MX\n", "/sys/devices/soc0/soc_id": "33\n"}, None),
+        ({"/sys/devices/soc0/soc_id": "33\n"}, None),
+    ],
+)
+def test_a_masked_tree_leaves_the_number_of_the_chip(
+    world: World, catalog: Catalog, files: Files, found: str | None
+) -> None:
+    inventory = detect(world(files), catalog)
+    assert [found in acc.candidates for acc in inventory.accelerators] == [True] * (found is not None)
+    assert all(acc.confidence < 0.9 for acc in inventory.accelerators)

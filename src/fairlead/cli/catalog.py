@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.errors import SettingsError
 from fairlead.units import format_bytes, format_ops
 
 if TYPE_CHECKING:
@@ -36,11 +37,20 @@ def add(commands: Any) -> None:
 
 def run_list(options: argparse.Namespace) -> int:
     """List every device."""
+    from fairlead.catalog.device import KINDS
+
+    if options.kind not in (None, *KINDS):
+        raise SettingsError(f"--kind {options.kind}: no such kind", f"known: {', '.join(KINDS)}")
+    known = shared.catalog_of(options).devices.values()
+    vendors = {device.vendor.lower(): device.vendor for device in known if device.vendor}
+    vendor = options.vendor.lower() if options.vendor else None
+    if vendor not in (None, *vendors):
+        hint = f"known: {', '.join(sorted(vendors.values()))}"
+        raise SettingsError(f"--vendor {options.vendor}: no such vendor", hint)
     devices = [
         device
-        for device in shared.catalog_of(options).devices.values()
-        if options.kind in (None, device.kind)
-        and (options.vendor is None or options.vendor.lower() == device.vendor.lower())
+        for device in known
+        if options.kind in (None, device.kind) and vendor in (None, device.vendor.lower())
     ]
     if options.output != "table":
         show([to_json(device) for device in devices], options.output)

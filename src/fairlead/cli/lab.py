@@ -80,9 +80,9 @@ def _add_up(verbs: Any) -> None:
     verb.add_argument(
         "--profile",
         choices=_PROFILES,
-        default="api",
-        help="api: etcd and the API server (default); control: also controllers, the scheduler and nodes "
-        "that kwok plays; node: also real nodes that run pods (needs root)",
+        default="control",
+        help="api: etcd and the API server; control: also controllers, the scheduler and nodes that kwok "
+        "plays (default); node: also real nodes that run pods (needs root)",
     )
     verb.add_argument(
         "--fleet",

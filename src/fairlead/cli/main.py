@@ -4,16 +4,17 @@ Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the 
 """
 
 import argparse
+import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
 
 from fairlead import __version__
-from fairlead.cli import capture, catalog, detect, lab, serve
+from fairlead.cli import capture, catalog, detect, lab, nodes, serve
 from fairlead.errors import FairleadError
 
-COMMANDS = (detect, capture, catalog, serve, lab)
+COMMANDS = (detect, capture, catalog, nodes, serve, lab)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         code = options.run(options)
-        sys.stdout.flush()
+        print(end="", flush=True)  # a full pipe shows here; a closed one has nothing to say
         return int(code)
     except FairleadError as error:
         print(f"fairlead: {error}", file=sys.stderr)
@@ -43,11 +44,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"  {error.hint}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        # The reader went away (| head): what it wanted it has.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _hush()  # the reader went away (| head): what it wanted it has
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        _hush()
+        print(f"fairlead: the answer cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _hush() -> None:
+    """Let nothing more be written where nothing can be."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run() -> None:

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead.inventory import Accelerator, Inventory, State
@@ -20,6 +21,17 @@ _LEGACY_BOARDS: Final = {
     "coral-usb": "Google-Coral-TPU",
 }
 """The names that the original label set gave to the devices it knew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """The accelerators of one model, as a node's labels describe them."""
+
+    model: str
+    kind: str
+    count: int
+    usable: int
+    state: str
 
 
 def label_value(text: str) -> str:
@@ -47,6 +59,21 @@ def labels(inventory: Inventory) -> dict[str, str]:
         found |= _model_labels(model, [acc for acc in real if _model(acc) == model])
     clean = {f"{PREFIX}{key}": label_value(value) for key, value in found.items()}
     return {key: value for key, value in clean.items() if value}
+
+
+def models(node_labels: Mapping[str, str]) -> list[Labelled]:
+    """Return what a node's labels say of its accelerators: the other direction of `labels`."""
+    found = []
+    for key, count in sorted(node_labels.items()):
+        name = key.removeprefix(PREFIX).removesuffix(".count")
+        if f"{PREFIX}{name}.count" != key or f"{PREFIX}{name}.kind" not in node_labels:
+            continue
+        said = {
+            field: node_labels.get(f"{PREFIX}{name}.{field}", "") for field in ("kind", "state", "usable")
+        }
+        numbers = [int(text) if text.isdecimal() and len(text) < 6 else 0 for text in (count, said["usable"])]
+        found.append(Labelled(name, said["kind"], numbers[0], numbers[1], said["state"]))
+    return found
 
 
 def _model(acc: Accelerator) -> str:

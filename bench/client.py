@@ -1,0 +1,272 @@
+"""Measure the Kubernetes client beside the official one: a large list, a watch, and binds.
+
+A pod is made in a real API server and read back; that recording, 50,000 times over, is served to both clients
+from loopback over the same HTTP, page by page. Binds go to the real API server. Each job runs in a process of
+its own and is measured there: CPU seconds, wall seconds, and how far memory grew.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from typing import Any
+from uuid import uuid4
+
+from fairlead.cli.output import to_table
+from fairlead.cluster import kubeconfig
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NAMESPACES, NODES, PODS
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE, WARM = 500, 64
+LIST_TARGET, BIND_TARGET = 20.0, 2.0
+Result = dict[str, float]
+CONTAINER: dict[str, Any] = {
+    "image": "registry.example.org/vision/server:v1.2.3",
+    "args": ["--port=8080", "--model=/models/resnet50.onnx"],
+    "ports": [{"containerPort": 8080}],
+    "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+    "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
+    "volumeMounts": [{"name": "models", "mountPath": "/models", "readOnly": True}],
+    "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080}},
+    "readinessProbe": {"httpGet": {"path": "/readyz", "port": 8080}},
+}
+CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+def manifest(name: str) -> dict[str, Any]:
+    """Return a pod as a deployment would make it."""
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"app": "vision", "pod-template-hash": "59c7f8b6d4", "version": "v1"},
+            "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "8080"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "vision-59c7f8b6d4", "uid": "0-1-2-3"}
+            ],
+        },
+        "spec": {
+            "containers": [{"name": f"server-{number}", **CONTAINER} for number in range(2)],
+            "volumes": [{"name": "models", "hostPath": {"path": "/models"}}],
+            "nodeSelector": {"kubernetes.io/arch": "arm64"},
+            "tolerations": [{"key": "edge", "operator": "Exists", "effect": "NoSchedule"}],
+        },
+    }
+
+
+def status(at: str = "2026-11-15T23:40:07Z") -> dict[str, Any]:
+    """Return what a kubelet reports of a running pod."""
+    running = {"ready": True, "started": True, "restartCount": 0, "state": {"running": {"startedAt": at}}}
+    return {
+        "phase": "Running",
+        "podIP": "10.42.0.17",
+        "hostIP": "10.0.0.5",
+        "startTime": at,
+        "conditions": [{"type": kind, "status": "True", "lastTransitionTime": at} for kind in CONDITIONS],
+        "containerStatuses": [
+            {
+                "name": f"server-{number}",
+                "image": CONTAINER["image"],
+                "imageID": f"registry.example.org/vision/server@sha256:{'0' * 64}",
+                "containerID": f"containerd://{'0' * 64}",
+                **running,
+            }
+            for number in range(2)
+        ],
+    }
+
+
+async def prepare(config: str, namespace: str, nodes: int) -> bytes:
+    """Make a namespace, nodes and a running pod, and return the pod as the server keeps it."""
+    async with Client.connect(kubeconfig.load(config)) as client:
+        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+        await asyncio.gather(
+            *(
+                client.create(NODES, {"metadata": {"name": f"{namespace}-{number}"}})
+                for number in range(nodes)
+            )
+        )
+        made = await client.create(PODS, manifest("recorded"), namespace)
+        await client.bind(namespace, "recorded", made.metadata.uid, f"{namespace}-0")
+        await client.patch_status(PODS, "recorded", {"status": status()}, namespace, field_manager="kubelet")
+        return (await client.get(PODS.raw(), "recorded", namespace)).body
+
+
+async def more_pods(config: str, namespace: str, nodes: int, count: int) -> list[tuple[str, str, str]]:
+    """Make pods to bind; return the name and uid of each, and a node for it."""
+    async with Client.connect(kubeconfig.load(config)) as client:
+        names = [f"p-{uuid4().hex[:10]}" for _ in range(count)]
+        made = await asyncio.gather(*(client.create(PODS, manifest(name), namespace) for name in names))
+    return [
+        (pod.metadata.name, pod.metadata.uid, f"{namespace}-{number % nodes}")
+        for number, pod in enumerate(made)
+    ]
+
+
+def work(client: str, job: str, facts: Mapping[str, Any], peers: str) -> Result:
+    """Run one job in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, os.path.join(HERE, "client_worker.py"), client, job],
+        input=json.dumps(facts),
+        env={**os.environ, "PYTHONPATH": peers if client != "fairlead" else ""},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: Result = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@contextmanager
+def served(recording: bytes, pods: int, events: int) -> Iterator[str]:
+    """Serve the recording; yield the server's address."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        file.write(recording)
+        file.flush()
+        command = [
+            sys.executable,
+            os.path.join(HERE, "client_server.py"),
+            file.name,
+            str(pods),
+            str(PAGE),
+            str(events),
+        ]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
+            server.communicate()
+
+
+@contextmanager
+def api_server(given: str | None) -> Iterator[str]:
+    """Yield a kubeconfig: the user's, or that of a lab of our own."""
+    if given:
+        yield given
+        return
+    lab, name = (
+        [sys.executable, "-c", "from fairlead.cli.main import run; run()", "lab"],
+        f"bench-{os.getpid()}",
+    )
+    subprocess.run(
+        [*lab, "up", "--profile", "api", "--name", name, "--owner", str(os.getpid())],
+        check=True,
+        stdout=sys.stderr,
+    )
+    try:
+        path = subprocess.run(
+            [*lab, "kubeconfig", "--name", name, "--path"], check=True, stdout=subprocess.PIPE, text=True
+        )
+        yield path.stdout.strip()
+    finally:
+        subprocess.run([*lab, "down", "--name", name], check=True, stdout=sys.stderr)
+
+
+HEAD = ("JOB", "CPU", "OFFICIAL", "RATIO", "EACH", "OFFICIAL", "WALL", "MEMORY", "OFFICIAL", "TARGET")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One job, done by both."""
+
+    job: str
+    ours: Result
+    theirs: Result
+    target: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """How many times our CPU time theirs is."""
+        return self.theirs["cpu"] / self.ours["cpu"]
+
+    @property
+    def met(self) -> bool:
+        """Whether that is what we promise."""
+        return self.target is None or self.ratio >= self.target
+
+    def row(self) -> tuple[str, ...]:
+        """Return it for a table."""
+        ours, theirs = self.ours, self.theirs
+        verdict = f"{self.target:.0f}x {'met' if self.met else 'MISSED'}" if self.target else "-"
+        return (
+            self.job,
+            *(f"{result['cpu']:.2f} s" for result in (ours, theirs)),
+            f"{self.ratio:.1f}x",
+            *(f"{result['cpu'] / result['count'] * 1e6:.0f} us" for result in (ours, theirs)),
+            f"{theirs['wall'] / ours['wall']:.1f}x",
+            *(f"{result['peak'] / 2**20:.0f} MiB" for result in (ours, theirs)),
+            verdict,
+        )
+
+
+def median(results: list[Result]) -> Result:
+    """Return the run in the middle, by CPU."""
+    return sorted(results, key=lambda result: result["cpu"])[len(results) // 2]
+
+
+def reads(recording: bytes, options: argparse.Namespace) -> list[Comparison]:
+    """Compare lists and watches."""
+    with served(recording, options.pods, options.events) as server:
+        facts = {"server": server, "page": PAGE}
+        ours, theirs = (
+            {job: work(client, job, facts, options.peers) for job in ("list", "watch")}
+            for client in ("fairlead", "official")
+        )
+    assert ours["list"]["count"] == theirs["list"]["count"] == options.pods
+    assert ours["watch"]["count"] == theirs["watch"]["count"] == options.events
+    return [
+        Comparison(f"list {options.pods:,} pods", ours["list"], theirs["list"], LIST_TARGET),
+        Comparison(f"watch {options.events:,} events", ours["watch"], theirs["watch"]),
+    ]
+
+
+def binds(config: str, namespace: str, options: argparse.Namespace) -> list[Comparison]:
+    """Compare binds in turn, so that what else the machine does falls on all alike."""
+    runs: dict[str, list[Result]] = {"fairlead": [], "official": [], "official-aio": []}
+    for _ in range(options.rounds):
+        for client, results in runs.items():
+            pods = asyncio.run(more_pods(config, namespace, options.nodes, options.binds + WARM))
+            facts = {"kubeconfig": config, "namespace": namespace, "at_once": 32, "warm": WARM, "pods": pods}
+            results.append(work(client, "bind", facts, options.peers))
+    middle = {client: median(results) for client, results in runs.items()}
+    job = f"bind {options.binds:,} pods"
+    return [
+        Comparison(f"{job}; threads", middle["fairlead"], middle["official"], BIND_TARGET),
+        Comparison(f"{job}; asyncio", middle["fairlead"], middle["official-aio"], BIND_TARGET),
+    ]
+
+
+def main() -> int:
+    """Run every comparison."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--peers", required=True, help="the folder that the official client is installed in")
+    parser.add_argument("--kubeconfig", help="an API server to bind on (default: a lab of its own)")
+    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--binds", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=3, help="of binds; the median counts")
+    parser.add_argument("--nodes", type=int, default=100)
+    options = parser.parse_args()
+    peer = next(found.version for found in distributions(name="kubernetes", path=[options.peers]))
+    namespace = f"bench-{uuid4().hex[:8]}"
+    with api_server(options.kubeconfig) as config:
+        recording = asyncio.run(prepare(config, namespace, options.nodes))
+        print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()};", end=" ")
+        print(f"fairlead beside kubernetes {peer}; one pod is {len(recording)} bytes")
+        found = [*reads(recording, options), *binds(config, namespace, options)]
+    print(to_table(HEAD, [item.row() for item in found]))
+    print("Repeat with: make bench-client")
+    return 0 if all(item.met for item in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""What an API server does with a request, given its store: the cluster in memory without its wires."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Final
+from uuid import UUID
+
+from fairlead.cluster import ownership, patches, rules
+from fairlead.cluster.changes import Key
+from fairlead.cluster.kinds import CRDS, KINDS, NAMESPACES, PODS, Kind
+from fairlead.cluster.meta import Cause
+from fairlead.cluster.patches import OwnershipError, PatchError
+from fairlead.cluster.rules import Refused, Rules
+from fairlead.cluster.selectors import Match, by_fields, by_labels, fields_of
+from fairlead.cluster.store import Document, Record, Store
+from fairlead.cluster.times import format_time
+
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Of which the API server makes names: no vowels, so no words."""
+_PLAIN: Final = {"merge": patches.merge, "strategic": patches.strategic, "json": patches.operations}
+
+
+class Books:
+    """Every object, and the rules by which it may change."""
+
+    def __init__(self, now: Callable[[], datetime], random: Random, history: int) -> None:
+        self.store = Store(history)
+        self._now = now
+        self._random = random
+        self._rules = {resource: rules.RULES[resource] for resource in KINDS}
+        for name in ("default", "kube-system"):
+            self.create(NAMESPACES, "", {"metadata": {"name": name}}, "memory")
+
+    def rules_of(self, kind: Kind[Any]) -> Rules:
+        """Return how a kind behaves, if it is served."""
+        if kind.resource not in self._rules:
+            raise Refused(404, "NotFound", "the server could not find the requested resource")
+        return self._rules[kind.resource]
+
+    def found(self, kind: Kind[Any], key: Key) -> Record:
+        """Return an object."""
+        record = self.store.get(kind.resource, key)
+        if record is None:
+            raise Refused(404, "NotFound", f"{kind.resource} {key[1]!r} not found", key[1])
+        return record
+
+    def all(self, kind: Kind[Any], match: Match) -> list[Record]:
+        """Return the objects that fit, in the order of their keys."""
+        return [record for record in self.store.all(kind.resource) if match(record.document)]
+
+    def match(self, kind: Kind[Any], namespace: str | None, labels: str | None, fields: str | None) -> Match:
+        """Return what decides whether an object was asked for."""
+        known = self.rules_of(kind).fields | {"metadata.name", "metadata.namespace"}
+        for name in fields_of(fields):
+            if name not in known:
+                raise Refused(400, "BadRequest", f"field label not supported: {name}")
+        try:
+            by_label, by_field = by_labels(labels), by_fields(fields)
+        except ValueError as error:
+            raise Refused(400, "BadRequest", str(error)) from None
+        inside = namespace if kind.namespaced else None
+        return lambda document: (
+            (not inside or document["metadata"].get("namespace") == inside)
+            and by_label(document)
+            and by_field(document)
+        )
+
+    def check_reached(self, version: str | None) -> None:
+        """Refuse a version that is yet to come."""
+        if int(version or 0) > self.store.version:
+            cause = Cause(reason="ResourceVersionTooLarge", message="Too large resource version")
+            raise Refused(504, "Timeout", f"Too large resource version: {version}", causes=(cause,))
+
+    def check_kept(self, version: int) -> None:
+        """Refuse a version whose history is gone."""
+        if version < self.store.compacted:
+            raise Refused(410, "Expired", f"too old resource version: {version} ({self.store.compacted})")
+
+    def create(
+        self, kind: Kind[Any], namespace: str, document: Document, manager: str, *, applied: bool = False
+    ) -> Record:
+        """Make an object."""
+        metadata = document.get("metadata", {})
+        name = metadata.get("name") or self._name(metadata.get("generateName", ""))
+        server = {"name": name, "uid": self._uid(), "creationTimestamp": format_time(self._now())}
+        if kind.namespaced:
+            server["namespace"] = namespace
+            if metadata.get("namespace", namespace) != namespace:
+                raise Refused(400, "BadRequest", "the namespace of the object is not that of the request")
+            if self.store.get(NAMESPACES.resource, ("", namespace)) is None:
+                raise Refused(404, "NotFound", f"namespaces {namespace!r} not found", namespace)
+        whole = rules.born(self.rules_of(kind), document, server)
+        if self.store.get(kind.resource, (namespace, name)) is not None:
+            raise Refused(409, "AlreadyExists", f"{kind.resource} {name!r} already exists")
+        if kind.resource == CRDS.resource:
+            whole = self._serve(whole)
+        owner, owned = (manager, document) if applied else (_updater(manager), whole)
+        owners = ownership.touched({}, owner, {}, owned)
+        return self.store.commit(kind.resource, (namespace, name), Record(whole, owners))
+
+    def update(self, kind: Kind[Any], key: Key, document: Document, manager: str) -> Record:
+        """Replace an object."""
+        return self._write(kind, key, document, manager)
+
+    def patch(
+        self, kind: Kind[Any], key: Key, patch: Any, how: str, manager: str, *, status: bool = False
+    ) -> Record:
+        """Change an object in part."""
+        old = self.found(kind, key)
+        if how == "strategic" and kind.resource not in KINDS:
+            raise Refused(415, "UnsupportedMediaType", "custom kinds take no strategic merge patch")
+        try:
+            document = _PLAIN[how](old.document, patch)
+        except PatchError as error:
+            raise Refused(422, "Invalid", str(error)) from None
+        metadata = document.get("metadata", {})
+        if metadata.get("name") != key[1]:
+            raise Refused(400, "BadRequest", "the name of the object is not that of the request")
+        if metadata.get("uid") != old.metadata["uid"]:
+            raise Refused(422, "Invalid", "metadata.uid: field is immutable")
+        return self._write(kind, key, document, manager, status=status)
+
+    def apply(
+        self,
+        kind: Kind[Any],
+        key: Key,
+        config: Document,
+        manager: str,
+        *,
+        force: bool,
+        status: bool = False,
+    ) -> Record:
+        """Make an object be as its manager wants it, as far as that manager has a say."""
+        old = self.store.get(kind.resource, key)
+        if old is None and (status or config.get("metadata", {}).get("resourceVersion")):
+            raise Refused(404, "NotFound", f"{kind.resource} {key[1]!r} not found", key[1])
+        if old is None:
+            named = {**config, "metadata": {**config.get("metadata", {}), "name": key[1]}}
+            return self.create(kind, key[0], named, manager, applied=True)
+        rules.check(old.document, config.get("metadata", {}))
+        try:
+            document, owners = ownership.apply(old.document, config, manager, old.owners, force=force)
+        except OwnershipError as error:
+            raise Refused(409, "Conflict", str(error)) from None
+        return self._put(kind, key, old, self._revise(kind, old, document, status=status), owners)
+
+    def delete(self, kind: Kind[Any], key: Key, only_if: Mapping[str, str | None], grace: int | None) -> None:
+        """End an object, or begin to."""
+        old = self.found(kind, key)
+        rules.check(old.document, only_if)
+        seconds = rules.grace_of(self.rules_of(kind), old.document, grace)
+        at = format_time(self._now() + timedelta(seconds=seconds))
+        self._put(kind, key, old, rules.dying(old.document, at, seconds), old.owners)
+
+    def bind(self, key: Key, uid: str, node: str) -> None:
+        """Give a pod to a node."""
+        old = self.found(PODS, key)
+        rules.check(old.document, {"uid": uid})
+        name = key[1]
+        if old.metadata.get("deletionTimestamp"):
+            raise Refused(409, "Conflict", f"pod {name} is being deleted, cannot be assigned to a host")
+        if taken := old.document["spec"].get("nodeName"):
+            raise Refused(409, "Conflict", f"pod {name} is already assigned to node {taken!r}")
+        if old.document["spec"].get("schedulingGates"):
+            raise Refused(409, "Conflict", f"pod {name} has non-empty .spec.schedulingGates")
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(self._now())}
+        change = {"spec": {"nodeName": node}, "status": {"conditions": [scheduled]}}
+        self.store.commit(PODS.resource, key, Record(patches.strategic(old.document, change), old.owners))
+
+    def _write(
+        self, kind: Kind[Any], key: Key, document: Document, manager: str, *, status: bool = False
+    ) -> Record:
+        old = self.found(kind, key)
+        new = self._revise(kind, old, document, status=status)
+        return self._put(
+            kind, key, old, new, ownership.touched(old.owners, _updater(manager), old.document, new)
+        )
+
+    def _revise(self, kind: Kind[Any], old: Record, document: Document, *, status: bool) -> dict[str, Any]:
+        if status and not self.rules_of(kind).status:
+            raise Refused(404, "NotFound", "the server could not find the requested resource")
+        new = rules.revised(self.rules_of(kind), old.document, document, status=status)
+        if kind.resource == PODS.resource:
+            rules.check_pod(old.document, new)
+        return new
+
+    def _put(self, kind: Kind[Any], key: Key, old: Record, new: Document, owners: patches.Owners) -> Record:
+        """Keep a changed object: not at all where nothing changed, and no longer where its time is over."""
+        if rules.is_over(new):
+            return self._remove(kind, key, Record(new, owners))
+        if new == old.document and owners == old.owners:
+            return old
+        return self.store.commit(kind.resource, key, Record(new, owners))
+
+    def _remove(self, kind: Kind[Any], key: Key, last: Record) -> Record:
+        """End an object, and what lives in it: here no controller would come to do it."""
+        if kind.resource == NAMESPACES.resource:
+            self._empty(lambda _, inner: inner[0] == key[1])
+        if kind.resource == CRDS.resource:
+            served = key[1]
+            self._empty(lambda resource, _: resource == served)
+            self._rules.pop(served, None)
+        return self.store.commit(kind.resource, key, None)
+
+    def _empty(self, dead: Callable[[str, Key], bool]) -> None:
+        for resource, key in self.store.places():
+            if dead(resource, key):
+                self.store.commit(resource, key, None)
+
+    def _serve(self, definition: Document) -> dict[str, Any]:
+        """Begin to serve a custom kind; the real server takes a moment for it."""
+        spec = definition["spec"]
+        apart = any("status" in version.get("subresources", {}) for version in spec["versions"])
+        self._rules[definition["metadata"]["name"]] = rules.CUSTOM_WITH_STATUS if apart else rules.CUSTOM
+        conditions = [{"type": name, "status": "True"} for name in ("NamesAccepted", "Established")]
+        return {**definition, "status": {"conditions": conditions}}
+
+    def _name(self, prefix: str) -> str:
+        if not prefix:
+            raise Refused(422, "Invalid", "metadata.name: Required value: name or generateName is required")
+        return prefix + "".join(self._random.choice(_LETTERS) for _ in range(5))
+
+    def _uid(self) -> str:
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
+
+def _updater(manager: str) -> str:
+    """Return who owns what a plain write sets: to the server not the same as who applies under that name."""
+    return f"{manager} (update)"

@@ -1,0 +1,190 @@
+"""Objects to and from JSON: typed straight from the bytes, and patient with what servers leave null."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from fairlead.cluster.kinds import Kind
+from fairlead.cluster.meta import Metadata, Object, Part, Raw, Status, T, Version, WatchEvent
+from fairlead.errors import ClusterError
+
+Body = Object | Mapping[str, Any]
+"""What can be sent: an object of ours, or a whole manifest."""
+S = TypeVar("S", bound=Struct)
+
+
+class _ListMeta(Part, frozen=True):
+    resource_version: str = ""
+    next: str = msgspec.field(default="", name="continue")
+
+
+class _Page(Struct, Generic[T], frozen=True):
+    items: list[T] = []
+    metadata: _ListMeta = _ListMeta()
+
+
+class _RawPage(Struct, frozen=True):
+    items: list[msgspec.Raw] = []
+    metadata: _ListMeta = _ListMeta()
+
+
+class _Head(Part, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata = Metadata()
+
+
+class _Line(Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """A part of a list."""
+
+    items: list[T]
+    resource_version: str
+    next: str
+    """The token of the next page; empty on the last."""
+
+
+_ENCODE: Final = msgspec.json.Encoder().encode
+_LINE: Final = msgspec.json.Decoder(_Line)
+
+
+@lru_cache(maxsize=256)
+def _decoder(shape: Any) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(shape)
+
+
+@lru_cache(maxsize=256)
+def _page_decoder(shape: type[Object]) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(_Page[shape])  # type: ignore[valid-type]  # known when it runs
+
+
+@lru_cache(maxsize=256)
+def _event_decoder(shape: type[Object]) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(WatchEvent[shape])  # type: ignore[valid-type]  # known when it runs
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a document without its nulls: to the API, null and absent are the same."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [without_nulls(item) for item in value if item is not None]
+    return value
+
+
+def decode_as(shape: type[S], data: bytes | msgspec.Raw, what: str) -> S:
+    """Read one value of any of our types; nulls have the field's default."""
+    try:
+        found: S = _decoder(shape).decode(data)
+        return found
+    except msgspec.ValidationError:
+        pass
+    except msgspec.DecodeError as error:
+        raise _unreadable(what, error) from None
+    try:
+        return msgspec.convert(without_nulls(msgspec.json.decode(data)), shape)
+    except msgspec.MsgspecError as error:
+        raise _unreadable(what, error) from None
+
+
+def decode(kind: Kind[T], data: bytes | msgspec.Raw) -> T:
+    """Read one object."""
+    if kind.type is Raw:
+        raw: T = _raw(kind, data)
+        return raw
+    return decode_as(kind.type, data, kind.resource)
+
+
+def decode_page(kind: Kind[T], data: bytes) -> Page[T]:
+    """Read a list, or one page of it."""
+    try:
+        if kind.type is not Raw:
+            page = _page_decoder(kind.type).decode(data)
+            return Page(page.items, page.metadata.resource_version, page.metadata.next)
+    except msgspec.ValidationError:
+        pass  # something in it is null; one object at a time then
+    except msgspec.DecodeError as error:
+        raise _unreadable(kind.resource, error) from None
+    loose = decode_as(_RawPage, data, kind.resource)
+    items = [decode(kind, item) for item in loose.items]
+    return Page(items, loose.metadata.resource_version, loose.metadata.next)
+
+
+def decode_event(kind: Kind[T], line: bytes) -> WatchEvent[T] | Status:
+    """Read one line of a watch; a Status is the server's reason for ending it."""
+    if kind.type is not Raw and not line.startswith((b'{"type":"B', b'{"type":"E')):
+        try:
+            event: WatchEvent[T] = _event_decoder(kind.type).decode(line)
+            if event.type not in ("BOOKMARK", "ERROR"):
+                return event
+        except msgspec.MsgspecError:
+            pass  # the careful way below says what is wrong, if anything is
+    try:
+        loose = _LINE.decode(line)
+    except msgspec.MsgspecError as error:
+        raise _unreadable(f"the watch of {kind.resource}", error) from None
+    if loose.type == "ERROR":
+        return decode_as(Status, loose.object, f"the watch of {kind.resource}")
+    return WatchEvent(type=loose.type, object=decode(kind, loose.object))
+
+
+def decode_status(data: bytes) -> Status | None:
+    """Read an answer that is not an object; None where it is none of Kubernetes' answers."""
+    try:
+        return msgspec.convert(without_nulls(msgspec.json.decode(data)), Status)
+    except msgspec.MsgspecError:
+        return None
+
+
+def decode_version(data: bytes) -> Version:
+    """Read what the server is."""
+    return decode_as(Version, data, "/version")
+
+
+def encode(kind: Kind[Any], body: Body) -> bytes:
+    """Write an object as the server wants it: with its API version and kind."""
+    return _ENCODE(document(kind, body))
+
+
+def encode_plain(value: Any) -> bytes:
+    """Write anything as JSON."""
+    return _ENCODE(value)
+
+
+def document(kind: Kind[Any], body: Body) -> dict[str, Any]:
+    """Return an object as a manifest."""
+    head = {"apiVersion": kind.api_version, "kind": kind.name}
+    if isinstance(body, Raw):
+        found = body.document()
+    elif isinstance(body, Object):
+        found = msgspec.to_builtins(body)
+    else:
+        found = dict(body)
+    whole = {**head, **found}
+    if not whole["kind"]:
+        raise TypeError(f"a manifest of {kind.resource} must say its kind")
+    return whole
+
+
+def _raw(kind: Kind[Any], data: bytes | msgspec.Raw) -> Any:
+    head = decode_as(_Head, data, kind.resource)
+    return Raw(
+        api_version=head.api_version or kind.api_version,
+        kind=head.kind or kind.name,  # objects in a list leave both out
+        metadata=head.metadata,
+        body=bytes(data),
+    )
+
+
+def _unreadable(what: str, error: Exception) -> ClusterError:
+    return ClusterError(
+        f"the server's answer for {what} cannot be read: {error}",
+        hint="is this a Kubernetes API server, and no proxy's login page?",
+    )

@@ -1,0 +1,73 @@
+"""Label and field selectors as Kubernetes writes them: parse once, match many documents."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+Document = Mapping[str, Any]
+Match = Callable[[Document], bool]
+
+_SET: Final = re.compile(r"\s*([\w./-]+)\s+(in|notin)\s+\(([^()]*)\)\s*")
+_EQUAL: Final = re.compile(r"\s*([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)\s*")
+_EXISTS: Final = re.compile(r"\s*(!?)\s*([\w./-]+)\s*")
+_COMMAS: Final = re.compile(r",(?![^()]*\))")
+"""Commas between requirements, not those inside the brackets of a set."""
+
+
+def by_labels(selector: str | None) -> Match:
+    """Return what decides whether a document's labels fit: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
+    parts = [_requirement(part) for part in _COMMAS.split(selector or "") if part.strip()]
+
+    def match(document: Document) -> bool:
+        labels = document.get("metadata", {}).get("labels") or {}
+        return all(part(labels) for part in parts)
+
+    return match
+
+
+def by_fields(selector: str | None) -> Match:
+    """Return what decides whether a document's fields fit: `metadata.name=a,spec.nodeName!=b`."""
+    parts = [_field(part) for part in (selector or "").split(",") if part.strip()]
+    return lambda document: all(part(document) for part in parts)
+
+
+def fields_of(selector: str | None) -> list[str]:
+    """Return the fields that a field selector names."""
+    return [re.split(r"==|=|!=", part, maxsplit=1)[0].strip() for part in (selector or "").split(",") if part]
+
+
+def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
+    if found := _SET.fullmatch(part):
+        key, how, names = found.groups()
+        values = frozenset(name.strip() for name in names.split(","))
+        if how == "in":
+            return lambda labels: labels.get(key) in values
+        return lambda labels: labels.get(key) not in values
+    if found := _EQUAL.fullmatch(part):
+        key, how, value = found.groups()
+        if how == "!=":
+            return lambda labels: labels.get(key) != value
+        return lambda labels: labels.get(key) == value
+    if found := _EXISTS.fullmatch(part):
+        absent, key = found.groups()
+        return lambda labels: (key in labels) is not bool(absent)
+    raise ValueError(f"{part!r} is not a label requirement; write it like app=web or app in (web,db)")
+
+
+def _field(part: str) -> Match:
+    path, how, value = re.split(r"(==|=|!=)", part, maxsplit=1) if "=" in part else (part, "", "")
+    if not how:
+        raise ValueError(f"{part!r} is not a field requirement; write it like spec.nodeName=worker")
+    keys = path.strip().split(".")
+    wanted = value.strip()
+    return lambda document: (_at(document, keys) == wanted) is not (how == "!=")
+
+
+def _at(document: Document, keys: list[str]) -> str:
+    """Return a field as text; an absent one is empty, as the API server sees it."""
+    value: Any = document
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

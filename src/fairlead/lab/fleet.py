@@ -1,0 +1,259 @@
+"""A fleet file: the nodes of a lab that nobody owns, in groups, with devices from the catalog.
+
+    [[group]]
+    name = "nano"                     # nodes nano-0, nano-1, nano-2
+    count = 3
+    devices = ["jetson-nano"]         # catalog ids; a table {id = count} says how many of each
+    cpu = 4
+    memory = "4GiB"
+    arch = "aarch64"                  # as `uname -m` says it; x86_64 where nothing is said
+    board = "NVIDIA Jetson Nano Developer Kit"
+    labels = { "example.com/room" = "attic" }
+    resources = { "nvidia.com/gpu" = 1 }
+
+TOML, or YAML with the same keys. `docs/reference/fleet.md` has every key.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final
+
+import yaml
+
+from fairlead.catalog import Catalog, Device
+from fairlead.errors import CatalogError, FleetError
+from fairlead.units import Bytes, parse_bytes
+
+MOST_NODES: Final = 20_000
+MOST_DEVICES: Final = 64
+"""Per node; the largest machines on sale have 16 accelerators."""
+ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "riscv64": "riscv64"}
+"""The kernel's name of an architecture, and Kubernetes' name of it."""
+_SIZE_LIMIT: Final = 1 << 20
+_KEYS: Final = (
+    "name",
+    "count",
+    "devices",
+    "cpu",
+    "memory",
+    "arch",
+    "board",
+    "pods",
+    "labels",
+    "resources",
+)
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?")
+_QUALIFIED: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Devices of one model in a node."""
+
+    device: Device
+    count: int
+    memory: Bytes | None = None
+    """Where it differs from the catalog's, or the catalog's model comes with several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that are all alike."""
+
+    name: str
+    count: int = 1
+    fittings: tuple[Fitting, ...] = ()
+    cpu: int = 8
+    memory: Bytes = field(default=parse_bytes("32GiB"))
+    arch: str = "x86_64"
+    board: str = ""
+    pods: int = 110
+    labels: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """Extended resources beside those that the devices bring."""
+
+    def node_names(self) -> list[str]:
+        """Return the names of the nodes."""
+        return [f"{self.name}-{index}" for index in range(self.count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All groups of a fleet."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return sum(group.count for group in self.groups)
+
+
+def plain(count: int) -> Fleet:
+    """Return a fleet of nodes without accelerators."""
+    return Fleet((Group("node", count),)) if count else Fleet(())
+
+
+def load_fleet(path: str, catalog: Catalog) -> Fleet:
+    """Read a fleet file."""
+    document = _document(path)
+    if not isinstance(document, dict) or not isinstance(document.get("group"), list):
+        raise FleetError(
+            f"{path}: no groups", hint="a fleet is a list of [[group]] tables: see docs/reference/fleet.md"
+        )
+    _known(path, document, ("group",))
+    groups = tuple(
+        _group(f"{path}: group {index}", each, catalog) for index, each in enumerate(document["group"], 1)
+    )
+    names = [group.name for group in groups]
+    for name in names:
+        if names.count(name) > 1:
+            raise FleetError(
+                f"{path}: two groups are called {name!r}", hint="their nodes would have the same names"
+            )
+    fleet = Fleet(groups)
+    if fleet.size > MOST_NODES:
+        raise FleetError(f"{path}: {fleet.size} nodes", hint=f"at most {MOST_NODES} fit on one machine")
+    return fleet
+
+
+def _document(path: str) -> Any:
+    try:
+        if os.path.isfile(path) and os.path.getsize(path) > _SIZE_LIMIT:
+            raise FleetError(
+                f"{path}: larger than 1 MiB", hint="a group has a count: alike nodes need one group"
+            )
+        with open(path, "rb") as stream:
+            text = stream.read(_SIZE_LIMIT + 1).decode()
+        return _yaml(path, text) if path.endswith((".yaml", ".yml")) else tomllib.loads(text)
+    except OSError as error:
+        raise FleetError(
+            f"{path}: {error.strerror}", hint="name a readable fleet file, like examples/fleet.toml"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FleetError(f"{path}: not TOML: {error}", hint="a YAML fleet must be called *.yaml") from None
+
+
+def _yaml(path: str, text: str) -> Any:
+    # Anchors can make a small file enormous ("billion laughs"); a fleet needs none.
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise FleetError(f"{path}: YAML aliases are not read", hint="write the group out")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise FleetError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def _known(where: str, table: Mapping[Any, Any], keys: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in keys:
+            near = get_close_matches(str(key), keys, 1, 0.5)
+            raise FleetError(
+                f"{where}: unknown key {key!r}",
+                hint=f"did you mean {near[0]}?" if near else f"known: {', '.join(keys)}",
+            )
+
+
+def _group(where: str, table: Any, catalog: Catalog) -> Group:
+    if not isinstance(table, dict):
+        raise FleetError(f"{where}: not a table", hint="see docs/reference/fleet.md")
+    _known(where, table, _KEYS)
+    name = table.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise FleetError(
+            f"{where}: name: {name!r} cannot begin a node's name",
+            hint="use up to 50 small letters, digits and dashes",
+        )
+    where = f"{where} ({name})"
+    arch = table.get("arch", "x86_64")
+    if arch not in ARCHITECTURES:
+        raise FleetError(f"{where}: arch: unknown {arch!r}", hint=f"known: {', '.join(ARCHITECTURES)}")
+    board = table.get("board", "")
+    if not isinstance(board, str):
+        raise FleetError(f"{where}: board: {board!r} is not text")
+    return Group(
+        name=name,
+        count=_whole(where, "count", table.get("count", 1), MOST_NODES),
+        fittings=_fittings(where, table.get("devices", {}), catalog),
+        cpu=_whole(where, "cpu", table.get("cpu", 8), 4096),
+        memory=_memory(where, "memory", table.get("memory", "32GiB")),
+        arch=arch,
+        board=board,
+        pods=_whole(where, "pods", table.get("pods", 110), 10_000),
+        labels=_labels(where, table.get("labels", {})),
+        resources=_resources(where, table.get("resources", {})),
+    )
+
+
+def _fittings(where: str, devices: Any, catalog: Catalog) -> tuple[Fitting, ...]:
+    """Read devices: a list of ids, or a table of ids with a count or with a count and a memory."""
+    if isinstance(devices, list) and all(isinstance(each, str) for each in devices):
+        devices = {name: devices.count(name) for name in devices}
+    if not isinstance(devices, dict):
+        raise FleetError(
+            f"{where}: devices: neither a list of ids nor a table", hint='write devices = ["jetson-nano"]'
+        )
+    found = tuple(_fitting(f"{where}: devices", name, value, catalog) for name, value in devices.items())
+    if sum(each.count for each in found) > MOST_DEVICES:
+        raise FleetError(f"{where}: devices: more than {MOST_DEVICES} in one node", hint="use more nodes")
+    return found
+
+
+def _fitting(where: str, name: Any, value: Any, catalog: Catalog) -> Fitting:
+    try:
+        device = catalog.get(str(name))
+    except CatalogError as error:
+        raise FleetError(f"{where}: {error}", hint=error.hint) from None
+    if isinstance(value, dict):
+        _known(f"{where}: {name}", value, ("count", "memory"))
+        memory = _memory(f"{where}: {name}", "memory", value["memory"]) if "memory" in value else None
+        return Fitting(
+            device, _whole(f"{where}: {name}", "count", value.get("count", 1), MOST_DEVICES), memory
+        )
+    return Fitting(device, _whole(where, str(name), value, MOST_DEVICES))
+
+
+def _whole(where: str, key: str, value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise FleetError(f"{where}: {key}: {value!r}", hint=f"write a whole number from 1 to {most}")
+    return value
+
+
+def _memory(where: str, key: str, value: Any) -> Bytes:
+    try:
+        amount = parse_bytes(value) if isinstance(value, str) else Bytes(0)
+    except ValueError as error:
+        raise FleetError(f"{where}: {key}: {error}") from None
+    if not 1 << 20 <= amount <= 1 << 50:
+        raise FleetError(f"{where}: {key}: {value!r}", hint='write it like "4GiB", from 1MiB to 1024TiB')
+    return amount
+
+
+def _labels(where: str, table: Any) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise FleetError(f"{where}: labels: not a table")
+    for key, value in table.items():
+        if not isinstance(key, str) or not _QUALIFIED.fullmatch(key):
+            raise FleetError(f"{where}: labels: {key!r} is no label", hint="write it like example.com/room")
+        if not isinstance(value, str) or not _VALUE.fullmatch(value):
+            raise FleetError(
+                f"{where}: labels: {key}: {value!r} is no label's value",
+                hint="use at most 63 letters, digits, dots, dashes and underscores, in quotes",
+            )
+    return dict(table)
+
+
+def _resources(where: str, table: Any) -> dict[str, int]:
+    if not isinstance(table, dict):
+        raise FleetError(f"{where}: resources: not a table")
+    for key in table:
+        if not isinstance(key, str) or "/" not in key or not _QUALIFIED.fullmatch(key):
+            raise FleetError(
+                f"{where}: resources: {key!r} is no extended resource", hint="write it like nvidia.com/gpu"
+            )
+    return {key: _whole(f"{where}: resources", key, value, 1 << 40) for key, value in table.items()}

@@ -1,0 +1,49 @@
+"""Everything that a profile needs before anything can be started: programs, tools, images."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead.lab.build import Phase, Programs, Progress, ensure
+from fairlead.lab.debian import Tools, ensure_tools
+from fairlead.lab.images import ensure_images
+from fairlead.lab.narrate import Narrator, Step
+from fairlead.lab.state import Profile
+
+NEEDS: Final = {
+    Profile.API: ("etcd", "kube-apiserver", "kubectl"),
+    Profile.CONTROL: ("kube", "kwok"),
+    Profile.NODE: ("kube", "node", "dns"),
+}
+_DOING: Final = {
+    Phase.WAIT: "waiting for another build of",
+    Phase.TOOLCHAIN: "fetching Go for",
+    Phase.FETCH: "fetching modules of",
+    Phase.COMPILE: "compiling",
+    Phase.LINK: "linking",
+    Phase.DONE: "built",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What a lab is made of."""
+
+    programs: Programs
+    tools: Tools | None = None
+    images: Path | None = None
+
+
+def gather(profile: Profile, narrator: Narrator, *, kwok: bool) -> Kit:
+    """Return what a profile needs; build and fetch what is missing."""
+    wanted = (*NEEDS[profile], *(["kwok"] if kwok else []))
+    with narrator.step("programs") as step:
+        programs = ensure(wanted, lambda progress: _tell(step, progress))
+        if profile is not Profile.NODE:
+            return Kit(programs)
+        tools = ensure_tools(step.tick)
+        return Kit(programs, tools, ensure_images(tools.busybox, programs["coredns"]))
+
+
+def _tell(step: Step, progress: Progress) -> None:
+    step.at(progress.done, progress.total, f"{_DOING[progress.phase]} {progress.part}")

@@ -1,0 +1,135 @@
+"""Real nodes: each in namespaces of its own, with containerd, a kubelet and a kube-proxy."""
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead.errors import LabError
+from fairlead.lab import certs, cgroups, commands, nodefiles, populate, ready, spaces
+from fairlead.lab.control import LIMIT, Control
+from fairlead.lab.kit import Kit
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.process import exit_code
+from fairlead.lab.running import Running
+from fairlead.lab.state import Program, Space
+
+_OVERLAYS: Final = frozenset({"overlay", "aufs"})
+"""File systems on which no overlay can stand."""
+
+
+class Nodes:
+    """Start real nodes, the first of them with the control plane."""
+
+    def __init__(self, running: Running, kit: Kit, narrator: Narrator, count: int) -> None:
+        if kit.tools is None or kit.images is None:
+            raise LabError("the node profile was not given its tools and images")
+        self._running = running
+        self._kit = kit
+        self._tools, self._images = kit.tools, kit.images
+        self._narrator = narrator
+        self._count = count
+        running.env = self._tools.environment(running.env) | {
+            # containerd looks for its shim where it looks for everything.
+            "PATH": f"{kit.programs['containerd'].parent}:{self._tools.environment(running.env)['PATH']}"
+        }
+
+    def start(self, fleet: Sequence[Mapping[str, Any]]) -> None:
+        """Start everything, and wait until a pod runs: the name server's."""
+        with self._narrator.step("namespaces"):
+            made = [self._running.add_space(number, self._folder(number)) for number in self._numbers]
+            spaces.join(made)
+            self._open_way_in(made[0])
+        control = Control(self._running, self._kit, self._narrator, made[0])
+        leaves = [leaf for space in made for leaf in certs.kubelet(space.node, space.address)]
+        control.write_keys(leaves)
+        imports = [
+            self._launch_runtime(number, space) for number, space in zip(self._numbers, made, strict=True)
+        ]
+        control.launch_api(controllers=True)
+        control.await_api()
+        control.start_controllers(len(fleet) or None)
+        for number, space in zip(self._numbers, made, strict=True):
+            self._launch_kubelet(number, space, control)
+        populate.create(control.administrator(), nodefiles.name_server())
+        control.populate(fleet)
+        self._await_images(imports)
+        control.await_nodes(self._count + len(fleet), "real nodes ready", self._called("kubelet", 1))
+        self._await_pod(control)
+
+    @property
+    def _numbers(self) -> range:
+        return range(1, self._count + 1)
+
+    def _folder(self, number: int) -> Path:
+        return self._running.lab.folder / "nodes" / str(number)
+
+    @staticmethod
+    def _called(program: str, number: int) -> str:
+        """Return a program's name: the first node's has no number, since mostly there is no other."""
+        return program if number == 1 else f"{program}-{number}"
+
+    def _open_way_in(self, first: Space) -> None:
+        """Make the API server reachable from the host's loopback."""
+        port = self._running.lab.ports["kube-apiserver"]
+        with socket.create_server(("127.0.0.1", port), backlog=512) as listener:
+            self._running.start_relay(listener, first, commands.OWN_PORTS["kube-apiserver"])
+
+    def _launch_runtime(self, number: int, space: Space) -> Program:
+        """Start containerd, and what imports the images as soon as it can."""
+        folder, tools = self._folder(number), self._tools
+        wiring = folder / "cni"
+        wiring.mkdir()
+        (wiring / "lab.conflist").write_text(nodefiles.cni(spaces.pod_range(number)), encoding="utf-8")
+        snapshotter = "native" if spaces.file_system(folder) in _OVERLAYS else "overlayfs"
+        config = folder / "containerd.toml"
+        text = nodefiles.containerd(tools.runc, tools.cni, wiring, snapshotter)
+        config.write_text(text, encoding="utf-8")
+        self._start("containerd", number, ["--config", str(config)], space)
+        script = (
+            f'until "$1" -a {nodefiles.SOCKET} version >/dev/null 2>&1; do sleep 0.05; done; '
+            f'exec "$1" -a {nodefiles.SOCKET} -n k8s.io images import --local "$2"'
+        )
+        shell = ["/bin/sh", "-c", script, "sh", str(self._kit.programs["ctr"]), str(self._images)]
+        return self._running.start_errand(self._called("images", number), shell, space)
+
+    def _launch_kubelet(self, number: int, space: Space, control: Control) -> None:
+        """Start a node's kubelet and kube-proxy."""
+        folder, keys, name = self._folder(number), control.site.keys, space.node
+        server = f"https://{control.site.address}:{control.site.ports['kube-apiserver']}"
+        for user in (f"kubelet-{name}", "kube-proxy"):
+            text = certs.kubeconfig(keys, user, server, f"fairlead-{self._running.lab.name}")
+            certs.write_private(control.site.kubeconfig(user), text)
+        group = f"{cgroups.family(self._running.lab.folder)}{number}"
+        cgroups.make(group)
+        (folder / "resolv.conf").write_text(nodefiles.RESOLV_CONF, encoding="utf-8")
+        (folder / "kubelet.yaml").write_text(nodefiles.kubelet(keys, folder, name, group), encoding="utf-8")
+        self._start("kubelet", number, commands.kubelet(folder, keys, name, space.address), space)
+        self._start("kube-proxy", number, commands.proxy(keys, name, spaces.PODS), space)
+
+    def _start(self, program: str, number: int, arguments: Sequence[str], space: Space) -> None:
+        name = self._called(program, number)
+        self._running.start(name, self._kit.programs[program], arguments, space)
+
+    def _await_images(self, imports: Sequence[Program]) -> None:
+        """Wait until every node has its images."""
+        with self._narrator.step("images imported") as step:
+            for errand in imports:
+                ready.wait(_finished(errand), self._running.lab.programs, errand, step, LIMIT)
+
+    def _await_pod(self, control: Control) -> None:
+        where = control.administrator()
+        with self._narrator.step("name server's pod ready") as step:
+            slowest = self._running.named(self._called("kubelet", 1))
+            runs = lambda: populate.pod_ready(where, "kube-system", "k8s-app=kube-dns")  # noqa: E731
+            ready.wait(runs, self._running.lab.programs, slowest, step, LIMIT, 0.1)
+
+
+def _finished(errand: Program) -> Callable[[], bool]:
+    def finished() -> bool:
+        code = exit_code(errand.process)
+        if code:
+            raise LabError(f"{errand.name} failed; it said last:\n{ready.tail(Path(errand.log))}")
+        return code == 0
+
+    return finished

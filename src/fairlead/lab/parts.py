@@ -1,0 +1,203 @@
+"""What there is to build: which programs, from which pinned Go module, with which flags."""
+
+import hashlib
+import json
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead.errors import LabError
+from fairlead.units import Bytes, parse_bytes
+
+Version = tuple[int, ...]
+
+_GO_LINE: Final = re.compile(r"^go (\d+(?:\.\d+)*)", re.MULTILINE)
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "armv6l": "arm"}
+_KUBERNETES_STAMPS: Final = (
+    ("gitVersion", "{version}"),
+    ("gitMajor", "{major}"),
+    ("gitMinor", "{minor}"),
+    ("gitTreeState", "clean"),
+    ("gitCommit", "none"),
+    ("buildDate", "1970-01-01T00:00:00Z"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One Go module below `lab/`, and the programs that come out of it."""
+
+    name: str
+    """The module's folder below `lab/`."""
+    programs: tuple[str, ...]
+    pin: str
+    """The required module whose version is this part's version."""
+    room: Bytes
+    """The disk that a build from nothing takes at its peak: sources, and every object file twice, in
+    Go's build cache and in its working folder."""
+    target: str = "tool"
+    """What `go build` is given: `tool` for go.mod's tool lines, `.` for a main.go of our own."""
+    binary: str = ""
+    """The one binary that is every program, by the name it is called by; empty: one binary each."""
+    stamps: tuple[tuple[str, str], ...] = ()
+    """Variables set by the linker; `{version}`, `{bare}`, `{major}` and `{minor}` come from the pin."""
+    tags: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Files of the pinned module that the programs need when they run."""
+
+
+PARTS: Final = (
+    Part(
+        name="kube",
+        programs=(
+            "etcd",
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-proxy",
+            "kube-scheduler",
+            "kubectl",
+            "kubelet",
+        ),
+        pin="k8s.io/kubernetes",
+        room=parse_bytes("9GiB"),
+        target=".",
+        binary="kube",
+        stamps=tuple(
+            (f"{package}.{name}", value)
+            for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+            for name, value in _KUBERNETES_STAMPS
+        ),
+    ),
+    Part(
+        name="kwok",
+        programs=("kwok",),
+        pin="sigs.k8s.io/kwok",
+        room=parse_bytes("3GiB"),
+        stamps=(("sigs.k8s.io/kwok/pkg/consts.Version", "{version}"),),
+        # kwok refuses to start without stages. Its own come with the pin, so they never drift from it.
+        files=(
+            "kustomize/stage/node/chaos/node-not-ready.yaml",
+            "kustomize/stage/node/fast/node-initialize.yaml",
+            "kustomize/stage/node/heartbeat/node-heartbeat.yaml",
+            "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+            "kustomize/stage/pod/chaos/pod-container-running-failed.yaml",
+            "kustomize/stage/pod/fast/pod-complete.yaml",
+            "kustomize/stage/pod/fast/pod-delete.yaml",
+            "kustomize/stage/pod/fast/pod-ready.yaml",
+        ),
+    ),
+    Part(
+        name="node",
+        programs=("containerd", "containerd-shim-runc-v2", "ctr"),
+        pin="github.com/containerd/containerd/v2",
+        room=parse_bytes("3GiB"),
+        stamps=(("github.com/containerd/containerd/v2/version.Version", "{bare}"),),
+        # Snapshotters that need C libraries or devices; the lab uses overlayfs.
+        tags=("no_btrfs", "no_devmapper", "no_zfs"),
+    ),
+    Part(
+        name="dns",
+        programs=("coredns",),
+        pin="github.com/coredns/coredns",
+        room=parse_bytes("3GiB"),
+        target=".",
+        binary="coredns",
+    ),
+)
+
+
+def sources() -> Path:
+    """Return the folder of the Go modules: inside an installed package, or `lab/` of a checkout."""
+    here = Path(__file__).parent
+    for folder in (here / "go", here.parents[2] / "lab"):
+        if (folder / "toolchain.txt").is_file():
+            return folder
+    raise LabError(
+        "the lab's Go modules did not come with this installation",
+        hint="run from a checkout of fairlead (pip install --editable .)",
+    )
+
+
+def parse_version(text: str) -> Version:
+    """Read `1.26.0` as numbers that compare."""
+    return tuple(int(number) for number in text.split("."))
+
+
+def needs_go(folder: Path) -> Version:
+    """Return the oldest Go that a module's go.mod allows."""
+    found = _GO_LINE.search(_read(folder / "go.mod"))
+    if found is None:
+        raise LabError(
+            f"{folder / 'go.mod'}: no line says which Go it needs", hint="add one, like: go 1.26.0"
+        )
+    return parse_version(found[1])
+
+
+def pinned_version(part: Part, folder: Path) -> str:
+    """Return the version of a part as its go.mod pins it, like `v1.37.1`."""
+    path = folder / "go.mod"
+    found = re.search(rf"^(?:require)?\s*{re.escape(part.pin)} (v\S+)", _read(path), re.MULTILINE)
+    if found is None:
+        raise LabError(f"{path}: {part.pin} is not required", hint=f"go get {part.pin}@VERSION")
+    return found[1]
+
+
+def flags(part: Part, version: str) -> list[str]:
+    """Return the flags of `go build` for a part at a version."""
+    bare = version.removeprefix("v")
+    major, minor = bare.split(".")[:2]
+    stamps = [
+        f"-X {name}={value.format(version=version, bare=bare, major=major, minor=minor)}"
+        for name, value in part.stamps
+    ]
+    # -buildvcs=false: the commit of the checkout around it says nothing about these programs.
+    chosen = ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *stamps])]
+    return [*chosen, "-tags", ",".join(part.tags)] if part.tags else chosen
+
+
+def architecture() -> str:
+    """Return Go's name of this machine."""
+    machine = platform.machine()
+    if not sys.platform.startswith("linux"):
+        raise LabError(
+            f"the lab runs on Linux only, this is {sys.platform}",
+            hint="use a virtual machine, or an own kubeconfig",
+        )
+    return _ARCHITECTURES.get(machine, machine)
+
+
+def key(part: Part, folder: Path, go: Version) -> str:
+    """Return the name under which a part is kept: it changes exactly when what is built would.
+
+    Go counts by its release (1.26), not by its patch: patches come monthly, every machine has another
+    one, and none changes what a test sees. Rebuilding Kubernetes for each would cost ten minutes a month.
+    """
+    pins = {
+        "part": [part.name, *part.programs, part.target, part.binary, *part.files],
+        "flags": flags(part, pinned_version(part, folder)),
+        "go": list(go[:2]),
+        "machine": ["linux", architecture()],
+        "sources": {path.name: path.read_text(encoding="utf-8") for path in _sources(folder)},
+    }
+    digest = hashlib.sha256(json.dumps(pins, sort_keys=True).encode()).hexdigest()
+    return f"{part.name}-{digest[:12]}"
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """Yield everything that `go build` reads in a module: its pins and its own code."""
+    yield folder / "go.mod"
+    yield folder / "go.sum"
+    yield from (path for path in sorted(folder.glob("*.go")) if not path.name.endswith("_test.go"))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LabError(
+            f"{path}: {error.strerror}", hint="the checkout is not whole: git checkout -- lab"
+        ) from error

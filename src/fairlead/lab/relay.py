@@ -1,0 +1,43 @@
+"""The way from the host's loopback into a node's network: what comes in here goes out there.
+
+Run as `python -I -S relay.py SOCKET HOST PORT` inside the node's network namespace, with a listening socket
+that was opened outside of it: a socket stays in the network in which it was made.
+"""
+
+import asyncio
+import contextlib
+import socket
+import sys
+
+_CHUNK = 1 << 16
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Carry bytes one way until they end."""
+    while data := await reader.read(_CHUNK):
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+
+
+async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+    """Carry one connection; when either side breaks, both end."""
+    with contextlib.suppress(OSError):
+        inner_reader, inner_writer = await asyncio.open_connection(host, port)
+        try:
+            await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))
+        finally:
+            inner_writer.close()
+    writer.close()
+
+
+async def serve(listener: socket.socket, host: str, port: int) -> None:
+    """Carry every connection."""
+    server = await asyncio.start_server(lambda r, w: carry(r, w, host, port), sock=listener, backlog=512)
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], int(sys.argv[3])))

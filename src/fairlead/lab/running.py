@@ -1,0 +1,65 @@
+"""A lab that is being started: what is started is written down before anything else happens."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from socket import socket
+
+from fairlead.errors import LabError
+from fairlead.lab import process, ready, spaces
+from fairlead.lab.state import Lab, Program, Space, save
+
+
+class Running:
+    """Start programs of a lab and keep its state file true."""
+
+    def __init__(self, lab: Lab, env: Mapping[str, str]) -> None:
+        self.lab = lab
+        self.env = dict(env)
+
+    def start(
+        self, name: str, program: Path, arguments: Sequence[str], space: Space | None = None
+    ) -> Program:
+        """Start a program on the host, or as one of a node's own."""
+        log = self.lab.log(name)
+        line = [str(program), *arguments]
+        outer = process.start(spaces.enter(space, line) if space else line, log, self.lab.folder, self.env)
+        found = spaces.inner(outer) if space else outer
+        if found is None:
+            raise LabError(f"{name} could not be started; it said last:\n{ready.tail(log)}")
+        return self._remember(Program(name, found, str(log)))
+
+    def start_errand(self, name: str, argv: Sequence[str], space: Space) -> Program:
+        """Start something that ends by itself."""
+        log = self.lab.log(name)
+        line = spaces.enter(space, argv)
+        return Program(name, process.start(line, log, self.lab.folder, self.env), str(log))
+
+    def start_relay(self, listener: socket, space: Space, port: int) -> Program:
+        """Carry what comes in at a socket of the host to a port in a node's network."""
+        script = Path(__file__).with_name("relay.py")
+        argv = [sys.executable, "-I", "-S", script, listener.fileno(), "127.0.0.1", port]
+        log = self.lab.log("relay")
+        line = spaces.enter_network(space, [str(part) for part in argv])
+        found = process.start(line, log, self.lab.folder, self.env, hand=[listener.fileno()])
+        return self._remember(Program("relay", found, str(log)))
+
+    def add_space(self, number: int, folder: Path) -> Space:
+        """Make a node's namespaces."""
+        first = self.lab.spaces[0] if self.lab.spaces else None
+        space = spaces.create(number, folder, self.lab.folder, self.env, first)
+        self.lab = save(replace(self.lab, spaces=(*self.lab.spaces, space)))
+        return space
+
+    def named(self, name: str) -> Program:
+        """Return a program that was started."""
+        return next(program for program in self.lab.programs if program.name == name)
+
+    def check(self) -> None:
+        """Raise when a program has stopped."""
+        ready.check(self.lab.programs)
+
+    def _remember(self, program: Program) -> Program:
+        self.lab = save(replace(self.lab, programs=(*self.lab.programs, program)))
+        return program

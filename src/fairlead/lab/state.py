@@ -1,0 +1,161 @@
+"""What is known of a lab: one value, kept in one JSON file."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead.lab.process import Process, alive, boot_id
+
+FORMAT: Final = 1
+
+
+class Profile(StrEnum):
+    """How much of a cluster a lab is."""
+
+    API = "api"
+    """etcd and the API server."""
+    CONTROL = "control"
+    """Also the controller manager, the scheduler, and nodes that kwok plays."""
+    NODE = "node"
+    """Also real nodes that run real pods."""
+
+
+class Phase(StrEnum):
+    """How far a lab is, as its starter wrote down."""
+
+    STARTING = "starting"
+    READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program of a lab."""
+
+    name: str
+    """As `fairlead lab logs` calls it: `kube-apiserver`, or `kubelet-2` on the second node."""
+    process: Process
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A node's private namespaces; they end with their first process."""
+
+    node: str
+    address: str
+    init: Process
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """One lab."""
+
+    name: str
+    profile: Profile
+    folder: Path
+    created: float
+    """Seconds since 1970."""
+    boot: str = field(default_factory=boot_id)
+    owner: Process | None = None
+    """With whose end the lab ends; None: it stays."""
+    phase: Phase = Phase.STARTING
+    ports: Mapping[str, int] = field(default_factory=dict)
+    programs: tuple[Program, ...] = ()
+    spaces: tuple[Space, ...] = ()
+    nodes: int = 0
+    times: Mapping[str, float] = field(default_factory=dict)
+    """What each step of the start took, in seconds."""
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return f"https://127.0.0.1:{self.ports['kube-apiserver']}" if self.ports else ""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def file(self) -> Path:
+        """The state file."""
+        return self.folder / "lab.json"
+
+    def log(self, name: str) -> Path:
+        """Return the log of a program."""
+        return self.folder / "logs" / f"{name}.log"
+
+    def dead(self) -> list[str]:
+        """Return the programs that should run and do not."""
+        if self.boot != boot_id():
+            return [program.name for program in self.programs]
+        return [program.name for program in self.programs if not alive(program.process)]
+
+    def orphaned(self) -> bool:
+        """Say whether the one that it was started for is gone, or it was left from before this boot."""
+        return self.boot != boot_id() or (self.owner is not None and not alive(self.owner))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of the state file."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "profile": self.profile.value,
+            "created": self.created,
+            "boot": self.boot,
+            "owner": self.owner.to_json() if self.owner else None,
+            "phase": self.phase.value,
+            "ports": dict(self.ports),
+            "programs": [
+                {"name": each.name, "log": each.log, **each.process.to_json()} for each in self.programs
+            ],
+            "spaces": [
+                {"node": each.node, "address": each.address, **each.init.to_json()} for each in self.spaces
+            ],
+            "nodes": self.nodes,
+            "times": dict(self.times),
+        }
+
+
+def save(lab: Lab) -> Lab:
+    """Write a lab's state down, whole or not at all."""
+    aside = lab.file.with_suffix(".new")
+    aside.write_text(json.dumps(lab.to_json(), indent=1), encoding="utf-8")
+    aside.replace(lab.file)
+    return lab
+
+
+def load(folder: Path) -> Lab | None:
+    """Read a lab's state; None where it was never written down, or not by this program."""
+    try:
+        return _from_json(json.loads((folder / "lab.json").read_text(encoding="utf-8")), folder)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _from_json(fields: Mapping[str, Any], folder: Path) -> Lab:
+    if fields["format"] != FORMAT:
+        raise ValueError(fields["format"])
+    return Lab(
+        name=folder.name,
+        profile=Profile(fields["profile"]),
+        folder=folder,
+        created=float(fields["created"]),
+        boot=str(fields["boot"]),
+        owner=Process.from_json(fields["owner"]) if fields["owner"] else None,
+        phase=Phase(fields["phase"]),
+        ports={str(name): int(port) for name, port in fields["ports"].items()},
+        programs=tuple(
+            Program(str(each["name"]), Process.from_json(each), str(each["log"]))
+            for each in fields["programs"]
+        ),
+        spaces=tuple(
+            Space(str(each["node"]), str(each["address"]), Process.from_json(each))
+            for each in fields["spaces"]
+        ),
+        nodes=int(fields["nodes"]),
+        times={str(step): float(seconds) for step, seconds in fields["times"].items()},
+    )

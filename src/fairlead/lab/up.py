@@ -1,0 +1,124 @@
+"""Start a lab: claim a name, start one program after the other, wait for each; undo all of it on failure."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fairlead.errors import LabError
+from fairlead.lab import home, process, spaces
+from fairlead.lab.commands import PORTS
+from fairlead.lab.control import Control
+from fairlead.lab.down import end, reap
+from fairlead.lab.home import DEFAULT_NAME, Home
+from fairlead.lab.kit import Kit, gather
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.node import Nodes
+from fairlead.lab.running import Running
+from fairlead.lab.state import Lab, Phase, Profile, save
+
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What kind of lab is asked for."""
+
+    profile: Profile = Profile.API
+    name: str = DEFAULT_NAME
+    nodes: int = 1
+    """How many real nodes, in the node profile."""
+    fleet: tuple[Mapping[str, Any], ...] = ()
+    """The nodes that kwok plays, as the API takes them."""
+    owner: int | None = None
+    """The number of the process with whose end the lab may go."""
+
+
+def up(where: Home, wish: Wish, narrator: Narrator) -> Lab:
+    """Start a lab and return it when it is ready; programs that are missing are built first."""
+    check(where, wish)
+    for ended in reap(where):
+        narrator.say(f"  reaped lab {ended.name!r}, which nobody wanted any more")
+    kit = gather(wish.profile, narrator, kwok=bool(wish.fleet))
+    began = time.monotonic()
+    with _claimed(where, wish) as claim:
+        try:
+            lab = _rise(claim, wish, kit, narrator)
+        except BaseException:  # also Ctrl-C: half a lab is of no use to anyone
+            end(where, claim.folder)
+            raise
+        total = {"total": round(time.monotonic() - began, 2)}
+        return save(replace(lab, phase=Phase.READY, times={**narrator.times, **total}))
+
+
+def check(where: Home, wish: Wish) -> None:
+    """Raise, before anything is built, when the wish cannot be granted."""
+    folder = where.folder(wish.name)
+    if wish.owner is not None and process.find(wish.owner) is None:
+        raise LabError(f"there is no process {wish.owner} that could own a lab")
+    if wish.profile is Profile.NODE:
+        obstacle = spaces.obstacle(folder)
+        if obstacle:
+            raise LabError(obstacle, hint="the profiles api and control need no root and no namespaces")
+        if not 1 <= wish.nodes <= spaces.MOST_NODES:
+            raise LabError(f"{wish.nodes} real nodes", hint=f"from 1 to {spaces.MOST_NODES} fit")
+        real = {spaces.node_name(number) for number in range(1, wish.nodes + 1)}
+        for name in (node["metadata"]["name"] for node in wish.fleet):
+            if name in real:
+                raise LabError(
+                    f"the fleet has a node {name!r}, as a real one is called", hint="rename its group"
+                )
+
+
+@contextmanager
+def _claimed(where: Home, wish: Wish) -> Iterator[Lab]:
+    """Make the folder of a lab that no one else has, and hold its lock meanwhile."""
+    folder = where.folder(wish.name)
+    with ExitStack() as stack:
+        with home.gate(where):
+            if folder.exists():
+                raise LabError(
+                    f"lab {wish.name!r} is there already",
+                    hint=f"end it with: fairlead lab down --name {wish.name}, or choose another --name",
+                )
+            taken = [port for other in where.labs() for port in other.ports.values()]
+            folder.mkdir(mode=0o700)
+            stack.enter_context(home.held(folder))
+            lab = Lab(
+                name=wish.name,
+                profile=wish.profile,
+                folder=folder,
+                created=time.time(),
+                owner=None if wish.owner is None else process.find(wish.owner),
+                ports=home.free_ports(PORTS[wish.profile], taken),
+                nodes=len(wish.fleet) + (wish.nodes if wish.profile is Profile.NODE else 0),
+            )
+            save(lab)
+        for name in ("logs", "tmp"):
+            (folder / name).mkdir()
+        yield lab
+
+
+def _rise(lab: Lab, wish: Wish, kit: Kit, narrator: Narrator) -> Lab:
+    # Nothing else of the user's: a proxy or an ETCD_ variable of his would work in the strangest places.
+    env = {
+        "PATH": os.environ.get("PATH", _PATH),
+        "HOME": str(lab.folder),
+        "TMPDIR": str(lab.folder / "tmp"),
+        "LANG": "C.UTF-8",
+    }
+    running = Running(lab, env)
+    if lab.profile is Profile.NODE:
+        Nodes(running, kit, narrator, wish.nodes).start(wish.fleet)
+    else:
+        control = Control(running, kit, narrator)
+        control.write_keys()
+        control.launch_api(controllers=lab.profile is Profile.CONTROL)
+        control.await_api()
+        if lab.profile is Profile.CONTROL:
+            control.start_controllers(len(wish.fleet))
+            control.populate(wish.fleet)
+    running.check()
+    return running.lab

@@ -1,0 +1,104 @@
+"""A private API server that may be harmed: frozen, killed, made to forget, sent back in time."""
+
+import asyncio
+import json
+import shutil
+import signal
+import time
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+
+from fairlead.cluster import kubeconfig
+from fairlead.cluster.config import Config
+from fairlead.lab import commands, process, ready
+from fairlead.lab.build import Programs
+from fairlead.lab.running import Running
+from fairlead.lab.state import Lab
+
+_LIMIT = 90.0
+
+
+class ChaosApi:
+    """etcd and an API server, in a lab of their own."""
+
+    def __init__(self, lab: Lab, programs: Programs) -> None:
+        self._running = Running(lab, {"PATH": "/usr/bin:/bin", "HOME": str(lab.folder)})
+        self._programs = programs
+        self._site = commands.Site(lab.folder, lab.ports)
+
+    @property
+    def config(self) -> Config:
+        """The administrator, by the straight way."""
+        return kubeconfig.load(str(self._running.lab.kubeconfig), env={})
+
+    @property
+    def port(self) -> int:
+        """Where the API server listens."""
+        return self._site.ports["kube-apiserver"]
+
+    def freeze(self) -> None:
+        """Stop the API server in its tracks; the kernel goes on accepting connections for it."""
+        self._signal("kube-apiserver", signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal("kube-apiserver", signal.SIGCONT)
+
+    def kill(self, name: str = "kube-apiserver") -> None:
+        """Kill a program and wait until it is gone."""
+        program = self._running.named(name)
+        assert not process.end([program.process])
+        while process.exit_code(program.process) is None:
+            time.sleep(0.01)  # the first thread goes before the others, which still hold the port
+        left = tuple(each for each in self._running.lab.programs if each != program)
+        self._running.lab = replace(self._running.lab, programs=left)
+
+    async def restart(self) -> None:
+        """Start what was killed, and wait until the API server is ready."""
+        alive = {program.name for program in self._running.lab.programs}
+        if "etcd" not in alive:
+            self._running.start("etcd", self._programs["etcd"], commands.etcd(self._site))
+        if "kube-apiserver" not in alive:
+            arguments = commands.api_server(self._site, controllers=False)
+            self._running.start("kube-apiserver", self._programs["kube-apiserver"], arguments)
+        context, until = ready.trusting(self._site.keys), time.monotonic() + _LIMIT
+        while not await asyncio.to_thread(ready.answers, self.port, "/readyz", context):
+            assert time.monotonic() < until, ready.tail(self._running.lab.log("kube-apiserver"))
+            self._running.check()
+            await asyncio.sleep(0.05)
+
+    def compact(self) -> None:
+        """Have etcd forget all versions but the last."""
+        revision = self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def backup(self) -> Path:
+        """Copy what etcd has on disk, as a snapshot of a volume would."""
+        folder = self._running.lab.folder
+        shutil.rmtree(folder / "backup", ignore_errors=True)
+        self._signal("etcd", signal.SIGSTOP)
+        try:
+            shutil.copytree(folder / "etcd", folder / "backup")
+        finally:
+            self._signal("etcd", signal.SIGCONT)
+        return folder / "backup"
+
+    async def restore(self, backup: Path) -> None:
+        """Put a copy in the place of what etcd has, and start over from there."""
+        self.kill("kube-apiserver")
+        self.kill("etcd")
+        data = self._running.lab.folder / "etcd"
+        shutil.rmtree(data)
+        backup.rename(data)
+        await self.restart()
+
+    def _signal(self, name: str, number: int) -> None:
+        assert process.send(self._running.named(name).process, number), f"{name} is not there"
+
+    def _etcd(self, path: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
+        url = f"http://127.0.0.1:{self._site.ports['etcd']}{path}"
+        request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            found: dict[str, dict[str, str]] = json.load(answer)
+            return found

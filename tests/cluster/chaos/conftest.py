@@ -1,0 +1,33 @@
+"""The API server that the mishaps happen to: nobody else's."""
+
+import io
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from fairlead.errors import LabError
+from fairlead.lab import home
+from fairlead.lab.down import down
+from fairlead.lab.kit import gather
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.state import Profile
+from fairlead.lab.up import Wish, up
+from tests.cluster.chaos.api import ChaosApi
+from tests.labs import give_up
+
+
+@pytest.fixture(scope="module")
+def chaos_api() -> Iterator[ChaosApi]:
+    """Start a private etcd and API server."""
+    quiet = Narrator(io.StringIO())
+    try:
+        kit = gather(Profile.API, quiet, kwok=False)
+    except LabError as error:
+        give_up(str(error).splitlines()[0])
+    where, name = home.default(os.environ), f"chaos-{os.getpid()}"
+    lab = up(where, Wish(Profile.API, name, owner=os.getpid()), quiet)
+    try:
+        yield ChaosApi(lab, kit.programs)
+    finally:
+        down(where, name)

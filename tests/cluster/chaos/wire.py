@@ -1,0 +1,109 @@
+"""A wire between a client and a server that can be cut, anywhere, and can go dead without a sound."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class Link:
+    """One connection through the wire."""
+
+    near: asyncio.StreamWriter
+    far: asyncio.StreamWriter
+    alive: asyncio.Event = field(default_factory=asyncio.Event)
+    left: int | None = None
+    """Bytes that may still come from the server before the link is cut; None: as many as there are."""
+    hard: bool = False
+
+    def cut(self) -> None:
+        """End the connection on both sides: politely, or as a crashed machine does."""
+        for writer in (self.near, self.far):
+            if self.hard:
+                # Linger for no time at all: the other side gets a reset, and what was on its way is lost.
+                sock = writer.get_extra_info("socket")
+                with suppress(OSError):
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            writer.close()
+        self.alive.set()
+
+
+class Wire:
+    """All connections from one port to another."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._links: set[Link] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+        self.refusing = False
+        """Whether new connections are turned away."""
+
+    def cut(self, *, after: int = 0, hard: bool = False) -> None:
+        """Cut every connection, once this many more bytes have come from the server."""
+        for link in tuple(self._links):
+            link.left, link.hard = after, hard
+            if not after:
+                link.cut()
+
+    def deaden(self) -> None:
+        """Let nothing more through on the connections that there are; nobody is told."""
+        for link in self._links:
+            link.alive.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refusing:
+            writer.transport.abort()
+            return
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        link = Link(writer, far_writer)
+        link.alive.set()
+        self._links.add(link)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_carry(reader, far_writer, link, counted=False))
+                group.create_task(_carry(far_reader, writer, link, counted=True))
+        finally:
+            self._links.discard(link)
+            for each in (writer, far_writer):
+                each.transport.abort()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Wire"]:
+        """Listen on the loopback while the block runs."""
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.sleep(0)  # lets what was aborted close its sockets
+
+
+async def _carry(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, link: Link, *, counted: bool
+) -> None:
+    with suppress(OSError):
+        while data := await source.read(1 << 14):
+            await link.alive.wait()
+            if counted and link.left is not None:
+                data, link.left = data[: link.left], max(0, link.left - len(data))
+            sink.write(data)
+            await sink.drain()
+            if counted and link.left == 0:
+                break
+    link.cut()

@@ -1,0 +1,264 @@
+"""Who we are, while it changes: token files, exec plugins, and servers that stop believing."""
+
+import asyncio
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from fairlead.cluster.auth import EARLY, TOKEN_AGE, Credential, identity
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config, ExecPlugin, Impersonation, Login
+from fairlead.cluster.kinds import NODES
+from fairlead.cluster.times import format_time
+from fairlead.cluster.transport import Transport, World
+from fairlead.errors import AccessError, KubeconfigError
+from tests.cluster.loopback import answering
+
+V1 = "client.authentication.k8s.io/v1"
+PATH = {"PATH": os.environ["PATH"]}
+
+
+class Clock:
+    """A time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def config(login: Login) -> Config:
+    return Config("https://10.0.0.1", source="/home/jane/.kube/config", user="jane", login=login)
+
+
+def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+    path, clock = tmp_path / "token", Clock()
+    path.write_text("one\n")
+    who = identity(config(Login(token_file=str(path))), {}, clock, clock)
+
+    async def token() -> str:
+        return (await who.fresh()).token
+
+    async def scenario() -> None:
+        assert await token() == "one"
+        path.write_text("two\n")
+        assert await token() == "one", "not at every request"
+        clock.now += TOKEN_AGE
+        assert await token() == "two"
+        path.write_text("three")
+        assert who.refused(Credential("two")), "a 401 is a reason to look again"
+        assert await token() == "three"
+        assert not who.refused(Credential("three")), "there is no other token to try"
+        assert who.refused(Credential("two")), "that was an old one"
+        path.unlink()
+        clock.now += TOKEN_AGE
+        with pytest.raises(KubeconfigError, match=r"token: the token cannot be read: .*No such file"):
+            await token()
+        path.write_text("\n")
+        with pytest.raises(KubeconfigError, match="the token file is empty"):
+            await token()
+
+    asyncio.run(scenario())
+
+
+PROGRAM = """#!{python}
+import json, os, sys
+with open({count!r}, "a") as runs:
+    runs.write("x")
+with open({answer!r}) as file:
+    text = file.read()
+if text.startswith("fail"):
+    print("some trace\\n" + text[5:], file=sys.stderr)
+    sys.exit(3)
+print(text.replace("RUNS", str(os.path.getsize({count!r}))).replace("SEEN", os.environ.get("SEEN", "")))
+with open({info!r}, "w") as out:
+    out.write(os.environ["KUBERNETES_EXEC_INFO"])
+"""
+
+
+class Program:
+    """An exec plugin that prints what the test says, and counts its runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.count, self.answer, self.info = folder / "count", folder / "answer", folder / "info"
+        self.path = folder / "bin" / "login"
+        self.path.parent.mkdir()
+        names = {name: str(getattr(self, name)) for name in ("count", "answer", "info")}
+        self.path.write_text(PROGRAM.format(python=sys.executable, **names))
+        self.path.chmod(self.path.stat().st_mode | stat.S_IXUSR)
+
+    def says(self, status: Mapping[str, str] | None = None, **other: object) -> None:
+        whole = {"apiVersion": V1, "kind": "ExecCredential", "status": status or {"token": "t-RUNS"}, **other}
+        self.answer.write_text(json.dumps(whole))
+
+    @property
+    def runs(self) -> int:
+        return self.count.stat().st_size if self.count.exists() else 0
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**PATH, "PATH": f"{self.path.parent}{os.pathsep}{PATH['PATH']}"}
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path)
+
+
+PLUGIN = ExecPlugin("login", V1)
+
+
+def test_a_plugin_runs_once_until_its_answer_ends(program: Program) -> None:
+    clock = Clock()
+    who = identity(config(Login(plugin=PLUGIN)), program.env, clock, clock)
+    program.says({"token": "t-RUNS", "expirationTimestamp": format_time(_at(clock.now + 300))})
+
+    async def scenario() -> None:
+        tokens = await asyncio.gather(*(who.fresh() for _ in range(10)))
+        assert {found.token for found in tokens} == {"t-1"}, "ten who ask at once wait for one run"
+        clock.now += 300 - EARLY
+        assert (await who.fresh()).token == "t-2"
+        assert who.refused(Credential("t-1")), "an old one was refused: the new one stands"
+        assert (await who.fresh()).token == "t-2"
+        assert who.refused(Credential("t-2"))
+        assert (await who.fresh()).token == "t-3"
+        clock.now += 3600
+        await who.fresh()
+        await who.fresh()
+        assert program.runs == 4, "what is over before it begins does not run the program at every request"
+
+    asyncio.run(scenario())
+
+
+def _at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def test_a_plugin_sees_its_environment(program: Program) -> None:
+    program.says({"clientCertificateData": "CERT SEEN", "clientKeyData": "KEY"})
+    plugin = replace(
+        PLUGIN, env=(("SEEN", "eyes"),), provide_cluster_info=True, cluster_config={"audience": "a"}
+    )
+    who = identity(config(Login(plugin=plugin)), program.env, Clock(), Clock())
+    assert asyncio.run(who.fresh()) == Credential("", b"CERT eyes", b"KEY")
+    info = json.loads(program.info.read_text())
+    assert (info["apiVersion"], info["kind"]) == (V1, "ExecCredential")
+    assert info["spec"] == {
+        "interactive": False,
+        "cluster": {"server": "https://10.0.0.1", "config": {"audience": "a"}},
+    }
+
+
+FAULTS = [
+    ("junk", "hello", "printed no ExecCredential"),
+    ("nothing", "", "printed no ExecCredential"),
+    ("a wrong kind", '{"kind": "Pod"}', "printed no ExecCredential"),
+    (
+        "another version",
+        '{"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": {}}',
+        "answered in 'client.authentication.k8s.io/v1beta1', not in",
+    ),
+    (
+        "no credential",
+        f'{{"apiVersion": "{V1}", "kind": "ExecCredential", "status": {{}}}}',
+        "gave neither a token nor a certificate",
+    ),
+    (
+        "a strange date",
+        f'{{"apiVersion": "{V1}", "kind": "ExecCredential", "status": {{"expirationTimestamp": "soon"}}}}',
+        "printed no ExecCredential",
+    ),
+    ("a failure", "fail you are not logged in", r"failed \(3\): you are not logged in"),
+]
+
+
+@pytest.mark.parametrize(("answer", "says"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
+def test_faults_of_plugins(program: Program, answer: str, says: str) -> None:
+    program.answer.write_text(answer)
+    who = identity(config(Login(plugin=PLUGIN)), program.env, Clock(), Clock())
+    with pytest.raises(KubeconfigError, match=says) as caught:
+        asyncio.run(who.fresh())
+    assert str(caught.value).startswith("/home/jane/.kube/config: user 'jane': exec plugin 'login'")
+    assert caught.value.hint
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plugin_that_is_not_there(tmp_path: Path) -> None:
+    plugin = replace(PLUGIN, command="kubelogin", install_hint="To install it:\n  brew install kubelogin\n")
+    who = identity(config(Login(plugin=plugin)), {"PATH": str(tmp_path)}, Clock(), Clock())
+    with pytest.raises(KubeconfigError, match="'kubelogin' is not installed") as caught:
+        asyncio.run(who.fresh())
+    assert caught.value.hint == "brew install kubelogin"
+    broken = tmp_path / "kubelogin"
+    broken.write_bytes(b"\x7fELF not really")
+    broken.chmod(0o755)
+    with pytest.raises(KubeconfigError, match="'kubelogin' cannot be run: Exec format error"):
+        asyncio.run(who.fresh())
+
+
+def test_a_refused_token_is_replaced_under_way(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("old")
+
+    async def serve(request: web.BaseRequest) -> web.Response:
+        if request.headers.get("Authorization") != "Bearer new":
+            path.write_text("new")  # as the kubelet would, while we are not looking
+            return web.json_response({"reason": "Unauthorized", "code": 401}, status=401)
+        return web.json_response({"metadata": {"name": "n1"}})
+
+    async def scenario() -> None:
+        async with answering(serve) as seen:
+            mine = replace(seen.config, login=Login(token_file=str(path)))
+            async with Client.connect(mine) as client:
+                assert (await client.get(NODES, "n1")).metadata.name == "n1"
+                patched = await client.patch(NODES, "n1", {})
+                assert patched.metadata.name == "n1"
+            assert len(seen.requests) == 3, "once refused, then the new one for all that follows"
+
+    asyncio.run(scenario())
+
+
+def test_a_refused_login_is_not_asked_forever(program: Program) -> None:
+    program.says()
+
+    async def serve(_: web.BaseRequest) -> web.Response:
+        return web.json_response({"reason": "Unauthorized", "code": 401}, status=401)
+
+    async def scenario() -> None:
+        async with answering(serve) as seen:
+            mine = replace(seen.config, login=Login(plugin=PLUGIN))
+            async with Transport.open(mine, world=World(env=program.env)) as transport:
+                client = Client(transport)
+                with pytest.raises(AccessError, match="does not know user 'jane'") as caught:
+                    await client.get(NODES, "n1")
+            assert (caught.value.exit_code, caught.value.code) == (2, 401)
+            assert (len(seen.requests), program.runs) == (2, 2)
+
+    asyncio.run(scenario())
+
+
+def test_acts_as_whom_it_is_told() -> None:
+    async def serve(_: web.BaseRequest) -> web.Response:
+        return web.json_response({})
+
+    async def scenario() -> None:
+        async with answering(serve) as seen:
+            who = Impersonation("bob", "7", ("dev",), {"example.org/why": ("test",)})
+            mine = replace(seen.config, impersonate=who, login=Login(token="t"))
+            async with Client.connect(mine) as client:
+                await client.version()
+            sent = seen.headers[0]
+            assert (sent["Authorization"], sent["Impersonate-User"]) == ("Bearer t", "bob")
+            assert (sent["Impersonate-Uid"], sent["Impersonate-Group"]) == ("7", "dev")
+            assert sent["Impersonate-Extra-example.org%2Fwhy"] == "test"
+
+    asyncio.run(scenario())

@@ -1,0 +1,191 @@
+"""Objects from bytes: only what is used is read, and no null, gap or chunk border is in the way."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.cluster import codec
+from fairlead.cluster.kinds import CONFIG_MAPS, KINDS, LEASES, NODES, PODS, Kind
+from fairlead.cluster.lines import Lines
+from fairlead.cluster.meta import Metadata, Raw, Status, WatchEvent
+from fairlead.cluster.objects import Lease, LeaseSpec, Pod
+from fairlead.cluster.times import format_micro, format_time, parse_time
+from fairlead.errors import ClusterError
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "a",
+        "namespace": "x",
+        "uid": "u1",
+        "resourceVersion": "7",
+        "managedFields": [{"manager": "someone", "fieldsV1": {"f:spec": {}}}],
+        "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "uid": "u0", "controller": True}],
+    },
+    "spec": {
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "fairlead.dev/gpu-mem": "512"}}}],
+        "nodeName": "n1",
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Exists"}]}]
+                }
+            }
+        },
+    },
+    "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+def data(document: object) -> bytes:
+    return msgspec.json.encode(document)
+
+
+def test_reads_the_fields_that_are_used() -> None:
+    pod = codec.decode(PODS, data(POD))
+    assert pod.key == ("x", "a")
+    assert pod.metadata.owner_references[0].controller
+    assert pod.spec.containers[0].resources.requests["fairlead.dev/gpu-mem"] == "512"
+    assert pod.spec.affinity.node_affinity.required is not None
+    assert pod.spec.affinity.node_affinity.required.node_selector_terms[0].match_expressions[0].key == "k"
+    assert (pod.status.pod_ip, pod.status.conditions[0].status) == ("10.0.0.1", "True")
+
+
+def test_takes_null_for_absent() -> None:
+    nulls = {
+        "metadata": {"name": "a", "labels": None, "creationTimestamp": None},
+        "spec": {"containers": None, "priority": None},
+        "status": None,
+    }
+    pod = codec.decode(PODS, data(nulls))
+    assert pod.metadata == Metadata(name="a")
+    assert (pod.spec.containers, pod.spec.priority) == ((), 0)
+    page = codec.decode_page(PODS, data({"items": [POD, nulls], "metadata": {"continue": "more"}}))
+    assert [item.metadata.name for item in page.items] == ["a", "a"]
+    assert page.next == "more"
+    assert codec.decode_page(PODS, data({"items": None, "metadata": {}})).items == []
+
+
+def test_keeps_all_of_a_raw_object() -> None:
+    raw = codec.decode(PODS.raw(), data(POD))
+    assert raw.document() == POD
+    bare = {key: value for key, value in POD.items() if key not in ("apiVersion", "kind")}
+    page = codec.decode_page(PODS.raw(), data({"kind": "PodList", "items": [bare], "metadata": {}}))
+    assert page.items[0].document() == POD, "a list leaves out what each object is"
+    assert codec.document(PODS.raw(), page.items[0]) == POD
+
+
+def test_says_what_it_is_when_sent() -> None:
+    lease = Lease(metadata=Metadata(name="l"), spec=LeaseSpec(holder_identity="me"))
+    assert codec.document(LEASES, lease) == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "l"},
+        "spec": {"holderIdentity": "me"},
+    }
+    unnamed = Kind.of("fairlead.dev", "v1alpha1", "pipelines", namespaced=True)
+    with pytest.raises(TypeError, match="must say its kind"):
+        codec.document(unnamed, {"metadata": {"name": "p"}})
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_every_kind_survives_the_journey(kind: Kind[Pod]) -> None:
+    assert codec.decode(kind, codec.encode(kind, kind.type())) == kind.type()
+
+
+def line(event: str, thing: object) -> bytes:
+    return data({"type": event, "object": thing})
+
+
+def test_reads_watch_lines() -> None:
+    event = codec.decode_event(PODS, line("MODIFIED", POD))
+    assert isinstance(event, WatchEvent)
+    assert (event.type, event.object.key, event.initial_end) == ("MODIFIED", ("x", "a"), False)
+    turned = data({"object": POD, "type": "ADDED"})
+    assert isinstance(codec.decode_event(PODS, turned), WatchEvent), (
+        "the order of the fields is nobody's duty"
+    )
+    raw = codec.decode_event(PODS.raw(), line("DELETED", POD))
+    assert isinstance(raw, WatchEvent)
+    assert isinstance(raw.object, Raw)
+
+
+def test_reads_bookmarks_as_they_come() -> None:
+    mark = {
+        "kind": "Pod",
+        "metadata": {
+            "resourceVersion": "99",
+            "creationTimestamp": None,
+            "annotations": {"k8s.io/initial-events-end": "true"},
+        },
+        "spec": {"containers": None},
+        "status": {},
+    }
+    for form in (line("BOOKMARK", mark), data({"object": mark, "type": "BOOKMARK"})):
+        event = codec.decode_event(PODS, form)
+        assert isinstance(event, WatchEvent)
+        assert (event.object.metadata.resource_version, event.initial_end) == ("99", True)
+
+
+def test_reads_the_end_of_a_watch() -> None:
+    gone = {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "metadata": {}}
+    for form in (line("ERROR", gone), data({"object": gone, "type": "ERROR"})):
+        assert codec.decode_event(PODS, form) == Status(status="Failure", reason="Expired", code=410)
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"<html>", b"{", b"[]", b'{"type":"ADDED"}', b'{"metadata":3}', b"\xff"]
+)
+def test_junk_is_an_error_of_ours(junk: bytes) -> None:
+    with pytest.raises(ClusterError, match="cannot be read"):
+        codec.decode_event(PODS, junk)
+    if junk != b'{"type":"ADDED"}':
+        with pytest.raises(ClusterError, match="cannot be read"):
+            codec.decode(NODES, junk)
+        with pytest.raises(ClusterError, match="cannot be read"):
+            codec.decode_page(NODES, junk)
+
+
+@given(st.lists(st.binary(max_size=40).map(lambda part: part.replace(b"\n", b"")), max_size=20), st.data())
+def test_lines_come_whole_wherever_chunks_end(lines: list[bytes], draw: st.DataObject) -> None:
+    stream = b"".join(part + b"\n" for part in lines)
+    cuts = sorted(draw.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    splitter = Lines()
+    assert [found for part in chunks for found in splitter.feed(part)] == [part for part in lines if part]
+    assert not splitter.incomplete
+
+
+def test_a_line_may_be_long_and_may_be_missing_its_end() -> None:
+    splitter = Lines()
+    for _ in range(1500):
+        assert splitter.feed(b"x" * 1024) == []
+    assert splitter.incomplete
+    assert splitter.feed(b"\n{}\n{") == [b"x" * 1500 * 1024, b"{}"]
+    assert splitter.incomplete
+
+
+def test_no_line_is_endless() -> None:
+    splitter = Lines()
+    for _ in range(64):
+        splitter.feed(b"x" * (1 << 20))
+    with pytest.raises(ClusterError, match="64 MiB"):
+        splitter.feed(b"x")
+
+
+def test_times() -> None:
+    at = parse_time("2026-11-15T23:40:07Z")
+    assert format_time(at) == "2026-11-15T23:40:07Z"
+    assert format_micro(at) == "2026-11-15T23:40:07.000000Z", "the server refuses fewer digits"
+    assert parse_time(format_micro(at)) == at
+    assert parse_time("2026-11-15T23:40:07.123456789Z").microsecond == 123456
+
+
+def test_kinds_know_their_place() -> None:
+    assert PODS.path("x", "a", "binding") == "/api/v1/namespaces/x/pods/a/binding"
+    assert LEASES.path() == "/apis/coordination.k8s.io/v1/leases"
+    assert NODES.path("ignored", "n/1") == "/api/v1/nodes/n%2F1"
+    assert CONFIG_MAPS.raw().type is Raw

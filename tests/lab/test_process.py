@@ -1,0 +1,75 @@
+"""Processes: known by number and start, found by their mark, and never mistaken for another."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead.lab import process
+from fairlead.lab.process import Process
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[Process]:
+    started = process.start(SLEEP, tmp_path / "log", tmp_path, os.environ)
+    yield started
+    process.end([started])
+
+
+def test_a_started_process_is_alive_until_it_is_ended(sleeper: Process) -> None:
+    assert process.alive(sleeper)
+    assert process.find(sleeper.pid) == sleeper
+    assert process.parent(sleeper.pid) == os.getpid()
+    assert process.memory(sleeper) > 0
+    assert process.end([sleeper]) == []
+    assert not process.alive(sleeper)
+    assert process.exit_code(sleeper) == -signal.SIGKILL
+    assert process.find(sleeper.pid) is None
+    assert process.memory(sleeper) == 0
+
+
+def test_a_number_that_was_given_out_again_is_not_signalled(sleeper: Process) -> None:
+    earlier = Process(sleeper.pid, sleeper.started - 1)
+    assert not process.alive(earlier)
+    assert not process.send(earlier, signal.SIGKILL)
+    assert process.end([earlier]) == []
+    assert process.alive(sleeper)
+
+
+def test_what_a_lab_started_is_found_by_its_mark(sleeper: Process, tmp_path: Path) -> None:
+    assert list(process.marked(tmp_path)) == [sleeper]
+    assert list(process.marked(tmp_path / "other")) == []
+
+
+def test_a_program_that_ended_is_not_alive_even_before_it_is_buried(tmp_path: Path) -> None:
+    started = process.start(["true"], tmp_path / "log", tmp_path, os.environ)
+    until = time.monotonic() + 10
+    while process.alive(started) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not process.alive(started)
+    assert process.exit_code(started) == 0
+
+
+def test_a_name_that_looks_like_the_kernels_own_fields_confuses_nobody(tmp_path: Path) -> None:
+    odd = tmp_path / ") Z 1"
+    odd.symlink_to("/bin/sleep")
+    with subprocess.Popen([odd, "60"]) as child:
+        while Path(f"/proc/{child.pid}/comm").read_text() != ") Z 1\n":
+            time.sleep(0.01)
+        found = process.find(child.pid)
+        child.kill()
+    assert found is not None
+    assert found.started > 0
+
+
+def test_there_is_no_process_of_an_unused_number() -> None:
+    assert process.find(2**22 + 1) is None
+    assert process.parent(2**22 + 1) is None
+    assert not process.send(Process(2**22 + 1, 0), signal.SIGTERM)

@@ -1,0 +1,120 @@
+"""Labs of real programs: each profile comes up, does what a cluster does, and leaves nothing."""
+
+import io
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.errors import LabError
+from fairlead.lab import process, spaces
+from fairlead.lab.down import reap
+from fairlead.lab.kit import gather
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.state import Profile
+from tests.lab.doors import Door, until
+from tests.labs import give_up
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet.toml"
+PODS = Path(__file__).with_name("pods.yaml")
+KNOBS = [
+    Path("/proc/sys", knob)
+    for knob in ("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory", "vm/panic_on_oom")
+]
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Door]:
+    door = Door(tmp_path / "state")
+    yield door
+    for name in [lab.name for lab in door.home.labs()]:
+        door("down", "--name", name)
+    reap(door.home)
+
+
+def need(profile: Profile) -> None:
+    """Give up where what a profile is made of cannot be had."""
+    try:
+        gather(profile, Narrator(io.StringIO()), kwok=True)
+    except LabError as error:
+        give_up(str(error).splitlines()[0])
+
+
+def kubectl(door: Door, *arguments: str) -> str:
+    done = door("kubectl", "--name", "real", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def found(door: Door, *arguments: str) -> Any:
+    return json.loads(kubectl(door, "get", *arguments, "-o", "json"))
+
+
+def phase(door: Door, pod: str) -> Callable[[], bool]:
+    return lambda: found(door, "pod", pod)["status"].get("phase") == "Running"
+
+
+def test_an_api_server_that_is_killed_can_be_seen_and_ended(door: Door) -> None:
+    need(Profile.API)
+    lab = door.json("up", "--name", "real", "--profile", "api")
+    assert lab["times_seconds"]["total"] < 60
+    assert "default" in kubectl(door, "get", "namespaces", "-o", "name")
+    assert "Server Version: v1." in kubectl(door, "version")
+    kubectl(door, "run", "p", "--image=x")  # no controllers, so no service account is asked for
+    server = next(each for each in lab["programs"] if each["name"] == "kube-apiserver")
+    os.kill(server["pid"], signal.SIGKILL)
+    until(lambda: door("status").returncode == 1)
+    assert door("down", "--name", "real").returncode == 0
+    assert door.leftovers() == []
+
+
+def test_a_fleet_takes_pods_where_their_devices_are(door: Door) -> None:
+    need(Profile.CONTROL)
+    lab = door.json("up", "--name", "real", "--profile", "control", "--fleet", str(EXAMPLE))
+    assert lab["nodes"] == 6
+    nodes = found(door, "nodes", "-l", "fairlead.dev/jetson-nano.count=1")["items"]
+    assert [node["metadata"]["name"] for node in nodes] == ["nano-0", "nano-1", "nano-2"]
+    assert not any(node["spec"].get("taints") for node in nodes)
+    wish = '{"spec":{"containers":[{"name":"p","image":"x","resources":{"limits":{"fairlead.dev/a10":2}}}]}}'
+    kubectl(door, "run", "p", "--image=x", f"--overrides={wish}")
+    until(phase(door, "p"))
+    assert found(door, "pod", "p")["spec"]["nodeName"] == "server-0"
+    assert door("down", "--name", "real").returncode == 0
+    assert door.leftovers() == []
+
+
+def test_real_nodes_run_pods_that_find_each_other(door: Door) -> None:
+    obstacle = spaces.obstacle(door.root)
+    if obstacle:
+        give_up(obstacle)
+    need(Profile.NODE)
+    before = [knob.read_text() for knob in KNOBS]
+    up = door("up", "--name", "real", "--profile", "node", "--nodes", "2", "-o", "json")
+    assert up.returncode == 0, up.stderr
+    nodes = found(door, "nodes")["items"]
+    assert [node["metadata"]["name"] for node in nodes] == ["node-1", "node-2"]
+    kubectl(door, "apply", "-f", str(PODS))
+    for pod in ("server", "client"):
+        until(phase(door, pod))
+    assert kubectl(door, "logs", "server") == "serving as 10001\n"
+    ask = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 hello.default.svc.cluster.local 80"
+    answer = ("kubectl", "--name", "real", "exec", "client", "--", "sh", "-c", ask)
+    until(lambda: "hello from node-1" in door(*answer).stdout)
+    assert [knob.read_text() for knob in KNOBS] == before
+    # Whoever finds only the first node's init can still end all of it.
+    lab = door.home.get("real")
+    process.send(lab.spaces[0].init, signal.SIGKILL)
+    until(lambda: not any(process.alive(space.init) for space in lab.spaces))
+    assert door("down", "--name", "real").returncode == 0
+    assert door.leftovers() == []
+
+
+def test_without_root_there_are_no_real_nodes_but_a_reason(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        assert "set XDG_STATE_HOME" in spaces.obstacle(Path("/var/lib/somewhere"))
+    else:
+        assert spaces.obstacle(tmp_path) == "real nodes need root"
