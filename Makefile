@@ -22,7 +22,14 @@ demo: $(VENV)/.run ## Show this machine's accelerators, then three replayed boar
 
 test: $(VENV)/.dev ## Run every check and every test
 	@$(MAKE) --no-print-directory check
+	@$(BIN)/fairlead lab build --profile node || echo "The lab cannot be built: tests that need it are skipped (with CI=true, failed)."
 	$(BIN)/pytest -n 2 -q
+
+lab: $(VENV)/.run ## Build the Kubernetes that tests and demos run on, once per user
+	$(BIN)/fairlead lab build --profile node
+
+check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
+	$(BIN)/python bench/nvidia.py
 
 test-chaos: $(VENV)/.dev ## Play 27 rounds of mishaps on a real API server (some minutes)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos
@@ -74,4 +81,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help setup demo test test-chaos check format bench-detect bench-client lock clean
+.PHONY: help setup demo lab check-nvidia test test-chaos check format bench-detect bench-client lock clean
