@@ -181,16 +181,15 @@ async def open_namespace(api: RealApi, namespace: str) -> None:
 async def wipe_namespace(api: RealApi, namespace: str) -> None:
     """Remove a namespace with all that is in it.
 
-    A bare API server has no controller that would do so: objects and finalizers must go by hand.
+    A bare API server has no controller that would do so, and none takes finalizers away.
     """
     async with Client.connect(api.config) as client:
         for group, version, plural in _CLUSTER_WIDE:
             kind = Kind.of(group, version, plural, namespaced=False)
             await client.delete_collection(kind, labels=f"{LABEL}={namespace}", grace=0)
-        if api.lab is not None:
-            kinds = await _namespaced_kinds(client)
-            await asyncio.gather(*(_empty(client, kind, namespace) for kind in kinds))
         await client.delete(NAMESPACES, namespace)
+        kinds = await _namespaced_kinds(client)
+        await asyncio.gather(*(_empty(client, kind, namespace) for kind in kinds))
         if api.lab is not None:
             body = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             await client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body=body.encode())

@@ -18,6 +18,7 @@ from fairlead.cluster.replica import Timing
 from fairlead.errors import (
     AccessError,
     ClusterAwayError,
+    ClusterError,
     FairleadError,
     GoneError,
     InvalidError,
@@ -263,6 +264,33 @@ async def test_a_handler_that_fails_ends_the_informer_loudly(cluster: Moody) -> 
     copy.subscribe(fail)
     with pytest.raises(RuntimeError, match="a bug"):
         await copy.run()
+
+
+@play
+async def test_an_informer_that_was_stopped_can_go_on(cluster: Moody) -> None:
+    told = Told()
+    copy = informer(cluster)
+    copy.subscribe(told)
+    for name in "ab":
+        running = asyncio.create_task(copy.run())
+        await write(cluster, name)
+        await copy.ready()
+        await settled(cluster, copy)
+        running.cancel()
+        await asyncio.wait([running])
+    assert told.changes == [("added", "a"), ("added", "b")]
+
+
+@play
+async def test_whoever_waits_for_an_informer_that_is_stopped_is_told(cluster: Moody) -> None:
+    cluster.refusals = dict.fromkeys(("stream", "list"), ClusterAwayError("away"))
+    copy = informer(cluster)
+    running = asyncio.create_task(copy.run())
+    waiting = asyncio.create_task(copy.ready())
+    await asyncio.sleep(0.02)
+    running.cancel()
+    with pytest.raises(ClusterError, match="before it knew anything"):
+        await waiting
 
 
 @play

@@ -1,240 +1,16 @@
 """The informer's machine: whatever a server says and leaves unsaid, the copy and the changes stay true."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.cluster.changes import Backlog, Change, Key, between
+from fairlead.cluster.changes import Backlog, between
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap
 from fairlead.cluster.replica import End, Replica, Timing
-
-NAMES = ("a", "b", "c", "d")
-names = st.sampled_from(NAMES)
-Told = tuple[str, ConfigMap]
-"""One line of a watch: what happened, and to which object."""
-
-
-def sight(item: ConfigMap) -> tuple[str, str]:
-    """Which object it is, and in which state."""
-    return item.metadata.uid, item.metadata.resource_version
-
-
-def sights(objects: Mapping[Key, ConfigMap]) -> dict[Key, tuple[str, str]]:
-    return {key: sight(item) for key, item in objects.items()}
-
-
-def bookmark(version: int, *, complete: bool = False) -> Told:
-    return "COMPLETE" if complete else "BOOKMARK", item_of("", "", version)
-
-
-def item_of(name: str, uid: str, version: int) -> ConfigMap:
-    return ConfigMap(metadata=Metadata(name=name, namespace="n", uid=uid, resource_version=str(version)))
-
-
-@dataclass
-class Server:
-    """As much of an API server as decides what a watch tells."""
-
-    version: int = 10
-    compacted: int = 10
-    births: int = 0
-    objects: dict[str, ConfigMap] = field(default_factory=dict)
-    log: list[Told] = field(default_factory=list)
-
-    def write(self, name: str, *, remove: bool) -> None:
-        """Create, change or remove an object."""
-        old = self.objects.get(name)
-        if old is None and remove:
-            return
-        self.version += 1
-        self.births += old is None
-        uid = f"u{self.births}" if old is None else old.metadata.uid
-        item = item_of(name, uid, self.version)
-        if remove:
-            del self.objects[name]
-        else:
-            self.objects[name] = item
-        self.log.append(("DELETED" if remove else "ADDED" if old is None else "MODIFIED", item))
-
-    def since(self, version: int) -> list[Told]:
-        return [told for told in self.log if int(told[1].metadata.resource_version) > version]
-
-    def state(self) -> dict[Key, tuple[str, str]]:
-        return sights({item.key: item for item in self.objects.values()})
-
-
-class Reader:
-    """Believes nothing but the changes it is told, and complains of any that does not fit."""
-
-    def __init__(self) -> None:
-        self.known: dict[Key, ConfigMap] = {}
-        self.heard: list[Change[ConfigMap]] = []
-
-    def take(self, changes: Iterable[Change[ConfigMap]]) -> None:
-        for change in changes:
-            known = self.known.get(change.key)
-            assert (known and sight(known)) == (change.old and sight(change.old)), (
-                "the old state is the one told last"
-            )
-            assert (
-                change.old is None or change.new is None or change.old.metadata.uid == change.new.metadata.uid
-            )
-            assert sight(change.old) != sight(change.new) if change.old and change.new else True, (
-                "nothing twice"
-            )
-            self.heard.append(change)
-            if change.new is None:
-                del self.known[change.key]
-            else:
-                self.known[change.key] = change.new
-
-
-class Wire:
-    """A server, a machine that follows it, and all that can go wrong between the two."""
-
-    def __init__(self, streams: bool) -> None:
-        self.server = Server()
-        self.streams = streams
-        self.replica: Replica[ConfigMap] = Replica(Timing(), Random(1))
-        self.reader = Reader()
-        self.misled = False
-        """A bookmark ran ahead of its events: only a list can heal what a cut makes of that."""
-        self.request()
-
-    # The server's own life.
-
-    def write(self, dice: Random) -> None:
-        for _ in range(dice.randint(1, 4)):
-            self.server.write(dice.choice(NAMES), remove=dice.random() < 0.4)
-
-    def replace(self, dice: Random) -> None:
-        """Put another object in the place of one."""
-        name = dice.choice(NAMES)
-        self.server.write(name, remove=True)
-        self.server.write(name, remove=False)
-
-    def compact(self, dice: Random) -> None:
-        self.server.compacted = self.server.version
-
-    def restore(self, dice: Random) -> None:
-        """Put an older backup in place of the server's state, and cut everyone off.
-
-        They ask again before new writes reuse the lost versions: past that nobody could tell.
-        """
-        target = max(10, self.server.version - dice.randint(1, 5))
-        old, self.server = self.server, Server(births=self.server.births + 100)
-        for what, item in old.log:
-            if int(item.metadata.resource_version) <= target:
-                self.server.log.append((what, item))
-                self.server.objects.pop(item.metadata.name, None)
-                if what != "DELETED":
-                    self.server.objects[item.metadata.name] = item
-        self.server.version = self.server.compacted = target
-        self.end(End.AWAY)
-
-    # One request after the other, as the machine asks for them.
-
-    def request(self) -> None:
-        """Ask what the machine wants asked, until something streams."""
-        step = self.replica.next()
-        assert 0 <= step.wait <= Timing().longest_pause
-        self.line: list[Told] = []
-        self.spoken: list[Told] = []
-        self.misled = self.misled and step.ask == "watch"
-        self.cursor = self.server.version
-        if step.ask == "list":
-            self.reader.take(self.replica.listed(self.server.objects.values(), str(self.server.version)))
-            self.request()
-        elif step.ask == "watch":
-            self.cursor = int(step.version)
-            if self.cursor < self.server.compacted:
-                self.end(End.GONE)
-            elif self.cursor > self.server.version:
-                self.end(End.TOO_NEW)
-        elif self.streams:
-            self.line = [("ADDED", item) for item in self.server.objects.values()]
-            Random(self.server.version).shuffle(self.line)
-            self.line.append(bookmark(self.server.version, complete=True))
-        else:
-            self.end(End.REFUSED)
-
-    def deliver(self, dice: Random, most: int = 8) -> None:
-        """Speak the next lines; live events may come before the list they follow is declared complete."""
-        news = self.server.since(self.cursor)
-        self.cursor = self.server.version
-        if dice.random() < 0.5 and self.line and self.line[-1][0] == "COMPLETE":
-            self.line[-1:] = [*news, bookmark(self.server.version, complete=True)]
-        else:
-            self.line += news
-        for _ in range(dice.randint(0, most)):
-            if self.line:
-                self.say(self.line.pop(0))
-
-    def repeat(self, dice: Random) -> None:
-        """Say again what was said on this connection, not only the last of it."""
-        if self.spoken:
-            start = dice.randrange(len(self.spoken))
-            for told in self.spoken[start : start + dice.randint(1, 3)]:
-                self.say(told)
-
-    def mark(self, dice: Random) -> None:
-        """Speak a bookmark: in its place, late, or before the events that it vouches for."""
-        self.deliver(dice, most=0)
-        if self.line and dice.random() < 0.5:
-            self.misled = True
-            self.say(bookmark(self.server.version))
-        elif not self.line:
-            self.say(bookmark(self.server.version - dice.choice((0, 0, 1, 3))))
-
-    def over(self, dice: Random) -> None:
-        self.end(dice.choice(list(End)), dice.choice((0.0, 45.0)))
-
-    def end(self, end: End, lasted: float = 0.0) -> None:
-        """End the request that is under way, and ask the next."""
-        self.replica.ended(end, lasted)
-        self.request()
-
-    def say(self, told: Told) -> None:
-        what, item = told
-        was_following = self.replica.following
-        if what in ("BOOKMARK", "COMPLETE"):
-            version = item.metadata.resource_version
-            self.reader.take(self.replica.marked(version, complete=what == "COMPLETE"))
-        else:
-            self.reader.take(self.replica.observed(what, item))
-        self.spoken.append(told)
-        if was_following and not self.replica.following:
-            self.end(End.CLOSED)
-
-    # What must hold.
-
-    def check(self) -> None:
-        """What was told is what is known, and nothing is lost on a way that has not lied."""
-        assert sights(self.reader.known) == sights(self.replica.objects)
-        if self.replica.following and not self.line and not self.misled:
-            seen = Server()
-            for what, item in self.server.log:
-                if int(item.metadata.resource_version) <= self.cursor:
-                    seen.objects.pop(item.metadata.name, None)
-                    if what != "DELETED":
-                        seen.objects[item.metadata.name] = item
-            assert sights(self.replica.objects) == seen.state()
-
-    def settle(self) -> None:
-        """Let all go well for once: the copy is the server's state, without anyone asking for a list."""
-        if self.misled:
-            self.end(End.GONE)
-        while self.line or self.cursor != self.server.version:
-            self.deliver(Random(1), most=1000)
-        assert self.replica.synced
-        assert sights(self.replica.objects) == self.server.state()
-        self.check()
-
+from tests.cluster.models import NAMES, Reader, Server, Wire, item_of, sight, sights
 
 WEIGHTS = {
     "write": 4,
@@ -262,7 +38,7 @@ def test_whatever_is_said_and_left_unsaid_the_copy_comes_true(
     wire.settle()
 
 
-writes = st.lists(st.tuples(names, st.booleans()), max_size=30)
+writes = st.lists(st.tuples(st.sampled_from(NAMES), st.booleans()), max_size=30)
 
 
 @given(writes, st.integers(0, 2**32))
@@ -336,6 +112,32 @@ def test_what_is_asked_after_a_watch(end: End, heard: bool, ask: str) -> None:
     step = replica.next()
     assert step.ask == ask
     assert step.version == (("11" if heard else "10") if ask == "watch" else "")
+
+
+def test_a_bookmark_from_the_past_is_a_reason_to_list() -> None:
+    replica = following(20)
+    replica.marked("15", complete=False)
+    assert not replica.following
+    replica.ended(End.CLOSED, 0.1)
+    assert replica.next().ask != "watch"
+
+
+def test_what_is_said_again_while_a_list_arrives_changes_nothing() -> None:
+    replica: Replica[ConfigMap] = Replica(Timing(), Random(1))
+    replica.next()
+    old, new, gone = item_of("a", "u1", 11), item_of("a", "u1", 12), item_of("b", "u2", 13)
+    for what, item in (("ADDED", old), ("MODIFIED", new), ("ADDED", old)):
+        replica.observed(what, item)
+    for what, item in (
+        ("ADDED", item_of("b", "u2", 10)),
+        ("DELETED", gone),
+        ("ADDED", item_of("b", "u2", 10)),
+    ):
+        replica.observed(what, item)
+    assert not replica.objects, "nothing is known before all is"
+    assert not replica.marked("13", complete=False)
+    changes = replica.marked("13", complete=True)
+    assert [(change.type, change.new) for change in changes] == [("added", new)]
 
 
 def test_something_that_lets_no_watch_through_is_worked_around() -> None:

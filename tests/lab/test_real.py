@@ -44,6 +44,14 @@ def need(profile: Profile) -> None:
         give_up(str(error).splitlines()[0])
 
 
+def need_nodes(door: Door) -> None:
+    """Give up where real nodes cannot run."""
+    obstacle = spaces.obstacle(door.root)
+    if obstacle:
+        give_up(obstacle)
+    need(Profile.NODE)
+
+
 def kubectl(door: Door, *arguments: str) -> str:
     done = door("kubectl", "--name", "real", *arguments)
     assert done.returncode == 0, done.stderr
@@ -88,10 +96,7 @@ def test_a_fleet_takes_pods_where_their_devices_are(door: Door) -> None:
 
 
 def test_real_nodes_run_pods_that_find_each_other(door: Door) -> None:
-    obstacle = spaces.obstacle(door.root)
-    if obstacle:
-        give_up(obstacle)
-    need(Profile.NODE)
+    need_nodes(door)
     before = [knob.read_text() for knob in KNOBS]
     up = door("up", "--name", "real", "--profile", "node", "--nodes", "2", "-o", "json")
     assert up.returncode == 0, up.stderr
@@ -113,8 +118,30 @@ def test_real_nodes_run_pods_that_find_each_other(door: Door) -> None:
     assert door.leftovers() == []
 
 
-def test_without_root_there_are_no_real_nodes_but_a_reason(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        assert "set XDG_STATE_HOME" in spaces.obstacle(Path("/var/lib/somewhere"))
-    else:
-        assert spaces.obstacle(tmp_path) == "real nodes need root"
+def test_what_a_killed_start_of_real_nodes_left_is_reaped(door: Door) -> None:
+    need_nodes(door)
+    with door.start("up", "--name", "real", "--profile", "node", "--nodes", "2") as starting:
+        until(
+            lambda: any(
+                lab.programs and lab.programs[-1].name == "kube-apiserver" for lab in door.home.labs()
+            )
+        )
+        starting.kill()
+    assert door.processes()
+    assert door.json("reap")[0]["name"] == "real"
+    assert door.leftovers() == []
+
+
+def test_what_real_nodes_cannot_be_is_said_beforehand(door: Door) -> None:
+    if os.geteuid() != 0:
+        assert "real nodes need root" in door("up", "--profile", "node").stderr
+        return
+    assert "set XDG_STATE_HOME" in spaces.obstacle(Path("/var/lib/somewhere"))
+    need_nodes(door)
+    assert "from 1 to 64 fit" in door("up", "--profile", "node", "--nodes", "0").stderr
+    door.root.mkdir()
+    fleet = door.root / "fleet.toml"
+    fleet.write_text('[[group]]\nname = "node"\ncount = 2\n')
+    clash = door("up", "--profile", "node", "--fleet", str(fleet))
+    assert clash.returncode == 2
+    assert "the fleet has a node 'node-1'" in clash.stderr

@@ -9,10 +9,11 @@ Reads are tried again when the connection breaks; a write that may have been car
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from fairlead.cluster import codec
 from fairlead.cluster.answers import Asked, error_of
+from fairlead.cluster.api import How
 from fairlead.cluster.codec import Body
 from fairlead.cluster.config import Config
 from fairlead.cluster.kinds import PODS, Kind
@@ -25,7 +26,6 @@ FIELD_MANAGER: Final = "fairlead"
 PAGE: Final = 500
 IDLE: Final = 90.0
 """Seconds of silence after which a watch is dead: the server sends a bookmark about every 60."""
-How = Literal["merge", "json", "strategic", "apply"]
 _PATCHES: Final[Mapping[str, str]] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",

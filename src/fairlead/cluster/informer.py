@@ -133,6 +133,8 @@ class Informer(Generic[T]):
             self._bells.discard(bell)
         if not self.synced and self._task is not None and self._task.done():
             self._task.result()
+        if not self.synced:
+            raise errors.ClusterError(f"the informer of {self._kind} ended before it knew anything")
 
     async def run(self) -> None:
         """Follow the cluster until cancelled.
@@ -140,6 +142,7 @@ class Informer(Generic[T]):
         Before the first list, what a person must mend (no access, no such API) is raised; after it, the
         copy is kept and `trouble` says why it grows old.
         """
+        self._over = False
         try:
             while True:
                 step = self._replica.next()

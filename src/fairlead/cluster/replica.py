@@ -138,7 +138,7 @@ class Replica(Generic[T]):
             self._following = False  # the server is behind what we have seen: only a list can tell
         return []
 
-    def ended(self, end: End, lasted: float, asked_to_wait: float = 0.0) -> None:
+    def ended(self, end: End, lasted: float) -> None:
         """Take note that the last request is over, `lasted` seconds after it was sent."""
         if self._asked == "stream":
             self._streams = self._streams and end is not End.REFUSED
@@ -155,7 +155,7 @@ class Replica(Generic[T]):
         silent = self._quiet >= self._timing.silence
         if end in _LOST or empty or silent or self._failures >= _PATIENCE:
             self._following = False
-        self._wait = max(asked_to_wait, self._backoff())
+        self._wait = self._backoff()
 
     def _backoff(self) -> float:
         """Return a pause between nothing and twice the last one: all clients of a server fail together."""
@@ -174,7 +174,6 @@ class Replica(Generic[T]):
         if known is not None and _age(item, known) <= 0:
             return
         self._arriving.pop(item.key, None)
-        self._buried.pop(item.key, None)
         (self._buried if what == "DELETED" else self._arriving)[item.key] = item
 
     def _replace(self, objects: dict[Key, T], version: str) -> list[Change[T]]:

@@ -54,13 +54,13 @@ class ChaosApi:
         left = tuple(each for each in self._running.lab.programs if each != program)
         self._running.lab = replace(self._running.lab, programs=left)
 
-    async def restart(self) -> None:
-        """Start what was killed, and wait until the API server is ready."""
+    async def restart(self, *flags: str) -> None:
+        """Start what was killed, with more flags than usual, and wait until the API server is ready."""
         alive = {program.name for program in self._running.lab.programs}
         if "etcd" not in alive:
             self._running.start("etcd", self._programs["etcd"], commands.etcd(self._site))
         if "kube-apiserver" not in alive:
-            arguments = commands.api_server(self._site, controllers=False)
+            arguments = [*commands.api_server(self._site, controllers=False), *flags]
             self._running.start("kube-apiserver", self._programs["kube-apiserver"], arguments)
         context, until = ready.trusting(self._site.keys), time.monotonic() + _LIMIT
         while not await asyncio.to_thread(ready.answers, self.port, "/readyz", context):

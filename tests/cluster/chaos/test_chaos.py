@@ -42,6 +42,19 @@ def test_after_every_mishap_the_informers_know_what_a_fresh_list_says(chaos_api:
     asyncio.run(play(chaos_api, plan()))
 
 
+def test_a_server_that_does_not_stream_lists_is_asked_for_pages(chaos_api: ChaosApi) -> None:
+    async def scenario() -> None:
+        chaos_api.kill()
+        await chaos_api.restart("--feature-gates=WatchList=false")
+        async with busy_world(chaos_api, Timing(), seed=1) as world:
+            await world.agree()
+            await world.write(20)
+            await world.agree()
+            assert world.spy.count == {"stream": 2, "InvalidError": 2, "list": 2, "watch": 2}
+
+    asyncio.run(scenario())
+
+
 async def play(api: ChaosApi, script: Plan) -> None:
     """Play all rounds; the silence of a dead connection may be waited for once, then a list must come."""
     seen: Counter[str] = Counter()
@@ -54,6 +67,8 @@ async def play(api: ChaosApi, script: Plan) -> None:
             took = await world.agree(limit=script.timing.silence + 30.0)
             asked = world.spy.count - before
             seen += asked
+            if name in ("calm", "cut") and script.timing.silence > 5:
+                assert not asked["stream"] + asked["list"], "where nothing was missed, nothing is listed"
             print(f"{number:3} {name:11} agreed after {took:5.2f} s  {told(asked)}", flush=True)
         print(f"{world.writes} writes, {told(seen)}; {reports(world)}")
     check(seen, script)
