@@ -179,6 +179,16 @@ def test_a_quiet_watch_that_lived_some_time_goes_on() -> None:
     assert replica.next().ask == "watch"
 
 
+def test_a_quiet_kind_behind_something_that_cuts_is_not_asked_ever_slower() -> None:
+    replica = following()
+    for version in range(11, 40):  # a bookmark now and then, and a cut between two of them
+        replica.ended(End.AWAY, 50.0)
+        assert replica.next().wait <= 2 * Timing().pause
+        replica.marked(str(version), complete=False)
+        replica.ended(End.AWAY, 60.0)
+        assert replica.next().ask == "watch"
+
+
 def test_quiet_watches_one_after_the_other_are_a_silence() -> None:
     replica = following()
     for _ in range(2):

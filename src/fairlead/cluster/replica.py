@@ -145,7 +145,8 @@ class Replica(Generic[T]):
             self._doubt = not self._following and end in (End.CLOSED, End.SILENT)
         else:
             self._doubt = False
-        quiet_but_long = self._following and end is End.CLOSED and lasted >= self._timing.steady
+        stood = self._following and end in (End.CLOSED, End.AWAY)
+        quiet_but_long = stood and lasted >= self._timing.steady
         good = self._heard or quiet_but_long
         # A watch that ends at once with nothing said is how some servers answer for a version they lost.
         empty = self._asked == "watch" and end is End.CLOSED and not good

@@ -31,6 +31,8 @@ async def kill(world: World, seconds: float) -> None:
 
 async def forget(world: World, seconds: float) -> None:
     """Keep the informers away while things change and etcd forgets: it is asked for events, and says 410."""
+    await world.write(10)
+    await world.agree()
     world.wire.refusing = True
     world.wire.cut(hard=True)
     await world.write(20)

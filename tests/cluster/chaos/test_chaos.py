@@ -75,8 +75,9 @@ async def play(api: ChaosApi, script: Plan) -> None:
 
 
 def check(seen: Counter[str], script: Plan) -> None:
-    """See that the mishaps were what they claim to be."""
-    assert seen["GoneError"] >= script.rounds.count("forget")
+    """See that the mishaps were what they claim to be; the impatient may list before they are told 410."""
+    if script.timing.silence > 5:
+        assert seen["GoneError"] >= script.rounds.count("forget")
     assert seen["ClusterAwayError"] >= script.rounds.count("cut")
     assert seen["stream"] + seen["list"] > 0
 
