@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead import metrics
-from fairlead.cli.main import COMMANDS
+from fairlead.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests/hosts/README.md"])
@@ -38,3 +38,13 @@ def test_readme_shows_the_two_commands_on_its_first_screen() -> None:
     first = "\n".join((ROOT / "README.md").read_text().splitlines()[:40])
     assert "make demo" in first
     assert "make test" in first
+
+
+def test_readme_shows_a_true_session(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = re.search(r"\$ .venv/bin/fairlead (.*)\n((?:.+\n)+)```", (ROOT / "README.md").read_text())
+    assert session is not None
+    monkeypatch.chdir(ROOT)
+    main(session[1].split())
+    assert capsys.readouterr().out == session[2]
