@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from fairlead.catalog import Catalog
@@ -67,3 +68,9 @@ def assert_labels(found: Mapping[str, str], *, prefix: str) -> None:
         assert not slash or (_DNS_SUBDOMAIN.fullmatch(domain) and len(domain) <= 253), key
         assert _LABEL.fullmatch(name), key
         assert _LABEL.fullmatch(value), (key, value)
+
+
+def without_evidence(inventory: Inventory) -> Inventory:
+    """Return an inventory without its evidence, for comparing two looks at one machine."""
+    bare = tuple(replace(acc, evidence=()) for acc in inventory.accelerators)
+    return replace(inventory, accelerators=bare, machine=replace(inventory.machine, problems=()))

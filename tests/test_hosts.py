@@ -12,9 +12,9 @@ from fairlead.catalog import Catalog
 from fairlead.detect import detect
 from fairlead.detect.capture import RecordingHost, opened, read_gpus, write
 from fairlead.detect.labels import labels, legacy_labels
-from fairlead.detect.scan import without_evidence
 from fairlead.host import Host
 from fairlead.inventory import Inventory, State
+from tests.soundness import without_evidence
 
 HOSTS = Path(__file__).parent / "hosts"
 NAMES = sorted(entry.name for entry in HOSTS.iterdir() if (entry / "expected.json").exists())

@@ -13,12 +13,11 @@ from hypothesis import given
 
 from fairlead.catalog import Catalog
 from fairlead.detect import capture, detect
-from fairlead.detect.scan import without_evidence
 from fairlead.errors import CaptureError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
 from tests import catalogs, strategies
-from tests.soundness import assert_sound
+from tests.soundness import assert_sound, without_evidence
 from tests.worlds import (
     TREE,
     Entry,

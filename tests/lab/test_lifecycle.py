@@ -122,7 +122,7 @@ def test_what_a_killed_starter_left_is_reaped_by_the_next_start(door: Door, tmp_
         assert "being started or ended by another process" in busy.stderr
         starting.kill()
     assert len(slow.processes()) == 2
-    assert slow.json("status")[0]["state"] == "starting" if slow("status").returncode == 0 else True
+    assert slow("status").returncode == 1
     done = door("up", "--profile", "api", "--name", "two")
     assert done.returncode == 0, done.stderr
     assert "reaped lab 'one'" in done.stderr

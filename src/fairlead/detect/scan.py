@@ -94,9 +94,3 @@ def _processor(catalog: Catalog, processor: cpu.Processor, total: Bytes | None) 
 def _release(host: Host) -> str | None:
     found = _RELEASE.search(host.text(TEGRA_RELEASE) or "")
     return f"R{found[1]}.{found[2]}" if found else None
-
-
-def without_evidence(inventory: Inventory) -> Inventory:
-    """Return the inventory without its evidence, for comparing two looks at one machine."""
-    bare = tuple(replace(acc, evidence=()) for acc in inventory.accelerators)
-    return replace(inventory, accelerators=bare, machine=replace(inventory.machine, problems=()))
