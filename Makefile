@@ -23,16 +23,22 @@ demo: $(VENV)/.run ## Show this machine's accelerators, then three replayed boar
 test: $(VENV)/.dev ## Run every check and every test
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/fairlead lab build --profile node || echo "The lab cannot be built: tests that need it are skipped (with CI=true, failed)."
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 --dist loadgroup -q
 
 lab: $(VENV)/.run ## Build the Kubernetes that tests and demos run on, once per user
 	$(BIN)/fairlead lab build --profile node
+
+image: $(VENV)/.run ## Make the agent's container image, with no container engine, into build/
+	$(BIN)/python deploy/image/rootfs.py --archive build/fairlead-image.tar
 
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
 test-chaos: $(VENV)/.dev ## Play 27 rounds of mishaps on a real API server (some minutes)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos
+
+manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values
+	$(BIN)/python deploy/render.py
 
 check: $(VENV)/.dev ## Run formatter, linter, type checker, layer contracts and catalog linter
 	$(BIN)/ruff format --check .
@@ -52,7 +58,7 @@ bench-client: $(VENV)/.dev $(VENV)/bench/.installed ## Measure the Kubernetes cl
 	$(BIN)/python bench/client.py --peers $(VENV)/bench
 
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run dev bench; do \
+	cd requirements && for set in run agent dev bench; do \
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $$set.in -o $$set.txt; done
 
@@ -81,4 +87,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help setup demo lab check-nvidia test test-chaos check format bench-detect bench-client lock clean
+.PHONY: help setup demo lab image check-nvidia test test-chaos manifests check format bench-detect bench-client lock clean

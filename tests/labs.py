@@ -1,5 +1,8 @@
 """Fixtures on a real Kubernetes: one API server for a whole test run, a fresh namespace for each test.
 
+`real_node` is a second lab of the run, with a real node; `node_namespace` is a fresh namespace there. Tests
+that ask for it run one after the other, on one worker: they share the node's kubelet and may restart it.
+
 `FAIRLEAD_TEST_KUBECONFIG` names a cluster of the user's own (kind, k3s) to use instead. Where there is
 none and the lab cannot be built, tests skip, in one counted line; with CI=true that is a failure.
 """
@@ -9,6 +12,7 @@ import fcntl
 import io
 import json
 import os
+import subprocess
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -21,12 +25,16 @@ import pytest
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
-from fairlead.cluster.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
+from fairlead.cluster.kinds import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, LabError, MissingApiError, NotFoundError
-from fairlead.lab import home, process
+from fairlead.lab import helm, home, inside, process, prometheus, spaces
+from fairlead.lab.build import ensure
 from fairlead.lab.down import down
+from fairlead.lab.home import Home
 from fairlead.lab.kit import gather
+from fairlead.lab.load import load
 from fairlead.lab.narrate import Narrator
+from fairlead.lab.restart import Restarted, restart
 from fairlead.lab.state import Lab, Profile
 from fairlead.lab.up import Wish, up
 
@@ -82,11 +90,80 @@ class RealCluster:
             yield client
 
 
+@dataclass(frozen=True, slots=True)
+class RealNode:
+    """A lab with one real node, shared by all tests of a run that ask for it."""
+
+    config: Config
+    """Who we are there: the administrator."""
+    home: Home
+    name: str
+    folder: Path
+    """A folder of the host that the node sees at the same path."""
+
+    @property
+    def lab(self) -> Lab:
+        """The lab as it is now: a restart changes it."""
+        return self.home.get(self.name)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.lab.kubeconfig
+
+    @property
+    def kubelet(self) -> Path:
+        """Where the host has what the node has in /var/lib/kubelet."""
+        return self.lab.folder / "nodes" / "1" / "kubelet"
+
+    @property
+    def helm(self) -> Path:
+        """Helm; to be called with `environ`."""
+        return helm.program(Narrator(io.StringIO()))
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment in which helm and kubectl speak to this lab."""
+        return helm.environment(self.lab, os.environ)
+
+    def load(self, *archives: Path) -> list[str]:
+        """Bring images into the node and return their names."""
+        return [each.image for each in load(self.lab, archives, ensure(["ctr"])["ctr"])]
+
+    def restart(self, program: str, *, kill: bool = False) -> Restarted:
+        """Restart a program of the lab, and return when it is well again."""
+        return restart(self.home, self.name, program, Narrator(io.StringIO()), kill=kill)
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl, which must succeed, and return what it prints."""
+        argv = [str(ensure(["kubectl"])["kubectl"]), *arguments]
+        done = subprocess.run(argv, env=self.environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def run(self, *argv: str) -> "subprocess.CompletedProcess[str]":
+        """Run a program as one of the node's own: with its files, processes and network."""
+        return inside.run(self.lab.spaces[0], argv)
+
+    def prometheus(self, rules: Path | None = None) -> str:
+        """Start a Prometheus in the node, or bring it other rules; return its address on the host."""
+        return prometheus.start(self.home, self.name, Narrator(io.StringIO()), rules).prometheus
+
+
 def pytest_unconfigure() -> None:
-    """End the run's lab where a worker died before it could."""
-    where, name = home.default(os.environ), f"test-{os.getpid()}"
-    if (where.root / name).exists():
-        down(where, name)
+    """End the run's labs where a worker died before it could."""
+    where = home.default(os.environ)
+    for name in (f"test-{os.getpid()}", f"test-{os.getpid()}-node"):
+        if (where.root / name).exists():
+            down(where, name)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker run all tests of the real node."""
+    for item in items:
+        if "real_node" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("node"))
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +173,7 @@ def real_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
     if own:
         yield RealApi(kubeconfig.load(own), Path(own), None)
         return
-    with _shared_lab(tmp_path_factory) as lab:
+    with _shared_lab(tmp_path_factory, Profile.API) as lab:
         yield RealApi(kubeconfig.load(str(lab.kubeconfig)), lab.kubeconfig, lab)
 
 
@@ -111,14 +188,49 @@ def real_cluster(real_api: RealApi) -> Iterator[RealCluster]:
         asyncio.run(wipe_namespace(real_api, namespace))
 
 
+@pytest.fixture(scope="session")
+def real_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
+    """Return the lab with a real node of this test run, started by whoever asks first."""
+    where = home.default(os.environ)
+    obstacle = spaces.obstacle(where.root)
+    if obstacle:
+        give_up(obstacle)
+    with _shared_lab(tmp_path_factory, Profile.NODE) as lab:
+        folder = lab.folder / "shared"
+        folder.mkdir(exist_ok=True)
+        yield RealNode(kubeconfig.load(str(lab.kubeconfig)), where, lab.name, folder)
+
+
+@pytest.fixture
+def node_namespace(real_node: RealNode) -> Iterator[str]:
+    """Return the name of a fresh namespace of the real node's lab; its pods are gone afterwards."""
+    namespace = f"test-{uuid.uuid4().hex[:10]}"
+    asyncio.run(open_namespace(RealApi(real_node.config, real_node.kubeconfig, None), namespace))
+    try:
+        yield namespace
+    finally:
+        asyncio.run(_drop_namespace(real_node.config, namespace))
+
+
 @pytest.fixture
 def namespace(real_cluster: RealCluster) -> str:
     """Return the name of a fresh namespace."""
     return real_cluster.namespace
 
 
+async def _drop_namespace(config: Config, namespace: str) -> None:
+    """Delete a namespace where controllers and kubelets run, and wait until nothing is left of it."""
+    async with Client.connect(config) as client:
+        await client.delete_collection(PODS, namespace, grace=0)
+        await client.delete(NAMESPACES, namespace)
+        with suppress(NotFoundError):
+            for _ in range(600):
+                await client.get(NAMESPACES, namespace)
+                await asyncio.sleep(0.1)
+
+
 @contextmanager
-def _shared_lab(factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def _shared_lab(factory: pytest.TempPathFactory, profile: Profile) -> Iterator[Lab]:
     """Hold the lab of this test run; the first holder starts it, the last one ends it."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     base = factory.getbasetemp().parent if worker else factory.getbasetemp()
@@ -126,37 +238,37 @@ def _shared_lab(factory: pytest.TempPathFactory) -> Iterator[Lab]:
     owner = os.getppid() if worker else os.getpid()
     me = process.find(os.getpid())
     assert me is not None
-    name, where = f"test-{owner}", home.default(os.environ)
-    with _holders(base) as holders:
-        lab = _running(where, name) or _start(where, name, owner)
+    name, where = f"test-{owner}" + ("-node" if profile is Profile.NODE else ""), home.default(os.environ)
+    with _holders(base / f"{profile}-holders.json") as holders:
+        lab = _running(where, name) or _start(where, name, owner, profile)
         holders.append(me.to_json())
     try:
         yield lab
     finally:
-        with _holders(base) as holders:
+        with _holders(base / f"{profile}-holders.json") as holders:
             holders.remove(me.to_json())
             if not holders:
                 down(where, name)
 
 
-def _running(where: home.Home, name: str) -> Lab | None:
+def _running(where: Home, name: str) -> Lab | None:
     lab = next((lab for lab in where.labs() if lab.name == name), None)
     return lab if lab is not None and not lab.orphaned() else None
 
 
-def _start(where: home.Home, name: str, owner: int) -> Lab:
+def _start(where: Home, name: str, owner: int, profile: Profile) -> Lab:
     quiet = Narrator(io.StringIO())
     try:
-        gather(Profile.API, quiet, kwok=False)
+        gather(profile, quiet, kwok=False)
     except LabError as error:
         give_up(str(error).splitlines()[0])
-    return up(where, Wish(Profile.API, name, owner=owner), quiet)
+    return up(where, Wish(profile, name, owner=owner), quiet)
 
 
 @contextmanager
-def _holders(base: Path) -> Iterator[list[dict[str, Any]]]:
+def _holders(path: Path) -> Iterator[list[dict[str, Any]]]:
     """Read and change, alone, who holds the lab; those that died hold nothing."""
-    with (base / "lab-holders.json").open("a+", encoding="utf-8") as file:
+    with path.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         listed = json.loads(file.read() or "[]")

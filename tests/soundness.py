@@ -8,8 +8,8 @@ from typing import Final
 
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import KINDS
-from fairlead.detect.labels import labels, legacy_labels
 from fairlead.inventory import Accelerator, Inventory
+from fairlead.publish.labels import labels, legacy_labels
 
 _DNS_LABEL: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from dataclasses import replace
 from typing import Final
 
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis.strategies import SearchStrategy
 
 from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
 from fairlead.nvml import Gpu
+from fairlead.offer import Form, Holder, Holding, ranges
 from fairlead.units import Bytes, Ops, Watts
 from tests.worlds import PCI, PLATFORM, TREE, USB, Entry, Files, Link, Sparse, Special, crowded
 
@@ -197,6 +199,39 @@ def inventories() -> SearchStrategy[Inventory]:
         accelerators=st.lists(accelerators(), max_size=4).map(tuple),
         unknown=st.lists(unknown, max_size=2).map(tuple),
     )
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Inventory:
+    """Return what a sound node has: every accelerator has its own id, and some can be shared."""
+    found = draw(st.lists(accelerators(), max_size=4))
+    shared = draw(st.lists(st.booleans(), min_size=4, max_size=4))
+    sizes = st.none() | st.sampled_from([0, 2**20 - 1, 2**20, 2**21, 5 * 2**20, 3 * 2**30, 2**34, 2**70])
+    accs = [
+        replace(acc, id=f"{acc.bus.partition(':')[0]}-{at}", shareable=shared[at], memory=draw(sizes))
+        for at, acc in enumerate(found)
+    ]
+    return Inventory(Machine(), tuple(accs))
+
+
+@st.composite
+def held_nodes(draw: st.DrawFn) -> tuple[Inventory, tuple[Holding, ...]]:
+    """Return a node and some that hold parts of it, whether or not that can be; some hold what is gone."""
+    inventory = draw(nodes())
+    names = st.sampled_from([*(acc.id for acc in inventory.accelerators), "gone-1"])
+    holders = st.builds(Holder, _texts(), _texts(), st.sampled_from(["", "main"]))
+    whole = st.builds(Holding, names, st.just(Form.WHOLE), holders)
+    claim = st.builds(Holding, names, st.just(Form.CLAIM), holders, st.sampled_from([0, 1, 3, 2048]))
+    memory = st.builds(
+        lambda name, holder, numbers, unit: Holding(
+            name, Form.MEMORY, holder, len(numbers) * unit, ranges(numbers)
+        ),
+        names,
+        holders,
+        st.sets(st.integers(0, 20), min_size=1, max_size=6),
+        st.sampled_from([1, 1024]),
+    )
+    return inventory, tuple(draw(st.lists(whole | claim | memory, max_size=5)))
 
 
 @st.composite

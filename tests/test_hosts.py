@@ -11,9 +11,9 @@ import pytest
 from fairlead.catalog import Catalog
 from fairlead.detect import detect
 from fairlead.detect.capture import RecordingHost, opened, read_gpus, write
-from fairlead.detect.labels import labels, legacy_labels
 from fairlead.host import Host
 from fairlead.inventory import Inventory, State
+from fairlead.publish.labels import labels, legacy_labels
 from tests.soundness import without_evidence
 
 HOSTS = Path(__file__).parent / "hosts"

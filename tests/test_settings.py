@@ -1,11 +1,14 @@
 """Settings: what a user may write, and what he is told when he wrote something else."""
 
+from pathlib import Path
+from typing import Literal, TypedDict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import SettingsError
-from fairlead.settings import LISTEN, Address, AgentSettings, agent_settings, parse_address
+from fairlead.settings import LISTEN, Address, AgentSettings, TlsFiles, agent_settings, parse_address
 
 
 def test_defaults_are_the_same_wherever_they_are_written() -> None:
@@ -70,3 +73,76 @@ def test_anything_is_taken_or_refused(listen: str, period: str) -> None:
         return
     assert 0 <= settings.listen.port <= 65535
     assert 0.1 <= settings.sample <= 86400
+
+
+class Files(TypedDict):
+    """The settings that name files."""
+
+    tls_cert: str
+    tls_key: str
+    token_file: str
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Return files that can be read, by the setting that they are for."""
+    for name in Files.__annotations__:
+        (tmp_path / name).write_text("x")
+    return Files(
+        tls_cert=str(tmp_path / "tls_cert"),
+        tls_key=str(tmp_path / "tls_key"),
+        token_file=str(tmp_path / "token_file"),
+    )
+
+
+def test_a_certificate_and_its_key_are_set_together(files: Files) -> None:
+    settings = agent_settings(":1", **files)
+    assert settings.tls == TlsFiles(files["tls_cert"], files["tls_key"])
+    assert settings.token_file == files["token_file"]
+    with pytest.raises(SettingsError, match="tls-cert is set and tls-key is not"):
+        agent_settings(tls_cert=files["tls_cert"])
+    with pytest.raises(SettingsError, match="tls-key is set and tls-cert is not"):
+        agent_settings(tls_key=files["tls_key"])
+
+
+@pytest.mark.parametrize("name", ["tls_cert", "tls_key", "token_file"])
+@pytest.mark.parametrize(
+    ("path", "why"), [("gone", "no such file"), ("folder", "is a directory"), ("nul\0", "null byte")]
+)
+def test_files_must_be_there_and_readable(
+    tmp_path: Path, files: Files, name: Literal["tls_cert", "tls_key", "token_file"], path: str, why: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    files[name] = str(tmp_path / path)
+    with pytest.raises(
+        SettingsError, match=f"^{name.replace('_', '-')}: .* cannot be read: .*{why}"
+    ) as error:
+        agent_settings(**files)
+    assert "mount the secret" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("listen", "loopback"),
+    [
+        ("127.0.0.1:1", True),
+        ("127.8.9.10:1", True),
+        ("localhost:1", True),
+        ("[::1]:1", True),
+        (":1", False),
+        ("0.0.0.0:1", False),
+        ("[::]:1", False),
+        ("10.0.0.1:1", False),
+        ("127.example.org:1", False),
+        ("127.0.0.1.example.org:1", False),
+        ("localhost.example.org:1", False),
+    ],
+)
+def test_a_token_does_not_leave_the_machine_in_the_clear(files: Files, listen: str, loopback: bool) -> None:
+    assert agent_settings(listen, **files).token_file
+    if loopback:
+        assert agent_settings(listen, token_file=files["token_file"]).token_file
+        return
+    with pytest.raises(SettingsError, match=r"everybody on the way to .* could read the token") as error:
+        agent_settings(listen, token_file=files["token_file"])
+    assert "--tls-cert" in error.value.hint
+    assert LISTEN in error.value.hint

@@ -89,3 +89,29 @@ def test_any_text_is_a_quantity_or_a_value_error(text: str) -> None:
 @given(st.integers(0, 2**60))
 def test_printed_memory_reads_back_within_a_twentieth(amount: int) -> None:
     assert units.parse_bytes(units.format_bytes(amount)) == pytest.approx(amount, rel=0.06, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("2Gi", 2 << 30),
+        ("1.5Gi", 3 << 29),
+        ("15360Mi", 15360 << 20),
+        ("100", 100),
+        ("12E", 12 * 10**18),
+        ("1e3", 1000),
+        ("10e-1", 1),
+        ("500m", 1),
+        ("1500m", 2),
+        ("1n", 1),
+        ("0", 0),
+    ],
+)
+def test_amounts_as_kubernetes_writes_them(text: str, amount: int) -> None:
+    assert units.parse_quantity(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "Gi", "1 Gi", "1GiB", "1e", "1e400", "0x10", "٣", "1" * 40])
+def test_what_kubernetes_would_not_write(text: str) -> None:
+    with pytest.raises(ValueError, match="4Gi"):
+        units.parse_quantity(text)

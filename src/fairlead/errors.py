@@ -9,6 +9,9 @@ FairleadError              someone must act; `hint` says how
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
 │   └── SettingsError      an option or setting has no such value
 ├── MissingPartError       an optional part is not installed          exit 2
+├── KubeletError           a kubelet could not be asked or served      exit 1
+├── RefusedError           an allocation was refused                  exit 1
+├── WardenError            the warden refused or cannot be reached    exit 1
 └── ClusterError           the cluster did not do what it was asked   exit 1
     ├── ClusterAwayError   it cannot be reached, or is not well       exit 3
     ├── AccessError        it does not know us, or forbids it         exit 2
@@ -67,6 +70,18 @@ class MissingPartError(FairleadError):
     """An optional part of the program is not installed."""
 
     exit_code = 2
+
+
+class KubeletError(FairleadError):
+    """A kubelet could not be asked, or a socket for it could not be opened."""
+
+
+class RefusedError(FairleadError):
+    """An allocation was refused; the message is the reason, and the user of the pod reads it."""
+
+
+class WardenError(FairleadError):
+    """The warden refused what was asked, or cannot be reached."""
 
 
 class ClusterError(FairleadError):

@@ -33,9 +33,11 @@ def printable(text: str) -> str:
 class Host:
     """A machine's files below `root`; absent, unreadable and hostile ones read as None."""
 
-    def __init__(self, root: str = "/") -> None:
+    def __init__(self, root: str = "/", *, here: bool = False) -> None:
         self.root = os.path.abspath(root)
         self.live = self.root == "/"
+        self.here = here or self.live
+        """Whether this is the machine that the program runs on; in a container its files lie below a root."""
         self._prefix = "" if self.live else self.root
         self._problems: dict[str, str] = {}
         self._folders: dict[str, str | None] = {}

@@ -13,6 +13,7 @@ from typing import Final
 from fairlead import __version__
 from fairlead.host import printable
 from fairlead.inventory import Accelerator, Inventory, State
+from fairlead.offer import Form, Holding
 from fairlead.telemetry import Metric, Sample
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,6 +43,22 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
+class Publishing:
+    """What the agent published, and who holds what."""
+
+    writes: Mapping[str, int] = field(default_factory=dict)
+    """Writes to the API server, by what was written."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    registered: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the kubelet has accepted a plugin, by resource."""
+    holdings: tuple[Holding, ...] = ()
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Allocations that were refused, by form."""
+    books_age: float | None = None
+    """Seconds since the kubelet's books were read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that a metrics page tells."""
 
@@ -53,6 +70,7 @@ class Snapshot:
     """How many scans there were, by what triggered them."""
     scan_seconds: float = 0.0
     scanned_at: float = 0.0
+    publishing: Publishing | None = None
 
 
 _MEASURED: Final = {  # metric: help, and the label that tells several of them apart
@@ -85,7 +103,14 @@ _DCGM_LABELS: Final = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Host
 
 def render(snapshot: Snapshot) -> bytes:
     """Return the page: every metric that has a value."""
-    families = (*_described(snapshot.inventory), *_measured(snapshot), *_dcgm(snapshot), *_own(snapshot))
+    families = (
+        *_described(snapshot.inventory),
+        *_measured(snapshot),
+        *_dcgm(snapshot),
+        *_own(snapshot),
+        *(_held(snapshot.inventory, snapshot.publishing) if snapshot.publishing else ()),
+        *(_published(snapshot.publishing) if snapshot.publishing else ()),
+    )
     return "".join(line for family in families for line in family.lines()).encode()
 
 
@@ -166,6 +191,57 @@ def _own(snapshot: Snapshot) -> Iterator[Family]:
     yield from _gauge("fairlead_scan_duration_seconds", "How long the last scan took.", (), lasted)
     ended: list[Row] = [((), snapshot.scanned_at)]
     yield from _gauge("fairlead_last_scan_timestamp_seconds", "When the last scan ended.", (), ended)
+
+
+def _held(inventory: Inventory, publishing: Publishing) -> Iterator[Family]:
+    """Yield who holds what; a whole accelerator counts with all of its memory."""
+    accs = {acc.id: acc for acc in inventory.accelerators}
+    held = [(accs[each.accelerator], each) for each in publishing.holdings if each.accelerator in accs]
+    sums: dict[tuple[str, ...], float] = {}
+    counts: dict[tuple[str, ...], float] = {}
+    for acc, each in held:
+        key = (*_who(acc), each.form.value)
+        sums[key] = sums.get(key, 0.0) + _amount(acc, each)
+        counts[key] = counts.get(key, 0.0) + 1
+    labels = ("id", "model", "form")
+    text = "Memory of the accelerator that containers and claims hold; all of it where it is held whole."
+    yield from _gauge("fairlead_accelerator_allocated_bytes", text, labels, sums.items())
+    text = "Containers and claims that hold the accelerator or a part of it."
+    yield from _gauge("fairlead_accelerator_allocations", text, labels, counts.items())
+    rows = (
+        (
+            (each.holder.namespace, each.holder.name, each.holder.container, *_who(acc), each.form.value),
+            _amount(acc, each),
+        )
+        for acc, each in held
+        if each.form is not Form.CLAIM
+    )
+    text = "Memory of an accelerator that a container holds."
+    labels = ("namespace", "pod", "container", "id", "model", "form")
+    yield from _gauge("fairlead_pod_accelerator_bytes", text, labels, rows)
+
+
+def _amount(acc: Accelerator, holding: Holding) -> float:
+    return float(holding.mebibytes << 20) if holding.mebibytes else float(acc.memory or 0)
+
+
+def _published(publishing: Publishing) -> Iterator[Family]:
+    """Yield how publishing goes."""
+    rows: Iterable[Row] = (((what,), float(count)) for what, count in publishing.writes.items())
+    text = "Writes to the API server, by what was written; none while nothing changes."
+    yield from _counter("fairlead_api_writes_total", text, ("object",), rows)
+    rows = (((what,), float(count)) for what, count in publishing.errors.items())
+    text = "Writes to the API server that failed."
+    yield from _counter("fairlead_api_errors_total", text, ("object",), rows)
+    rows = (((resource,), float(known)) for resource, known in publishing.registered.items())
+    text = "Whether the kubelet has accepted the plugin of a resource; `claims` is the one for DRA."
+    yield from _gauge("fairlead_plugin_registered", text, ("resource",), rows)
+    rows = (((form,), float(count)) for form, count in publishing.refused.items())
+    text = "Allocations that were refused because the accelerator is held otherwise."
+    yield from _counter("fairlead_allocations_refused_total", text, ("form",), rows)
+    age: list[Row] = [] if publishing.books_age is None else [((), publishing.books_age)]
+    text = "Seconds since the kubelet last said who holds what."
+    yield from _gauge("fairlead_books_age_seconds", text, (), age)
 
 
 def _gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[Family]:

@@ -1,5 +1,6 @@
 """What can be set for the programs that keep running, checked before they start."""
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from fairlead.units import Seconds, parse_duration
 
 LISTEN: Final = "127.0.0.1:19809"
 """Loopback, because the page asks for no login; a port outside 9100 to 9999, where each has its exporter."""
+_LOOPBACK: Final = re.compile(r"localhost|::1|127(?:\.[0-9]{1,3}){3}")
 _ADDRESS: Final = re.compile(r"(?:\[(?P<six>[^\[\]]*)\]|(?P<name>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
 _SHORTEST, _LONGEST = Seconds(0.1), Seconds(24 * 3600.0)
 _SWEEP, _SAMPLE, _DEBOUNCE = Seconds(300.0), Seconds(10.0), Seconds(1.0)
@@ -26,6 +28,21 @@ class Address:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can come here."""
+        return _LOOPBACK.fullmatch(self.host) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Where a certificate and its key are; both are read again when they change."""
+
+    cert: str
+    """PEM: the certificate, then those between it and its authority."""
+    key: str
+    """PEM, without a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +61,33 @@ class AgentSettings:
     """How long to wait after such a report for the next one: devices come in bursts."""
     node: str = ""
     """The machine's name in metrics that carry one."""
+    tls: TlsFiles | None = None
+    """What the pages are served with; None serves them in the clear."""
+    token_file: str = ""
+    """Holds the token that a client must show; empty asks for none. Probes are always answered."""
 
 
-def agent_settings(
+def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked here
     listen: str = LISTEN,
     sweep: str = "5m",
     sample: str = "10s",
     *,
     uevents: bool = True,
     node: str = "",
+    tls_cert: str = "",
+    tls_key: str = "",
+    token_file: str = "",
 ) -> AgentSettings:
     """Return the agent's settings from what a user wrote; raise SettingsError for what cannot be."""
+    address, tls = parse_address(listen), _tls_files(tls_cert, tls_key)
     return AgentSettings(
-        listen=parse_address(listen),
+        listen=address,
         sweep=_period("sweep", sweep),
         sample=_period("sample", sample),
         uevents=uevents,
         node=node,
+        tls=tls,
+        token_file=_token_file(token_file, address, tls),
     )
 
 
@@ -77,6 +104,38 @@ def parse_address(text: str) -> Address:
             f"listen: there is no port {port}", "choose one from 1 to 65535, or 0 for any free one"
         )
     return Address(found["six"] or found["name"] or "", port)
+
+
+def _tls_files(cert: str, key: str) -> TlsFiles | None:
+    if bool(cert) != bool(key):
+        given, missing = ("tls-cert", "tls-key") if cert else ("tls-key", "tls-cert")
+        raise SettingsError(f"{given} is set and {missing} is not", "TLS needs both: set the other one too")
+    if not cert:
+        return None
+    return TlsFiles(_readable("tls-cert", cert), _readable("tls-key", key))
+
+
+def _token_file(path: str, listen: Address, tls: TlsFiles | None) -> str:
+    if path and tls is None and not listen.loopback:
+        raise SettingsError(
+            f"token-file: without TLS everybody on the way to {listen} could read the token",
+            f"set --tls-cert and --tls-key too, or listen on this machine only: {LISTEN}",
+        )
+    return path and _readable("token-file", path)
+
+
+def _readable(name: str, path: str) -> str:
+    """Return the path of a file that can be read now; what it holds is looked at by whoever uses it."""
+    try:
+        with open(path, "rb") as file:
+            file.read(1)
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else str(error)) or "unknown"
+        raise SettingsError(
+            f"{name}: {path!r} cannot be read: {why.lower()}",
+            f"name a file that user {os.getuid()} may read; in a pod, mount the secret there",
+        ) from None
+    return path
 
 
 def _period(name: str, text: str) -> Seconds:

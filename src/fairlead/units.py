@@ -15,6 +15,10 @@ Seconds = NewType("Seconds", float)
 
 _QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/]*)\s*")
 _BINARY: Final = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_KUBERNETES: Final = re.compile(
+    r"(?P<whole>[+-]?[0-9]{1,30})(\.(?P<rest>[0-9]{0,30}))?"
+    r"((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<power>[+-]?[0-9]{1,2}))?"
+)
 _DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _DURATIONS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -39,6 +43,20 @@ def parse_bytes(text: str) -> Bytes:
     bare = text.strip().removesuffix("B")
     scales = _BINARY if bare.endswith("i") else _DECIMAL
     return Bytes(round(_scale(bare, scales, "", "an amount of memory", "4GiB")))
+
+
+def parse_quantity(text: str) -> int:
+    """Read an amount as Kubernetes writes it: `2Gi`, `500m`, `1e3`; parts of one are rounded up."""
+    found = _KUBERNETES.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not an amount: write it like 4Gi")
+    suffix, rest = found["suffix"] or "", found["rest"] or ""
+    number, power = int(found["whole"] + rest), int(found["power"] or 0) - len(rest)
+    if suffix.endswith("i"):
+        number *= 1024 ** ("KMGTPE".index(suffix[0]) + 1)
+    else:
+        power += 3 * "num kMGTPE".index(suffix or " ") - 9
+    return number * 10**power if power >= 0 else -(-number // 10**-power)
 
 
 def parse_bandwidth(text: str) -> BytesPerSecond:

@@ -38,6 +38,8 @@ COMMANDS: dict[str, set[str]] = {
         "--no-uevents",
         "--once",
     },
+    "warden open": {"--group", "--folder", "--copy"},
+    "warden serve": {"--group", "--folder", "--pod-resources", "--cdi-dir", "--device-root"},
 }
 """Every command of discovery, with its options and arguments."""
 FROZEN_ELSEWHERE = {"lab"}

@@ -13,9 +13,23 @@ from fairlead.lab.state import Lab, Phase, Profile, Program
 HELP = {"-h", "--help"}
 OUTPUT = {"-o", "--output"}
 VERBS = {
-    "up": {"--name", "--profile", "--fleet", "--nodes", "--owner", "--catalog", *OUTPUT},
+    "up": {
+        "--name",
+        "--profile",
+        "--fleet",
+        "--nodes",
+        "--owner",
+        "--prometheus",
+        "--rules",
+        "--catalog",
+        *OUTPUT,
+    },
     "status": {"--name", *OUTPUT},
     "kubectl": {"arguments"},
+    "helm": {"arguments"},
+    "load": {"--name", "ARCHIVE", *OUTPUT},
+    "restart": {"--name", "PROGRAM", "--kill", *OUTPUT},
+    "prometheus": {"--name", "--rules", *OUTPUT},
     "kubeconfig": {"--name", "--path"},
     "logs": {"--name", "PROGRAM", "-f", "--follow"},
     "down": {"--name"},
@@ -27,6 +41,7 @@ LAB = [
     "profile",
     "state",
     "server",
+    "prometheus",
     "kubeconfig",
     "nodes",
     "owner",
@@ -65,6 +80,7 @@ def test_the_document_of_a_lab_is_frozen(tmp_path: Path) -> None:
     assert list(document["programs"][0]) == PROGRAM
     assert document["state"] == "broken"
     assert document["server"] == "https://127.0.0.1:1"
+    assert document["prometheus"] is None
 
 
 def test_the_command_line_loads_no_library_of_the_lab() -> None:

@@ -82,6 +82,10 @@ class Door:
             text=True,
         )
 
+    def json_of(self, *arguments: str) -> Any:
+        """Run a command that may say no and return its document."""
+        return json.loads(self(*arguments, "-o", "json").stdout)
+
     def json(self, *arguments: str) -> Any:
         """Run a command that must succeed and return its document."""
         done = self(*arguments, "-o", "json")

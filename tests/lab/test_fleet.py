@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from fairlead.catalog import Catalog
-from fairlead.detect.labels import labels
 from fairlead.errors import FleetError
 from fairlead.lab import dummy
 from fairlead.lab.fleet import Fleet, load_fleet, plain
+from fairlead.publish.labels import labels
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet.toml"
 

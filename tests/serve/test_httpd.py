@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -17,10 +17,7 @@ from fairlead.serve.loop import serve
 from fairlead.settings import Address, AgentSettings
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
-
-LOOPBACK = Address("127.0.0.1", 0)
-PATIENCE = 30.0
-Ask = Callable[[bytes], bytes]
+from tests.serve.served import LOOPBACK, PATIENCE, ask, connect, rest
 
 
 class Bare:
@@ -47,24 +44,6 @@ def port() -> Iterator[int]:
     assert not thread.is_alive()
     here.close()
     there.close()
-
-
-def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-
-
-def rest(line: socket.socket) -> bytes:
-    """Return all that comes until the other side is done."""
-    pieces = []
-    while piece := line.recv(65536):
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def ask(port: int, request: bytes) -> bytes:
-    with closing(connect(port)) as line:
-        line.sendall(request)
-        return rest(line)
 
 
 def test_serves_its_pages(port: int) -> None:

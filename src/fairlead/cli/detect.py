@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     with shared.machine_of(options) as (host, gpus):
         inventory = detect(host, catalog, gpus)
     if options.output == "labels":
-        from fairlead.detect.labels import labels, legacy_labels
+        from fairlead.publish.labels import labels, legacy_labels
 
         pairs = {**labels(inventory), **(legacy_labels(inventory) if options.legacy_labels else {})}
         print("\n".join(f"{key}={value}" for key, value in sorted(pairs.items())))

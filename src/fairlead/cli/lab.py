@@ -1,20 +1,20 @@
 """`fairlead lab`: a real Kubernetes on this machine, for tests and demos."""
 
 import argparse
-import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from fairlead.cli import lab_inside
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
-from fairlead.errors import LabError, MissingPartError
+from fairlead.cli.lab_verb import add_verb, home
+from fairlead.cli.output import show, to_table
+from fairlead.errors import LabError
 from fairlead.units import format_bytes
 
 if TYPE_CHECKING:
-    from fairlead.lab.home import Home
     from fairlead.lab.state import Lab
 
 _PROFILES: Final = ("api", "control", "node")
@@ -30,53 +30,25 @@ def add(commands: Any) -> None:
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     _add_up(verbs)
-    _add_verb(
+    add_verb(
         verbs, "status", "show which labs there are and how they are", _status, output=True, all_labs=True
     )
-    _add_kubectl(verbs)
-    kubeconfig = _add_verb(verbs, "kubeconfig", "print the administrator's kubeconfig", _kubeconfig)
+    lab_inside.add(verbs)
+    kubeconfig = add_verb(verbs, "kubeconfig", "print the administrator's kubeconfig", _kubeconfig)
     kubeconfig.add_argument("--path", action="store_true", help="print where it is instead")
-    logs = _add_verb(verbs, "logs", "print what a program of a lab said", _logs)
+    logs = add_verb(verbs, "logs", "print what a program of a lab said", _logs)
     logs.add_argument("program", metavar="PROGRAM", help="as `fairlead lab status` calls it")
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the program or you end")
-    _add_verb(verbs, "down", "end a lab and leave nothing of it", _down)
-    _add_verb(verbs, "reap", "end every lab whose owner died", _reap, output=True, named=False)
-    build = _add_verb(verbs, "build", "build what labs are made of", _build, output=True, named=False)
+    add_verb(verbs, "down", "end a lab and leave nothing of it", _down)
+    add_verb(verbs, "reap", "end every lab whose owner died", _reap, output=True, named=False)
+    build = add_verb(verbs, "build", "build what labs are made of", _build, output=True, named=False)
     build.add_argument(
         "--profile", choices=_PROFILES, default="control", help="for which labs (default: control)"
     )
 
 
-def _add_verb(
-    verbs: Any,
-    name: str,
-    text: str,
-    run: Callable[[argparse.Namespace], int],
-    *,
-    output: bool = False,
-    named: bool = True,
-    all_labs: bool = False,
-) -> argparse.ArgumentParser:
-    verb: argparse.ArgumentParser = verbs.add_parser(
-        name, help=text, description=f"{text[0].upper()}{text[1:]}."
-    )
-    if named:
-        _add_name(verb, "all of them" if all_labs else "")
-    if output:
-        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
-    verb.set_defaults(run=_needing_parts(run))
-    return verb
-
-
-def _add_name(verb: argparse.ArgumentParser, otherwise: str = "") -> None:
-    default = None if otherwise else os.environ.get("FAIRLEAD_LAB") or "lab"
-    verb.add_argument(
-        "--name", metavar="N", default=default, help=f"which lab (default: {otherwise or default or 'lab'})"
-    )
-
-
 def _add_up(verbs: Any) -> None:
-    verb = _add_verb(verbs, "up", "start a lab; what it is made of is built when missing", _up, output=True)
+    verb = add_verb(verbs, "up", "start a lab; what it is made of is built when missing", _up, output=True)
     verb.add_argument(
         "--profile",
         choices=_PROFILES,
@@ -99,40 +71,13 @@ def _add_up(verbs: Any) -> None:
     verb.add_argument(
         "--owner", metavar="PID", type=int, help="the lab may be reaped once this process has ended"
     )
-    shared.add_catalog(verb)
-
-
-def _add_kubectl(verbs: Any) -> None:
-    # A prefix that nobody types: everything after the verb is kubectl's, also what looks like an option.
-    verb = verbs.add_parser(
-        "kubectl",
-        help="run kubectl as the lab's administrator",
-        usage="fairlead lab kubectl [--name N] ARGUMENT...",
-        prefix_chars="\0",
-        add_help=False,
+    verb.add_argument(
+        "--prometheus",
+        action="store_true",
+        help="node: also a Prometheus that looks at every pod that wants it",
     )
-    verb.add_argument("arguments", nargs=argparse.REMAINDER)
-    verb.set_defaults(run=_needing_parts(_kubectl))
-
-
-def _needing_parts(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Say in one line what to install, where the lab's libraries are missing."""
-
-    def wrapped(options: argparse.Namespace) -> int:
-        try:
-            return run(options)
-        except ModuleNotFoundError as error:
-            raise MissingPartError(
-                f"the lab needs {error.name}", hint="pip install 'fairlead[lab]'"
-            ) from None
-
-    return wrapped
-
-
-def _home() -> "Home":
-    from fairlead.lab import home
-
-    return home.default(os.environ)
+    lab_inside.add_rules(verb)
+    shared.add_catalog(verb)
 
 
 def _up(options: argparse.Namespace) -> int:
@@ -149,15 +94,19 @@ def _up(options: argparse.Namespace) -> int:
         nodes=options.nodes if options.nodes is not None else 1,
         fleet=_fleet(options),
         owner=options.owner,
+        prometheus=options.prometheus or options.rules is not None,
+        rules=options.rules,
     )
     narrator = Narrator(sys.stderr)
-    lab = up(_home(), wish, narrator)
+    lab = up(home(), wish, narrator)
     narrator.say(f"  {'ready after':24} {lab.times['total']:.1f} s")
     if options.output != "table":
         show(describe(lab), options.output)
         return 0
     named = "" if options.name == "lab" else f" --name {lab.name}"
     print(f"lab {lab.name!r} is up at {lab.server}")
+    if lab.prometheus:
+        print(f"  Prometheus: {lab.prometheus}")
     print(f"  export KUBECONFIG={lab.kubeconfig}")
     print(f"  fairlead lab kubectl{named} get nodes")
     print(f"  fairlead lab down{named}")
@@ -199,6 +148,7 @@ def describe(lab: "Lab") -> dict[str, Any]:
         "profile": lab.profile.value,
         "state": "broken" if dead and lab.phase.value == "ready" else lab.phase.value,
         "server": lab.server,
+        "prometheus": lab.prometheus or None,
         "kubeconfig": str(lab.kubeconfig),
         "nodes": lab.nodes,
         "owner": lab.owner.pid if lab.owner else None,
@@ -218,8 +168,7 @@ def describe(lab: "Lab") -> dict[str, Any]:
 
 
 def _status(options: argparse.Namespace) -> int:
-    home = _home()
-    labs = [home.get(options.name)] if options.name else home.labs()
+    labs = [home().get(options.name)] if options.name else home().labs()
     documents = [describe(lab) for lab in labs]
     if options.output != "table":
         show(documents, options.output)
@@ -230,6 +179,8 @@ def _status(options: argparse.Namespace) -> int:
         print(to_table(head, [_lab_row(each) for each in documents]))
         rows = [_program_row(each, program) for each in documents for program in each["programs"]]
         print()
+        for each in (each for each in documents if each["prometheus"]):
+            print(f"Prometheus of {each['name']}: {each['prometheus']}\n")
         print(to_table(("LAB", "PROGRAM", "RUNNING", "PID", "MEMORY"), rows))
     return 0 if all(each["state"] == "ready" for each in documents) else 1
 
@@ -245,25 +196,8 @@ def _program_row(lab: dict[str, Any], program: dict[str, Any]) -> Sequence[str]:
     return (lab["name"], program["name"], running, str(program["pid"]), format_bytes(program["memory_bytes"]))
 
 
-def _kubectl(options: argparse.Namespace) -> int:
-    from fairlead.lab.build import ensure
-
-    arguments = list(options.arguments)
-    name = os.environ.get("FAIRLEAD_LAB") or "lab"
-    if arguments[:1] == ["--name"] and len(arguments) > 1:
-        name, arguments = arguments[1], arguments[2:]
-    elif arguments and arguments[0].startswith("--name="):
-        name, arguments = arguments[0].partition("=")[2], arguments[1:]
-    lab = _home().get(name)
-    kubectl = str(ensure(["kubectl"])["kubectl"])
-    # Its cache of what the server serves goes with the lab, too.
-    env = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "KUBECACHEDIR": str(lab.folder / "kubectl")}
-    sys.stdout.flush()
-    os.execve(kubectl, ["kubectl", *(arguments[1:] if arguments[:1] == ["--"] else arguments)], env)  # noqa: S606
-
-
 def _kubeconfig(options: argparse.Namespace) -> int:
-    lab = _home().get(options.name)
+    lab = home().get(options.name)
     print(
         lab.kubeconfig if options.path else lab.kubeconfig.read_text(encoding="utf-8"),
         end="\n" * options.path,
@@ -274,7 +208,7 @@ def _kubeconfig(options: argparse.Namespace) -> int:
 def _logs(options: argparse.Namespace) -> int:
     from fairlead.lab.process import alive
 
-    lab = _home().get(options.name)
+    lab = home().get(options.name)
     known = sorted(path.stem for path in (lab.folder / "logs").glob("*.log"))
     if options.program not in known:
         raise LabError(f"lab {lab.name!r} runs no {options.program!r}", hint=f"it runs: {', '.join(known)}")
@@ -294,7 +228,7 @@ def _down(options: argparse.Namespace) -> int:
     from fairlead.lab.down import down
 
     began = time.monotonic()
-    ended = down(_home(), options.name)
+    ended = down(home(), options.name)
     seconds = time.monotonic() - began
     print(
         f"lab {ended.name!r} is gone: {ended.processes} processes ended in {seconds:.1f} s", file=sys.stderr
@@ -305,7 +239,7 @@ def _down(options: argparse.Namespace) -> int:
 def _reap(options: argparse.Namespace) -> int:
     from fairlead.lab.down import reap
 
-    documents = [{"name": each.name, "processes": each.processes} for each in reap(_home())]
+    documents = [{"name": each.name, "processes": each.processes} for each in reap(home())]
     if options.output != "table":
         show(documents, options.output)
     elif documents:
@@ -316,11 +250,13 @@ def _reap(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
+    from fairlead.lab import helm, prometheus
     from fairlead.lab.kit import gather
     from fairlead.lab.narrate import Narrator
     from fairlead.lab.state import Profile
 
-    kit = gather(Profile(options.profile), Narrator(sys.stderr), kwok=options.profile != "api")
+    more = [helm.PART, prometheus.PART] if options.profile == "node" else []
+    kit = gather(Profile(options.profile), Narrator(sys.stderr), kwok=options.profile != "api", more=more)
     documents = [{"program": name, "path": str(path)} for name, path in sorted(kit.programs.paths.items())]
     if options.output == "table":
         print(to_table(("PROGRAM", "PATH"), [tuple(each.values()) for each in documents]))

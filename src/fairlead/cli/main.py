@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from fairlead import __version__
-from fairlead.cli import capture, catalog, detect, lab, nodes, serve
+from fairlead.cli import capture, catalog, detect, lab, nodes, serve, warden
 from fairlead.errors import FairleadError
 
-COMMANDS = (detect, capture, catalog, nodes, serve, lab)
+COMMANDS = (detect, capture, catalog, nodes, serve, lab, warden)
 
 
 def parser() -> argparse.ArgumentParser:

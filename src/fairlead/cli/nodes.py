@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
 
 if TYPE_CHECKING:
@@ -19,10 +20,7 @@ def add(commands: Any) -> None:
         help="show a cluster's nodes and their accelerators",
         description="Show the nodes of a Kubernetes cluster and the accelerators that their labels name.",
     )
-    command.add_argument(
-        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, ~/.kube/config, or the pod"
-    )
-    command.add_argument("--context", metavar="NAME", help="which context of the kubeconfig")
+    shared.add_cluster(command)
     command.add_argument("-l", "--selector", metavar="LABELS", help="only nodes with these labels")
     command.add_argument("-w", "--watch", action="store_true", help="go on and show what changes")
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
@@ -69,7 +67,7 @@ async def _follow(config: "Config", options: argparse.Namespace) -> None:
 
 def to_json(node: "Node") -> dict[str, Any]:
     """Return a node as a document."""
-    from fairlead.detect.labels import models
+    from fairlead.publish.labels import models
 
     return {
         "name": node.metadata.name,

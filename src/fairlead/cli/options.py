@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `fairlead --help` must not load the catalog
     from fairlead.catalog import Catalog
@@ -31,6 +31,14 @@ def add_root(command: argparse.ArgumentParser) -> None:
         help="look at the machine below this folder, or inside this captured tarball (default: this machine)",
     )
     command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
+
+
+def add_cluster(command: Any) -> None:
+    """Let the user choose a cluster."""
+    command.add_argument(
+        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, ~/.kube/config, or the pod"
+    )
+    command.add_argument("--context", metavar="NAME", help="which context of the kubeconfig")
 
 
 def catalog_of(options: argparse.Namespace) -> "Catalog":

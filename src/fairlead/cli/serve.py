@@ -4,10 +4,18 @@ import argparse
 import os
 import sys
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.settings import LISTEN, agent_settings
+
+if TYPE_CHECKING:
+    from fairlead.serve.publisher import Publisher
+
+KUBELET = "/var/lib/kubelet"
 
 
 def add(commands: Any) -> None:
@@ -18,8 +26,9 @@ def add(commands: Any) -> None:
     programs = command.add_subparsers(title="programs", dest="program", metavar="PROGRAM", required=True)
     agent = programs.add_parser(
         "agent",
-        help="watch this machine's accelerators and serve metrics",
-        description="Watch a machine's accelerators and serve /metrics for Prometheus, /healthz and /readyz.",
+        help="watch this machine's accelerators, serve metrics, publish to Kubernetes",
+        description="Watch a machine's accelerators and serve /metrics for Prometheus, /healthz and /readyz; "
+        "with --publish, tell Kubernetes of them and hand them out to pods.",
     )
     agent.add_argument(
         "--listen",
@@ -27,7 +36,23 @@ def add(commands: Any) -> None:
         default=LISTEN,
         help="where to serve (default: %(default)s); no ADDR means every interface, PORT 0 any free one",
     )
+    agent.add_argument(
+        "--tls-cert", metavar="FILE", default="", help="serve HTTPS with this certificate (PEM)"
+    )
+    agent.add_argument("--tls-key", metavar="FILE", default="", help="the certificate's key")
+    agent.add_argument(
+        "--token-file",
+        metavar="FILE",
+        default="",
+        help="show metrics only to those who bring this bearer token",
+    )
     shared.add_root(agent)
+    agent.add_argument(
+        "--host-root",
+        metavar="DIR",
+        default="",
+        help="this machine's own /sys, /proc, /dev and /etc, where a container has them mounted",
+    )
     shared.add_catalog(agent)
     agent.add_argument(
         "--sweep", metavar="TIME", default="5m", help="look at everything this often (default: 5m)"
@@ -37,7 +62,43 @@ def add(commands: Any) -> None:
         "--no-uevents", action="store_true", help="do not listen to the kernel's device events"
     )
     agent.add_argument("--once", action="store_true", help="print the metrics page once and exit")
+    _add_publishing(agent.add_argument_group("publishing to Kubernetes"))
     agent.set_defaults(run=run)
+
+
+def _add_publishing(group: Any) -> None:
+    group.add_argument(
+        "--publish",
+        metavar="WHAT",
+        default="",
+        help="labels, plugin (device plugin), claims (DRA), several with commas, or all (default: nothing)",
+    )
+    group.add_argument("--node", metavar="NAME", default="", help="the node's name (default: $NODE_NAME)")
+    group.add_argument(
+        "--legacy-labels", action="store_true", help="publish the un-prefixed gpu.* labels as well"
+    )
+    group.add_argument(
+        "--kubelet-dir", metavar="DIR", default=KUBELET, help="the kubelet's folder (default: %(default)s)"
+    )
+    group.add_argument(
+        "--warden", metavar="DIR", default="", help="the folder of the warden's sockets: the books, and CDI"
+    )
+    group.add_argument(
+        "--memory-unit", choices=("MiB", "GiB"), default="MiB", help="count shares in this (default: MiB)"
+    )
+    group.add_argument(
+        "--nvidia",
+        choices=("auto", "env", "cdi"),
+        default="auto",
+        help="hand out NVIDIA GPUs by the runtime's environment or by its CDI file (default: auto)",
+    )
+    group.add_argument(
+        "--device-root",
+        metavar="DIR",
+        default="",
+        help="where on the node the device nodes of a replayed machine lie (default: the node's own)",
+    )
+    shared.add_cluster(group)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,16 +107,23 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.serve.agent import Agent
     from fairlead.serve.watch import watched
 
+    node = options.node or os.environ.get("NODE_NAME") or os.uname().nodename
     settings = agent_settings(
         options.listen,
         options.sweep,
         options.sample,
         uevents=not options.no_uevents,
-        node=os.environ.get("NODE_NAME") or os.uname().nodename,
+        node=node,
+        tls_cert=options.tls_cert,
+        tls_key=options.tls_key,
+        token_file=options.token_file,
     )
-    with watched(options.root, shared.catalog_of(options), use_nvml=not options.no_nvml) as watch:
+    root, here = options.host_root or options.root, bool(options.host_root)
+    catalog = shared.catalog_of(options)
+    with watched(root, catalog, use_nvml=not options.no_nvml, here=here) as watch:
         if not options.once:
-            loop.run(Agent(settings, watch, _say), settings, _say)
+            with _publishing(options, node) as publisher:
+                loop.run(Agent(settings, watch, _say, publisher=publisher), settings, _say)
             return 0
         agent = Agent(settings, watch, lambda _: None)
         agent.step()
@@ -63,6 +131,40 @@ def run(options: argparse.Namespace) -> int:
         agent.sample()
         sys.stdout.buffer.write(agent.page())
     return 0
+
+
+@contextmanager
+def _publishing(options: argparse.Namespace, node: str) -> Iterator["Publisher | None"]:
+    """Run a publisher for as long as it is needed; none where nothing is to be published."""
+    if not options.publish:
+        yield None
+        return
+    from functools import partial
+
+    from fairlead.cluster import kubeconfig
+    from fairlead.cluster.client import Client
+    from fairlead.serve.publisher import Publisher, World
+    from fairlead.serve.terms import Terms, check, parse_ways
+
+    terms = Terms(
+        node=node,
+        ways=parse_ways(options.publish),
+        legacy_labels=options.legacy_labels,
+        kubelet=Path(options.kubelet_dir),
+        warden=Path(options.warden) if options.warden else None,
+        gibibytes=options.memory_unit == "GiB",
+        nvidia=options.nvidia,
+        device_root=options.device_root.rstrip("/"),
+    )
+    check(terms, ready=(terms.sockets, terms.registry) if terms.forms else ())
+    connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))
+    root, here = options.host_root or options.root, bool(options.host_root)
+    publisher = Publisher(World(terms, connect, root, here), _say)
+    publisher.start()
+    try:
+        yield publisher
+    finally:
+        publisher.stop()
 
 
 def _say(line: str) -> None:

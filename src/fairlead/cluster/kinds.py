@@ -84,6 +84,10 @@ RESOURCE_SLICES: Final = Kind(
     "resource.k8s.io", "v1", "resourceslices", False, ResourceSlice, "ResourceSlice"
 )
 
+RESOURCE_CLAIMS: Final = Kind.of(
+    "resource.k8s.io", "v1", "resourceclaims", namespaced=True, name="ResourceClaim"
+)
+
 KINDS: Final[dict[str, Kind[Object]]] = {
     kind.resource: kind  # type: ignore[misc]  # Kind is read-only, so a Kind[Pod] is a Kind[Object]
     for kind in (
@@ -96,6 +100,7 @@ KINDS: Final[dict[str, Kind[Object]]] = {
         LEASES,
         CRDS,
         RESOURCE_SLICES,
+        RESOURCE_CLAIMS,
     )
 }
 """By the name that roles and error messages use."""

@@ -52,7 +52,7 @@ class Memory:
 
     def cut(self) -> None:
         """Break every watch, as a network does."""
-        for bell in self._bells:
+        for bell in tuple(self._bells):
             bell.cut()
 
     async def get(self, kind: Kind[T], name: str, namespace: str | None = None) -> T:
@@ -218,7 +218,7 @@ class Memory:
                 no.code, status, Asked(verb, kind.resource, namespace or "", name), _CONFIG
             ) from None
         if self._books.store.version != before:
-            for bell in self._bells:
+            for bell in tuple(self._bells):
                 bell.ring()
 
 

@@ -81,6 +81,7 @@ RULES: Final[Mapping[str, Rules]] = {
     "resourceslices.resource.k8s.io": Rules(
         unconditional=False, counts=True, fields=frozenset({"spec.driver", "spec.nodeName"})
     ),
+    "resourceclaims.resource.k8s.io": Rules(status=True, unconditional=False),
     "customresourcedefinitions.apiextensions.k8s.io": Rules(status=True, unconditional=False, counts=True),
 }  # fmt: skip
 CUSTOM: Final = Rules(unconditional=False, counts=True)

@@ -243,7 +243,7 @@ def _too_large(path: str) -> CaptureError:
 
 def read_gpus(host: Host) -> list[Gpu]:
     """Return what NVML said when the host was captured; a file of no use becomes a problem of the host."""
-    data = None if host.live else host.read(GPUS_FILE)
+    data = None if host.here else host.read(GPUS_FILE)
     if not data:
         return []
     try:

@@ -12,7 +12,7 @@ from typing import Final
 
 from fairlead.errors import LabError
 from fairlead.lab import cache as caches
-from fairlead.lab import errand, toolchain
+from fairlead.lab import compiler, errand, toolchain
 from fairlead.lab.cache import Cache
 from fairlead.lab.parts import PARTS, Part, flags, key, needs_go, pinned_version, sources
 from fairlead.lab.toolchain import Toolchain
@@ -142,6 +142,15 @@ def ensure(
     return _collect(site, plans, names, given)
 
 
+def have(wanted: Iterable[str], *, site: Site | None = None) -> bool:
+    """Say whether all of the wanted programs are there, so that nothing would be built."""
+    site = site or default_site()
+    names = _names(wanted, site.parts)
+    absent = names - _assets(names, site.environ).keys()
+    plans = [_plan(site, part) for part in site.parts if absent.intersection(part.programs)]
+    return all(caches.is_done(site.cache.folder(plan.key)) for plan in plans)
+
+
 def _names(wanted: Iterable[str], parts: Iterable[Part]) -> set[str]:
     known = {part.name: part.programs for part in parts}
     known |= {program: (program,) for part in parts for program in part.programs}
@@ -198,14 +207,18 @@ def _build(site: Site, plan: _Plan, report: Report) -> None:
             source, log = site.sources / part.name, cache.log(plan.key)
             facts = {"version": pinned_version(part, source), "go": ".".join(map(str, plan.go.version))}
             with caches.using_go(cache), caches.made_aside(cache, plan.key, {**facts}) as aside:
+                (aside / "tmp").mkdir()
                 env = toolchain.environment(cache, aside / "tmp", site.environ)
+                if part.library:
+                    env |= compiler.environment(
+                        part.library, aside / "tmp", cache, site.environ, lambda: say(Phase.FETCH)
+                    )
                 _fill(_Job(go, part, source, aside, log, env, say))
     say(Phase.DONE)
 
 
 def _fill(job: _Job) -> None:
     """Put everything that a finished part holds into the folder aside."""
-    (job.aside / "tmp").mkdir()
     (job.aside / "bin").mkdir()
     job.log.write_bytes(b"")
     _compile(job, _packages(job))

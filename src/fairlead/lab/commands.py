@@ -32,8 +32,11 @@ OWN_PORTS: Final = {
     "etcd-peer": 2380,
     "kube-apiserver": 6443,
     "kube-controller-manager": 10257,
+    "kube-proxy": 10256,
     "kube-scheduler": 10259,
+    "kubelet": 10248,
     "kwok": 10247,
+    "prometheus": 9090,
 }
 """The usual ports, for the network namespace of a node, where nobody else is."""
 

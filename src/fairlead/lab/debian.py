@@ -1,7 +1,7 @@
-"""The node's small tools, unpacked from Debian packages into the cache; nothing is installed on the host.
+"""Small tools, unpacked from Debian packages into the cache; nothing is installed on the host.
 
-runc starts containers, the CNI plugins wire them, kube-proxy calls nft, conntrack and iptables, the
-kubelet calls socat for port-forwards, and a static busybox becomes the image of test pods.
+Those of a node come first: runc starts containers, the CNI plugins wire them, kube-proxy calls nft, conntrack
+and iptables, the kubelet calls socat for port-forwards, and a static busybox becomes the image of test pods.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class Tools:
     @property
     def runc(self) -> Path:
         """The program that containerd calls for each container."""
-        return self._program("runc")
+        return self.program("runc")
 
     @property
     def cni(self) -> Path:
@@ -60,7 +60,7 @@ class Tools:
     @property
     def busybox(self) -> Path:
         """A static busybox."""
-        return self._program("busybox")
+        return self.program("busybox")
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return an environment in which the tools are found, and find their own libraries."""
@@ -72,7 +72,8 @@ class Tools:
             "XTABLES_LIBDIR": os.pathsep.join(map(str, self.root.glob("usr/lib/*/xtables"))),
         }
 
-    def _program(self, name: str) -> Path:
+    def program(self, name: str) -> Path:
+        """Return the path of a program."""
         # Which of these folders it is differs between Debian's releases.
         places = (self.root / folder / name for folder in _FOLDERS)
         return next((path for path in places if path.exists()), self.root / "usr/sbin" / name)
@@ -86,6 +87,7 @@ class Tools:
 class _Apt:
     """How apt is called: with the host's package lists, or with fresh ones of our own."""
 
+    packages: tuple[str, ...]
     environ: Mapping[str, str]
     log: Path
     tick: Callable[[], None]
@@ -96,7 +98,7 @@ class _Apt:
         if errand.run(argv, self.log, env=self.environ, cwd=cwd, watch=self.tick) != 0:
             tail = "".join(f"\n  | {line}" for line in self.log.read_text(errors="replace").splitlines()[-8:])
             raise LabError(
-                f"the node's tools cannot be fetched: {' '.join(argv[:2])} failed{tail}",
+                f"{', '.join(self.packages)} cannot be fetched: {' '.join(argv[:2])} failed{tail}",
                 hint=f"look at the network and at apt's sources; whole log: {self.log}",
             )
 
@@ -104,34 +106,36 @@ class _Apt:
         """Return the packages to unpack with their versions: ours, and the libraries that the host lacks."""
         # --reinstall names also those that the host has: its own may be changed or removed meanwhile.
         argv = ["apt-get", *self.options, "--simulate", "--no-install-recommends", "--reinstall", "install"]
-        said = errand.ask([*argv, *PACKAGES], env=self.environ) or ""
+        said = errand.ask([*argv, *self.packages], env=self.environ) or ""
         found = dict(_INST.findall(said))
-        return found if found.keys() >= set(PACKAGES) else {}
+        return found if found.keys() >= set(self.packages) else {}
 
 
 def ensure_tools(
     tick: Callable[[], None] = lambda: None,
     *,
+    packages: tuple[str, ...] = PACKAGES,
     refresh: bool = False,
     cache: Cache | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Tools:
-    """Return the node's tools; fetch them when they are missing, or when `refresh` asks for newer ones.
+    """Return unpacked packages; fetch them when they are missing, or when `refresh` asks for newer ones.
 
     They are kept by the versions that were found. Those at hand are taken without asking apt, which
     takes seconds and the network: they fit as long as packages, release and machine are the same.
     """
     cache = cache or caches.default(environ)
-    host = _host()
+    host = [*_host(), *packages]
     if not refresh and (kept := _kept(cache, host)):
         return kept
     for name in ("apt-get", "dpkg"):
         if shutil.which(name, path=environ.get("PATH", "")) is None:
             raise LabError(
-                f"{name} is not on this machine, so runc and the CNI plugins cannot be had", hint=_HOW
+                f"{name} is not on this machine, so {', '.join(packages)} cannot be had", hint=_HOW
             )
     with caches.locked(cache, "debian", tick):
-        return (None if refresh else _kept(cache, host)) or _fetch(cache, host, environ, tick)
+        apt = _Apt(packages, {**environ, "LC_ALL": "C"}, cache.log("debian"), tick)
+        return (None if refresh else _kept(cache, host)) or _fetch(cache, host, apt)
 
 
 def _host() -> list[str]:
@@ -140,7 +144,7 @@ def _host() -> list[str]:
         release = platform.freedesktop_os_release()
     except OSError:
         release = {}
-    return [release.get("ID", ""), release.get("VERSION_ID", ""), platform.machine(), *PACKAGES]
+    return [release.get("ID", ""), release.get("VERSION_ID", ""), platform.machine()]
 
 
 def _kept(cache: Cache, host: list[str]) -> Tools | None:
@@ -158,11 +162,9 @@ def _tools(folder: Path) -> Tools:
     return Tools(folder / "root", versions)
 
 
-def _fetch(cache: Cache, host: list[str], environ: Mapping[str, str], tick: Callable[[], None]) -> Tools:
+def _fetch(cache: Cache, host: list[str], theirs: _Apt) -> Tools:
     """Fetch with the host's package lists; where those are missing or outdated, with fresh ones."""
-    log = cache.log("debian")
-    log.write_bytes(b"")
-    theirs = _Apt({**environ, "LC_ALL": "C"}, log, tick)
+    theirs.log.write_bytes(b"")
     ours = replace(
         theirs, options=("-o", f"Dir::State::Lists={cache.root / 'apt'}", "-o", "Dir::Cache::pkgcache=")
     )
@@ -173,7 +175,7 @@ def _fetch(cache: Cache, host: list[str], environ: Mapping[str, str], tick: Call
     ours.do(["apt-get", "update", *ours.options], cache.root)
     versions = ours.versions()
     if not versions:
-        raise LabError(f"apt knows not all of {', '.join(PACKAGES)}", hint=_HOW)
+        raise LabError(f"apt knows not all of {', '.join(ours.packages)}", hint=_HOW)
     return _unpack(cache, host, ours, versions)
 
 
@@ -190,7 +192,7 @@ def _unpack(cache: Cache, host: list[str], apt: _Apt, versions: dict[str, str]) 
                 apt.do(["dpkg", "-x", str(deb), str(root)], debs)
             shutil.rmtree(debs)
             (root / "links").mkdir()
-            for name in _IPTABLES:
+            for name in _IPTABLES if "iptables" in versions else ():
                 (root / "links" / name).symlink_to("../usr/sbin/xtables-nft-multi")
     apt.log.unlink()
     return _tools(cache.folder(key))

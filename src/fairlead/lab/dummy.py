@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fairlead.catalog import Catalog, Device
-from fairlead.detect.labels import PREFIX, labels
 from fairlead.inventory import Accelerator, Engine, Inventory, Machine, State
 from fairlead.lab.commands import KWOK_MARK
 from fairlead.lab.fleet import ARCHITECTURES, Fitting, Fleet, Group
+from fairlead.publish.labels import PREFIX, labels
 from fairlead.units import Bytes
 
 GPU_MEMORY: Final = f"{PREFIX}gpu-mem"

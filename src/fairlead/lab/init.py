@@ -1,8 +1,8 @@
 """The first process of a node's namespaces: it makes the node's own file tree, then buries the dead.
 
-Run as `python -I -S init.py FOLDER HOSTNAME` in fresh mount, PID, network and UTS namespaces. It imports
-nothing but the standard library, since it runs before anything else could be found. When it is killed, the
-kernel ends every process, mount and network device of the node with it.
+Run as `python -I -S init.py FOLDER HOSTNAME ADDRESS` in fresh mount, PID, network and UTS namespaces. It
+imports nothing but the standard library, since it runs before anything else could be found. When it is
+killed, the kernel ends every process, mount and network device of the node with it.
 """
 
 import os
@@ -61,6 +61,15 @@ def hide_knobs(folder: str) -> None:
             mount("--bind", copy, place)
 
 
+def name_itself(folder: str, hostname: str, address: str) -> None:
+    """Let the node know its own name: who asks for it would wait ten seconds for the host's name server."""
+    socket.sethostname(hostname)
+    if os.path.isfile("/etc/hosts"):
+        with open(f"{folder}/hosts", "w", encoding="ascii") as file:
+            file.write(f"127.0.0.1 localhost\n::1 localhost\n{address} {hostname}\n")
+        mount("--bind", f"{folder}/hosts", "/etc/hosts")
+
+
 def bury() -> None:
     """Wait for orphans to end, until asked to end."""
     signals = {signal.SIGCHLD, signal.SIGTERM}
@@ -73,12 +82,12 @@ def bury() -> None:
             pass
 
 
-def main(folder: str, hostname: str) -> None:
+def main(folder: str, hostname: str, address: str) -> None:
     """Make the node's world, say under which number the host knows us, and stay."""
     # Before our own /proc is mounted, this one still counts as the host does.
     number = os.readlink("/proc/self")
     make_tree(folder)
-    socket.sethostname(hostname)
+    name_itself(folder, hostname, address)
     with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as knob:
         knob.write("1")
     with open(f"{folder}/init.new", "w", encoding="ascii") as file:

@@ -1,10 +1,13 @@
 """Everything that a profile needs before anything can be started: programs, tools, images."""
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fairlead.lab.build import Phase, Programs, Progress, ensure
+from fairlead.lab import compiler
+from fairlead.lab.build import Phase, Programs, Progress, ensure, have
 from fairlead.lab.debian import Tools, ensure_tools
 from fairlead.lab.images import ensure_images
 from fairlead.lab.narrate import Narrator, Step
@@ -15,6 +18,8 @@ NEEDS: Final = {
     Profile.CONTROL: ("kube", "kwok"),
     Profile.NODE: ("kube", "node", "dns"),
 }
+RUNC: Final = "runc"
+"""The one part that is partly written in C: where it cannot be built, Debian's older one serves."""
 _DOING: Final = {
     Phase.WAIT: "waiting for another build of",
     Phase.TOOLCHAIN: "fetching Go for",
@@ -34,15 +39,30 @@ class Kit:
     images: Path | None = None
 
 
-def gather(profile: Profile, narrator: Narrator, *, kwok: bool) -> Kit:
-    """Return what a profile needs; build and fetch what is missing."""
-    wanted = (*NEEDS[profile], *(["kwok"] if kwok else []))
+def gather(profile: Profile, narrator: Narrator, *, kwok: bool, more: Iterable[str] = ()) -> Kit:
+    """Return what a profile needs, and `more` programs; build and fetch what is missing."""
+    wanted = [*NEEDS[profile], *more, *(["kwok"] if kwok else [])]
+    if profile is Profile.NODE:
+        obstacle = "" if have([RUNC]) else compiler.obstacle(os.environ)
+        if obstacle:
+            narrator.say(f"  {obstacle}: pods with hostUsers: false will not run (runc is Debian's)")
+        else:
+            wanted.append(RUNC)
     with narrator.step("programs") as step:
         programs = ensure(wanted, lambda progress: _tell(step, progress))
         if profile is not Profile.NODE:
             return Kit(programs)
         tools = ensure_tools(step.tick)
         return Kit(programs, tools, ensure_images(tools.busybox, programs["coredns"]))
+
+
+def build(wanted: Iterable[str], narrator: Narrator) -> Programs:
+    """Return programs that no profile needs; nothing is said where all of them are there."""
+    wanted = list(wanted)
+    if have(wanted):
+        return ensure(wanted)
+    with narrator.step("programs") as step:
+        return ensure(wanted, lambda progress: _tell(step, progress))
 
 
 def _tell(step: Step, progress: Progress) -> None:

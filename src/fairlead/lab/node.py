@@ -3,19 +3,16 @@
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from fairlead.errors import LabError
 from fairlead.lab import certs, cgroups, commands, nodefiles, populate, ready, spaces
 from fairlead.lab.control import LIMIT, Control
-from fairlead.lab.kit import Kit
+from fairlead.lab.kit import RUNC, Kit
 from fairlead.lab.narrate import Narrator
 from fairlead.lab.process import exit_code
 from fairlead.lab.running import Running
 from fairlead.lab.state import Program, Space
-
-_OVERLAYS: Final = frozenset({"overlay", "aufs"})
-"""File systems on which no overlay can stand."""
 
 
 class Nodes:
@@ -81,14 +78,16 @@ class Nodes:
         wiring = folder / "cni"
         wiring.mkdir()
         (wiring / "lab.conflist").write_text(nodefiles.cni(spaces.pod_range(number)), encoding="utf-8")
-        snapshotter = "native" if spaces.file_system(folder) in _OVERLAYS else "overlayfs"
+        snapshotter = nodefiles.snapshotter(folder)
         config = folder / "containerd.toml"
-        text = nodefiles.containerd(tools.runc, tools.cni, wiring, snapshotter)
+        runc = self._kit.programs.paths.get(RUNC, tools.runc)
+        text = nodefiles.containerd(runc, tools.cni, wiring, snapshotter)
         config.write_text(text, encoding="utf-8")
         self._start("containerd", number, ["--config", str(config)], space)
+        ctr = f'"$1" -a {nodefiles.SOCKET}'
         script = (
-            f'until "$1" -a {nodefiles.SOCKET} version >/dev/null 2>&1; do sleep 0.05; done; '
-            f'exec "$1" -a {nodefiles.SOCKET} -n k8s.io images import --local "$2"'
+            f"until {ctr} version >/dev/null 2>&1; do sleep 0.05; done; "
+            f'exec {ctr} -n k8s.io images import --local --snapshotter {snapshotter} "$2"'
         )
         shell = ["/bin/sh", "-c", script, "sh", str(self._kit.programs["ctr"]), str(self._images)]
         return self._running.start_errand(self._called("images", number), shell, space)

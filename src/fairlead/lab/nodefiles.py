@@ -1,4 +1,4 @@
-"""What a real node and the cluster's name server are told: pure text.
+"""What a real node and the cluster's name server are told.
 
 Paths are as the node sees them: its /run, /var/lib and /var/log are its own (see spaces.py).
 """
@@ -7,10 +7,18 @@ import json
 from pathlib import Path
 from typing import Final
 
+from fairlead.lab import spaces
 from fairlead.lab.images import COREDNS, PAUSE
 
 SOCKET: Final = "/run/containerd/containerd.sock"
 DNS_ADDRESS: Final = "10.96.0.10"
+_OVERLAYS: Final = frozenset({"overlay", "aufs"})
+"""File systems on which no overlay can stand."""
+
+
+def snapshotter(folder: Path) -> str:
+    """Return how containerd keeps the layers of images, for a lab whose files are in `folder`."""
+    return "native" if spaces.file_system(folder) in _OVERLAYS else "overlayfs"
 
 
 def containerd(runc: Path, plugins: Path, wiring: Path, snapshotter: str) -> str:

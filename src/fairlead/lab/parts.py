@@ -48,6 +48,8 @@ class Part:
     tags: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """Files of the pinned module that the programs need when they run."""
+    library: str = ""
+    """The C library that is linked in, by pkg-config's name; empty: nothing of C at all."""
 
 
 PARTS: Final = (
@@ -107,6 +109,29 @@ PARTS: Final = (
         target=".",
         binary="coredns",
     ),
+    Part(
+        name="runc",
+        programs=("runc",),
+        pin="github.com/opencontainers/runc",
+        room=parse_bytes("1GiB"),
+        tags=("seccomp", "netgo", "osusergo", "urfave_cli_no_docs"),
+        library="libseccomp",
+    ),
+    Part(
+        name="deploy",
+        programs=("helm",),
+        pin="helm.sh/helm/v4",
+        room=parse_bytes("3GiB"),
+        stamps=(("helm.sh/helm/v4/internal/version.version", "{version}"),),
+    ),
+    Part(
+        name="monitor",
+        programs=("prometheus", "promtool"),
+        pin="github.com/prometheus/prometheus",
+        room=parse_bytes("4GiB"),
+        # The clients of every cloud are left out. Debian's package leaves out Kubernetes instead.
+        tags=("remove_all_sd", "enable_kubernetes_sd"),
+    ),
 )
 
 
@@ -155,7 +180,8 @@ def flags(part: Part, version: str) -> list[str]:
         for name, value in part.stamps
     ]
     # -buildvcs=false: the commit of the checkout around it says nothing about these programs.
-    chosen = ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *stamps])]
+    static = ["-linkmode external", "-extldflags -static"] if part.library else []
+    chosen = ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *static, *stamps])]
     return [*chosen, "-tags", ",".join(part.tags)] if part.tags else chosen
 
 

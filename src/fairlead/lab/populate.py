@@ -1,7 +1,9 @@
 """Ask a lab's API server for what a cluster should hold: nodes, many at once, and the name server."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +56,24 @@ def ready_nodes(where: Config) -> int:
             # "0": what the server has at hand; a node that is missing from it is counted the next time.
             listing = await client.list(NODES, limit=0, resource_version="0")
             return sum(_takes_pods(node) for node in listing.items)
+
+    return asyncio.run(ask())
+
+
+def node_ready(where: Config, name: str, since: float) -> bool:
+    """Say whether a node's kubelet has said, `since` then, that it takes pods."""
+
+    async def ask() -> bool:
+        async with Client.connect(where) as client:
+            node = json.loads(await client.request("GET", f"{NODES.path()}/{name}"))
+        conditions = node["status"].get("conditions", ())
+        return any(
+            each["type"] == "Ready"
+            and each["status"] == "True"
+            # The API counts in whole seconds.
+            and datetime.fromisoformat(each["lastHeartbeatTime"]).timestamp() >= int(since)
+            for each in conditions
+        )
 
     return asyncio.run(ask())
 

@@ -64,6 +64,22 @@ def wait(
         time.sleep(poll)
 
 
+def wait_again(what: Callable[[], bool], program: Program, tick: Callable[[], None], limit: float) -> None:
+    """Wait until a program that was started in a lab that runs is well."""
+    until = time.monotonic() + limit
+    while not what():
+        said = f"it said last:\n{tail(Path(program.log))}"
+        if not alive(program.process):
+            raise LabError(f"{program.name} stopped as soon as it was started; {said}")
+        if time.monotonic() > until:
+            raise LabError(
+                f"{program.name} was not well within {limit:.0f} s; {said}",
+                hint="on a busy machine try again: fairlead lab restart",
+            )
+        tick()
+        time.sleep(_POLL)
+
+
 def answers(port: int, path: str, context: ssl.SSLContext) -> bool:
     """Say whether a program on the loopback says that it is well."""
     connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=5)

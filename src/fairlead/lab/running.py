@@ -1,4 +1,4 @@
-"""A lab that is being started: what is started is written down before anything else happens."""
+"""A lab whose programs are being started: what is started is written down before anything else happens."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,12 @@ class Running:
         self, name: str, program: Path, arguments: Sequence[str], space: Space | None = None
     ) -> Program:
         """Start a program on the host, or as one of a node's own."""
-        log = self.lab.log(name)
-        line = [str(program), *arguments]
-        outer = process.start(spaces.enter(space, line) if space else line, log, self.lab.folder, self.env)
-        found = spaces.inner(outer) if space else outer
-        if found is None:
-            raise LabError(f"{name} could not be started; it said last:\n{ready.tail(log)}")
-        return self._remember(Program(name, found, str(log)))
+        return self._start(name, (str(program), *arguments), space)
+
+    def start_again(self, program: Program) -> Program:
+        """Start a program that has ended, as it was started before."""
+        space = next((each for each in self.lab.spaces if each.node == program.node), None)
+        return self._start(program.name, program.argv, space)
 
     def start_errand(self, name: str, argv: Sequence[str], space: Space) -> Program:
         """Start something that ends by itself."""
@@ -36,14 +35,14 @@ class Running:
         line = spaces.enter(space, argv)
         return Program(name, process.start(line, log, self.lab.folder, self.env), str(log))
 
-    def start_relay(self, listener: socket, space: Space, port: int) -> Program:
+    def start_relay(self, listener: socket, space: Space, port: int, name: str = "relay") -> Program:
         """Carry what comes in at a socket of the host to a port in a node's network."""
         script = Path(__file__).with_name("relay.py")
         argv = [sys.executable, "-I", "-S", script, listener.fileno(), "127.0.0.1", port]
-        log = self.lab.log("relay")
+        log = self.lab.log(name)
         line = spaces.enter_network(space, [str(part) for part in argv])
         found = process.start(line, log, self.lab.folder, self.env, hand=[listener.fileno()])
-        return self._remember(Program("relay", found, str(log)))
+        return self._remember(Program(name, found, str(log)))
 
     def add_space(self, number: int, folder: Path) -> Space:
         """Make a node's namespaces."""
@@ -60,6 +59,17 @@ class Running:
         """Raise when a program has stopped."""
         ready.check(self.lab.programs)
 
+    def _start(self, name: str, argv: tuple[str, ...], space: Space | None) -> Program:
+        log = self.lab.log(name)
+        line = spaces.enter(space, argv) if space else argv
+        outer = process.start(line, log, self.lab.folder, self.env)
+        found = spaces.inner(outer) if space else outer
+        if found is None:
+            raise LabError(f"{name} could not be started; it said last:\n{ready.tail(log)}")
+        return self._remember(Program(name, found, str(log), argv, space.node if space else ""))
+
     def _remember(self, program: Program) -> Program:
-        self.lab = save(replace(self.lab, programs=(*self.lab.programs, program)))
+        """Write a program down, in the place of the one of the same name before it."""
+        known = {each.name: each for each in self.lab.programs} | {program.name: program}
+        self.lab = save(replace(self.lab, programs=tuple(known.values()), environ=self.env))
         return program

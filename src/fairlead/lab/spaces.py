@@ -33,7 +33,7 @@ _UNSHARE: Final = ("unshare", "-m", "-u", "-p", "-n", "-f", "--propagation", "pr
 _TOOLS: Final = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2"}
 
 
-def node_name(number: int) -> str:
+def node_name(number: int | str) -> str:
     """Return the name of a real node; they count from 1."""
     return f"node-{number}"
 
@@ -82,8 +82,8 @@ def create(number: int, folder: Path, lab: Path, env: Mapping[str, str], first: 
     for name in ("kubelet", "containerd", "log", "overlay"):
         (folder / name).mkdir(parents=True)
     node, log = node_name(number), folder / "init.log"
-    init = [sys.executable, "-I", "-S", str(Path(__file__).with_name("init.py")), str(folder), node]
-    argv = [*_UNSHARE, *init]
+    init = [sys.executable, "-I", "-S", str(Path(__file__).with_name("init.py"))]
+    argv = [*_UNSHARE, *init, str(folder), node, address(number)]
     if first is not None:
         argv = ["nsenter", "-t", str(first.init.pid), "-p", *argv]
     outer = process.start(argv, log, lab, env)

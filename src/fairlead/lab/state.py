@@ -38,6 +38,27 @@ class Program:
     """As `fairlead lab logs` calls it: `kube-apiserver`, or `kubelet-2` on the second node."""
     process: Process
     log: str
+    argv: tuple[str, ...] = ()
+    """Its command line, to start it anew; empty where that cannot be done."""
+    node: str = ""
+    """The real node that it runs on; empty: the host."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the state file."""
+        return {
+            "name": self.name,
+            "log": self.log,
+            **self.process.to_json(),
+            "argv": list(self.argv),
+            "node": self.node,
+        }
+
+    @staticmethod
+    def from_json(fields: Mapping[str, Any]) -> "Program":
+        """Read the fields of the state file; labs of earlier versions have no command lines."""
+        argv = tuple(str(word) for word in fields.get("argv", ()))
+        found = Process.from_json(fields)
+        return Program(str(fields["name"]), found, str(fields["log"]), argv, str(fields.get("node", "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +85,8 @@ class Lab:
     phase: Phase = Phase.STARTING
     ports: Mapping[str, int] = field(default_factory=dict)
     programs: tuple[Program, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """What its programs were started with."""
     spaces: tuple[Space, ...] = ()
     nodes: int = 0
     times: Mapping[str, float] = field(default_factory=dict)
@@ -73,6 +96,11 @@ class Lab:
     def server(self) -> str:
         """The API server's address."""
         return f"https://127.0.0.1:{self.ports['kube-apiserver']}" if self.ports else ""
+
+    @property
+    def prometheus(self) -> str:
+        """The address of its Prometheus; empty where it has none."""
+        return f"http://127.0.0.1:{self.ports['prometheus']}" if "prometheus" in self.ports else ""
 
     @property
     def kubeconfig(self) -> Path:
@@ -109,9 +137,8 @@ class Lab:
             "owner": self.owner.to_json() if self.owner else None,
             "phase": self.phase.value,
             "ports": dict(self.ports),
-            "programs": [
-                {"name": each.name, "log": each.log, **each.process.to_json()} for each in self.programs
-            ],
+            "programs": [each.to_json() for each in self.programs],
+            "environ": dict(self.environ),
             "spaces": [
                 {"node": each.node, "address": each.address, **each.init.to_json()} for each in self.spaces
             ],
@@ -148,10 +175,8 @@ def _from_json(fields: Mapping[str, Any], folder: Path) -> Lab:
         owner=Process.from_json(fields["owner"]) if fields["owner"] else None,
         phase=Phase(fields["phase"]),
         ports={str(name): int(port) for name, port in fields["ports"].items()},
-        programs=tuple(
-            Program(str(each["name"]), Process.from_json(each), str(each["log"]))
-            for each in fields["programs"]
-        ),
+        programs=tuple(Program.from_json(each) for each in fields["programs"]),
+        environ={str(name): str(value) for name, value in fields.get("environ", {}).items()},
         spaces=tuple(
             Space(str(each["node"]), str(each["address"]), Process.from_json(each))
             for each in fields["spaces"]

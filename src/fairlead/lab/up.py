@@ -5,10 +5,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from fairlead.errors import LabError
-from fairlead.lab import home, process, spaces
+from fairlead.lab import home, process, prometheus, spaces
 from fairlead.lab.commands import PORTS
 from fairlead.lab.control import Control
 from fairlead.lab.down import end, reap
@@ -34,6 +35,10 @@ class Wish:
     """The nodes that kwok plays, as the API takes them."""
     owner: int | None = None
     """The number of the process with whose end the lab may go."""
+    prometheus: bool = False
+    """Whether a Prometheus runs in the first real node."""
+    rules: Path | None = None
+    """The folder of Prometheus's rules."""
 
 
 def up(where: Home, wish: Wish, narrator: Narrator) -> Lab:
@@ -41,11 +46,12 @@ def up(where: Home, wish: Wish, narrator: Narrator) -> Lab:
     check(where, wish)
     for ended in reap(where):
         narrator.say(f"  reaped lab {ended.name!r}, which nobody wanted any more")
-    kit = gather(wish.profile, narrator, kwok=bool(wish.fleet))
+    more = [prometheus.PART] if wish.prometheus else []
+    kit = gather(wish.profile, narrator, kwok=bool(wish.fleet), more=more)
     began = time.monotonic()
     with _claimed(where, wish) as claim:
         try:
-            lab = _rise(claim, wish, kit, narrator)
+            lab = _rise(where, claim, wish, kit, narrator)
         except BaseException:  # also Ctrl-C: half a lab is of no use to anyone
             end(where, claim.folder)
             raise
@@ -56,6 +62,9 @@ def up(where: Home, wish: Wish, narrator: Narrator) -> Lab:
 def check(where: Home, wish: Wish) -> None:
     """Raise, before anything is built, when the wish cannot be granted."""
     folder = where.folder(wish.name)
+    prometheus.check_rules(wish.rules)
+    if wish.prometheus and wish.profile is not Profile.NODE:
+        raise LabError("Prometheus runs in a real node", hint="choose --profile node")
     if wish.owner is not None and process.find(wish.owner) is None:
         raise LabError(f"there is no process {wish.owner} that could own a lab")
     if wish.profile is Profile.NODE:
@@ -101,7 +110,7 @@ def _claimed(where: Home, wish: Wish) -> Iterator[Lab]:
         yield lab
 
 
-def _rise(lab: Lab, wish: Wish, kit: Kit, narrator: Narrator) -> Lab:
+def _rise(where: Home, lab: Lab, wish: Wish, kit: Kit, narrator: Narrator) -> Lab:
     # Nothing else of the user's: a proxy or an ETCD_ variable of his would work in the strangest places.
     env = {
         "PATH": os.environ.get("PATH", _PATH),
@@ -112,6 +121,8 @@ def _rise(lab: Lab, wish: Wish, kit: Kit, narrator: Narrator) -> Lab:
     running = Running(lab, env)
     if lab.profile is Profile.NODE:
         Nodes(running, kit, narrator, wish.nodes).start(wish.fleet)
+        if wish.prometheus:
+            prometheus.launch(where, running, narrator, wish.rules)
     else:
         control = Control(running, kit, narrator)
         control.write_keys()

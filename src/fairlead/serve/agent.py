@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory, Machine
-from fairlead.metrics import CONTENT_TYPE, Snapshot, render
+from fairlead.metrics import CONTENT_TYPE, Publishing, Snapshot, render
 from fairlead.serve.httpd import Response
 from fairlead.serve.plan import Plan, nudged, sampled, scanned, trigger, wait
 from fairlead.settings import AgentSettings
@@ -34,6 +34,23 @@ class Watched(Protocol):
         """Measure what the last scan found."""
 
 
+class Published(Protocol):
+    """Whoever publishes what is found."""
+
+    def offer(self, inventory: Inventory) -> None:
+        """Take what a scan found."""
+
+    @property
+    def failed(self) -> str:
+        """Why publishing has ended though nobody stopped it; empty while it goes on."""
+
+    def problem(self) -> str:
+        """Return why not everything is published yet; empty when it is."""
+
+    def snapshot(self) -> Publishing:
+        """Return what can be counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The time: `now` never steps back, `date` is that of the calendar."""
@@ -51,7 +68,9 @@ class Agent:
         machine: Watched,
         say: Callable[[str], None],
         clock: Clock | None = None,
+        publisher: Published | None = None,
     ) -> None:
+        self._publisher = publisher
         self._settings = settings
         self._machine = machine
         self._say = say
@@ -90,13 +109,16 @@ class Agent:
                 scan_seconds=self._scanned - start,
                 scanned_at=self._clock.date(),
             )
+            if self._publisher:
+                self._publisher.offer(inventory)
         self._plan = scanned(self._plan, self._now(), self._settings)
 
     def sample(self) -> None:
         """Measure every accelerator."""
         date = Seconds(self._clock.date())
         samples = self._machine.sample(self._snapshot.inventory, self._now(), date)
-        self._snapshot = replace(self._snapshot, samples=samples)
+        published = self._publisher.snapshot() if self._publisher else None
+        self._snapshot = replace(self._snapshot, samples=samples, publishing=published)
         self._page = b""
         self._plan = sampled(self._plan, self._now(), self._settings)
 
@@ -114,7 +136,8 @@ class Agent:
         if path == "/metrics":
             return Response(200, self.page(), CONTENT_TYPE)
         if path == "/healthz":
-            return Response(200, b"alive\n")
+            failed = self._publisher.failed if self._publisher else ""
+            return Response(503, f"{failed}\n".encode()) if failed else Response(200, b"alive\n")
         if path == "/readyz":
             return self._ready()
         if path == "/":
@@ -127,7 +150,8 @@ class Agent:
         age = self._now() - self._scanned
         if age > _STALE_SWEEPS * self._settings.sweep:
             return Response(503, f"the last scan that worked is {age:.0f} s old\n".encode())
-        return Response(200, b"ready\n")
+        problem = self._publisher.problem() if self._publisher else ""
+        return Response(503, f"{problem}\n".encode()) if problem else Response(200, b"ready\n")
 
     def _now(self) -> Seconds:
         return Seconds(self._clock.now())

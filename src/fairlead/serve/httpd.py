@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import SettingsError, UserError
+from fairlead.serve.lines import Line, PlainLine, Turn
 from fairlead.settings import Address
 from fairlead.units import Seconds
 
@@ -23,6 +24,7 @@ _PIECE: Final = 4096
 _REASONS: Final = {
     200: "OK",
     400: "Bad Request",
+    401: "Unauthorized",
     404: "Not Found",
     405: "Method Not Allowed",
     431: "Request Header Fields Too Large",
@@ -41,9 +43,24 @@ class Response:
 
 Pages = Callable[[str], Response]
 """What answers a path."""
+Guard = Callable[[str, bytes], bool]
+"""What says, of a path and a request's head, whether the page may be seen."""
 
 
-def answer(request: bytes, pages: Pages) -> bytes:
+def everybody(_path: str, _head: bytes) -> bool:
+    """Let everybody see every page."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """How clients come in: over which kind of line, and who may see what."""
+
+    line: Callable[[socket.socket], Line] = PlainLine
+    guard: Guard = everybody
+
+
+def answer(request: bytes, pages: Pages, guard: Guard = everybody) -> bytes:
     """Return the bytes that answer a request's head."""
     words = request.split(b"\n", 1)[0].strip().split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
@@ -52,6 +69,9 @@ def answer(request: bytes, pages: Pages) -> bytes:
     if method not in (b"GET", b"HEAD"):
         return encode(Response(405, b"only GET and HEAD\n"), "Allow: GET, HEAD\r\n")
     path = target.partition(b"?")[0].decode("ascii", "replace")
+    if not guard(path, request):
+        refusal = Response(401, b"unauthorized\n")
+        return encode(refusal, "WWW-Authenticate: Bearer\r\n", bodiless=method == b"HEAD")
     return encode(pages(path), bodiless=method == b"HEAD")
 
 
@@ -88,52 +108,74 @@ def listen(address: Address) -> socket.socket:
         ) from None
 
 
+def talk(line: Line, respond: Callable[[bytes], bytes]) -> Turn[None]:
+    """Hear one request, answer it, and part."""
+    yield from line.greet()
+    request = yield from _hear(line)
+    if request is None:
+        return
+    if line.fault:
+        reply = encode(Response(400, f"{line.fault}\n".encode()))
+    elif len(request) > REQUEST_LIMIT and not _whole(request):
+        reply = encode(Response(431, b"the request is too large\n"))
+    else:
+        reply = respond(request)
+    rest = memoryview(reply)
+    while rest:
+        taken = yield from line.send(rest)
+        rest = rest[taken:]
+    yield from line.part()
+    while (yield from line.receive(_PIECE)):
+        pass  # the answer is out: read on, lest closing cut it off
+
+
+def _hear(line: Line) -> Turn[bytes | None]:
+    """Return a request's head, or as much as is too much; None when the client left in the middle of it."""
+    request = bytearray()
+    while not _whole(request) and len(request) <= REQUEST_LIMIT:
+        piece = yield from line.receive(_PIECE)
+        if not piece:
+            return None
+        request += piece
+    return bytes(request)
+
+
+def _whole(request: bytes | bytearray) -> bool:
+    return b"\n\r\n" in request or b"\n\n" in request
+
+
+@dataclass(slots=True)
 class _Connection:
-    """A client: its request grows, then the answer shrinks, then the line is drained and closed."""
+    """A client, how far the talk with it is, and when it has taken too long."""
 
-    def __init__(self, line: socket.socket, deadline: Seconds) -> None:
-        self.line = line
-        self.deadline = deadline
-        self.request = bytearray()
-        self.rest: memoryview | None = None
-
-    def receive(self, pages: Pages) -> bool:
-        """Read what came; False when the client is done."""
-        piece = self.line.recv(_PIECE)
-        if self.rest is not None:
-            return bool(piece)  # the answer is out: read on, lest closing cut it off
-        self.request += piece
-        if b"\n\r\n" in self.request or b"\n\n" in self.request:
-            self.rest = memoryview(answer(bytes(self.request), pages))
-        elif len(self.request) > REQUEST_LIMIT:
-            self.rest = memoryview(encode(Response(431, b"the request is too large\n")))
-        return bool(piece)
-
-    def send(self) -> bool:
-        """Write what the client takes; True when all is out."""
-        assert self.rest is not None
-        self.rest = self.rest[self.line.send(self.rest) :]
-        if self.rest:
-            return False
-        self.line.shutdown(socket.SHUT_WR)
-        return True
+    line: Line
+    talk: Turn[None]
+    deadline: Seconds
+    events: int = 0
 
 
 class Server:
     """The server, driven by somebody else's selector: each key's data is called when its line is ready."""
 
-    def __init__(self, listener: socket.socket, selector: selectors.BaseSelector, pages: Pages) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        selector: selectors.BaseSelector,
+        pages: Pages,
+        front: Front | None = None,
+    ) -> None:
         self._listener = listener
         self._selector = selector
         self._pages = pages
+        self._front = front or Front()
         self._open: dict[int, _Connection] = {}
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def expire(self, now: Seconds) -> None:
         """Close the connections that took too long."""
-        for connection in [c for c in self._open.values() if c.deadline <= now]:
-            self._close(connection)
+        for number in [number for number, each in self._open.items() if each.deadline <= now]:
+            self._close(number)
 
     def deadline(self) -> Seconds | None:
         """Return when the next connection will have taken too long."""
@@ -141,42 +183,43 @@ class Server:
 
     def close(self) -> None:
         """Close every connection and the listening socket."""
-        for connection in list(self._open.values()):
-            self._close(connection)
+        for number in list(self._open):
+            self._close(number)
         self._selector.unregister(self._listener)
         self._listener.close()
 
     def _accept(self, now: Seconds) -> None:
         try:
-            line, _ = self._listener.accept()
+            sock, _ = self._listener.accept()
         except OSError:  # the client went away before it was let in
             return
-        line.setblocking(False)
+        sock.setblocking(False)
         if len(self._open) >= CONNECTION_LIMIT:
-            self._close(next(iter(self._open.values())))  # the oldest: a real scraper is long done
-        connection = _Connection(line, Seconds(now + TIME_LIMIT))
-        self._open[line.fileno()] = connection
-        self._selector.register(line, selectors.EVENT_READ, lambda _: self._serve(connection))
+            self._close(next(iter(self._open)))  # the oldest: a real scraper is long done
+        line, number = self._front.line(sock), sock.fileno()
+        connection = _Connection(line, talk(line, self._respond), Seconds(now + TIME_LIMIT))
+        self._open[number] = connection
+        self._go_on(number, connection)
 
-    def _serve(self, connection: _Connection) -> None:
+    def _respond(self, request: bytes) -> bytes:
+        return answer(request, self._pages, self._front.guard)
+
+    def _go_on(self, number: int, connection: _Connection) -> None:
+        """Talk as far as the client lets us, and wait for what it takes to go on."""
+        if self._open.get(number) is not connection:
+            return  # it had to make room a moment ago
         try:
-            sending = bool(connection.rest)
-            if sending and connection.send():
-                self._watch(connection, selectors.EVENT_READ)
-            elif not sending and not connection.receive(self._pages) and not connection.rest:
-                self._close(connection)
-            elif not sending and connection.rest:
-                self._watch(connection, selectors.EVENT_WRITE)
-        except BlockingIOError:
+            events = next(connection.talk)
+        except (StopIteration, OSError):
+            self._close(number)
             return
-        except OSError:
-            self._close(connection)
+        if events != connection.events:
+            change = self._selector.modify if connection.events else self._selector.register
+            change(number, events, lambda _: self._go_on(number, connection))
+            connection.events = events
 
-    def _watch(self, connection: _Connection, events: int) -> None:
-        self._selector.modify(connection.line, events, lambda _: self._serve(connection))
-
-    def _close(self, connection: _Connection) -> None:
-        self._open.pop(connection.line.fileno(), None)
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(connection.line)
+    def _close(self, number: int) -> None:
+        connection = self._open.pop(number)
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(number)
         connection.line.close()

@@ -6,10 +6,11 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from fairlead.serve.agent import Agent
-from fairlead.serve.httpd import Server, listen
+from fairlead.serve.httpd import Front, Server, listen
 from fairlead.serve.uevents import Uevents
 from fairlead.settings import Address, AgentSettings
 from fairlead.units import Seconds
@@ -27,24 +28,45 @@ class EventLine(Protocol):
 
 def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT comes."""
+    front = open_front(settings, say)
     listener = listen(settings.listen)
     with ExitStack() as stack:
         stack.enter_context(listener)
         host, port = listener.getsockname()[:2]
-        say(f"listening on http://{Address(host, port)}/metrics")
+        say(f"listening on {'https' if settings.tls else 'http'}://{Address(host, port)}/metrics")
         stop = stack.enter_context(stop_signals())
         uevents = open_uevents(say) if settings.uevents else None
         if uevents:
             stack.enter_context(closing(uevents))
-        serve(agent, listener, stop, uevents)
+        serve(agent, listener, stop, uevents, front)
     say("stopped")
 
 
-def serve(agent: Agent, listener: socket.socket, stop: socket.socket, events: EventLine | None) -> None:
+def open_front(settings: AgentSettings, say: Callable[[str], None]) -> Front:
+    """Return how clients come in; what TLS and tokens need is imported only where they are asked for."""
+    front = Front()
+    if settings.tls:
+        from fairlead.serve.tls import TlsDoor  # noqa: PLC0415  # OpenSSL: 6 MiB resident
+
+        front = replace(front, line=TlsDoor(settings.tls, say))
+    if settings.token_file:
+        from fairlead.serve.access import TokenGuard  # noqa: PLC0415  # hmac brings half of OpenSSL
+
+        front = replace(front, guard=TokenGuard(settings.token_file, say))
+    return front
+
+
+def serve(
+    agent: Agent,
+    listener: socket.socket,
+    stop: socket.socket,
+    events: EventLine | None,
+    front: Front | None = None,
+) -> None:
     """Run until something can be read from `stop`."""
     with selectors.DefaultSelector() as selector:
         stopped: list[Seconds] = []
-        server = Server(listener, selector, agent.answer)
+        server = Server(listener, selector, agent.answer, front)
         selector.register(stop, selectors.EVENT_READ, stopped.append)
         if events:
             selector.register(

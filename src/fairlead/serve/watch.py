@@ -69,17 +69,18 @@ class NvmlLine:
 class Watch:
     """A watch on one machine."""
 
-    def __init__(self, root: str, catalog: Catalog, line: NvmlLine | None) -> None:
+    def __init__(self, root: str, catalog: Catalog, line: NvmlLine | None, *, here: bool = False) -> None:
         self._root = root
+        self._here = here
         self._catalog = catalog
         self._line = line
-        self._host = Host(root)
+        self._host = Host(root, here=here)
         self._observer = Observer()
         self._gpus: Sequence[Gpu] = ()
 
     def scan(self) -> Inventory:
         """Look at the whole machine."""
-        self._host = Host(self._root)
+        self._host = Host(self._root, here=self._here)
         self._gpus = self._ask()
         return detect(self._host, self._catalog, self._gpus)
 
@@ -91,7 +92,7 @@ class Watch:
         """Ask NVML about this very machine only, and only a driver that is there: NVML would load it."""
         if self._line is None:
             return []
-        if not self._host.live:
+        if not self._host.here:
             return read_gpus(self._host)
         if not nvidia.driver_is_there(self._host):
             return []
@@ -99,12 +100,12 @@ class Watch:
 
 
 @contextmanager
-def watched(place: str, catalog: Catalog, *, use_nvml: bool = True) -> Iterator[Watch]:
-    """Open the machine below a root folder or in a captured tarball."""
+def watched(place: str, catalog: Catalog, *, use_nvml: bool = True, here: bool = False) -> Iterator[Watch]:
+    """Open the machine below a root folder or in a captured tarball; `here`: the root shows this machine."""
     with opened(place) as root:
         line = NvmlLine(nvml.session) if use_nvml else None
         try:
-            yield Watch(root, catalog, line)
+            yield Watch(root, catalog, line, here=here)
         finally:
             if line:
                 line.close()

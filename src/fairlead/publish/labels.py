@@ -9,6 +9,26 @@ from typing import Final
 from fairlead.inventory import Accelerator, Inventory, State
 
 PREFIX: Final = "fairlead.dev/"
+RESTRICTED: Final = "fairlead.node-restriction.kubernetes.io/"
+"""Labels that a kubelet may not write, not even on its own node: trust may be granted by them."""
+LEGACY_KEYS: Final = frozenset({"gpu.model", "gpu.driver", "gpu.resource", "gpu.vendor.id", "gpu.product.id"})
+"""The keys of the original set; they have no prefix, so others may use them as well."""
+_MACHINE: Final = frozenset({"arch", "board", "soc", "release", "cpu.model", "cpu.name", "unknown.count"})
+_OF_MODEL: Final = frozenset(
+    {
+        "count",
+        "usable",
+        "state",
+        "kind",
+        "vendor",
+        "driver",
+        "driver-version",
+        "memory-mib",
+        "unified-memory",
+        "int8-gops",
+    }
+)
+"""What is said of a model, after its name and a dot."""
 _BAD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST: Final = 63
 _LADDER: Final = tuple(State)
@@ -55,10 +75,34 @@ def labels(inventory: Inventory) -> dict[str, str]:
             found |= {"cpu.model": acc.model or "", "cpu.name": acc.name}
     for kind, count in Counter(acc.kind for acc in real).items():
         found[f"{kind}.count"] = str(count)
-    for model in dict.fromkeys(_model(acc) for acc in real):
-        found |= _model_labels(model, [acc for acc in real if _model(acc) == model])
+    for model in dict.fromkeys(model_name(acc) for acc in real):
+        found |= _model_labels(model, [acc for acc in real if model_name(acc) == model])
     clean = {f"{PREFIX}{key}": label_value(value) for key, value in found.items()}
     return {key: value for key, value in clean.items() if value}
+
+
+def restricted_labels(inventory: Inventory) -> dict[str, str]:
+    """Return the labels by which someone may decide what to send to a node: few, and only what works.
+
+    For each model and each vendor, how many accelerators can be given work. Where there are none, there is
+    no label: that it exists is the statement.
+    """
+    able = [acc for acc in inventory.accelerators if acc.kind != "cpu" and acc.state.allocatable]
+    count = Counter(model_name(acc) for acc in able)
+    count.update(f"vendor.{vendor}" for acc in able if (vendor := label_value(acc.vendor)[:50].rstrip("._-")))
+    return {f"{RESTRICTED}{name}": str(number) for name, number in count.items()}
+
+
+def ours(key: str) -> bool:
+    """Say whether a label's key is one that `labels` or `restricted_labels` may have written.
+
+    Not everything below the prefix is: people may put labels of their own there.
+    """
+    if key.startswith(RESTRICTED):
+        return True
+    name = key.removeprefix(PREFIX)
+    model, dot, said = name.rpartition(".")
+    return name != key and (name in _MACHINE or bool(model and dot and said in _OF_MODEL))
 
 
 def models(node_labels: Mapping[str, str]) -> list[Labelled]:
@@ -76,10 +120,10 @@ def models(node_labels: Mapping[str, str]) -> list[Labelled]:
     return found
 
 
-def _model(acc: Accelerator) -> str:
-    """Return the model, or the candidates in one word while it is unsure."""
+def model_name(acc: Accelerator) -> str:
+    """Return the model, or the candidates in one word while it is unsure: fit for labels and resources."""
     name = label_value(acc.model or "-or-".join(acc.candidates))
-    return name[:40].rstrip("._-")
+    return name[:40].rstrip("._-") or "unknown"
 
 
 def _model_labels(model: str, group: list[Accelerator]) -> dict[str, str]:

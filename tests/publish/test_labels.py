@@ -5,8 +5,8 @@ from hypothesis import given
 
 from fairlead.catalog import Catalog
 from fairlead.detect import detect
-from fairlead.detect.labels import label_value, labels, legacy_labels
 from fairlead.inventory import Inventory
+from fairlead.publish.labels import label_value, labels, legacy_labels
 from tests import strategies
 from tests.soundness import assert_labels
 from tests.worlds import Files, World, memory, pci, tree, usb

@@ -1,0 +1,200 @@
+"""Simulate many agents in one process: the parts that publish to the API, each with a token of its own.
+
+Run by agents.py: the first line of standard input names server and agents, each further one is a command,
+and each answer is a line of JSON. A kubelet is not simulated: claims count as registered from the start.
+"""
+
+import asyncio
+import json
+import random
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bench.labs import look
+from fairlead.catalog import load
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config, Login
+from fairlead.errors import FairleadError
+from fairlead.inventory import Inventory
+from fairlead.serve.notices import Notices
+from fairlead.serve.terms import Terms
+
+SETTLE = 0.2
+BACK_OFF = 1.0, 60.0
+"""As in serve/publisher.py."""
+
+
+class Timed(Client):
+    """A client that notes what its requests took, and what became of them."""
+
+    took: ClassVar[list[float]] = []
+    """Seconds of each write that succeeded."""
+    asked: ClassVar[Counter[str]] = Counter()
+    failed: ClassVar[Counter[str]] = Counter()
+
+    @asynccontextmanager
+    async def _noted(self, verb: str) -> AsyncIterator[None]:
+        began = time.perf_counter()
+        self.asked[verb] += 1
+        try:
+            yield
+        except FairleadError as error:
+            self.failed[f"{verb}: {type(error).__name__}"] += 1
+            raise
+        if verb not in ("get", "list"):
+            self.took.append(time.perf_counter() - began)
+
+    async def get(self, *words: Any, **named: Any) -> Any:
+        """Read one object."""
+        async with self._noted("get"):
+            return await super().get(*words, **named)
+
+    async def list(self, *words: Any, **named: Any) -> Any:
+        """Read all objects."""
+        async with self._noted("list"):
+            return await super().list(*words, **named)
+
+    async def create(self, *words: Any, **named: Any) -> Any:
+        """Make an object."""
+        async with self._noted("create"):
+            return await super().create(*words, **named)
+
+    async def update(self, *words: Any, **named: Any) -> Any:
+        """Replace an object."""
+        async with self._noted("update"):
+            return await super().update(*words, **named)
+
+    async def patch(self, *words: Any, **named: Any) -> Any:
+        """Change an object."""
+        async with self._noted("patch"):
+            return await super().patch(*words, **named)
+
+    async def delete(self, *words: Any, **named: Any) -> None:
+        """End an object."""
+        async with self._noted("delete"):
+            await super().delete(*words, **named)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One agent: who it is, what it finds, and what it will find once things have changed."""
+
+    node: str
+    token: str
+    machine: str
+    later: str
+    restarts: bool
+    """Whether it hears of the change by being started anew."""
+
+
+class Agent:
+    """The publishing half of an agent, without a thread of its own."""
+
+    def __init__(self, role: Role, config: Config, inventory: Inventory) -> None:
+        self._config = config
+        self._terms = Terms(role.node)
+        self._due = asyncio.Event()
+        self._inventory = inventory
+        self.written: Counter[str] = Counter()
+        self._task = asyncio.create_task(self._publish())
+
+    def offer(self, inventory: Inventory) -> None:
+        """Take what a scan found."""
+        self._inventory = inventory
+        self._due.set()
+
+    async def end(self) -> None:
+        """Stop, leaving everything as it is."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _publish(self) -> None:
+        """Publish what is due, as serve/publisher.py does."""
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Timed.connect(self._config))
+            notices = Notices(self._terms, client, self._due, _say)
+            self.written = notices.written
+            await notices.open(stack)
+            wait = BACK_OFF[0]
+            while True:
+                await self._due.wait()
+                await asyncio.sleep(SETTLE)
+                self._due.clear()
+                try:
+                    await notices.show(self._inventory, (), (), claims=True)
+                    wait = BACK_OFF[0]
+                except (FairleadError, OSError) as error:
+                    _say(f"{self._terms.node}: {error}")
+                    asyncio.get_running_loop().call_later(wait * random.uniform(0.8, 1.2), self._due.set)
+                    wait = min(2 * wait, BACK_OFF[1])
+
+
+class Fleet:
+    """All agents."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self._config = Config(facts["server"], ca=facts["ca"].encode())
+        self._roles = [Role(**each) for each in facts["roles"]]
+        wanted = {machine for role in self._roles for machine in (role.machine, role.later)}
+        catalog = load()
+        self._found = {machine: look(machine, catalog) for machine in wanted}
+        self._agents: list[Agent] = []
+        self._past: Counter[str] = Counter()
+
+    async def start(self) -> None:
+        """Start all of them at once."""
+        self._agents = [self._begun(role, role.machine) for role in self._roles]
+
+    async def change(self) -> None:
+        """Let accelerators come and go, seen by an agent that runs or by the one after it."""
+        for number, role in enumerate(self._roles):
+            if role.later == role.machine:
+                continue
+            if role.restarts:
+                await self._agents[number].end()
+                self._past += self._agents[number].written
+                self._agents[number] = self._begun(role, role.later)
+            else:
+                self._agents[number].offer(self._found[role.later])
+
+    def report(self) -> dict[str, Any]:
+        """Return everything that was counted since the process began."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        written = sum((agent.written for agent in self._agents), self._past)
+        return {
+            "written": dict(written),
+            "asked": dict(Timed.asked),
+            "failed": dict(Timed.failed),
+            "took": sorted(Timed.took),
+            "cpu": used.ru_utime + used.ru_stime,
+            "memory": used.ru_maxrss * 1024,
+        }
+
+    def _begun(self, role: Role, machine: str) -> Agent:
+        config = Config(self._config.server, ca=self._config.ca, login=Login(token=role.token))
+        return Agent(role, config, self._found[machine])
+
+
+def _say(line: str) -> None:
+    print(f"  agent: {line}", file=sys.stderr, flush=True)
+
+
+async def main() -> None:
+    """Do as told until nobody tells any more."""
+    fleet = Fleet(json.loads(sys.stdin.readline()))
+    deeds = {"start": fleet.start, "change": fleet.change}
+    print("{}", flush=True)
+    while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
+        if line in deeds:
+            await deeds[line]()
+        print(json.dumps(fleet.report()), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,81 @@
+"""What benchmarks on a lab share: the lab itself, replayed machines, and what its API server counts."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.client import Client
+from fairlead.detect import detect
+from fairlead.detect.capture import read_gpus
+from fairlead.host import Host
+from fairlead.inventory import Inventory
+from fairlead.lab import home
+from fairlead.lab.down import down
+from fairlead.lab.kit import build
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.state import Lab
+from fairlead.lab.up import Wish, up
+
+HOUSE = Path(__file__).parent.parent
+HOSTS = HOUSE / "tests" / "hosts"
+MANIFESTS = HOUSE / "deploy" / "manifests" / "fairlead.yaml"
+NAMESPACE, ACCOUNT = "fairlead-system", "fairlead-agent"
+WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
+_REQUEST = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+class Asked(NamedTuple):
+    """A kind of request, as the API server counts them."""
+
+    verb: str
+    resource: str
+    sub: str
+    code: str
+
+
+@contextmanager
+def started(wish: Wish) -> Iterator[Lab]:
+    """Run a lab for as long as it is needed."""
+    where = home.default(os.environ)
+    lab = up(where, wish, Narrator(sys.stderr))
+    try:
+        yield lab
+    finally:
+        down(where, lab.name)
+
+
+def apply(lab: Lab, text: str) -> None:
+    """Give manifests to the lab's API server, as `kubectl apply` does."""
+    kubectl = build(["kubectl"], Narrator(sys.stderr))["kubectl"]
+    env = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "KUBECACHEDIR": str(lab.folder / "kubectl")}
+    command = [str(kubectl), "apply", "-f", "-"]
+    subprocess.run(command, input=text, env=env, stdout=subprocess.DEVNULL, text=True, check=True)
+
+
+def machines() -> list[str]:
+    """Return the name of every machine that can be replayed."""
+    return sorted(folder.name for folder in HOSTS.iterdir() if (folder / "expected.json").exists())
+
+
+def look(machine: str, catalog: Catalog) -> Inventory:
+    """Return what discovery finds on a replayed machine."""
+    host = Host(str(HOSTS / machine / "root"))
+    return detect(host, catalog, read_gpus(host))
+
+
+async def counted(client: Client) -> Counter[Asked]:
+    """Return how many requests the API server has answered since it began."""
+    page = (await client.request("GET", "/metrics")).decode()
+    found: Counter[Asked] = Counter()
+    for labels, value in _REQUEST.findall(page):
+        said: Mapping[str, str] = dict(_LABEL.findall(labels))
+        found[Asked(said["verb"], said["resource"], said["subresource"], said["code"])] += int(float(value))
+    return found

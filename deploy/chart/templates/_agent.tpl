@@ -1,0 +1,131 @@
+{{/* The agent: looks, measures and publishes, as a user that may do nothing else. */}}
+{{- define "fairlead.agent" -}}
+- name: agent
+  image: {{ include "fairlead.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  args:
+    {{- include "fairlead.agent.args" . | nindent 4 }}
+  env:
+    - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+    - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+    - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+    {{- if .Values.nvidia.runtimeClassName }}
+    # The runtime brings NVIDIA's management library, and no device to compute on.
+    - {name: NVIDIA_VISIBLE_DEVICES, value: all}
+    - {name: NVIDIA_DRIVER_CAPABILITIES, value: utility}
+    {{- end }}
+  ports:
+    - {name: metrics, containerPort: {{ .Values.metrics.port }}}
+  livenessProbe:
+    httpGet:
+      {{- include "fairlead.probe" (list . "/healthz") | nindent 6 }}
+    periodSeconds: 20
+    timeoutSeconds: 5
+  readinessProbe:
+    httpGet:
+      {{- include "fairlead.probe" (list . "/readyz") | nindent 6 }}
+    periodSeconds: 5
+    timeoutSeconds: 5
+  securityContext:
+    {{- if .Values.userNamespaces }}
+    # Root of a user namespace is nobody on the node. The mask would hide /sys/firmware, where boards say
+    # what they are.
+    runAsUser: 0
+    runAsGroup: 0
+    procMount: Unmasked
+    {{- else }}
+    runAsNonRoot: true
+    runAsUser: 10001
+    runAsGroup: 10001
+    {{- end }}
+    {{- include "fairlead.confined" . | nindent 4 }}
+  resources:
+    {{- toYaml .Values.agent.resources | nindent 4 }}
+  volumeMounts:
+    {{- include "fairlead.agent.mounts" . | nindent 4 }}
+{{- end }}
+
+{{- define "fairlead.probe" -}}
+{{- $top := index . 0 -}}
+path: {{ index . 1 }}
+port: metrics
+{{- if $top.Values.metrics.tls.secretName }}
+scheme: HTTPS
+{{- end }}
+{{- end }}
+
+{{- define "fairlead.agent.args" -}}
+{{- with .Values -}}
+- serve
+- agent
+- --listen=:{{ .metrics.port }}
+{{- if .replay.root }}
+- --root=/host
+- --device-root={{ .replay.root }}
+{{- else if not .userNamespaces }}
+- --host-root=/host
+{{- end }}
+- --sweep={{ .agent.sweep }}
+- --sample={{ .agent.sample }}
+{{- with include "fairlead.ways" $ }}
+- --publish={{ . }}
+{{- end }}
+{{- if .publish.legacyLabels }}
+- --legacy-labels
+{{- end }}
+{{- if include "fairlead.handsOut" $ }}
+- --kubelet-dir={{ .kubeletDir }}
+- --memory-unit={{ .memoryUnit }}
+- --nvidia={{ .nvidia.mode }}
+{{- if .warden.enabled }}
+- --warden=/run/fairlead
+{{- end }}
+{{- end }}
+{{- if .metrics.tls.secretName }}
+- --tls-cert=/etc/fairlead/tls/tls.crt
+- --tls-key=/etc/fairlead/tls/tls.key
+{{- end }}
+{{- if .metrics.token.secretName }}
+- --token-file=/etc/fairlead/token/{{ .metrics.token.key }}
+{{- end }}
+{{- range .agent.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}
+{{- end }}
+
+{{- define "fairlead.agent.mounts" -}}
+{{- if include "fairlead.ways" . -}}
+{{ include "fairlead.token.mount" . }}
+{{- end }}
+{{- if .Values.replay.root }}
+- {name: replay, mountPath: /host, readOnly: true}
+{{- else if not .Values.userNamespaces }}
+{{ include "fairlead.machine.mounts" . }}
+# Of /proc only what is read: the rest shows the command line of every process of the node.
+- {name: cpuinfo, mountPath: /host/proc/cpuinfo, readOnly: true}
+- {name: meminfo, mountPath: /host/proc/meminfo, readOnly: true}
+- {name: stat, mountPath: /host/proc/stat, readOnly: true}
+- {name: drivers, mountPath: /host/proc/driver, readOnly: true}
+- {name: board, mountPath: /host/etc, subPath: etc, readOnly: true}
+- {name: board, mountPath: /host/var/lib/nvpmodel, subPath: nvpmodel, readOnly: true}
+{{- end }}
+{{- if include "fairlead.handsOut" . }}
+{{ include "fairlead.plugins.mounts" . }}
+{{- end }}
+{{- if .Values.warden.enabled }}
+- {name: run, mountPath: /run/fairlead}
+{{- end }}
+{{- if .Values.metrics.tls.secretName }}
+- {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}
+{{- end }}
+{{- if .Values.metrics.token.secretName }}
+- {name: metrics-token, mountPath: /etc/fairlead/token, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* The node's devices, read-only also where something is mounted below them, such as /dev/shm. */}}
+{{- define "fairlead.machine.mounts" -}}
+- {name: sys, mountPath: /host/sys, readOnly: true, recursiveReadOnly: IfPossible}
+- {name: dev, mountPath: /host/dev, readOnly: true, recursiveReadOnly: IfPossible}
+{{- end }}

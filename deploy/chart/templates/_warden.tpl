@@ -1,0 +1,41 @@
+{{/*
+The warden: the one part that can reach the kubelet's books and, where it may, write CDI files, which is as
+much as being root on the node. So it is small, checks every byte, and has no token.
+*/}}
+{{- define "fairlead.warden" -}}
+- name: warden
+  image: {{ include "fairlead.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  args:
+    - warden
+    - serve
+    - --folder=/run/fairlead
+    - --group=10001
+    - --pod-resources={{ .Values.kubeletDir }}/pod-resources/kubelet.sock
+    {{- if .Values.warden.cdi.enabled }}
+    - --cdi-dir={{ .Values.warden.cdi.folder }}
+    {{- if .Values.replay.root }}
+    - --device-root={{ .Values.replay.root }}
+    {{- else if not .Values.userNamespaces }}
+    - --device-root=/host
+    {{- end }}
+    {{- end }}
+  securityContext:
+    runAsUser: 0
+    runAsGroup: 0
+    {{- include "fairlead.confined" . | nindent 4 }}
+  resources:
+    {{- toYaml .Values.warden.resources | nindent 4 }}
+  volumeMounts:
+    - {name: run, mountPath: /run/fairlead}
+    - {name: pod-resources, mountPath: {{ .Values.kubeletDir }}/pod-resources, readOnly: true}
+    {{- if .Values.warden.cdi.enabled }}
+    - {name: cdi, mountPath: {{ .Values.warden.cdi.folder }}}
+    # To look at a device node before it is put into a CDI file.
+    {{- if .Values.replay.root }}
+    - {name: replay, mountPath: {{ .Values.replay.root }}, readOnly: true}
+    {{- else if not .Values.userNamespaces }}
+    {{- include "fairlead.machine.mounts" . | nindent 4 }}
+    {{- end }}
+    {{- end }}
+{{- end }}

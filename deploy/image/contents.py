@@ -1,0 +1,157 @@
+"""What the image holds: this machine's Python, trimmed; the libraries it needs; the agent and its packages.
+
+    /usr/bin/fairlead             the command
+    /usr/bin/python3              its interpreter, with /usr/lib/python3.*
+    /usr/lib/fairlead             fairlead and the packages it stands on
+    /lib/*-linux-gnu, /lib64      the C library and its like, where the loader looks for them
+    /etc                          who is who: root, and fairlead (10001)
+
+There is no shell, no package manager, and nothing that would give a process more rights. Modules are there
+in their compiled form only: from sources the agent would start four times slower and, compiling, take 12 MiB
+more memory; sources beside them would make the image a fifth larger, for the lines in a traceback.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from deploy.image import elf
+from deploy.image.libraries import closure
+from deploy.image.packages import ensure_packages
+
+from fairlead.errors import UserError
+
+HOUSE: Final = Path(__file__).resolve().parents[2]
+LOCK: Final = HOUSE / "requirements" / "agent.txt"
+USER: Final = 10001
+INTERPRETER: Final[str] = getattr(sys, "_base_executable", "") or sys.executable
+"""Not that of a virtual environment, which is a link or a copy that cannot stand alone."""
+PROGRAM: Final = "usr/bin/python3"
+STANDARD: Final = f"usr/{sys.platlibdir}/python{sys.version_info.major}.{sys.version_info.minor}"
+APPLICATION: Final = "usr/lib/fairlead"
+
+_NEVER: Final = ("__pycache__", "test", "tests", "_test*")
+_NOT_OF_PYTHON: Final = (
+    *("config-*", "_sysconfigdata*", "site-packages", "dist-packages", "ensurepip", "venv", "distutils"),
+    *("idlelib", "lib2to3", "pydoc*", "unittest", "doctest", "pdb", "_pyrepl", "readline", "__phello__"),
+    *("tkinter", "_tkinter", "turtle*", "curses", "_curses*", "dbm", "_dbm", "_gdbm", "sqlite3", "_sqlite3"),
+    *("multiprocessing", "_multiprocessing", "wsgiref", "xml", "xmlrpc", "pyexpat", "_elementtree"),
+    *("_bz2", "_lzma", "_zstd", "_uuid", "_crypt", "spwd", "nis", "ossaudiodev", "audioop", "_lsprof"),
+    *("_codecs_*", "_multibytecodec", "_pydecimal", "_pydatetime", "_ctypes_test", "xx*", "_xx*"),
+)
+_NOT_OF_PACKAGES: Final = (
+    *("bin", "plugin", "testing", "test_utils", "pytest_plugin"),
+    "_frozenlist",  # alone wants the C++ library, 2 MB; without it frozenlist is written in Python
+)
+_LAB: Final = f"{APPLICATION}/fairlead/lab/"
+
+_COMMAND: Final = f"""#!/{PROGRAM} -IS
+import sys
+
+sys.path.append("/{APPLICATION}")
+from fairlead.cli.main import run
+
+run()
+"""
+_TEXTS: Final = {
+    "etc/passwd": f"root:x:0:0:root:/:/sbin/nologin\nfairlead:x:{USER}:{USER}:fairlead:/:/sbin/nologin\n",
+    "etc/group": f"root:x:0:\nfairlead:x:{USER}:\n",
+    "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "usr/bin/fairlead": _COMMAND,
+}
+_FOLDERS: Final = ("dev", "proc", "run", "sys", "tmp", "var/lib")
+
+
+def assemble(root: Path, from_source: Sequence[str] = ()) -> None:
+    """Make the root file system in an empty folder; the same inputs give the same bytes, dates and rights."""
+    program = Path(INTERPRETER).resolve()
+    files = standard_library() | application(ensure_packages(LOCK, from_source))
+    modules = [path for path in files.values() if path.suffix == ".so"]
+    _write(root, {PROGRAM: program, **files, **closure(program, modules)})
+    compile_modules(root, (STANDARD, APPLICATION))
+    _settle(root, int(os.environ.get("SOURCE_DATE_EPOCH") or 0))
+
+
+def standard_library() -> dict[str, Path]:
+    """Return what of this Python's own modules goes in, by its path in the image."""
+    return _tree(Path(sysconfig.get_path("stdlib")), STANDARD, (".py", ".so", ".txt"), _NOT_OF_PYTHON)
+
+
+def application(packages: Path) -> dict[str, Path]:
+    """Return the agent and its packages, with their licences, by their paths in the image."""
+    ours = _tree(HOUSE / "src" / "fairlead", f"{APPLICATION}/fairlead", (".py", ".toml"))
+    return {
+        **_tree(packages, APPLICATION, (".py", ".so"), _NOT_OF_PACKAGES),
+        **{f"{APPLICATION}/{path.relative_to(packages)}": path for path in _papers(packages)},
+        **{name: path for name, path in ours.items() if not name.startswith(_LAB)},
+        f"{APPLICATION}/fairlead/LICENSE": HOUSE / "LICENSE",
+    }
+
+
+def _papers(packages: Path) -> Iterable[Path]:
+    """Return the licences, and what scanners know packages by."""
+    for folder in packages.glob("*.dist-info"):
+        yield folder / "METADATA"
+        yield from (path for path in folder.rglob("*") if path.is_file() and "LICEN" in path.name.upper())
+
+
+def _tree(folder: Path, to: str, kinds: Sequence[str], without: Sequence[str] = ()) -> dict[str, Path]:
+    """Return the files of some kinds below a folder, but for those whose name, or a folder's, is left out."""
+    found = {}
+    for path in folder.rglob("*"):
+        inside = path.relative_to(folder)
+        names = [part.partition(".")[0] for part in inside.parts]
+        unwanted = any(fnmatchcase(name, pattern) for name in names for pattern in (*_NEVER, *without))
+        if path.suffix in kinds and not unwanted and path.is_file():
+            found[f"{to}/{inside}"] = path
+    return found
+
+
+def _write(root: Path, files: Mapping[str, Path]) -> None:
+    for name in _FOLDERS:
+        (root / name).mkdir(parents=True)
+    made: dict[str, Callable[[], bytes]] = {name: path.read_bytes for name, path in files.items()}
+    made |= {name: text.encode for name, text in _TEXTS.items()}
+    for name, read in made.items():
+        data = read()
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(elf.slim(data) if elf.is_elf(data) else data)
+
+
+def compile_modules(root: Path, folders: Iterable[str]) -> None:
+    """Put the compiled form in the place of every module.
+
+    What a compiler writes depends a little on what else it has in memory: so a fresh one does it, one file
+    after the other, with no settings of the user's.
+    """
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    options = ["-q", "-b", "--invalidation-mode", "unchecked-hash", "-s", str(root), "-p", "/"]
+    paths = [str(root / folder) for folder in folders]
+    done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
+        [INTERPRETER, "-S", "-m", "compileall", *options, *paths],
+        capture_output=True,
+        check=False,
+        env={**env, "PYTHONHASHSEED": "0"},
+        text=True,
+    )
+    if done.returncode:
+        raise UserError(f"not every module can be compiled:\n{(done.stdout or done.stderr).strip()}")
+    for folder in folders:
+        for path in (root / folder).rglob("*.py"):
+            path.unlink()
+
+
+def _settle(root: Path, date: int) -> None:
+    """Give everything its rights and its date: nobody may write anything, but below /tmp everyone may."""
+    for path in sorted(root.rglob("*"), reverse=True):
+        runs = path.is_dir() or path.parent == root / "usr" / "bin" or path.name.startswith("ld-")
+        path.chmod(0o755 if runs else 0o644)
+        os.utime(path, (date, date))
+    (root / "tmp").chmod(0o1777)
+    root.chmod(0o755)
+    os.utime(root, (date, date))

@@ -1,0 +1,91 @@
+"""Make the agent's image from this machine's own Python: without root, daemon, registry or build tool.
+
+    python deploy/image/rootfs.py --archive build/fairlead-image.tar
+    python deploy/image/rootfs.py --root /rootfs
+
+The first writes an archive as `docker save` does; the second only the root file system, for the Dockerfile
+beside this file. Both put the same files together.
+"""
+
+import argparse
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from pathlib import Path
+
+HOUSE = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(HOUSE), str(HOUSE / "src")]
+
+from deploy.image import archive, contents  # noqa: E402  # the path above leads to them
+
+from fairlead.errors import FairleadError  # noqa: E402
+from fairlead.units import Bytes, format_bytes  # noqa: E402
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="Make the agent's image from this machine's own Python.")
+    into = parser.add_mutually_exclusive_group(required=True)
+    into.add_argument("--archive", metavar="FILE", type=Path, help="write the image as `docker save` does")
+    into.add_argument(
+        "--root", metavar="DIR", type=Path, help="make only its root file system, in a new folder"
+    )
+    parser.add_argument(
+        "--from-source",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        help="build this package where it has no wheel",
+    )
+    options = parser.parse_args()
+    try:
+        lines = make_root(options) if options.root else make_archive(options)
+    except (FairleadError, OSError) as error:
+        sys.stderr.write(f"image: {error}\n  {getattr(error, 'hint', '')}".rstrip() + "\n")
+        return 2
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def make_root(options: argparse.Namespace) -> list[str]:
+    """Make the root file system in a folder that is not there yet, and say how large it is."""
+    options.root.mkdir(parents=True)
+    contents.assemble(options.root, options.from_source)
+    return [str(options.root), *weight(options.root)]
+
+
+def make_archive(options: argparse.Namespace) -> list[str]:
+    """Write the archive, and say how large the image is."""
+    options.archive.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fairlead-image-") as folder:
+        root = Path(folder, "root")
+        root.mkdir()
+        contents.assemble(root, options.from_source)
+        packed = archive.layer(root)
+        archive.write_archive(options.archive, packed)
+        small = format_bytes(Bytes(len(zlib.compress(packed))))
+        return [f"{options.archive}: {archive.TAG}", f"  compressed         {small}", *weight(root)]
+
+
+def weight(root: Path) -> list[str]:
+    """Say how large a root file system is, and what of it is largest."""
+    parts = Counter[str]()
+    for path in root.rglob("*"):
+        if path.is_file():
+            parts[part(str(path.relative_to(root)))] += path.stat().st_size
+    most = [f"    {format_bytes(Bytes(size)):>9}  {name}" for name, size in parts.most_common(5)]
+    return [f"  root file system   {format_bytes(Bytes(parts.total()))}, of it", *most]
+
+
+def part(name: str) -> str:
+    """Return what a file of the image belongs to."""
+    if name.startswith(f"{contents.STANDARD}/"):
+        return "Python's standard library"
+    if name.startswith(f"{contents.APPLICATION}/"):
+        return name.removeprefix(f"{contents.APPLICATION}/").partition("/")[0]
+    return name.rpartition("/")[2]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

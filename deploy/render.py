@@ -1,0 +1,128 @@
+"""Write what follows from the chart: manifests for `kubectl apply`, and the table of its values.
+
+`make manifests` runs it; a test fails where the committed files are not what it would write.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+HERE: Final = Path(__file__).parent
+CHART: Final = HERE / "chart"
+MANIFESTS: Final = HERE / "manifests"
+REFERENCE: Final = HERE.parent / "docs/reference/chart.md"
+RELEASE: Final = "fairlead"
+NAMESPACE: Final = "fairlead-system"
+_TABLE: Final = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->)", re.DOTALL)
+_KIND: Final = re.compile(r"^kind: (\w+)$", re.MULTILINE)
+_SOURCE: Final = re.compile(r"^# Source: .*\n", re.MULTILINE)
+_NOTE: Final = "# Rendered from deploy/chart by `make manifests`. Change the chart, not this file.\n"
+_OWN_NAMESPACE: Final = f"""\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: {NAMESPACE}
+  labels:
+    app.kubernetes.io/name: fairlead
+    app.kubernetes.io/part-of: fairlead
+    # Pods that mount folders of the node (hostPath) need this level; no container of them is privileged.
+    pod-security.kubernetes.io/enforce: privileged
+    pod-security.kubernetes.io/audit: privileged
+    pod-security.kubernetes.io/warn: privileged
+"""
+
+
+def template(helm: Path, *options: str, namespace: str = NAMESPACE) -> str:
+    """Return what helm makes of the chart, without a cluster; raise CalledProcessError where it refuses."""
+    with tempfile.TemporaryDirectory() as home:
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
+        places = {f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
+        command = [str(helm), "template", RELEASE, str(CHART), "--namespace", namespace, *options]
+        done = subprocess.run(  # noqa: S603  # the lab's own helm
+            command, capture_output=True, text=True, check=True, env={**own, **places}
+        )
+    return done.stdout
+
+
+def manifests(helm: Path) -> dict[str, str]:
+    """Return the files for `kubectl apply`: one for every server, one for those that know claims."""
+    pieces = [_SOURCE.sub("", piece).strip() + "\n" for piece in _documents(template(helm, "--no-hooks"))]
+    classes = [piece for piece in pieces if _kind(piece) == "DeviceClass"]
+    # Guards go first, so that no agent ever runs without them.
+    rest = sorted((piece for piece in pieces if piece not in classes), key=_is_guarded)
+    return {
+        "fairlead.yaml": _file([_OWN_NAMESPACE, *rest]),
+        "deviceclasses.yaml": _file(classes),
+    }
+
+
+def reference() -> str:
+    """Return the table of the chart's values, from their schema and their defaults."""
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    rows = [
+        f"| `{path}` | {_shown(value)} | {about['description']} |"
+        for path, about, value in leaves(schema, values)
+    ]
+    return "\n".join(["| value | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def leaves(
+    schema: Mapping[str, Any], values: Mapping[str, Any], above: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield every value that can be set: its path, its schema and its default."""
+    for name, about in schema["properties"].items():
+        path = f"{above}{name}"
+        if "properties" in about:
+            yield from leaves(about, values[name], f"{path}.")
+        else:
+            yield path, about, values[name]
+
+
+def with_table(page: str) -> str:
+    """Return a page with the table of values as it is now."""
+    return _TABLE.sub(lambda _: reference(), page)
+
+
+def _documents(text: str) -> list[str]:
+    return [piece for piece in re.split(r"^---$", text, flags=re.MULTILINE) if piece.strip()]
+
+
+def _kind(piece: str) -> str:
+    found = _KIND.search(piece)
+    return found[1] if found else ""
+
+
+def _is_guarded(piece: str) -> bool:
+    return not _kind(piece).startswith("ValidatingAdmissionPolicy")
+
+
+def _file(pieces: Sequence[str]) -> str:
+    return _NOTE + "---\n".join(pieces)
+
+
+def _shown(value: object) -> str:
+    return "" if value in ("", [], {}) else f"`{json.dumps(value) if not isinstance(value, str) else value}`"
+
+
+def main() -> None:
+    """Write every file."""
+    from fairlead.lab.kit import build  # noqa: PLC0415  # what only renders needs no lab
+    from fairlead.lab.narrate import Narrator  # noqa: PLC0415  # see above
+
+    helm = build(["helm"], Narrator(sys.stderr))["helm"]
+    for name, text in manifests(helm).items():
+        (MANIFESTS / name).write_text(text, encoding="utf-8")
+    REFERENCE.write_text(with_table(REFERENCE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

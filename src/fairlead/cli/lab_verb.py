@@ -1,0 +1,92 @@
+"""What all verbs of `fairlead lab` have in common: their options, and where labs are."""
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.output import FORMATS
+from fairlead.errors import MissingPartError
+
+if TYPE_CHECKING:
+    from fairlead.lab.home import Home
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def add_verb(
+    verbs: Any,
+    name: str,
+    text: str,
+    run: Run,
+    *,
+    output: bool = False,
+    named: bool = True,
+    all_labs: bool = False,
+) -> argparse.ArgumentParser:
+    """Add a verb to the command line; `named` ones take the name of a lab, `output` ones print a document."""
+    verb: argparse.ArgumentParser = verbs.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}."
+    )
+    if named:
+        _add_name(verb, "all of them" if all_labs else "")
+    if output:
+        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    verb.set_defaults(run=_needing_parts(run))
+    return verb
+
+
+def add_tool(verbs: Any, name: str, text: str, run: Run) -> None:
+    """Add a verb that hands its arguments to a program."""
+    # A prefix that nobody types: everything after the verb is the program's, also what looks like an option.
+    verb = verbs.add_parser(
+        name,
+        help=text,
+        usage=f"fairlead lab {name} [--name N] ARGUMENT...",
+        prefix_chars="\0",
+        add_help=False,
+    )
+    verb.add_argument("arguments", nargs=argparse.REMAINDER)
+    verb.set_defaults(run=_needing_parts(run))
+
+
+def split_name(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Return which lab a program's arguments begin with, and the rest of them."""
+    name, rest = _default_name(), list(arguments)
+    if rest[:1] == ["--name"] and len(rest) > 1:
+        name, rest = rest[1], rest[2:]
+    elif rest and rest[0].startswith("--name="):
+        name, rest = rest[0].partition("=")[2], rest[1:]
+    return name, rest[1:] if rest[:1] == ["--"] else rest
+
+
+def home() -> "Home":
+    """Return where this user's labs are."""
+    from fairlead.lab import home
+
+    return home.default(os.environ)
+
+
+def _default_name() -> str:
+    return os.environ.get("FAIRLEAD_LAB") or "lab"
+
+
+def _add_name(verb: argparse.ArgumentParser, otherwise: str = "") -> None:
+    default = None if otherwise else _default_name()
+    verb.add_argument(
+        "--name", metavar="N", default=default, help=f"which lab (default: {otherwise or default or 'lab'})"
+    )
+
+
+def _needing_parts(run: Run) -> Run:
+    """Say in one line what to install, where the lab's libraries are missing."""
+
+    def wrapped(options: argparse.Namespace) -> int:
+        try:
+            return run(options)
+        except ModuleNotFoundError as error:
+            raise MissingPartError(
+                f"the lab needs {error.name}", hint="pip install 'fairlead[lab]'"
+            ) from None
+
+    return wrapped

@@ -1,0 +1,111 @@
+"""`fairlead retract`: take back from a cluster everything that agents published there."""
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli import options as shared
+from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.errors import UserError
+
+if TYPE_CHECKING:
+    from fairlead.cluster.api import Cluster
+    from fairlead.cluster.objects import Node
+
+PREFIX = "fairlead.dev/"
+_HEAD = ("NODE", "LABELS", "ANNOTATIONS", "RESOURCES", "SLICES")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "retract",
+        help="take back what agents published to a cluster",
+        description="Remove the labels, annotations, slices and empty resources that agents published on the "
+        "nodes of a cluster. Run it after the agents are gone: a running one publishes again.",
+    )
+    command.add_argument("node", nargs="*", metavar="NODE", help="only these nodes (default: all)")
+    shared.add_cluster(command)
+    command.add_argument("--dry-run", action="store_true", help="say what would go, and leave it")
+    command.add_argument("--yes", action="store_true", help="do it; without this nothing is removed")
+    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    import asyncio
+
+    from fairlead.cluster import kubeconfig
+
+    if not options.yes and not options.dry_run:
+        raise UserError(
+            "retract removes labels, annotations, slices and resources from nodes",
+            "look first with --dry-run, then say --yes",
+        )
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    rows = asyncio.run(_retract(config, options))
+    if options.output != "table":
+        show(rows, options.output)
+        return 0
+    table = [tuple(str(row[key.lower()]) for key in _HEAD) for row in rows]
+    print(to_table(_HEAD, table) if table else "nothing was published")
+    return 0
+
+
+async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, Any]]:
+    from fairlead.cluster.client import Client
+    from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
+    from fairlead.errors import MissingApiError, NotFoundError
+
+    async with Client.connect(config) as client:
+        nodes = (await client.list(NODES)).items
+        missing = sorted(set(options.node) - {node.metadata.name for node in nodes})
+        if missing:
+            raise NotFoundError(f"there is no node {missing[0]!r}", "see the names with: fairlead nodes")
+        try:
+            slices = (await client.list(RESOURCE_SLICES, fields="spec.driver=fairlead.dev")).items
+        except MissingApiError:  # before Kubernetes 1.34
+            slices = ()
+        found: list[dict[str, Any]] = []
+        for node in nodes:
+            if options.node and node.metadata.name not in options.node:
+                continue
+            mine = [each.metadata.name for each in slices if each.spec.node_name == node.metadata.name]
+            row = await _take_back(client, node, mine, dry=options.dry_run)
+            found += [row] if any(row[key.lower()] for key in _HEAD[1:]) else []
+        return found
+
+
+async def _take_back(cluster: "Cluster", node: "Node", slices: list[str], *, dry: bool) -> dict[str, Any]:
+    """Take back what one node has, and return how much that was."""
+    from contextlib import suppress
+
+    from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
+    from fairlead.errors import NotFoundError
+    from fairlead.publish.notice import taken_back
+
+    name = node.metadata.name
+    patch = taken_back(node.metadata.labels, node.metadata.annotations) or {"metadata": {}}
+    empty = sorted(empty_resources(node.status.capacity) & empty_resources(node.status.allocatable))
+    if not dry:
+        if patch["metadata"]:
+            await cluster.patch(NODES, name, patch)
+        if empty:
+            gone = dict.fromkeys(empty)
+            await cluster.patch_status(NODES, name, {"status": {"capacity": gone, "allocatable": gone}})
+        for each in slices:
+            with suppress(NotFoundError):  # the kubelet removes those of a driver that is gone
+                await cluster.delete(RESOURCE_SLICES, each)
+    return {
+        "node": name,
+        "labels": len(patch["metadata"].get("labels", ())),
+        "annotations": len(patch["metadata"].get("annotations", ())),
+        "resources": len(empty),
+        "slices": len(slices),
+    }
+
+
+def empty_resources(amounts: Mapping[str, str]) -> set[str]:
+    """Return our resources of which a kubelet has none left: it remembers their names forever."""
+    return {name for name, amount in amounts.items() if name.startswith(PREFIX) and amount == "0"}

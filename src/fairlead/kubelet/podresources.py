@@ -1,0 +1,112 @@
+"""The kubelet's books: which container holds which units, and which devices through which claim.
+
+books = await read_books(Path("/var/lib/kubelet/pod-resources/kubelet.sock"))
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet.proto import decode, varint
+from fairlead.kubelet.sockets import ask
+from fairlead.offer import DRIVER
+
+BOOKS_LIMIT: Final = 16 * 1024 * 1024
+"""The longest books that are read; every unit held takes some 40 bytes of them."""
+_LIST: Final = "/v1.PodResourcesLister/List"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The units of one resource that a container holds."""
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+    ids: tuple[str, ...]
+    """In no order: the kubelet has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A device that a container has through a claim."""
+
+    namespace: str
+    """Of the pod, and of the claim."""
+    pod: str
+    container: str
+    claim: str
+    driver: str
+    pool: str
+    device: str
+    share: str
+    """Empty where the claim has the whole device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Who holds what on a node."""
+
+    devices: tuple[Held, ...]
+    claims: tuple[HeldClaim, ...]
+
+
+async def read_books(socket: Path, timeout: float = 5.0, prefix: str = f"{DRIVER}/") -> Books:
+    """Ask the kubelet what our resources and our driver's claims are used by; KubeletError where it fails."""
+    found = await ask(socket, _LIST, wire.Empty(), wire.ListPodResourcesResponse, timeout, BOOKS_LIMIT)
+    return books(found, prefix)
+
+
+def books(listed: wire.ListPodResourcesResponse, prefix: str = f"{DRIVER}/") -> Books:
+    """Return what is ours in a kubelet's books."""
+    used = [(pod, container) for pod in listed.pod_resources for container in pod.containers]
+    return Books(
+        tuple(held for pod, container in used for held in _units(pod, container, prefix)),
+        tuple(held for pod, container in used for held in _claims(pod, container)),
+    )
+
+
+def _units(pod: wire.PodResources, container: wire.ContainerResources, prefix: str) -> Iterator[Held]:
+    for resource, ids in _opened(container.devices).items():
+        if resource.startswith(prefix):
+            yield Held(pod.namespace, pod.name, container.name, resource, tuple(ids))
+
+
+def _claims(pod: wire.PodResources, container: wire.ContainerResources) -> Iterator[HeldClaim]:
+    where = (pod.namespace, pod.name, container.name)
+    for claim in container.dynamic_resources:
+        for used in claim.claim_resources:
+            if used.driver_name == DRIVER:
+                device = (used.driver_name, used.pool_name, used.device_name, used.share_id or "")
+                yield HeldClaim(*where, claim.claim_name, *device)
+
+
+def _opened(entries: Iterable[bytes]) -> dict[str, list[str]]:
+    """Return a container's units by resource.
+
+    A kubelet writes an entry for every unit, all units of a resource in a row: after the first of a row the
+    others differ only behind the resource's name, so they need not be decoded.
+    """
+    held: dict[str, list[str]] = {}
+    row: list[str] = []
+    head, size = b"", 0
+    for entry in entries:
+        # A short id and nothing behind it: the byte before it says how long the rest is.
+        if (
+            size
+            and entry.startswith(head)
+            and size < len(entry)
+            and entry[size] == len(entry) - size - 1 < 0x80
+        ):
+            row.append(entry[size + 1 :].decode())
+            continue
+        opened = decode(wire.ContainerDevices, entry)
+        row = held.setdefault(opened.resource_name, [])
+        row.extend(opened.device_ids)
+        name = opened.resource_name.encode()
+        head = b"\x0a" + varint(len(name)) + name + b"\x12"
+        size = len(head)
+    return held

@@ -1,0 +1,39 @@
+"""From the kubelet's books to who holds what."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fairlead.inventory import Inventory
+from fairlead.offer import DRIVER, Holder, Holding
+from fairlead.publish.parts import MEMORY_RESOURCES, MemoryUnit, understood
+
+Row = tuple[str, str, str, str, Iterable[str]]
+"""Namespace, pod, container, resource and unit ids, as the kubelet lists them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What the kubelet's books say of our resources."""
+
+    holdings: tuple[Holding, ...] = ()
+    strays: int = 0
+    """Units that are held of accelerators which are not here (any more)."""
+
+
+def holdings_of_books(rows: Iterable[Row], inventory: Inventory) -> Books:
+    """Return who holds what; resources of others are passed over.
+
+    A kubelet may list a container's units in several rows, one for each part of the machine.
+    """
+    heaps: dict[tuple[Holder, MemoryUnit], list[str]] = {}
+    for namespace, pod, container, resource, ids in rows:
+        if resource.startswith(f"{DRIVER}/"):
+            unit = MEMORY_RESOURCES.get(resource, MemoryUnit.MIB)
+            heaps.setdefault((Holder(namespace, pod, container), unit), []).extend(ids)
+    holdings: list[Holding] = []
+    strays = 0
+    for (holder, unit), ids in heaps.items():
+        meaning = understood(ids, inventory)
+        holdings += [part.holding(holder, unit) for part in meaning.parts]
+        strays += len(meaning.strays)
+    return Books(tuple(holdings), strays)

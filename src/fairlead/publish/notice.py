@@ -1,0 +1,47 @@
+"""What changes on a node object when its accelerators do: the smallest patch, or none."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fairlead.publish.labels import LEGACY_KEYS, ours
+
+ALLOCATED: Final = "fairlead.dev/allocated"
+"""The annotation that says who holds what: the kubelet's books, as this node's agent read them."""
+PUBLISHED: Final = "fairlead.dev/labels"
+"""The annotation that lists the labels which were published, so that the next agent knows its own."""
+DIGEST: Final = "fairlead.dev/digest"
+"""The annotation of a slice that names what it was made from."""
+
+
+def node_patch(
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    wanted: Mapping[str, str],
+    told: Mapping[str, str],
+) -> dict[str, Any] | None:
+    """Return the merge patch that turns a node's labels and annotations into what is wanted.
+
+    Labels that somebody else put there stay, also those with our prefix: only what was published goes.
+    """
+    change = {key: value for key, value in wanted.items() if labels.get(key) != value}
+    stale = {key: None for key in published(annotations) if key in labels and key not in wanted}
+    notes: dict[str, str | None] = {PUBLISHED: ",".join(sorted(wanted)) or None, ALLOCATED: None, **told}
+    said = {key: value for key, value in notes.items() if annotations.get(key) != value}
+    metadata = {
+        key: value for key, value in (("labels", {**change, **stale}), ("annotations", said)) if value
+    }
+    return {"metadata": metadata} if metadata else None
+
+
+def published(annotations: Mapping[str, str]) -> list[str]:
+    """Return the labels that an agent published on a node; never one that could not be its own."""
+    keys = annotations.get(PUBLISHED, "").split(",")
+    return [key for key in keys if ours(key) or key in LEGACY_KEYS]
+
+
+def taken_back(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the merge patch that leaves nothing of what was published."""
+    gone = {key: None for key in published(annotations) if key in labels}
+    said = {key: None for key in (PUBLISHED, ALLOCATED) if key in annotations}
+    metadata = {key: value for key, value in (("labels", gone), ("annotations", said)) if value}
+    return {"metadata": metadata} if metadata else None

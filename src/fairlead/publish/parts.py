@@ -1,0 +1,174 @@
+"""The parts in which an accelerator is given out: how much there is, and what the ids of units mean."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from fairlead.inventory import Accelerator, Inventory
+from fairlead.offer import DRIVER, Form, Holder, Holding, ranges
+from fairlead.publish.labels import model_name
+from fairlead.publish.spans import Spans, count
+
+_MOST: Final = 2**43 - 1
+"""MiB that a Kubernetes quantity can say in bytes; no memory has as many."""
+_SHORT: Final = 5
+"""Characters of a short name: few, because a kubelet takes 4 MiB of ids and no more."""
+_DIGITS: Final = 9
+
+
+class MemoryUnit(IntEnum):
+    """How a share of memory is counted; the value is in MiB."""
+
+    MIB = 1
+    GIB = 1024
+
+    @property
+    def resource(self) -> str:
+        """The extended resource that is counted in this unit."""
+        return f"{DRIVER}/gpu-mem" if self is MemoryUnit.MIB else f"{DRIVER}/gpu-mem-gib"
+
+
+MEMORY_RESOURCES: Final[Mapping[str, MemoryUnit]] = {unit.resource: unit for unit in MemoryUnit}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is not given out."""
+
+    reason: str
+    """For a person: what was asked, what is free, who holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What some unit ids mean: an accelerator, whole or some numbered units of it."""
+
+    accelerator: str
+    units: Spans = ()
+    """Empty for a whole one."""
+
+    def holding(self, holder: Holder, unit: MemoryUnit = MemoryUnit.MIB) -> Holding:
+        """Return what somebody holds who holds this."""
+        if not self.units:
+            return Holding(self.accelerator, Form.WHOLE, holder)
+        return Holding(self.accelerator, Form.MEMORY, holder, count(self.units) * unit, self.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a heap of unit ids means."""
+
+    parts: tuple[Part, ...]
+    strays: tuple[str, ...]
+    """Ids that no accelerator here has; its accelerator may have been taken away."""
+
+
+def resource_name(acc: Accelerator) -> str:
+    """Return the extended resource of which a whole accelerator is one unit."""
+    return f"{DRIVER}/{model_name(acc)}"
+
+
+def mebibytes(acc: Accelerator) -> int:
+    """Return the memory of an accelerator in MiB, 0 where it has none or it is unknown."""
+    return min((acc.memory or 0) >> 20, _MOST)
+
+
+def divisible(acc: Accelerator) -> bool:
+    """Say whether its memory may be given out in shares."""
+    return acc.shareable and acc.kind != "cpu" and mebibytes(acc) > 0
+
+
+def exclusive(acc: Accelerator, holding: Holding) -> bool:
+    """Say whether a holding leaves nothing of the accelerator to others."""
+    if holding.form is Form.MEMORY:
+        return False
+    return holding.form is Form.WHOLE or not holding.mebibytes or not divisible(acc)
+
+
+def free_mebibytes(acc: Accelerator, holdings: Iterable[Holding]) -> int:
+    """Return the memory that is left when these hold what they hold of this accelerator."""
+    left = mebibytes(acc)
+    for holding in holdings:
+        left -= left if exclusive(acc, holding) else holding.mebibytes
+    return max(left, 0)
+
+
+def unit_of(holding: Holding) -> int:
+    """Return in how many MiB a holding's units are counted; 0 where it has no units."""
+    return holding.mebibytes // max(count(holding.units), 1) if holding.units else 0
+
+
+def short_names(inventory: Inventory) -> dict[str, str]:
+    """Return the short name of every accelerator: the same ever after, and no two alike on a node.
+
+    In the one case of a million in which two names begin alike, both are longer than usual.
+    """
+    digests = {acc.id: _digest(acc.id) for acc in inventory.accelerators if acc.kind != "cpu"}
+    names = {}
+    for acc, digest in digests.items():
+        others = [other for name, other in digests.items() if name != acc]
+        length = _SHORT
+        while any(other.startswith(digest[:length]) for other in others):
+            length += 1
+        names[acc] = digest[:length]
+    return names
+
+
+def parse_units(
+    ids: Sequence[str], inventory: Inventory, unit: MemoryUnit = MemoryUnit.MIB
+) -> tuple[Part, ...] | Refusal:
+    """Return what a kubelet's unit ids mean, or why they can mean nothing: it gave them to one container."""
+    found = understood(ids, inventory)
+    if found.strays:
+        return Refusal(f"unit {found.strays[0]!r} belongs to no accelerator of this node")
+    if not found.parts:
+        return Refusal("no units were named")
+    shared = [part for part in found.parts if part.units]
+    if shared and len(found.parts) > 1:
+        where = " and ".join(f"{count(part.units) or 'all'} of {part.accelerator}" for part in found.parts)
+        return Refusal(
+            f"the {len(ids)} units are {where}: a share cannot span two accelerators, "
+            "and the kubelet found no single one with as many free"
+        )
+    for part in shared:
+        acc = next(acc for acc in inventory.accelerators if acc.id == part.accelerator)
+        if (part.units[-1][1] + 1) * unit > mebibytes(acc):
+            return Refusal(f"{acc.id} has no unit {part.units[-1][1]}: it has {mebibytes(acc)} MiB of memory")
+    return found.parts
+
+
+def understood(ids: Iterable[str], inventory: Inventory) -> Meaning:
+    """Sort unit ids by the accelerator that they name; there may be a hundred thousand of them."""
+    names = {acc.id for acc in inventory.accelerators if acc.kind != "cpu"}
+    whole: dict[str, Part] = {}
+    numbered: dict[str, list[str]] = {}
+    for unit in ids:
+        if unit in names:
+            whole[unit] = Part(unit)
+        else:
+            prefix, _, number = unit.rpartition("-")
+            numbered.setdefault(prefix, []).append(number)
+    parts: list[Part] = []
+    strays: list[str] = []
+    for prefix, numbers in numbered.items():
+        acc = _called(prefix, names)
+        odd = [text for text in numbers if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS)]
+        if acc is None or odd:
+            strays += [f"{prefix}-{text}" if prefix else text for text in (numbers if acc is None else odd)]
+        if acc is not None and len(odd) < len(numbers):
+            parts.append(Part(acc, ranges(map(int, set(numbers) - set(odd)))))
+    parts += whole.values()
+    return Meaning(tuple(sorted(parts, key=lambda part: part.accelerator)), tuple(strays))
+
+
+def _called(short: str, names: Iterable[str]) -> str | None:
+    """Return the accelerator that a short name stands for, also when it is longer than it need be now."""
+    found = [name for name in names if len(short) >= _SHORT and _digest(name).startswith(short)]
+    return found[0] if len(found) == 1 else None
+
+
+def _digest(name: str) -> str:
+    return base64.b32encode(hashlib.sha256(name.encode()).digest()).decode().lower().rstrip("=")

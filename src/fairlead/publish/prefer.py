@@ -1,0 +1,45 @@
+"""Which units a kubelet should take: a share on one accelerator, where it leaves the least over."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fairlead.offer import Offer
+
+
+def prefer(offer: Offer, available: Sequence[str], required: Sequence[str], size: int) -> list[str]:
+    """Return `size` units to take, `required` among them; nothing where no choice is good.
+
+    A share lies on one accelerator: the one with the fewest free units that still suffice, so that large
+    shares stay possible elsewhere, and there the lowest numbers, because claims take from the top.
+    """
+    if size < len(required):
+        return []
+    if any(block.many for block in offer.blocks):
+        return _share(offer, available, required, size)
+    wanted = set(required)
+    chosen = sorted(wanted) + sorted(set(available) - wanted)
+    return chosen[:size] if len(chosen) >= size else []
+
+
+def _share(offer: Offer, available: Sequence[str], required: Sequence[str], size: int) -> list[str]:
+    free = {*available, *required}
+    wanted = {unit.rpartition("-")[0] for unit in required}
+    counts = Counter(unit.rpartition("-")[0] for unit in free)
+    owners = {block.prefix: block.accelerator for block in offer.blocks}
+    fits = [
+        (counts[prefix], owner, prefix)
+        for prefix, owner in owners.items()
+        if counts[prefix] >= size and wanted <= {prefix}
+    ]
+    if not fits:
+        return []
+    _, _, prefix = min(fits)
+    chosen = list(dict.fromkeys(required))
+    taken = set(chosen)
+    units = (unit for block in offer.blocks if block.prefix == prefix for unit in block.ids())
+    for unit in units:
+        if len(chosen) == size:
+            break
+        if unit in free and unit not in taken:
+            chosen.append(unit)
+    return chosen if len(chosen) == size else []

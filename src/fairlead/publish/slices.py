@@ -1,0 +1,139 @@
+"""ResourceSlices: what a node tells the scheduler that claims can have of its accelerators."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from fairlead.host import printable
+from fairlead.inventory import Accelerator, Inventory
+from fairlead.offer import DRIVER, Form, Holding
+from fairlead.publish.labels import model_name
+from fairlead.publish.notice import DIGEST
+from fairlead.publish.parts import divisible, free_mebibytes, mebibytes
+
+MOST_DEVICES: Final = 128
+"""Devices of one slice, where none has taints or counters."""
+_LONGEST_NAME: Final = 253
+_LONGEST_TEXT: Final = 64
+_LARGEST: Final = 2**63 - 1
+_NUMBER: Final = r"(0|[1-9][0-9]*)"
+_WORD: Final = rf"({_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMVER: Final = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_WORD}(\.{_WORD})*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
+)
+_BUS_ID: Final = re.compile(r"pci:([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
+
+
+def slices(
+    node: str, node_uid: str, inventory: Inventory, holdings: Iterable[Holding], generation: int
+) -> list[dict[str, Any]]:
+    """Return the slices of a node's pool; none where claims can have nothing.
+
+    Left out is what cannot be given work, and what containers hold whole or to the last MiB. What claims
+    hold is not subtracted: the scheduler does so itself. Where the server knows no consumable capacity it
+    drops those fields, and every accelerator goes to one claim at a time.
+    """
+    held: dict[str, list[Holding]] = {}
+    for holding in holdings:
+        if holding.form is not Form.CLAIM:
+            held.setdefault(holding.accelerator, []).append(holding)
+    ordered = sorted(inventory.accelerators, key=lambda acc: acc.id)
+    found = [_device(acc, held.get(acc.id, [])) for acc in ordered]
+    devices = [device for device in found if device is not None]
+    groups = [devices[at : at + MOST_DEVICES] for at in range(0, len(devices), MOST_DEVICES)]
+    pool = {"name": node, "generation": generation, "resourceSliceCount": len(groups)}
+    return [_slice(node, node_uid, pool, number, group) for number, group in enumerate(groups)]
+
+
+def spec_digest(body: Mapping[str, Any]) -> str:
+    """Return a short name of what a slice says; its generation says nothing."""
+    spec = {**body["spec"], "pool": {**body["spec"]["pool"], "generation": 0}}
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _slice(
+    node: str, node_uid: str, pool: Mapping[str, Any], number: int, devices: list[dict[str, Any]]
+) -> dict[str, Any]:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid, "controller": True}
+    body: dict[str, Any] = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": _name(node, number)},
+        "spec": {"driver": DRIVER, "pool": dict(pool), "nodeName": node, "devices": devices},
+    }
+    body["metadata"]["annotations"] = {DIGEST: spec_digest(body)}
+    if node_uid:
+        body["metadata"]["ownerReferences"] = [owner]
+    return body
+
+
+def _name(node: str, number: int) -> str:
+    end = f"-fairlead-{number}"
+    if len(node) + len(end) > _LONGEST_NAME:
+        end = f"-{hashlib.sha256(node.encode()).hexdigest()[:8]}{end}"
+        node = node[: _LONGEST_NAME - len(end)].rstrip(".-")
+    return f"{node}{end}"
+
+
+def _device(acc: Accelerator, mine: list[Holding]) -> dict[str, Any] | None:
+    """Return an accelerator as a device of a slice; None where claims can have nothing of it."""
+    if acc.kind == "cpu" or not acc.state.allocatable or any(each.form is Form.WHOLE for each in mine):
+        return None
+    device: dict[str, Any] = {"name": acc.id, "attributes": _attributes(acc)}
+    total = mebibytes(acc)
+    if not divisible(acc):
+        capacity = {"memory": {"value": f"{total}Mi"}} if total else {}
+        return {**device, "capacity": capacity} if capacity else device
+    left = free_mebibytes(acc, mine)
+    if not left:
+        return None
+    memory = {"value": f"{left}Mi", "requestPolicy": _policy(left)}
+    return {**device, "allowMultipleAllocations": True, "capacity": {"memory": memory}}
+
+
+def _policy(left: int) -> dict[str, Any]:
+    """Return how much a claim may ask for: any number of MiB, and all that is left if it does not say.
+
+    The API wants room for at least one step above the least amount; where there is none, a step is useless.
+    """
+    steps = {"step": "1Mi"} if left > 1 else {}
+    return {"default": f"{left}Mi", "validRange": {"min": "1Mi", **steps}}
+
+
+def _attributes(acc: Accelerator) -> dict[str, dict[str, Any]]:
+    texts = {
+        "model": model_name(acc),
+        "name": acc.name,
+        "vendor": acc.vendor,
+        "kind": acc.kind,
+        "state": acc.state.value,
+        "driver": acc.driver,
+        "product": acc.product,
+        "uuid": acc.uuid,
+        "bus": acc.bus,
+    }
+    found: dict[str, dict[str, Any]] = {
+        name: {"string": clean} for name, text in texts.items() if (clean := _text(text or ""))
+    }
+    found["unifiedMemory"] = {"bool": acc.unified_memory}
+    found["shareable"] = {"bool": acc.shareable}
+    version = _text(acc.driver_version or "")
+    if version:
+        found["driverVersion"] = {"version" if _SEMVER.fullmatch(version) else "string": version}
+    if bus := _BUS_ID.fullmatch(acc.bus):
+        found["resource.kubernetes.io/pciBusID"] = {"string": bus[1]}
+    if acc.power is not None:
+        found["powerMilliwatts"] = {"int": _integer(acc.power * 1e3)}
+    rates = {f"{precision}Gops": rate / 1e9 for precision, rate in acc.effective.items()}
+    return found | {name: {"int": _integer(rate)} for name, rate in rates.items()}
+
+
+def _integer(number: float) -> int:
+    return min(round(number), _LARGEST)
+
+
+def _text(text: str) -> str:
+    """Return a text that the API takes: printable, and at most 64 bytes."""
+    return printable(text).encode()[:_LONGEST_TEXT].decode(errors="ignore").strip()

@@ -1,0 +1,93 @@
+"""On what terms a node's accelerators are published: what was asked for, checked before anything starts."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from fairlead.errors import SettingsError
+from fairlead.offer import DRIVER, Form
+
+Nvidia = Literal["auto", "env", "cdi"]
+KUBELET: Final = "/var/lib/kubelet"
+WAYS: Final = ("labels", "plugin", "claims")
+"""What can be published: labels on the node, a device plugin's resources, and slices for claims (DRA)."""
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a node publishes its accelerators."""
+
+    node: str
+    ways: frozenset[str] = frozenset(WAYS)
+    legacy_labels: bool = False
+    kubelet: Path = Path(KUBELET)
+    """The kubelet's folder, at the same path here as on the node."""
+    warden: Path | None = None
+    """The folder of the warden's sockets; without it, no kubelet's books and no CDI."""
+    gibibytes: bool = False
+    """Whether shares of memory are counted in GiB; in MiB otherwise."""
+    nvidia: Nvidia = "auto"
+    device_root: str = ""
+    """The folder on the node below which device nodes lie; empty for the node itself."""
+
+    @property
+    def sockets(self) -> Path:
+        """The folder of the plugins' own sockets."""
+        return self.kubelet / "plugins" / DRIVER
+
+    @property
+    def registry(self) -> Path:
+        """The folder in which the kubelet finds plugins."""
+        return self.kubelet / "plugins_registry" / DRIVER
+
+    @property
+    def books(self) -> Path | None:
+        """The socket behind which the kubelet says who holds what."""
+        return self.warden / "pod-resources.sock" if self.warden else None
+
+    @property
+    def cdi(self) -> Path | None:
+        """The socket through which CDI files are written."""
+        return self.warden / "cdi.sock" if self.warden else None
+
+    @property
+    def forms(self) -> frozenset[Form]:
+        """The forms in which accelerators are offered."""
+        plugin = {Form.WHOLE, Form.MEMORY} if "plugin" in self.ways else set()
+        return frozenset(plugin | ({Form.CLAIM} if "claims" in self.ways else set()))
+
+
+def parse_ways(text: str) -> frozenset[str]:
+    """Read what to publish: `labels,plugin,claims`, or `all`."""
+    words = {word.strip() for word in text.split(",") if word.strip()}
+    if words == {"all"}:
+        return frozenset(WAYS)
+    unknown = sorted(words - set(WAYS))
+    if unknown or not words:
+        what = f"{', '.join(unknown)} is nothing that can be published" if unknown else "says nothing"
+        raise SettingsError(f"publish: {what}", f"choose from {', '.join(WAYS)}, or all")
+    return frozenset(words)
+
+
+def check(terms: Terms, ready: Iterable[Path] = ()) -> Terms:
+    """Return the terms, or raise SettingsError for what cannot be."""
+    if not _NAME.fullmatch(terms.node):
+        raise SettingsError(
+            f"node: {terms.node!r} is no name of a node",
+            "pass --node, or set NODE_NAME from spec.nodeName in the pod's manifest",
+        )
+    if "claims" in terms.ways and terms.warden is None:
+        raise SettingsError(
+            "publish: claims need CDI files, and those are written by the warden",
+            "run `fairlead warden serve` beside this and pass --warden DIR, or leave claims out",
+        )
+    missing = [folder for folder in ready if not folder.is_dir()]
+    if missing:
+        raise SettingsError(
+            f"{missing[0]}: no such folder",
+            "mount the kubelet's folder at the same path, and run `fairlead warden open` on it first",
+        )
+    return terms

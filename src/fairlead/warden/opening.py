@@ -1,0 +1,112 @@
+"""Before the agent starts: its own folders are given to its group, and small files are copied for it.
+
+A folder that was the agent's before may hold anything: nothing in it is followed, opened or trusted.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from typing import Final, NamedTuple
+
+from fairlead.errors import UserError
+from fairlead.warden import folders
+
+COPY_LIMIT: Final = 64 * 1024
+_ENTRY_LIMIT: Final = 4096
+"""Entries of a folder that are looked at; the agent makes a handful."""
+
+
+class Copy(NamedTuple):
+    """A small file to copy."""
+
+    source: str
+    target: str
+    """A file, or a folder where it ends with a slash."""
+
+
+def open_folder(path: str, group: int) -> None:
+    """Let a group write to a folder, and remove the sockets that were left there."""
+    with folders.real_folder(path) as place:
+        folders.give(place, path, group)
+        try:
+            if stat.S_IMODE(os.fstat(place).st_mode) != 0o770:
+                os.fchmod(place, 0o770)
+        except OSError as error:
+            raise UserError(f"{path}: chmod not permitted: {error.strerror}") from None
+        _remove_sockets(place)
+
+
+def copy(wish: Copy, say: Callable[[str], None]) -> None:
+    """Copy a file that exists; one that is no small regular file is left alone, and that is said."""
+    try:
+        data = _read(wish.source)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        say(f"{wish.source}: not copied: {error.strerror}")
+        return
+    except UserError as error:
+        say(f"{wish.source}: not copied: {error}")
+        return
+    if data is None:
+        say(f"{wish.source}: not copied: not a regular file")
+    elif len(data) > COPY_LIMIT:
+        say(f"{wish.source}: not copied: longer than {COPY_LIMIT} bytes")
+    else:
+        _write(wish, data)
+
+
+def parse_copy(text: str) -> Copy:
+    """Read FROM:TO."""
+    source, _, target = text.partition(":")
+    if not (source.startswith("/") and target.startswith("/")):
+        raise UserError(f"--copy {text}: must be FROM:TO, two absolute paths")
+    return Copy(source, target)
+
+
+def _read(source: str) -> bytes | None:
+    """Read a regular file, also through one link to a file below the link's own folder.
+
+    On a Jetson Orin /etc/nvpmodel.conf is a link into /etc/nvpmodel. Where the host's /etc is mounted
+    elsewhere, it would lead astray: so it is read as a name, and looked up where the link itself was found.
+    """
+    data = folders.read(source, COPY_LIMIT)
+    inner = _linked(source) if data is None else ""
+    if not inner:
+        return data
+    folder, name = os.path.split(f"{os.path.dirname(source)}/{inner}")
+    with folders.real_folder(folder) as place:
+        return folders.read(name, COPY_LIMIT, place)
+
+
+def _linked(source: str) -> str:
+    """Return what a link leads to, from the folder that it is in; empty when that is not below it."""
+    try:
+        target = os.readlink(source)
+    except OSError:  # no link at all
+        return ""
+    if target.startswith("/"):
+        here, there = os.path.dirname(source).split("/"), target.split("/")[1:]
+        shared = next((n for n in range(len(there) - 1, 0, -1) if here[-n:] == there[:n]), 0)
+        target = "/".join(there[shared:]) if shared else ""
+    return "" if {"", ".", ".."} & set(target.split("/")) else target
+
+
+def _write(wish: Copy, data: bytes) -> None:
+    folder, name = os.path.split(wish.target)
+    with folders.real_folder(folder, make=True) as place:
+        try:
+            folders.write(place, name or os.path.basename(wish.source), data)
+        except OSError as error:
+            raise UserError(f"{wish.target}: cannot be written: {error.strerror}") from None
+
+
+def _remove_sockets(place: int) -> None:
+    with os.scandir(place) as entries:
+        stale = [each.name for each in islice(entries, _ENTRY_LIMIT) if each.name.endswith(".sock")]
+    for name in stale:
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=place)

@@ -1,0 +1,175 @@
+"""What a CDI file of ours may say: every name that is allowed, and nothing else is."""
+
+import re
+from typing import Final
+
+FILE: Final = re.compile(r"fairlead\.dev-(accelerators|claim-[0-9a-f-]{36})\.json")
+KINDS: Final = {"accelerators": "fairlead.dev/accelerator", "claim": "fairlead.dev/claim"}
+VERSIONS: Final = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
+DEVICE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]{0,251}[A-Za-z0-9])?")
+
+DEVICE_LIMIT: Final = 512
+NODE_LIMIT: Final = 512
+"""Nodes of one device: a USB stick that numbers itself anew may need all 127 of its bus."""
+ENV_LIMIT: Final = 64
+VALUE_LIMIT: Final = 4096
+
+_IDS: Final = r"[A-Za-z0-9,:._-]*"
+"""Accelerators by number or by id. No `/` and no `=`: NVIDIA's runtime takes those for other CDI devices."""
+_ENV: Final = {
+    r"FAIRLEAD_[A-Z0-9_]{1,128}": r"[ -~]*",
+    r"(?:NVIDIA|HABANA|ASCEND)_VISIBLE_DEVICES": _IDS,
+    r"NVIDIA_DRIVER_CAPABILITIES": r"[a-z0-9,]*",
+}
+_ENV_RULES: Final = [(re.compile(name), re.compile(value)) for name, value in _ENV.items()]
+
+NODES: Final = (
+    # NVIDIA, on a card and on a Jetson
+    "/dev/nvidia#",
+    "/dev/nvidiactl",
+    "/dev/nvidia-uvm",
+    "/dev/nvidia-uvm-tools",
+    "/dev/nvidia-modeset",
+    "/dev/nvidia-caps/nvidia-cap#",
+    "/dev/nvhost-*",
+    "/dev/nvmap",
+    "/dev/nvgpu/*/*",
+    "/dev/nvdla*",
+    "/dev/nvsciipc",
+    "/dev/host1x-fence",
+    # what many drivers share
+    "/dev/dri/card#",
+    "/dev/dri/renderD#",
+    "/dev/accel/accel#",
+    "/dev/accel/accel_controlD#",
+    "/dev/accel#",
+    "/dev/bus/usb/###/###",
+    "/dev/vfio/#",
+    "/dev/vfio/vfio",
+    # the edge
+    "/dev/apex_#",
+    "/dev/hailo*",
+    "/dev/h1x-*",
+    "/dev/memx#",
+    "/dev/memx#_feature",
+    "/dev/metis-*",
+    "/dev/dxrt#",
+    "/dev/axcl_host",
+    "/dev/ax_mmb_dev",
+    "/dev/msg_userdev",
+    "/dev/pcie-rkep-*",
+    "/dev/akida#",
+    "/dev/aries#",
+    "/dev/bm-sophon#",
+    "/dev/bmdev-ctl",
+    # engines of a system on a chip
+    "/dev/rknpu",
+    "/dev/mali#",
+    "/dev/galcore",
+    "/dev/vipcore",
+    "/dev/ethosu#",
+    "/dev/neutron#",
+    "/dev/adla#",
+    "/dev/aie*",
+    "/dev/aipu",
+    "/dev/apusys",
+    "/dev/abrolhos",
+    "/dev/edgetpu*",
+    "/dev/bm-tpu#",
+    "/dev/bpu_core#",
+    "/dev/cvi-tpu#",
+    "/dev/dpu",
+    "/dev/drpai#",
+    "/dev/fastrpc-cdsp",
+    "/dev/fastrpc-cdsp*",
+    "/dev/synap",
+    "/dev/vha#",
+    # cards of a server
+    "/dev/kfd",
+    "/dev/mkfd",
+    "/dev/hl#",
+    "/dev/hl_controlD#",
+    "/dev/biren/card_#",
+    "/dev/cambricon_dev#",
+    "/dev/davinci#",
+    "/dev/davinci_manager",
+    "/dev/devmm_svm",
+    "/dev/hisi_hdc",
+    "/dev/dfl-port.#",
+    "/dev/intel-fpga-port.#",
+    "/dev/et#_ops",
+    "/dev/gcu#",
+    "/dev/gcuctl",
+    "/dev/groq*",
+    "/dev/iluvatar#",
+    "/dev/ipu#",
+    "/dev/mtgpu.#",
+    "/dev/mxcd",
+    "/dev/neuron#",
+    "/dev/npu#",
+    "/dev/rbln#",
+    "/dev/rngd/npu*",
+    "/dev/tenstorrent/#",
+    "/dev/vastai#",
+    "/dev/ve#",
+    "/dev/xpu#",
+    "/dev/xpuctrl",
+)
+"""Device nodes of accelerators: `###` is three digits, `#` a number, `*` a short name without a slash."""
+_NEVER: Final = {
+    "/dev/nvidia-caps/nvidia-cap1": "it configures the partitions of every GPU (mig/config)",
+    "/dev/nvidia-caps/nvidia-cap2": "it watches the partitions of every GPU (mig/monitor)",
+}
+_SIGNS: Final = {"###": "[0-9]{3}", "#": "[0-9]{1,4}", "*": "[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,47}"}
+
+
+def _pattern(glob: str) -> str:
+    parts = re.split(r"(###|#|\*)", glob)
+    return "".join(_SIGNS.get(part) or re.escape(part) for part in parts)
+
+
+_NODE: Final = re.compile("|".join(map(_pattern, NODES)))
+_USB_LAST: Final = 127
+_USB: Final = re.compile(r"/dev/bus/usb/([0-9]{3})/([0-9]{3})")
+
+
+def kind_of(file: str) -> str | None:
+    """Return the CDI kind that a file of this name holds; None when the name is not one of ours."""
+    found = FILE.fullmatch(file)
+    return KINDS[found[1].partition("-")[0]] if found else None
+
+
+def node_fault(path: str) -> str | None:
+    """Say why a path is no accelerator's device node; None when it is one."""
+    if ".." in path:
+        return "a path with '..' is not allowed"
+    if not _NODE.fullmatch(path):
+        return "not the device node of an accelerator"
+    address = usb_address(path)
+    if address and not (address[0] and 2 <= address[1] <= _USB_LAST):
+        return "no USB device but a hub of the machine has this number, or none"
+    return _NEVER.get(path)
+
+
+def usb_address(path: str) -> tuple[int, int] | None:
+    """Return bus and number of a USB device's node."""
+    found = _USB.fullmatch(path)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def usb_minor(bus: int, number: int) -> int:
+    """Return the minor number that the kernel gives to a USB device's node; the major is 189."""
+    return (bus - 1) * 128 + number - 1
+
+
+def env_fault(setting: str) -> str | None:
+    """Say why an environment variable may not be set; None when it may."""
+    name, equals, value = setting.partition("=")
+    if not equals:
+        return "must be NAME=value"
+    rule = next((allowed for known, allowed in _ENV_RULES if known.fullmatch(name)), None)
+    if rule is None:
+        return "this variable is not allowed"
+    if len(value) > VALUE_LIMIT:
+        return f"the value is longer than {VALUE_LIMIT} characters"
+    return None if rule.fullmatch(value) else "the value has characters that are not allowed"

@@ -1,0 +1,174 @@
+"""A CDI spec under suspicion: the first thing in it that is not allowed, and where.
+
+What is written in the end is never what was sent but our own rendering of what was checked.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from fairlead.warden import rules
+
+USB_MAJOR: Final = 189
+NOT_OURS: Final = "not a file name of ours (fairlead.dev-accelerators.json, fairlead.dev-claim-<uid>.json)"
+_SHOWN: Final = 80
+
+Look = Callable[[str], str | None]
+"""Looks at a device node of this machine, and says what is wrong with it."""
+
+
+def refusal(file: str, spec: Any, root: str, look: Look) -> str | None:
+    """Say which rule forbids this spec in a file of this name, and where; None when all is well."""
+    kind = rules.kind_of(file)
+    if kind is None:
+        return NOT_OURS
+    return (
+        _keys("", spec, ("cdiVersion", "kind", "devices"), ("cdiVersion", "kind", "devices"))
+        or _choice("cdiVersion", spec["cdiVersion"], rules.VERSIONS)
+        or _choice("kind", spec["kind"], (kind,))
+        or _list("devices", spec["devices"], rules.DEVICE_LIMIT, least=1)
+        or _first(_device(f"devices[{i}]", each, root, look) for i, each in enumerate(spec["devices"]))
+        or _twice(spec["devices"])
+    )
+
+
+def rendered(spec: Any) -> bytes:
+    """Return a checked spec as it is written.
+
+    What was left out is filled in: else a runtime would let the container make nodes as well (`rwm`), and
+    would take a block device for a character device, had the node changed since we looked.
+    """
+    devices = [
+        {**device, "containerEdits": _edits_filled(device["containerEdits"])} for device in spec["devices"]
+    ]
+    text = json.dumps({**spec, "devices": devices}, sort_keys=True, separators=(",", ":"))
+    return text.encode("ascii") + b"\n"
+
+
+def shown(text: Any) -> str:
+    """Return what a stranger sent so that it can stand in a line of a log."""
+    if isinstance(text, list | dict):  # may be as deep as the stack
+        return "a list" if isinstance(text, list) else "an object"
+    plain = ascii(text)
+    return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}..."
+
+
+def _edits_filled(edits: Any) -> dict[str, Any]:
+    nodes = [{"type": "c", "permissions": "rw", **node} for node in edits.get("deviceNodes", ())]
+    return {**edits, "deviceNodes": nodes} if nodes else dict(edits)
+
+
+def _device(where: str, device: Any, root: str, look: Look) -> str | None:
+    edits = f"{where}.containerEdits"
+    return (
+        _keys(where, device, ("name", "containerEdits"), ("name", "containerEdits"))
+        or _name(f"{where}.name", device["name"])
+        or _keys(edits, device["containerEdits"], ("env", "deviceNodes"))
+        or (None if any(device["containerEdits"].values()) else f"{edits}: must name something")
+        or _env(f"{edits}.env", device["containerEdits"].get("env", []))
+        or _nodes(f"{edits}.deviceNodes", device["containerEdits"].get("deviceNodes", []), root, look)
+    )
+
+
+def _name(where: str, name: Any) -> str | None:
+    good = isinstance(name, str) and rules.DEVICE_NAME.fullmatch(name)
+    return None if good else f"{where}: {shown(name)} is not a name that CDI allows"
+
+
+def _env(where: str, env: Any) -> str | None:
+    return _list(where, env, rules.ENV_LIMIT) or _first(
+        _setting(f"{where}[{i}]", each) for i, each in enumerate(env)
+    )
+
+
+def _setting(where: str, setting: Any) -> str | None:
+    if not isinstance(setting, str):
+        return f"{where}: must be a string"
+    fault = rules.env_fault(setting)
+    return f"{where}: {shown(setting)}: {fault}" if fault else None
+
+
+def _nodes(where: str, nodes: Any, root: str, look: Look) -> str | None:
+    return _list(where, nodes, rules.NODE_LIMIT) or _first(
+        _node(f"{where}[{i}]", each, root, look) for i, each in enumerate(nodes)
+    )
+
+
+def _node(where: str, node: Any, root: str, look: Look) -> str | None:
+    return (
+        _keys(where, node, ("path", "hostPath", "type", "major", "minor", "permissions"), ("path",))
+        or _path(f"{where}.path", node["path"])
+        or _choice(
+            f"{where}.hostPath", node.get("hostPath", node["path"]), (node["path"], root + node["path"])
+        )
+        or _choice(f"{where}.type", node.get("type", "c"), ("c",))
+        or _choice(f"{where}.permissions", node.get("permissions", "rw"), ("r", "w", "rw", "wr"))
+        or _numbers(where, node)
+        or _seen(f"{where}.path", node["path"], look)
+    )
+
+
+def _path(where: str, path: Any) -> str | None:
+    if not isinstance(path, str):
+        return f"{where}: must be a string"
+    fault = rules.node_fault(path)
+    return f"{where}: {shown(path)}: {fault}" if fault else None
+
+
+def _numbers(where: str, node: Any) -> str | None:
+    """Numbers bypass what the file system says, so only those may be named that the path implies."""
+    if "major" not in node and "minor" not in node:
+        return None
+    address = rules.usb_address(node["path"])
+    if address is None:
+        return f"{where}: major and minor are allowed for USB devices only"
+    return _choice(f"{where}.major", node.get("major"), (USB_MAJOR,)) or _choice(
+        f"{where}.minor", node.get("minor"), (rules.usb_minor(*address),)
+    )
+
+
+def _seen(where: str, path: str, look: Look) -> str | None:
+    fault = look(path)
+    return f"{where}: {shown(path)}: {fault}" if fault else None
+
+
+def _keys(where: str, value: Any, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> str | None:
+    if not isinstance(value, dict):
+        return f"{where or 'spec'}: must be an object"
+    prefix = f"{where}." if where else ""
+    for key in value:
+        if key not in known:
+            return f"{prefix}{_key(key)}: not allowed"
+    return next((f"{prefix}{key}: missing" for key in needed if key not in value), None)
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.isalnum() and len(key) <= _SHOWN else shown(key)
+
+
+def _list(where: str, value: Any, most: int, *, least: int = 0) -> str | None:
+    if not isinstance(value, list):
+        return f"{where}: must be a list"
+    if len(value) < least:
+        return f"{where}: must not be empty (remove the file instead)"
+    return f"{where}: {len(value)} are too many, at most {most}" if len(value) > most else None
+
+
+def _choice(where: str, value: Any, choices: tuple[object, ...]) -> str | None:
+    # By type as well: True is 1, and 189.0 is 189, in Python but not for those who read the file.
+    if any(type(value) is type(choice) and value == choice for choice in choices):
+        return None
+    return f"{where}: {shown(value)} is not allowed, only {' or '.join(map(ascii, dict.fromkeys(choices)))}"
+
+
+def _twice(devices: Any) -> str | None:
+    seen: set[str] = set()
+    for i, device in enumerate(devices):
+        if device["name"] in seen:
+            return f"devices[{i}].name: {shown(device['name'])} is named twice"
+        seen.add(device["name"])
+    return None
+
+
+def _first(faults: Iterable[str | None]) -> str | None:
+    return next(filter(None, faults), None)

@@ -1,0 +1,115 @@
+"""The CDI folder: files of ours come and go, all others are as if they were not there."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from fairlead.errors import UserError
+from fairlead.warden import folders, rules
+from fairlead.warden.devices import Devices
+from fairlead.warden.spec import NOT_OURS, refusal, rendered
+
+FILE_LIMIT: Final = 256 * 1024
+COUNT_LIMIT: Final = 512
+TOTAL_LIMIT: Final = 4 * 1024 * 1024
+
+Say = Callable[[str], None]
+
+
+class Answer(NamedTuple):
+    """What became of a request: `fields` to tell when it was done, `error` when it was not."""
+
+    fields: dict[str, Any]
+    error: str = ""
+
+
+class Store:
+    """The files of ours in a CDI folder."""
+
+    def __init__(self, path: str, devices: Devices, say: Say) -> None:
+        self._path = path
+        self._devices = devices
+        self._say = say
+        try:
+            with folders.folder(path) as place:
+                folders.sweep(place)
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}", "mount the runtime's CDI folder there") from None
+
+    def put(self, file: str, spec: Any) -> Answer:
+        """Write a file, if all in it is allowed."""
+        fault = refusal(file, spec, self._devices.root, self._devices.fault)
+        if fault:
+            return Answer({}, fault)
+        data = rendered(spec)
+        with folders.folder(self._path) as place:
+            sizes = _sizes(place)
+            if _content(place, file) == data:
+                return Answer({"sha256": _digest(data), "changed": False})
+            fault = _no_room(file, len(data), sizes) or _foreign(place, file)
+            if fault:
+                return Answer({}, fault)
+            folders.write(place, file, data)
+        self._say(f"put {file}: {len(spec['devices'])} devices")
+        return Answer({"sha256": _digest(data), "changed": True})
+
+    def remove(self, file: str) -> Answer:
+        """Remove a file; one that is not there is removed already."""
+        if rules.kind_of(file) is None:
+            return Answer({}, NOT_OURS)
+        with folders.folder(self._path) as place:
+            fault = _foreign(place, file)
+            if fault:
+                return Answer({}, fault)
+            try:
+                os.unlink(file, dir_fd=place)
+            except FileNotFoundError:
+                return Answer({"removed": False})
+        self._say(f"removed {file}")
+        return Answer({"removed": True})
+
+    def names(self) -> Answer:
+        """Return the files of ours, each with the SHA-256 of its content."""
+        with folders.folder(self._path) as place:
+            files = {file: _digest(_content(place, file) or b"") for file in sorted(_sizes(place))}
+        return Answer({"files": files})
+
+
+def _sizes(place: int) -> dict[str, int]:
+    """Return the regular files of ours, with their sizes."""
+    with os.scandir(place) as entries:
+        ours = [each for each in entries if rules.kind_of(each.name) and each.is_file(follow_symlinks=False)]
+        return {each.name: each.stat(follow_symlinks=False).st_size for each in ours}
+
+
+def _content(place: int, file: str) -> bytes | None:
+    try:
+        return folders.read(file, FILE_LIMIT, place)
+    except FileNotFoundError:
+        return None
+
+
+def _no_room(file: str, size: int, sizes: dict[str, int]) -> str | None:
+    others = [each for name, each in sizes.items() if name != file]
+    if size > FILE_LIMIT:
+        return f"{size} bytes are too many, at most {FILE_LIMIT}"
+    if len(others) >= COUNT_LIMIT:
+        return f"there are {len(others)} files already, at most {COUNT_LIMIT}"
+    if sum(others) + size > TOTAL_LIMIT:
+        return f"all files together would exceed {TOTAL_LIMIT} bytes"
+    return None
+
+
+def _foreign(place: int, file: str) -> str | None:
+    """Say what is in a file's place that we never put there."""
+    try:
+        found = os.stat(file, dir_fd=place, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return None if stat.S_ISREG(found.st_mode) else "something else has this name; it is left alone"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

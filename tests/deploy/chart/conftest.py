@@ -1,0 +1,27 @@
+"""The chart, where helm can be built, and agents under its guard, where there is an API server."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fairlead.errors import LabError
+from fairlead.lab.build import ensure
+from tests.deploy.chart.charts import Chart
+from tests.deploy.chart.worlds import World, installed
+from tests.labs import RealApi, give_up
+
+
+@pytest.fixture(scope="session")
+def chart() -> Chart:
+    """Return the chart with the lab's helm."""
+    try:
+        return Chart(ensure(["helm"])["helm"])
+    except LabError as error:
+        give_up(str(error).splitlines()[0])
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["as shipped", "generous role"])
+def world(request: pytest.FixtureRequest, real_api: RealApi, chart: Chart) -> Iterator[World]:
+    """Return a guarded world; with a generous role the policies stand alone."""
+    with installed(real_api, chart, {}, generous=request.param) as found:
+        yield found

@@ -1,0 +1,241 @@
+"""What the chart makes: pods that may do little, roles without wildcards, and a clear no to nonsense."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from deploy import render
+from fairlead import __version__
+from fairlead.catalog.device import KINDS
+from fairlead.cli.main import parser
+from tests.deploy.chart.charts import OPTIONS, Chart, Document, Values, containers, one, pods, shown
+
+REFUSED: dict[str, tuple[Values, str]] = {
+    "a misspelt value": ({"image.tga": "1"}, "'tga' not allowed"),
+    "a misspelt group": ({"metrik.port": 1}, "'metrik' not allowed"),
+    "a port of the system": ({"metrics.port": 80}, "at '/metrics/port': minimum"),
+    "a word for a switch": ({"publish.labels": "maybe"}, "at '/publish/labels': got string, want boolean"),
+    "an unknown unit": ({"memoryUnit": "TiB"}, "one of 'MiB', 'GiB'"),
+    "a relative folder": ({"kubeletDir": "kubelet"}, "at '/kubeletDir'"),
+    "a folder with a quote": ({"kubeletDir": '/var/lib/"kubelet'}, "at '/kubeletDir'"),
+    "an account that is none": ({"serviceAccount.name": 'a" || true || "'}, "at '/serviceAccount/name'"),
+    "a digest that is none": ({"image.digest": "latest"}, "at '/image/digest'"),
+    "a time without a unit": ({"agent.sweep": "5"}, "at '/agent/sweep'"),
+    "all agents and more": ({"maxUnavailable": "110%"}, "at '/maxUnavailable'"),
+    "claims without CDI": ({"warden.cdi.enabled": False}, "publish.claims: claims reach containers"),
+    "claims without warden": ({"warden.enabled": False}, "or publish.claims to false"),
+    "a token in the clear": ({"metrics.token.secretName": "t"}, "Set metrics.tls.secretName as well"),
+    "legacy labels alone": (
+        {"publish.labels": False, "publish.legacyLabels": True},
+        "Set publish.labels to true",
+    ),
+    "replay in a user namespace": ({"replay.root": "/x", "userNamespaces": True}, "replay.root"),
+}
+
+SEEN = {
+    "open": {
+        "/var/lib/kubelet/plugins/fairlead.dev": "rw /var/lib/kubelet/plugins/fairlead.dev",
+        "/var/lib/kubelet/plugins_registry/fairlead.dev": "rw /var/lib/kubelet/plugins_registry/fairlead.dev",
+        "/host/etc": "ro /etc",
+        "/host/var/lib/nvpmodel": "ro /var/lib/nvpmodel",
+        "/board": "rw emptyDir",
+    },
+    "agent": {
+        "/var/run/secrets/kubernetes.io/serviceaccount": "ro projected",
+        "/host/sys": "ro /sys",
+        "/host/dev": "ro /dev",
+        "/host/proc/cpuinfo": "ro /proc/cpuinfo",
+        "/host/proc/meminfo": "ro /proc/meminfo",
+        "/host/proc/stat": "ro /proc/stat",
+        "/host/proc/driver": "ro /proc/driver",
+        "/host/etc": "ro emptyDir",
+        "/host/var/lib/nvpmodel": "ro emptyDir",
+        "/var/lib/kubelet/plugins/fairlead.dev": "rw /var/lib/kubelet/plugins/fairlead.dev",
+        "/var/lib/kubelet/plugins_registry/fairlead.dev": "rw /var/lib/kubelet/plugins_registry/fairlead.dev",
+        "/run/fairlead": "rw emptyDir",
+    },
+    "warden": {
+        "/run/fairlead": "rw emptyDir",
+        "/var/lib/kubelet/pod-resources": "ro /var/lib/kubelet/pod-resources",
+        "/var/run/cdi": "rw /var/run/cdi",
+        "/host/sys": "ro /sys",
+        "/host/dev": "ro /dev",
+    },
+}
+"""All that the containers of the pod see of the node and of one another."""
+
+
+@pytest.fixture(scope="session", params=OPTIONS)
+def documents(request: pytest.FixtureRequest, chart: Chart) -> list[Document]:
+    """Return the documents of one way to install, hooks among them."""
+    return chart.render(OPTIONS[request.param])
+
+
+def test_lint_is_content(chart: Chart) -> None:
+    command = [str(chart.helm), "lint", "--strict", str(render.CHART)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "0 chart(s) failed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_says_what_is_wrong(what: str, chart: Chart) -> None:
+    values, words = REFUSED[what]
+    assert words in chart.refusal(values)
+
+
+def test_has_the_version_of_the_program() -> None:
+    about = yaml.safe_load((render.CHART / "Chart.yaml").read_text())
+    assert (about["version"], about["appVersion"]) == (__version__, __version__)
+
+
+def test_every_default_stands_in_the_schema() -> None:
+    schema = json.loads((render.CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((render.CHART / "values.yaml").read_text())
+    known = {path for path, _, _ in render.leaves(schema, values)}
+    assert set(_paths(values, known)) == known
+
+
+def _paths(values: Document, known: set[str], above: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        path = f"{above}{name}"
+        if isinstance(value, dict) and path not in known:
+            yield from _paths(value, known, f"{path}.")
+        else:
+            yield path
+
+
+def test_no_container_may_do_more_than_it_must(documents: list[Document]) -> None:
+    for pod in pods(documents):
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in containers(pod).values():
+            may = {**pod["securityContext"], **container["securityContext"]}
+            assert may["allowPrivilegeEscalation"] is False
+            assert may["readOnlyRootFilesystem"] is True
+            assert may["capabilities"] == {"drop": ["ALL"]}
+            assert not {"privileged", "seLinuxOptions", "fsGroup", "sysctls"} & may.keys()
+            assert may["runAsUser"] == may["runAsGroup"], "without a group it would be root's"
+            assert may["runAsUser"] == 0 or may["runAsNonRoot"]
+            assert set(container["resources"]["limits"]) == {"memory"}
+
+
+def test_only_the_warden_and_what_opens_are_root(chart: Chart) -> None:
+    pod = one(chart.render({}), "DaemonSet")["spec"]["template"]["spec"]
+    users = {name: each["securityContext"]["runAsUser"] for name, each in containers(pod).items()}
+    assert users == {"open": 0, "agent": 10001, "warden": 0}
+    assert pod["securityContext"]["supplementalGroups"] == [10001]
+
+
+def test_what_the_containers_see(chart: Chart) -> None:
+    pod = one(chart.render({}), "DaemonSet")["spec"]["template"]["spec"]
+    assert {name: shown(pod, name) for name in containers(pod)} == SEEN
+
+
+def test_a_replayed_machine_is_seen_instead_of_the_node(chart: Chart) -> None:
+    root = "/opt/machines/jetson-nano"
+    pod = one(chart.render({"replay.root": root}), "DaemonSet")["spec"]["template"]["spec"]
+    nodes = {each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each}
+    kubelet = "/var/lib/kubelet"
+    own = {f"{kubelet}/plugins/fairlead.dev", f"{kubelet}/plugins_registry/fairlead.dev"}
+    assert nodes == {root, "/var/run/cdi", f"{kubelet}/pod-resources", *own}
+    assert shown(pod, "agent")["/host"] == shown(pod, "warden")[root] == f"ro {root}"
+    assert {"--root=/host", f"--device-root={root}"} <= set(containers(pod)["agent"]["args"])
+
+
+def test_a_user_namespace_shows_no_folder_that_cannot_be_mapped(chart: Chart) -> None:
+    pod = one(chart.render({"userNamespaces": True}), "DaemonSet")["spec"]["template"]["spec"]
+    assert pod["hostUsers"] is False
+    nodes = {each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each}
+    assert not {path for path in nodes if path.startswith(("/sys", "/proc", "/dev", "/etc"))}
+    assert containers(pod).keys() == {"agent", "warden"}
+
+
+def test_the_token_is_the_agents_alone(documents: list[Document]) -> None:
+    daemons = one(documents, "DaemonSet")["spec"]["template"]["spec"]
+    holders = [name for name in containers(daemons) if "ro projected" in shown(daemons, name).values()]
+    publishes = any(word.startswith("--publish=") for word in containers(daemons)["agent"]["args"])
+    assert holders == (["agent"] if publishes else [])
+
+
+def test_mounts_and_volumes_belong_together(documents: list[Document]) -> None:
+    for pod in pods(documents):
+        volumes = [each["name"] for each in pod["volumes"]]
+        mounts = [mount for each in containers(pod).values() for mount in each["volumeMounts"]]
+        assert len(set(volumes)) == len(volumes)
+        assert {mount["name"] for mount in mounts} == set(volumes)
+        for container in containers(pod).values():
+            places = [mount["mountPath"] for mount in container["volumeMounts"]]
+            assert len(set(places)) == len(places)
+
+
+def test_selectors_find_the_pods(documents: list[Document]) -> None:
+    daemons = one(documents, "DaemonSet")
+    labels = daemons["metadata"]["labels"] | daemons["spec"]["template"]["metadata"]["labels"]
+    selectors = [daemons["spec"]["selector"]["matchLabels"]]
+    selectors += [each["spec"]["selector"] for each in documents if each["kind"] == "Service"]
+    selectors += [
+        each["spec"]["selector"]["matchLabels"] for each in documents if each["kind"] == "PodMonitor"
+    ]
+    for selector in selectors:
+        assert selector.items() <= labels.items()
+        assert "app.kubernetes.io/component" in selector, "else the cleanup's pod would be one of them"
+
+
+def test_no_name_is_given_twice_and_all_are_labelled(documents: list[Document]) -> None:
+    names = [(each["kind"], each["metadata"]["name"]) for each in documents]
+    assert len(set(names)) == len(names)
+    for document in documents:
+        assert document["metadata"]["labels"]["app.kubernetes.io/part-of"] == "fairlead"
+
+
+def test_the_program_knows_every_argument(documents: list[Document]) -> None:
+    for pod in pods(documents):
+        for container in containers(pod).values():
+            parser().parse_args(container["args"])
+
+
+@pytest.mark.parametrize(
+    ("values", "flags"),
+    [({"publish.claims": False}, ()), ({}, ("--kube-version=1.33.0",))],
+    ids=["unwanted", "unknown to the server"],
+)
+def test_claims_are_left_out(values: Values, flags: tuple[str, ...], chart: Chart) -> None:
+    documents = chart.render(values, *flags)
+    agent = containers(one(documents, "DaemonSet")["spec"]["template"]["spec"])["agent"]
+    assert "--publish=labels,plugin" in agent["args"]
+    assert not [each for each in documents if "resource.k8s.io" in json.dumps(each) and not _is_hook(each)]
+
+
+def _is_hook(document: Document) -> bool:
+    return "helm.sh/hook" in document["metadata"].get("annotations", {})
+
+
+def test_there_is_a_class_for_every_kind_of_accelerator(chart: Chart) -> None:
+    classes = {each["metadata"]["name"] for each in chart.render({}) if each["kind"] == "DeviceClass"}
+    assert classes == {"fairlead.dev", *(f"{kind}.fairlead.dev" for kind in KINDS if kind != "cpu")}
+
+
+def test_probes_follow_the_scheme(chart: Chart) -> None:
+    for values, scheme in (({}, None), (OPTIONS["tls and token"], "HTTPS")):
+        agent = containers(one(chart.render(values), "DaemonSet")["spec"]["template"]["spec"])["agent"]
+        probes = [agent[f"{kind}Probe"]["httpGet"] for kind in ("liveness", "readiness")]
+        assert [probe["path"] for probe in probes] == ["/healthz", "/readyz"]
+        assert {probe.get("scheme") for probe in probes} == {scheme}
+
+
+def test_monitoring_brings_what_lies_beside_the_chart(chart: Chart) -> None:
+    documents = chart.render(OPTIONS["monitoring"])
+    rules = [each for each in documents if each["kind"] == "PrometheusRule"]
+    assert {each["metadata"]["name"] for each in rules} == {"fairlead-alerts", "fairlead-rules"}
+    assert all(each["spec"]["groups"] for each in rules)
+    board = one(documents, "ConfigMap")
+    assert json.loads(board["data"]["fairlead.json"])["panels"]
+    endpoint = one(documents, "PodMonitor")["spec"]["podMetricsEndpoints"][0]
+    assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == (
+        "https",
+        "fairlead-token",
+    )

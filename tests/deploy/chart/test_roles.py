@@ -1,0 +1,109 @@
+"""Roles allow what is done and nothing else: what an agent does is recorded on a real API server."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import pytest
+
+from fairlead.cluster.api import Cluster
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config
+from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
+from fairlead.errors import KubeletError
+from fairlead.inventory import Inventory
+from fairlead.kubelet.claims import Claim
+from fairlead.serve.allotment import ClaimReader
+from fairlead.serve.notices import Notices
+from fairlead.serve.terms import Terms
+from tests.accelerators import accelerator, node
+from tests.deploy.chart.charts import Chart, Document, one
+from tests.deploy.chart.worlds import installed
+from tests.labs import RealApi
+
+Verbs = set[tuple[str, str]]
+RETRACTS: Verbs = {
+    ("list", "nodes"),
+    ("patch", "nodes"),
+    ("patch", "nodes/status"),
+    ("list", "resourceslices.resource.k8s.io"),
+    ("delete", "resourceslices.resource.k8s.io"),
+}
+"""What `fairlead retract` calls; its own tests play it."""
+STREAMLESS: Verbs = {("list", "nodes")}
+"""What a server is asked for that streams no lists, as Kubernetes 1.30 does not."""
+
+
+class Recorder:
+    """A cluster that notes what it is asked for."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.calls: Verbs = set()
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
+            self.calls.add((verb, kind.resource))
+            return getattr(self._cluster, verb)(kind, *arguments, **options)
+
+        return call
+
+
+def allowed(role: Document) -> Verbs:
+    """Return what a role allows."""
+    return {
+        (verb, f"{resource}.{group}" if group else resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_no_role_has_a_wildcard(chart: Chart) -> None:
+    roles = [each for each in chart.render({}) if each["kind"] == "ClusterRole"]
+    assert {each["metadata"]["name"] for each in roles} == {"fairlead-agent", "fairlead-retract"}
+    for role in roles:
+        assert "*" not in str(role["rules"])
+        assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in role["rules"])
+
+
+def test_the_cleanup_may_do_what_it_does(chart: Chart) -> None:
+    assert allowed(one(chart.render({}), "ClusterRole", "fairlead-retract")) == RETRACTS
+
+
+def test_the_role_is_what_the_agent_calls(real_api: RealApi, chart: Chart) -> None:
+    with installed(real_api, chart, {}) as world:
+        calls = asyncio.run(_publish(world.login("a"), f"{world.namespace}-a", world.namespace))
+    assert calls | STREAMLESS == allowed(one(chart.render({}), "ClusterRole", "fairlead-agent"))
+
+
+async def _publish(config: Config, name: str, namespace: str) -> Verbs:
+    """Publish a node's accelerators as they come, change and go; return what was asked of the API server."""
+    async with asyncio.timeout(60), AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client.connect(config))
+        recorder = Recorder(client)
+        cluster = cast("Cluster", recorder)
+        notices = Notices(Terms(name), cluster, asyncio.Event(), print)
+        notices.open(stack)
+        gpu = accelerator(kind="gpu", model="test-gpu", mebibytes=8192)
+        tpu = accelerator("usb:1-1", kind="tpu", model="test-tpu")
+        for inventory in (node(gpu), node(gpu, tpu), node()):
+            await _shown(notices, inventory)
+            count = len(inventory.accelerators)
+            mine = f"spec.nodeName={name},spec.driver=fairlead.dev"
+            found = (await client.list(RESOURCE_SLICES, fields=mine)).items
+            assert [len(each.spec.devices) for each in found] == ([count] if count else [])
+            labels = (await client.get(NODES, name)).metadata.labels
+            assert ("fairlead.dev/test-gpu.count" in labels) == bool(count)
+        with pytest.raises(KubeletError, match="is gone"):
+            await ClaimReader(cluster).read(Claim(namespace, "none", "0"), name)
+        return recorder.calls
+
+
+async def _shown(notices: Notices, inventory: Inventory) -> None:
+    before = notices.written["slice"]
+    while notices.written["slice"] == before:
+        await notices.show(inventory, (), (), claims=True)
+        await asyncio.sleep(0.05)

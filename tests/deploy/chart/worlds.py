@@ -1,0 +1,254 @@
+"""Two nodes on a real API server, an agent's account that the chart's policies guard, and its tokens."""
+
+import asyncio
+import copy
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config, Login
+from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
+from fairlead.errors import ClusterError, FairleadError, NotFoundError
+from tests.deploy.chart.charts import Chart, Document, Values
+from tests.labs import LABEL, RealApi, open_namespace, wipe_namespace
+
+ACCOUNT = "fairlead-agent"
+KINDS = {
+    "ClusterRole": Kind.of("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False),
+    "ClusterRoleBinding": Kind.of("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False),
+    "ConfigMap": Kind.of("", "v1", "configmaps", namespaced=True),
+    "DaemonSet": Kind.of("apps", "v1", "daemonsets", namespaced=True),
+    "DeviceClass": Kind.of("resource.k8s.io", "v1", "deviceclasses", namespaced=False),
+    "Job": Kind.of("batch", "v1", "jobs", namespaced=True),
+    "Namespace": Kind.of("", "v1", "namespaces", namespaced=False),
+    "Service": Kind.of("", "v1", "services", namespaced=True),
+    "ServiceAccount": SERVICE_ACCOUNTS.raw(),
+    "ValidatingAdmissionPolicy": Kind.of(
+        "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", namespaced=False
+    ),
+    "ValidatingAdmissionPolicyBinding": Kind.of(
+        "admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", namespaced=False
+    ),
+}
+"""Every kind of the chart that a plain Kubernetes knows."""
+GUARDS = (
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
+GENEROUS = [
+    {"apiGroups": [""], "resources": ["nodes", "nodes/status", "nodes/proxy"], "verbs": ["*"]},
+    {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": ["*"]},
+]
+"""What a careless administrator may add to the role: the policies must hold without it."""
+PATIENCE = 60.0
+"""Seconds within which an API server must have learnt of a policy; it takes about one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the API server said: nothing where it did as it was told."""
+
+    error: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether it did."""
+        return not self.error
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A guarded agent's account, and two nodes: its own, `a`, and its neighbour's, `b`."""
+
+    api: RealApi
+    namespace: str
+    tokens: Mapping[str, str] = field(repr=False)
+    generous: bool
+    """The role allows everything, so that the policies stand alone."""
+
+    def login(self, who: str) -> Config:
+        """Return the cluster as the agent of node `a` or `b` knows it, or whoever has its `loose` token."""
+        return replace(self.api.config, login=Login(token=self.tokens[who]), user=who)
+
+    def ask(self, who: str, method: str, path: str, body: object = None, how: str = "merge-patch") -> Reply:
+        """Ask as the agent of node `a` or `b`, or with its `loose` token; `{a}` is a node's name."""
+        data = None if body is None else self._filled(json.dumps(body)).encode()
+        kind = f"application/{how}+{'yaml' if how == 'apply-patch' else 'json'}"
+
+        async def send() -> Reply:
+            async with Client.connect(self.login(who)) as client:
+                try:
+                    await client.request(
+                        method,
+                        self._filled(path),
+                        query={"fieldManager": "test", "force": "true"} if how == "apply-patch" else None,
+                        body=data,
+                        content_type=kind if method == "PATCH" else "application/json",
+                    )
+                except ClusterError as error:
+                    return Reply(str(error))
+                return Reply()
+
+        return asyncio.run(send())
+
+    def state(self) -> dict[str, Any]:
+        """Return the nodes and slices as they are now."""
+
+        async def read() -> dict[str, Any]:
+            async with Client.connect(self.api.config) as client:
+                nodes = await client.list(NODES.raw(), labels=f"{LABEL}={self.namespace}")
+                slices = await client.list(RESOURCE_SLICES.raw())
+                found = [*nodes.items, *(each for each in slices.items if self._mine(each.metadata.name))]
+                return {each.metadata.name: each.metadata.resource_version for each in found}
+
+        return asyncio.run(read())
+
+    def fill(self, node: str, *, labels: int, annotations: int) -> None:
+        """Give a node so many labels and long annotations of others."""
+        text = "y" * 1024
+        body = {
+            "labels": {f"example.org/x{number}": "x" * 63 for number in range(labels)},
+            "annotations": {f"example.org/y{number}": text for number in range(annotations)},
+        }
+
+        async def send() -> None:
+            async with Client.connect(self.api.config) as client:
+                await client.patch(NODES, self._filled(node), {"metadata": body})
+
+        asyncio.run(send())
+
+    def _mine(self, name: str) -> bool:
+        return name.startswith(self.namespace)
+
+    def _filled(self, text: str) -> str:
+        for name in ("a", "b"):
+            text = text.replace(f"{{{name}}}", f"{self.namespace}-{name}")
+        return text.replace("{ns}", self.namespace)
+
+
+@contextmanager
+def installed(api: RealApi, chart: Chart, values: Values, *, generous: bool = False) -> Iterator[World]:
+    """Stand guards up in a namespace of their own, as the chart has them for these values, for a while."""
+    namespace = f"test-{uuid.uuid4().hex[:10]}"
+    documents = chart.render({"cleanup.enabled": False, **values}, namespace=namespace)
+    guards = list(_guards(documents, namespace))
+    if generous:
+        next(each for each in guards if each["kind"] == "ClusterRole")["rules"] += GENEROUS
+    asyncio.run(open_namespace(api, namespace))
+    try:
+        world = World(api, namespace, asyncio.run(_set_up(api, namespace, guards)), generous)
+        _await_guards(world)
+        yield world
+    finally:
+        asyncio.run(_take_down(api, namespace, guards))
+
+
+def _guards(documents: Iterable[Document], namespace: str) -> Iterator[Document]:
+    """Yield account, role and policies; what the whole cluster shares is named after the world."""
+    for original in documents:
+        if original["kind"] not in GUARDS:
+            continue
+        document = copy.deepcopy(original)
+        if "namespace" not in document["metadata"]:
+            document["metadata"]["name"] += f"-{namespace}"
+        for part, name in (("roleRef", "name"), ("spec", "policyName")):
+            if name in document.get(part, {}):
+                document[part][name] += f"-{namespace}"
+        yield document
+
+
+def slice_of(node: str, **changes: Any) -> Document:
+    """Return a slice as an agent makes it, and what is different about it."""
+    spec = {
+        "driver": "fairlead.dev",
+        "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0", "attributes": {"kind": {"string": "gpu"}}}],
+        **changes,
+    }
+    clean = {key: value for key, value in spec.items() if value is not None}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {}, "spec": clean}
+
+
+def named(name: str, document: Document, **metadata: Any) -> Document:
+    """Return a document under a name."""
+    return {**document, "metadata": {"name": name, **metadata}}
+
+
+async def _set_up(api: RealApi, namespace: str, guards: list[Document]) -> dict[str, str]:
+    async with Client.connect(api.config) as client:
+        for guard in guards:
+            await client.create(KINDS[guard["kind"]], guard)
+        tokens = {"loose": await _token(client, namespace, None)}
+        for short in ("a", "b"):
+            node = f"{namespace}-{short}"
+            about = {
+                "labels": {LABEL: namespace, "example.org/owner": "edge", "gpu.model": "by-hand"},
+                "annotations": {"example.org/note": "keep"},
+            }
+            await client.create(NODES, {"metadata": {"name": node, **about}})
+            pod = {
+                "metadata": {"name": short},
+                "spec": {
+                    "nodeName": node,
+                    "serviceAccountName": ACCOUNT,
+                    "automountServiceAccountToken": False,
+                    "containers": [{"name": "agent", "image": "none"}],
+                },
+            }
+            made = await client.create(PODS, pod, namespace)
+            tokens[short] = await _token(client, namespace, {"name": short, "uid": made.metadata.uid})
+        slices = RESOURCE_SLICES.raw()
+        mine, other = f"{namespace}-a", f"{namespace}-b"
+        await client.create(slices, named(f"{other}-fairlead-0", slice_of(other)))
+        await client.create(slices, named(f"{mine}-other-driver", slice_of(mine, driver="gpu.example.org")))
+        every = slice_of(mine, nodeName=None, allNodes=True)
+        await client.create(slices, named(f"{namespace}-everywhere", every))
+        return tokens
+
+
+async def _token(client: Client, namespace: str, pod: Mapping[str, str] | None) -> str:
+    spec: dict[str, Any] = {"expirationSeconds": 3600}
+    if pod is not None:
+        spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", **pod}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = SERVICE_ACCOUNTS.path(namespace, ACCOUNT, "token")
+    answer = await client.request("POST", path, body=json.dumps(body).encode())
+    return str(json.loads(answer)["status"]["token"])
+
+
+def _await_guards(world: World) -> None:
+    """Wait until the server knows the role, and until both policies say no."""
+    label = {"metadata": {"labels": {"fairlead.dev/ready": "yes"}}}
+    strange = named("{ns}-probe", slice_of("{a}", driver="gpu.example.org"))
+    slices = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
+    _until(lambda: world.ask("a", "PATCH", "/api/v1/nodes/{a}?dryRun=All", label).done)
+    _until(lambda: "own-node" in world.ask("a", "PATCH", "/api/v1/nodes/{b}?dryRun=All", label).error)
+    _until(lambda: "slice-driver" in world.ask("a", "POST", slices, strange).error)
+
+
+def _until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "the API server does not learn of the policies"
+        time.sleep(0.1)
+
+
+async def _take_down(api: RealApi, namespace: str, guards: list[Document]) -> None:
+    async with Client.connect(api.config) as client:
+        for guard in guards:
+            with suppress(NotFoundError):
+                await client.delete(KINDS[guard["kind"]], guard["metadata"]["name"], namespace)
+        for each in (await client.list(RESOURCE_SLICES)).items:
+            if each.metadata.name.startswith(namespace):
+                with suppress(FairleadError):
+                    await client.delete(RESOURCE_SLICES, each.metadata.name)
+    await wipe_namespace(api, namespace)

@@ -1,0 +1,279 @@
+"""The agent's image: what is in it, what is not, and that it runs with nothing from outside of it."""
+
+import asyncio
+import hashlib
+import io
+import json
+import os
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from deploy.image import archive, contents, elf
+
+from fairlead import __version__
+from tests.cluster.loopback import Authority, answering
+from tests.images import HOUSE, SCRIPT, agent_archive
+
+FORBIDDEN = {
+    "a shell": ("sh", "bash", "dash", "ash", "busybox", "toybox"),
+    "a package manager": ("pip", "ensurepip", "setuptools", "apt", "apt-get", "dpkg", "apk", "uv"),
+    "a compiler": ("gcc", "cc", "ld", "as", "make", "distutils", "hatchling"),
+    "a way to other rights": ("su", "sudo", "mount", "nsenter", "unshare", "chroot"),
+    "a way to fetch things": ("curl", "wget", "git", "ssh"),
+    "what only the lab needs": ("lab", "go.mod", "cryptography", "yaml"),
+    "tests and other people's windows": (
+        "test",
+        "tests",
+        "idlelib",
+        "tkinter",
+        "test_utils.pyc",
+        "__pycache__",
+    ),
+}
+PYTHON = ("/usr/bin/python3", "-IS", "-c")
+HERE = "import sys; sys.path.append('/usr/lib/fairlead')\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The image, taken apart."""
+
+    tags: list[str]
+    config: dict[str, Any]
+    packed: bytes
+    members: dict[str, tarfile.TarInfo]
+    root: Path
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run a program with this root file system and no other."""
+        change = ["chroot"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot"]
+        env = dict(each.split("=", 1) for each in self.config["config"]["Env"])
+        path = {
+            "PATH": os.environ["PATH"]
+        }  # where chroot itself is found; the image's own is in the arguments
+        return subprocess.run(
+            [*change, self.root, *argv], capture_output=True, check=False, text=True, env=env | path
+        )
+
+    def ask(self, code: str) -> str:
+        """Return what a few lines of Python print in there."""
+        done = self.run(*PYTHON, HERE + code)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    root = tmp_path_factory.mktemp("image")
+    with tarfile.open(agent_archive()) as outer:
+        files = {each.name: outer.extractfile(each).read() for each in outer}  # type: ignore[union-attr]  # all are files
+    listed = json.loads(files["manifest.json"])[0]
+    packed = files[listed["Layers"][0]]
+    with tarfile.open(fileobj=io.BytesIO(packed)) as layer:
+        layer.extractall(root, filter="fully_trusted")
+        members = {each.name: each for each in layer}
+    root.chmod(0o755)
+    return Made(listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members, root)
+
+
+@pytest.fixture
+def inside(image: Made) -> Made:
+    if os.geteuid() != 0 and subprocess.run(["unshare", "--map-root-user", "true"], check=False).returncode:
+        pytest.skip("this machine lets nobody but root change the root file system")
+    return image
+
+
+def test_is_one_layer_that_runs_as_nobody_else_can(image: Made) -> None:
+    assert image.tags == [f"localhost/fairlead:{__version__}"]
+    assert image.config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(image.packed).hexdigest()}"]
+    assert image.config["config"]["User"] == "10001:10001"
+    assert image.config["config"]["Labels"]["org.opencontainers.image.version"] == __version__
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_has_nothing_that_an_agent_does_not_need(image: Made, what: str) -> None:
+    names = {part for name in image.members for part in Path(name).parts}
+    assert not names & set(FORBIDDEN[what])
+
+
+def test_nobody_can_write_but_below_tmp_and_nothing_gives_rights(image: Made) -> None:
+    assert {(each.uid, each.gid) for each in image.members.values()} == {(0, 0)}
+    assert all(each.isfile() or each.isdir() for each in image.members.values())
+    assert [name for name, each in image.members.items() if each.mode & 0o6000] == []
+    assert [name for name, each in image.members.items() if each.mode & 0o022] == ["tmp"]
+
+
+def test_what_is_unpacked_packs_to_the_same_bytes(image: Made, tmp_path: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(image.packed)) as layer:
+        layer.extractall(tmp_path, filter="fully_trusted")
+    assert archive.layer(tmp_path) == image.packed
+
+
+def test_modules_compile_to_the_same_bytes(tmp_path: Path) -> None:
+    made = []
+    for name in ("one", "two"):
+        shutil.copytree(HOUSE / "src" / "fairlead" / "catalog", tmp_path / name / "usr" / "catalog")
+        contents.compile_modules(tmp_path / name, ["usr"])
+        made.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).rglob("*.pyc"))})
+    assert made[0]
+    assert made[0] == made[1]
+    assert not list(tmp_path.rglob("*.py"))
+
+
+def test_the_command_works(inside: Made) -> None:
+    assert inside.run("/usr/bin/fairlead", "--version").stdout == f"fairlead {__version__}\n"
+    assert "warden" in inside.run("/usr/bin/fairlead", "--help").stdout
+    page = inside.run("/usr/bin/fairlead", "serve", "agent", "--once").stdout
+    assert "fairlead_" in page
+
+
+def test_a_board_is_recognised(inside: Made) -> None:
+    board = inside.root / "tmp" / "board"
+    shutil.copytree(HOUSE / "tests" / "hosts" / "jetson-nano" / "root", board, symlinks=True)
+    shown = inside.run("/usr/bin/fairlead", "detect", "--root", "/tmp/board")
+    assert "jetson-nano" in shown.stdout, shown.stderr
+
+
+def test_the_lab_is_said_to_be_missing(inside: Made) -> None:
+    refused = inside.run("/usr/bin/fairlead", "lab", "status")
+    assert refused.returncode == 2
+    assert "the lab needs fairlead.lab" in refused.stderr
+
+
+def test_every_module_of_fairlead_finds_what_it_needs(inside: Made) -> None:
+    code = (
+        "import importlib, pkgutil, fairlead\n"
+        "for each in pkgutil.walk_packages(fairlead.__path__, 'fairlead.'):\n"
+        "    importlib.import_module(each.name)\n"
+        "    print(each.name)"
+    )
+    assert "fairlead.cluster.client" in inside.ask(code).split()
+
+
+def test_every_library_finds_what_it_needs(inside: Made) -> None:
+    code = (
+        "import ctypes, pathlib\n"
+        "for path in pathlib.Path('/').glob('[lu]*/**/*.so*'):\n"
+        "    ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)\n"
+        "    print(path.name)"
+    )
+    found = inside.ask(code).split()
+    # NVIDIA's management library, which a container's runtime brings along, is linked to these.
+    assert {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"} <= set(found)
+
+
+def test_names_of_hosts_can_be_looked_up(inside: Made) -> None:
+    code = (
+        "import socket\n"
+        "print(socket.getaddrinfo('127.0.0.1', 80, proto=socket.IPPROTO_TCP)[0][4])\n"
+        "print(len('\\u00e9'.encode('idna')), sys.stdout.encoding)"
+    )
+    assert inside.ask(code) == "('127.0.0.1', 80)\n7 utf-8\n"
+
+
+def test_speaks_tls_with_the_libraries_of_the_agent(inside: Made, tmp_path: Path) -> None:
+    authority = Authority()
+    (inside.root / "tmp" / "ca.pem").write_bytes(authority.pem)
+    code = (
+        "import aiohttp, asyncio, grpclib.client, grpclib.server, msgspec, ssl\n"
+        "async def main(url):\n"
+        "    trust = ssl.create_default_context(cafile='/tmp/ca.pem')\n"
+        "    async with aiohttp.ClientSession() as session, session.get(url, ssl=trust) as answer:\n"
+        "        print(msgspec.json.decode(await answer.read())['hello'])\n"
+    )
+
+    async def hello(_: web.BaseRequest) -> web.Response:
+        return web.Response(text='{"hello": "image"}')
+
+    async def run() -> str:
+        async with answering(hello, authority.server(tmp_path)) as seen:
+            call = f"{code}asyncio.run(main({seen.config.server!r}))"
+            return await asyncio.to_thread(inside.ask, call)
+
+    assert asyncio.run(run()) == "image\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_runs_as_its_own_user(inside: Made) -> None:
+    done = subprocess.run(
+        [
+            "chroot",
+            "--userspec=10001:10001",
+            inside.root,
+            *PYTHON,
+            "import os, pwd; print(pwd.getpwuid(os.getuid()))",
+        ],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert "pw_name='fairlead'" in done.stdout, done.stderr
+
+
+def test_the_dockerfile_says_the_same() -> None:
+    text = SCRIPT.with_name("Dockerfile").read_text().replace("\\\n", " ")
+    said = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    last = dict(said[[word for word, _ in said].index("FROM", 1) :])
+    assert shlex.split(last["ENV"]) == archive.CONFIG["Env"]
+    assert dict(each.split("=", 1) for each in shlex.split(last["LABEL"])) == archive.CONFIG["Labels"]
+    assert last["USER"] == archive.CONFIG["User"]
+    assert last["WORKDIR"] == archive.CONFIG["WorkingDir"]
+    assert json.loads(last["ENTRYPOINT"]) == archive.CONFIG["Entrypoint"]
+    copied = [rest.split()[0] for word, rest in said if word == "COPY" and not rest.startswith("--from")]
+    assert [name for name in copied if not list(HOUSE.glob(name))] == []
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_slim_cuts_what_is_not_loaded(bits: int) -> None:
+    program = tiny(bits, b"/lib/ld.so\0")
+    whole = program + b"symbols and sections"
+    assert elf.loader(whole) == "/lib/ld.so"
+    assert elf.slim(whole) == program
+    assert elf.slim(program) == program
+    assert not elf.is_elf(b"#!/bin/sh")
+
+
+def tiny(bits: int, loader: bytes) -> bytes:
+    """Return a program of one segment, which holds only the name of its loader."""
+    sizes = {32: (52, 32), 64: (64, 56)}[bits]
+    start = sum(sizes)
+    head = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)
+    form = {32: "<HHIIIIIHHHHHH", 64: "<HHIQQQIHHHHHH"}[bits]
+    head += struct.pack(form, 2, 3, 1, 0, sizes[0], 0, 0, sizes[0], sizes[1], 1, 0, 0, 0)
+    if bits == 32:
+        return head + struct.pack("<8I", 3, start, 0, 0, len(loader), len(loader), 4, 1) + loader
+    return head + struct.pack("<2I6Q", 3, 4, start, 0, 0, len(loader), len(loader), 1) + loader
+
+
+def call(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, SCRIPT, *argv],
+        capture_output=True,
+        check=False,
+        text=True,
+        env={**os.environ, **env},
+    )
+
+
+def test_what_stands_in_the_way_is_said(tmp_path: Path) -> None:
+    taken = call("--root", str(tmp_path))
+    assert taken.returncode == 2
+    assert str(tmp_path) in taken.stderr
+    offline = call(
+        "--archive",
+        str(tmp_path / "x.tar"),
+        XDG_CACHE_HOME=str(tmp_path),
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS="",
+    )
+    assert offline.returncode == 2
+    assert "the first build for a Python needs pip and a package index" in offline.stderr

@@ -1,0 +1,136 @@
+"""A kubelet as plugins see it: it asks a registration who is there, and calls the endpoint it is told of."""
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grpclib.client import Channel, Stream
+from grpclib.const import Cardinality
+from grpclib.encoding.base import CodecBase
+
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet.proto import M, Message, decode, encode
+
+PATIENCE = 30.0
+"""Longer than anything takes that works."""
+DEVICES = "/v1beta1.DevicePlugin"
+REGISTRATION = "/pluginregistration.Registration"
+
+
+class Raw(CodecBase):
+    """Messages as bytes, whatever they say."""
+
+    __content_subtype__ = "proto"
+
+    def encode(self, message: Any, message_type: Any) -> bytes:
+        return bytes(message)
+
+    def decode(self, data: bytes, message_type: Any) -> bytes:
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The two folders of an agent, with names as short as those of a real node."""
+
+    folder: Path
+    registry: Path
+
+    def sockets(self) -> list[str]:
+        return sorted(path.name for room in (self.folder, self.registry) for path in room.iterdir())
+
+
+@contextmanager
+def rooms() -> Iterator[Rooms]:
+    """Make the folders, and see that no socket is left in them."""
+    with tempfile.TemporaryDirectory(prefix="fl-") as place:
+        made = Rooms(Path(place) / "plugins", Path(place) / "registry")
+        made.folder.mkdir()
+        made.registry.mkdir()
+        yield made
+
+
+class Line:
+    """A connection to one socket."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def stream(self, method: str) -> Stream[bytes, bytes]:
+        return self._channel.request(method, Cardinality.UNARY_STREAM, bytes, bytes)
+
+    async def send(self, method: str, data: bytes) -> bytes:
+        """Call a method with these bytes."""
+        async with asyncio.timeout(PATIENCE):
+            asked = self._channel.request(method, Cardinality.UNARY_UNARY, bytes, bytes)
+            async with asked as stream:
+                await stream.send_message(data, end=True)
+                answer = await stream.recv_message()
+        assert answer is not None
+        return answer
+
+    async def call(self, method: str, request: Message, answer: type[M]) -> M:
+        return decode(answer, await self.send(method, encode(request)))
+
+    @asynccontextmanager
+    async def lists(self) -> AsyncIterator["Lists"]:
+        """Open a ListAndWatch; leaving it breaks it off, as a kubelet that dies does."""
+        async with asyncio.timeout(PATIENCE), self.stream(f"{DEVICES}/ListAndWatch") as stream:
+            await stream.send_message(encode(wire.Empty()), end=True)
+            yield Lists(stream)
+            with contextlib.suppress(Exception):
+                await stream.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What a ListAndWatch says."""
+
+    stream: Stream[bytes, bytes]
+
+    async def next(self) -> list[tuple[str, str]] | None:
+        """Return the next list as pairs of id and health; None at the end."""
+        data = await self.stream.recv_message()
+        if data is None:
+            return None
+        return [(device.id, device.health) for device in decode(wire.ListAndWatchResponse, data).devices]
+
+
+@asynccontextmanager
+async def dial(socket: Path | str) -> AsyncIterator[Line]:
+    """Connect."""
+    channel = Channel(path=str(socket), codec=Raw())
+    try:
+        yield Line(channel)
+    finally:
+        channel.close()
+        await asyncio.sleep(0)
+
+
+async def info(socket: Path) -> wire.PluginInfo:
+    """Ask a registration socket who is there."""
+    async with dial(socket) as line:
+        return await line.call(f"{REGISTRATION}/GetInfo", wire.Empty(), wire.PluginInfo)
+
+
+async def notify(socket: Path, status: wire.RegistrationStatus) -> None:
+    """Tell a registration socket what became of it."""
+    async with dial(socket) as line:
+        await line.call(f"{REGISTRATION}/NotifyRegistrationStatus", status, wire.Empty)
+
+
+async def until(true: Any) -> None:
+    """Wait for something to become true."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
+def ids(lists: Sequence[tuple[str, str]] | None) -> list[str]:
+    """Return the ids of a list."""
+    return [unit for unit, _ in lists or ()]

@@ -1,0 +1,188 @@
+"""A kubelet as its plugins and the readers of its books see it; it decides nothing by itself.
+
+It finds registrations in a folder, follows the lists, asks which units to take, allocates them, prepares
+claims, and says who holds what. Restarting it drops every connection and keeps the books, as a real one does.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from grpclib.client import Channel
+from grpclib.const import Cardinality
+from grpclib.encoding.base import CodecBase
+
+from fairlead.errors import KubeletError
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet.proto import decode, encode
+from fairlead.kubelet.sockets import Call, Door, ask
+
+LIMIT = 16 << 20
+PATIENCE = 10.0
+_DRA = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+_PLUGIN = "/v1beta1.DevicePlugin"
+
+
+class _Bytes(CodecBase):
+    __content_subtype__ = "proto"
+
+    def encode(self, message: Any, message_type: Any) -> bytes:
+        return bytes(message)
+
+    def decode(self, data: bytes, message_type: Any) -> bytes:
+        return data
+
+
+class Kubelet:
+    """One node's kubelet."""
+
+    def __init__(self, folder: Path, books: Path) -> None:
+        self.registry = folder / "plugins_registry" / "fairlead.dev"
+        self.sockets = folder / "plugins" / "fairlead.dev"
+        self.units: dict[str, dict[str, bool]] = {}
+        """By resource, each unit and whether it is healthy."""
+        self.held: dict[tuple[str, str], tuple[str, ...]] = {}
+        """By pod and resource, the units."""
+        self.claims: dict[str, str] = {}
+        """By the name of a prepared claim, its device."""
+        self._plugins: dict[Path, asyncio.Task[None]] = {}
+        self._endpoints: dict[str, Path] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._books = Door(books, [Call("/v1.PodResourcesLister/List", wire.Empty, self._list)])
+        for place in (self.registry, self.sockets):
+            place.mkdir(parents=True, exist_ok=True)
+
+    async def start(self) -> None:
+        """Begin to look for plugins, and answer about the books."""
+        await self._books.open()
+        self._task = asyncio.create_task(self._look())
+
+    async def stop(self) -> None:
+        """Hang up on everyone."""
+        tasks = [task for task in (self._task, *self._plugins.values()) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._plugins, self._endpoints, self.units = {}, {}, {}
+        await self._books.close()
+
+    async def admit(self, pod: str, resource: str, size: int) -> wire.ContainerAllocateResponse:
+        """Take units for a pod; KubeletError with what the plugin said where it refuses."""
+        taken = {unit for (_, name), units in self.held.items() for unit in units if name == resource}
+        free = tuple(
+            unit for unit, well in self.units.get(resource, {}).items() if well and unit not in taken
+        )
+        if len(free) < size:
+            raise KubeletError(f"{len(free)} of {size} units are free")
+        wish = wire.ContainerPreferredAllocationRequest(free, (), size)
+        said = await self._ask(
+            resource,
+            "GetPreferredAllocation",
+            wire.PreferredAllocationRequest((wish,)),
+            wire.PreferredAllocationResponse,
+        )
+        units = said.container_responses[0].device_ids or free[:size]
+        request = wire.AllocateRequest((wire.ContainerAllocateRequest(tuple(units)),))
+        answer = await self._ask(resource, "Allocate", request, wire.AllocateResponse)
+        self.held[pod, resource] = tuple(units)
+        (given,) = answer.container_responses
+        assert isinstance(given, wire.ContainerAllocateResponse)
+        return given
+
+    async def prepare(self, name: str, uid: str, device: str) -> wire.NodePrepareResourceResponse:
+        """Prepare a claim; what it gets is in the answer, or why not."""
+        request = wire.NodeResourcesRequest((wire.Claim("default", uid, name),))
+        path = self._endpoints["fairlead.dev"]
+        answer = await ask(
+            path, f"{_DRA}/NodePrepareResources", request, wire.NodePrepareResourcesResponse, PATIENCE, LIMIT
+        )
+        if not answer.claims[uid].error:
+            self.claims[name] = device
+        return answer.claims[uid]
+
+    async def unprepare(self, name: str, uid: str) -> str:
+        """Let a claim go; returns what was wrong."""
+        request = wire.NodeResourcesRequest((wire.Claim("default", uid, name),))
+        path = self._endpoints["fairlead.dev"]
+        answer = await ask(
+            path,
+            f"{_DRA}/NodeUnprepareResources",
+            request,
+            wire.NodeUnprepareResourcesResponse,
+            PATIENCE,
+            LIMIT,
+        )
+        if not answer.claims[uid].error:
+            self.claims.pop(name, None)
+        return answer.claims[uid].error
+
+    def end(self, pod: str) -> None:
+        """Forget a pod: its units are free."""
+        self.held = {key: units for key, units in self.held.items() if key[0] != pod}
+
+    def healthy(self, resource: str) -> int:
+        """Return how many units could be given out if none were held."""
+        return sum(self.units.get(resource, {}).values())
+
+    async def _ask(self, resource: str, method: str, request: Any, answer: Any) -> Any:
+        if resource not in self._endpoints:
+            raise KubeletError(f"{resource} is not registered")
+        return await ask(self._endpoints[resource], f"{_PLUGIN}/{method}", request, answer, PATIENCE, LIMIT)
+
+    async def _list(self, _: wire.Empty) -> wire.ListPodResourcesResponse:
+        pods = [
+            wire.PodResources(pod, "default", (wire.ContainerResources("main", _entries(resource, units)),))
+            for (pod, resource), units in self.held.items()
+        ]
+        pods += [_claimer(name, device) for name, device in self.claims.items()]
+        return wire.ListPodResourcesResponse(tuple(pods))
+
+    async def _look(self) -> None:
+        while True:
+            found = {path for path in self.registry.glob("*.sock") if path.is_socket()}
+            for path in self._plugins.keys() - found:
+                self._plugins.pop(path).cancel()
+            for path in found - self._plugins.keys():
+                self._plugins[path] = asyncio.create_task(self._register(path))
+            await asyncio.sleep(0.02)
+
+    async def _register(self, path: Path) -> None:
+        service = "/pluginregistration.Registration"
+        info = await ask(path, f"{service}/GetInfo", wire.Empty(), wire.PluginInfo, PATIENCE, LIMIT)
+        self._endpoints[info.name] = Path(info.endpoint)
+        follow = self._follow(info.name) if info.type == "DevicePlugin" else None
+        following = asyncio.create_task(follow) if follow else None
+        status = wire.RegistrationStatus(True)
+        await ask(path, f"{service}/NotifyRegistrationStatus", status, wire.Empty, PATIENCE, LIMIT)
+        try:
+            await (following or asyncio.Event().wait())
+        finally:
+            if following:
+                following.cancel()
+            self._endpoints.pop(info.name, None)
+            self.units.pop(info.name, None)
+
+    async def _follow(self, resource: str) -> None:
+        channel = Channel(path=str(self._endpoints[resource]), codec=_Bytes())
+        try:
+            asked = channel.request(f"{_PLUGIN}/ListAndWatch", Cardinality.UNARY_STREAM, bytes, bytes)
+            with suppress(Exception):  # the plugin went away
+                async with asked as stream:
+                    await stream.send_message(encode(wire.Empty()), end=True)
+                    while (data := await stream.recv_message()) is not None:
+                        devices = decode(wire.ListAndWatchResponse, data).devices
+                        self.units[resource] = {each.id: each.health == "Healthy" for each in devices}
+        finally:
+            channel.close()
+
+
+def _entries(resource: str, units: Sequence[str]) -> tuple[bytes, ...]:
+    return tuple(encode(wire.ContainerDevices(resource, (unit,))) for unit in units)
+
+
+def _claimer(name: str, device: str) -> wire.PodResources:
+    used = wire.ClaimResource("fairlead.dev", "n1", device)
+    claim = wire.DynamicResource(name, "default", (used,))
+    return wire.PodResources(f"pod-{name}", "default", (wire.ContainerResources("main", (), (claim,)),))

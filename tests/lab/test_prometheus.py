@@ -1,0 +1,75 @@
+"""Prometheus in a real node: it finds the pods that want it, evaluates rules, and bad ones are refused."""
+
+import json
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.errors import LabError
+from fairlead.lab.home import Home
+from fairlead.lab.prometheus import check_rules, config
+from fairlead.lab.state import Profile
+from fairlead.lab.up import Wish, check
+from tests.lab.doors import until
+from tests.labs import RealNode
+
+POD = Path(__file__).with_name("speaker.yaml")
+RULES = "groups: [{name: one, rules: [{record: doubled, expr: a_metric * 2}]}]\n"
+
+
+def ask(url: str, query: str) -> list[dict[str, Any]]:
+    where = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
+    with urllib.request.urlopen(where, timeout=10) as answer:
+        found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+    return found
+
+
+def test_it_looks_at_pods_by_annotation_or_name_and_labels_them_as_a_pod_monitor_would() -> None:
+    (job,) = config(Path("/k"), Path("/r"))["scrape_configs"]
+    assert job["kubernetes_sd_configs"] == [{"role": "pod", "kubeconfig_file": "/k"}]
+    assert [row.get("target_label") for row in job["relabel_configs"][4:]] == [
+        "namespace",
+        "pod",
+        "container",
+        "job",
+    ]
+
+
+def test_rules_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").touch()
+    with pytest.raises(LabError, match="no rules there"):
+        check_rules(tmp_path)
+    (tmp_path / "rules.yaml").touch()
+    check_rules(tmp_path)
+    with pytest.raises(LabError, match="Prometheus runs in a real node"):
+        check(Home(tmp_path), Wish(Profile.CONTROL, prometheus=True))
+
+
+def test_a_pods_metrics_and_what_rules_make_of_them_are_there(
+    real_node: RealNode, node_namespace: str, tmp_path: Path
+) -> None:
+    real_node.kubectl("-n", node_namespace, "apply", "-f", str(POD))
+    (tmp_path / "rules.yaml").write_text(RULES)
+    url = real_node.prometheus(tmp_path)
+    until(lambda: ask(url, "doubled"), 60)
+    (found,) = ask(url, f'a_metric{{namespace="{node_namespace}"}}')
+    labels = {name: value for name, value in found["metric"].items() if name != "instance"}
+    assert labels == {
+        "__name__": "a_metric",
+        "namespace": node_namespace,
+        "pod": "speaker",
+        "container": "main",
+        "job": f"{node_namespace}/fairlead-agent",
+    }
+    (doubled,) = ask(url, "doubled")
+    assert doubled["value"][1] == "14"
+    assert real_node.lab.prometheus == url
+    (tmp_path / "rules.yaml").write_text(
+        "groups: [{name: one, rules: [{record: doubled, expr: a_metric *}]}]"
+    )
+    with pytest.raises(LabError, match="does not take these rules"):
+        real_node.prometheus(tmp_path)
+    assert ask(url, "a_metric")

@@ -1,0 +1,270 @@
+"""Whatever happens on a node, in whatever order: nothing is given twice, and nothing is lost or leaks.
+
+A kubelet with books that lag, pods that come and go, claims, accelerators that fall sick, vanish and come
+back, and an agent that restarts.
+"""
+
+from dataclasses import dataclass, replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+)
+
+from fairlead.inventory import Accelerator, Inventory, State
+from fairlead.offer import Form, Holder, Holding
+from fairlead.publish.books import Row
+from fairlead.publish.ledger import (
+    GRACE,
+    UNNAMED,
+    Ledger,
+    Refusal,
+    admit,
+    admit_all,
+    claimed,
+    holdings_of_books,
+    observed,
+    overlaps,
+    released,
+)
+from fairlead.publish.offers import Plan, offers, parse_units, prefer
+from fairlead.publish.spans import minus, union
+from tests.accelerators import accelerator, node
+
+HARDWARE = node(
+    accelerator("pci:0000:01:00.0", mebibytes=8, model="gpu"),
+    accelerator("pci:0000:02:00.0", mebibytes=5, model="gpu"),
+    accelerator("usb:1-1", model="stick"),
+)
+NAMES = [acc.id for acc in HARDWARE.accelerators]
+LAGS = st.sampled_from([0.0, 0.2, GRACE / 2])
+FOREVER = float("-inf")
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod as the kubelet knows it: what it holds, and what else is kept for it."""
+
+    resource: str
+    ids: tuple[str, ...]
+    kept: frozenset[str]
+    shown_from: float
+
+
+class Node(RuleBasedStateMachine):
+    """A node on which everything happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+        self.state = dict.fromkeys(NAMES, State.HEALTHY)
+        self.gone: set[str] = set()
+        self.pods: dict[str, Pod] = {}
+        self.claims: dict[Holder, Holding] = {}
+        self.ledger = Ledger()
+        self.rows: list[Row] = []
+        self.look: tuple[float, list[Row]] | None = None
+        self.listed: dict[str, list[str]] = {}
+        self.made = 0
+        self.tell()
+
+    @property
+    def inventory(self) -> Inventory:
+        return Inventory(
+            HARDWARE.machine,
+            tuple(self._acc(acc) for acc in HARDWARE.accelerators if acc.id not in self.gone),
+        )
+
+    def _acc(self, acc: Accelerator) -> Accelerator:
+        return replace(acc, state=self.state[acc.id])
+
+    def _books(self) -> list[Row]:
+        """What the kubelet says now; what it was just given it may not have written yet."""
+        return [
+            ("default", name, "main", pod.resource, pod.ids)
+            for name, pod in self.pods.items()
+            if pod.shown_from <= self.now
+        ]
+
+    def _truth(self) -> list[Holding]:
+        rows: list[Row] = [
+            ("default", name, "main", pod.resource, pod.ids) for name, pod in self.pods.items()
+        ]
+        return [*holdings_of_books(rows, HARDWARE).holdings, *self.claims.values()]
+
+    def _read(self, rows: list[Row], began: float) -> None:
+        self.rows = rows
+        self.ledger = observed(self.ledger, holdings_of_books(rows, self.inventory).holdings, began)
+
+    @rule()
+    def tell(self) -> None:
+        """Tell the kubelet what there is."""
+        found = offers(self.inventory, self.ledger, Plan())
+        self.listed = {
+            offer.resource: [unit for block in offer.blocks if block.healthy for unit in block.ids()]
+            for offer in found
+        }
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, GRACE, 2 * GRACE]))
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    @rule(size=st.integers(1, 6), lag=LAGS, scattered=st.booleans())
+    def start_share(self, size: int, lag: float, scattered: bool) -> None:
+        """Start a pod with a share; the kubelet may not take advice."""
+        self._start("fairlead.dev/gpu-mem", size, lag, scattered)
+
+    @rule(
+        resource=st.sampled_from(["fairlead.dev/gpu", "fairlead.dev/stick"]), size=st.integers(1, 2), lag=LAGS
+    )
+    def start_whole(self, resource: str, size: int, lag: float) -> None:
+        """Start a pod with whole accelerators."""
+        self._start(resource, size, lag, scattered=False)
+
+    def _start(self, resource: str, size: int, lag: float, scattered: bool) -> None:
+        """Have the kubelet start a pod, with what it believes to be free."""
+        taken = {unit for pod in self.pods.values() if pod.resource == resource for unit in pod.kept}
+        available = [unit for unit in self.listed.get(resource, []) if unit not in taken]
+        offer = next((each for each in offers(self.inventory, (), Plan()) if each.resource == resource), None)
+        chosen = prefer(offer, available, [], size) if offer and not scattered else []
+        chosen = chosen or available[-size:]
+        if len(chosen) == size:
+            self._allocate(f"pod-{self.made}", resource, tuple(chosen), frozenset(chosen), lag)
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data(), size=st.integers(1, 3))
+    def go_on(self, data: st.DataObject, size: int) -> None:
+        """Have the main container of a pod take over what its init container had, or some of it."""
+        name = data.draw(st.sampled_from(sorted(self.pods)))
+        pod = self.pods[name]
+        self._allocate(name, pod.resource, tuple(sorted(pod.kept))[:size], pod.kept, 0.0)
+
+    def _allocate(
+        self, name: str, resource: str, ids: tuple[str, ...], kept: frozenset[str], lag: float
+    ) -> None:
+        parts = parse_units(ids, self.inventory)
+        if isinstance(parts, Refusal):
+            return
+        answer = admit_all(self.ledger, self.inventory, [part.holding(UNNAMED) for part in parts], self.now)
+        if isinstance(answer, Refusal):
+            return
+        self.ledger = answer
+        self.pods[name] = Pod(resource, ids, kept, self.now + lag)
+        self.made += 1
+        self.now += 0.01
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        """End a pod: the kubelet may give its units to the next one at once."""
+        del self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+
+    @rule(acc=st.sampled_from(NAMES), amount=st.integers(0, 8), name=st.sampled_from("abc"))
+    def prepare(self, acc: str, amount: int, name: str) -> None:
+        """Prepare a claim, or one that is prepared already."""
+        holder = Holder("default", name)
+        if holder in self.claims and self.claims[holder].accelerator != acc:
+            return
+        answer = admit(self.ledger, self.inventory, Holding(acc, Form.CLAIM, holder, amount), self.now)
+        if isinstance(answer, Ledger):
+            self.ledger = answer
+            self.claims[holder] = Holding(acc, Form.CLAIM, holder, amount)
+
+    @rule(name=st.sampled_from("abcd"))
+    def unprepare(self, name: str) -> None:
+        """Release a claim, or one that never was."""
+        self.ledger = released(self.ledger, Holder("default", name))
+        self.claims.pop(Holder("default", name), None)
+
+    @rule()
+    def begin_to_look(self) -> None:
+        """Ask for the books; the answer may be read much later."""
+        self.look = (self.now, self._books())
+        self.now += 0.01
+
+    @precondition(lambda self: self.look is not None)
+    @rule()
+    def end_to_look(self) -> None:
+        """Read the answer."""
+        assert self.look is not None
+        began, rows = self.look
+        self.look = None
+        self._read(rows, began)
+
+    @rule(acc=st.sampled_from(NAMES), state=st.sampled_from([State.USABLE, State.PRESENT]))
+    def fall_sick(self, acc: str, state: State) -> None:
+        """Let an accelerator fall sick."""
+        self.state[acc] = state
+
+    @rule(acc=st.sampled_from(NAMES))
+    def vanish(self, acc: str) -> None:
+        """Pull an accelerator out: the books now mean something else."""
+        self.gone |= {acc}
+        self._read(self.rows, FOREVER)
+
+    @precondition(lambda self: self.gone or set(self.state.values()) != {State.HEALTHY})
+    @rule()
+    def come_back(self) -> None:
+        """Make everything well."""
+        self.gone, self.state = set(), dict.fromkeys(NAMES, State.HEALTHY)
+        self._read(self.rows, FOREVER)
+        self.tell()
+
+    @rule()
+    def restart(self) -> None:
+        """Start the agent anew: it knows its claims, and reads the books before it does anything."""
+        self.now += GRACE
+        self.look = None
+        self.ledger = Ledger()
+        for claim in self.claims.values():
+            self.ledger = claimed(self.ledger, claim)
+        self._read(self._books(), self.now)
+        self.tell()
+
+    @invariant()
+    def nothing_is_given_twice(self) -> None:
+        """Check what is really held, on all the hardware there is."""
+        assert overlaps(self._truth(), HARDWARE) == []
+
+    @invariant()
+    def the_ledger_is_sound(self) -> None:
+        """Check what is believed to be held."""
+        assert overlaps(self.ledger, self.inventory) == []
+
+    @invariant()
+    def nothing_is_forgotten(self) -> None:
+        """Check that whatever is held of what is there is known to be held."""
+        here = {acc.id for acc in self.inventory.accelerators}
+        known = self.ledger.holdings
+        for holding in self._truth():
+            if holding.accelerator in here and holding.form is not Form.CLAIM:
+                same = [
+                    each
+                    for each in known
+                    if (each.accelerator, each.form) == (holding.accelerator, holding.form)
+                ]
+                assert same
+                assert not minus(holding.units, union(span for each in same for span in each.units))
+            elif holding.form is Form.CLAIM:
+                assert holding in known
+
+    def teardown(self) -> None:
+        """End everything; nothing of it must be left."""
+        self.gone, self.pods, self.state = set(), {}, dict.fromkeys(NAMES, State.HEALTHY)
+        for holder in list(self.claims):
+            self.unprepare(holder.name)
+        for _ in range(2):
+            self.now += 2 * GRACE
+            self._read(self._books(), self.now)
+        assert self.ledger.holdings == ()
+        self.tell()
+        assert sum(map(len, self.listed.values())) == 3 + 13
+
+
+TestNode = Node.TestCase
+TestNode.settings = settings(max_examples=200, stateful_step_count=60)

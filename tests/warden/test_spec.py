@@ -1,0 +1,113 @@
+"""A spec is let through only when everything in it is known; the refusal says what and where."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.warden.spec import refusal, rendered, shown
+from tests.warden.specs import ACCELERATORS, CLAIM, FILES, HOSTILE, bent, claim, good
+
+KNOWN = {"cdiVersion", "kind", "devices", "name", "containerEdits", "env", "deviceNodes"}
+KNOWN |= {"path", "hostPath", "type", "major", "minor", "permissions"}
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(sorted(KNOWN)) | st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+def absent(path: str) -> str | None:
+    """Look at a machine without any device node."""
+    return None
+
+
+def why_not(spec: Any, file: str = ACCELERATORS, root: str = "") -> str | None:
+    return refusal(file, spec, root, absent)
+
+
+def test_what_is_allowed_is_let_through() -> None:
+    assert why_not(good()) is None
+    file, spec = claim()
+    assert why_not(spec, file) is None
+
+
+@pytest.mark.parametrize(("path", "value", "says"), HOSTILE, ids=lambda part: ascii(part)[:40])
+def test_what_is_not_allowed_is_refused_by_its_rule(path: str, value: Any, says: str) -> None:
+    why = why_not(bent(path, value))
+    assert why is not None
+    assert says in why
+    assert why.isascii()
+    assert why.isprintable()
+    assert len(why) < 400
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", 1, True])
+def test_a_spec_is_an_object(spec: Any) -> None:
+    assert why_not(spec) == "spec: must be an object"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_of_another_name_is_refused(file: str) -> None:
+    why = why_not(good(), file)
+    assert why is not None
+    assert "not a file name of ours" in why
+
+
+def test_a_claim_is_no_accelerator() -> None:
+    assert "only 'fairlead.dev/claim'" in (why_not(good(), CLAIM) or "")
+
+
+def test_a_node_may_lie_below_the_root_that_was_named_and_below_no_other() -> None:
+    path = "devices.0.containerEdits.deviceNodes.0.hostPath"
+    assert why_not(bent(path, "/lab/dev/apex_0"), root="/lab") is None
+    assert why_not(bent(path, "/dev/apex_0"), root="/lab") is None
+    assert "hostPath" in (why_not(bent(path, "/lab/dev/apex_1"), root="/lab") or "")
+    assert "hostPath" in (why_not(bent(path, "/lab/dev/apex_0"), root="/other") or "")
+
+
+def test_what_a_look_at_the_machine_shows_is_a_refusal() -> None:
+    why = refusal(ACCELERATORS, good(), "", lambda path: "it is a link" if "apex" in path else None)
+    assert why == "devices[0].containerEdits.deviceNodes[0].path: '/dev/apex_0': it is a link"
+
+
+def test_what_is_written_leaves_nothing_to_the_reader() -> None:
+    data = rendered(good())
+    assert data.endswith(b"\n")
+    nodes = json.loads(data)["devices"][0]["containerEdits"]["deviceNodes"]
+    assert [node["type"] for node in nodes] == ["c", "c"]
+    assert [node["permissions"] for node in nodes] == ["r", "rw"]
+    assert why_not(json.loads(data)) is None
+    assert rendered(json.loads(data)) == data
+
+
+def test_what_a_stranger_sent_fits_in_a_line() -> None:
+    assert shown("a\nb\x1b[2J") == r"'a\nb\x1b[2J'"
+    assert len(shown("x" * 10_000)) < 100
+    assert shown([[[]]]) == "a list"
+
+
+def keys(value: Any) -> set[str]:
+    """Return every key anywhere in a value."""
+    if isinstance(value, dict):
+        return set(value) | {key for inner in value.values() for key in keys(inner)}
+    return {key for inner in value for key in keys(inner)} if isinstance(value, list) else set()
+
+
+@given(JSON)
+def test_anything_at_all_is_judged(spec: Any) -> None:
+    assert why_not(spec) is not None or keys(spec) <= KNOWN
+
+
+@given(st.sampled_from([path for path, _, _ in HOSTILE]), JSON)
+def test_anything_anywhere_is_judged(path: str, value: Any) -> None:
+    spec = bent(path, value) if value is not None else good()
+    why = why_not(spec)
+    assert why is None or (why.isascii() and why.isprintable())
+    assert why is not None or keys(spec) <= KNOWN
