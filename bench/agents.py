@@ -1,9 +1,10 @@
-"""Let 500 simulated agents label 500 nodes through a real API server, while others write to the same nodes.
+"""Let 500 simulated agents publish 500 nodes through a real API server, while others write to the same nodes.
 
-A lab with nodes that kwok plays gets the shipped roles, admission policies and DaemonSet. Every pod of the
+A lab with nodes that kwok plays gets the shipped roles, admission policies and DaemonSet. Each pod of the
 DaemonSet lends its bound token to one agent: the real code that publishes, without a kubelet under it. All
-start at once. Meanwhile somebody else changes labels and annotations of his own on the same nodes, undoes
-some of ours, and accelerators come and go. What is there in the end is judged by what the API server says.
+start at once. Meanwhile somebody else changes labels and annotations of his own on the same nodes, by patch
+and by replacing whole nodes, and undoes some of the agents' work; on every fifth node accelerators come and
+go. What is there in the end is judged by what the API server says. Exit code 1: something was lost.
 """
 
 import argparse
@@ -16,19 +17,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.agents_check import FOREIGN, Wanted, faults
+from bench.agents_check import Wanted, faults
+from bench.agents_stranger import Stranger
 from bench.labs import ACCOUNT, HOUSE, MANIFESTS, NAMESPACE, WRITES, apply, counted, look, machines, started
 from fairlead.catalog import load
+from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
-from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS
-from fairlead.errors import AccessError, ClusterError, ConflictError, InvalidError, NotFoundError
+from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
+from fairlead.errors import AccessError, InvalidError
 from fairlead.lab.dummy import manifests
 from fairlead.lab.fleet import plain
 from fairlead.lab.state import Profile
@@ -36,11 +39,10 @@ from fairlead.lab.up import Wish
 from fairlead.publish.labels import PREFIX
 
 PATIENCE = 120.0
-WRITERS, HANDS = 8, 0.2
-"""How many write at once, and which part of what they write undoes what agents published."""
+SHOWN = 10
+HEAD = ("STAGE", "TIME", "LABELS", "SLICES", "REQUESTS", "FAILED", "WRITE P50", "P99", "CPU PER AGENT")
 Roles = list[dict[str, Any]]
 Report = dict[str, Any]
-HEAD = ("STAGE", "TIME", "LABELS", "SLICES", "REQUESTS", "FAILED", "WRITE P50", "P99", "CPU PER AGENT")
 
 
 def bare_fleet(count: int) -> tuple[dict[str, Any], ...]:
@@ -63,56 +65,59 @@ async def bound_tokens(client: Client, count: int) -> dict[str, str]:
         if time.monotonic() > until:
             raise SystemExit(f"only {len(placed)} of {count} pods of the DaemonSet run")
         await asyncio.sleep(1)
-
-    async def token(name: str, uid: str) -> str:
-        spec = {"expirationSeconds": 3600, "boundObjectRef": {"kind": "Pod", "name": name, "uid": uid}}
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        path = SERVICE_ACCOUNTS.path(NAMESPACE, ACCOUNT, "token")
-        answer = json.loads(await client.request("POST", path, body=json.dumps(body).encode()))
-        return str(answer["status"]["token"])
-
-    made = await asyncio.gather(*(token(pod.metadata.name, pod.metadata.uid) for pod in placed))
+    made = await asyncio.gather(*(token(client, pod.metadata.name, pod.metadata.uid) for pod in placed))
     return {pod.spec.node_name: each for pod, each in zip(placed, made, strict=True)}
+
+
+async def token(client: Client, pod: str, uid: str) -> str:
+    """Return a token as a kubelet gets it for a pod."""
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid}
+    spec = {"expirationSeconds": 3600, "boundObjectRef": bound}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = SERVICE_ACCOUNTS.path(NAMESPACE, ACCOUNT, "token")
+    answer = json.loads(await client.request("POST", path, body=json.dumps(body).encode()))
+    return str(answer["status"]["token"])
 
 
 async def await_guards(config: Config, tokens: Mapping[str, str]) -> None:
     """Wait until the policies stand: an agent may label its own node and not its neighbour's."""
-    (mine, token), (other, _) = list(tokens.items())[:2]
-    patch = json.dumps({"metadata": {"labels": {f"{PREFIX}arch": "none"}}}).encode()
+    (mine, shown), (other, _) = list(tokens.items())[:2]
     until = time.monotonic() + PATIENCE
-    async with Client.connect(replace(config, login=Login(token=token))) as agent:
-
-        async def refusal(node: str) -> str:
-            try:
-                await agent.request(
-                    "PATCH",
-                    f"{NODES.path()}/{node}",
-                    query={"dryRun": "All"},
-                    body=patch,
-                    content_type="application/merge-patch+json",
-                )
-            except (AccessError, InvalidError) as error:
-                return str(error)
-            return ""
-
-        while "own-node" not in await refusal(other) or await refusal(mine):
+    async with Client.connect(replace(config, login=Login(token=shown))) as agent:
+        while await refusal(agent, mine) or "own-node" not in await refusal(agent, other):
             if time.monotonic() > until:
                 raise SystemExit("the admission policies do not stand")
             await asyncio.sleep(0.2)
 
 
+async def refusal(agent: Client, node: str) -> str:
+    """Return why an agent may not label a node; empty where it may."""
+    patch = json.dumps({"metadata": {"labels": {f"{PREFIX}arch": "none"}}}).encode()
+    path, how = NODES.path(name=node), "application/merge-patch+json"
+    try:
+        await agent.request("PATCH", path, query={"dryRun": "All"}, body=patch, content_type=how)
+    except (AccessError, InvalidError) as error:
+        return str(error)
+    return ""
+
+
 def cast(tokens: Mapping[str, str], dice: random.Random) -> tuple[dict[str, Wanted], Roles]:
-    """Give each node a machine to replay; on every fifth, accelerators will come or go."""
+    """Give each node a machine to replay, and every fifth another one for later."""
     catalog, names = load(), machines()
     found = {name: look(name, catalog) for name in names}
     wanted, roles = {}, []
-    for number, (node, token) in enumerate(sorted(tokens.items())):
+    for number, (node, shown) in enumerate(sorted(tokens.items())):
         machine = names[number % len(names)]
         later = dice.choice(names) if number % 5 == 0 else machine
-        restarts = number % 10 == 0
         wanted[node] = Wanted(found[machine])
         roles.append(
-            {"node": node, "token": token, "machine": machine, "later": later, "restarts": restarts}
+            {
+                "node": node,
+                "token": shown,
+                "machine": machine,
+                "later": later,
+                "restarts": number % 10 == 0,
+            }
         )
     return wanted, roles
 
@@ -123,11 +128,8 @@ class Worker:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    async def tell(self, line: str) -> Report:
-        """Give an order and return what was counted so far."""
-        return await asyncio.to_thread(self._tell, line)
-
-    def _tell(self, line: str) -> Report:
+    def tell(self, line: str) -> Report:
+        """Give an order, and return what was counted until then."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(line + "\n")
@@ -140,160 +142,158 @@ class Worker:
 def working(config: Config, roles: Roles) -> Iterator[Worker]:
     """Run the agents' process."""
     command = [sys.executable, "-m", "bench.agents_worker"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=HOUSE, text=True, **pipes) as process:
+    with subprocess.Popen(
+        command, cwd=HOUSE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         worker = Worker(process)
-        worker._tell(json.dumps({"server": config.server, "ca": config.ca.decode(), "roles": roles}))
+        worker.tell(json.dumps({"server": config.server, "ca": config.ca.decode(), "roles": roles}))
         try:
             yield worker
         finally:
-            assert process.stdin is not None
-            process.stdin.close()
-
-
-class Stranger:
-    """Somebody else who writes to the same nodes, in every way there is, and knows what he wrote last."""
-
-    def __init__(self, client: Client, wanted: Mapping[str, Wanted], pace: float, dice: random.Random) -> None:
-        self._client = client
-        self._wanted = wanted
-        self._pause = WRITERS / pace
-        self._dice = dice
-        self._number = 0
-        self.meddles = False
-        """Whether he also undoes what agents published."""
-        self.done: Counter[str] = Counter()
-
-    async def write(self) -> None:
-        """Write until cancelled; each node is written to by one hand at a time."""
-        names = list(self._wanted)
-        async with asyncio.TaskGroup() as group:
-            for hand in range(WRITERS):
-                group.create_task(self._hand(names[hand::WRITERS]))
-
-    async def _hand(self, names: Sequence[str]) -> None:
-        while True:
-            name, roll = self._dice.choice(names), self._dice.random()
-            if self.meddles and roll < HANDS:
-                await asyncio.shield(self._undo(name))
-            elif roll < 0.6:
-                await asyncio.shield(self._patch(name))
-            else:
-                await asyncio.shield(self._replace(name))
-            await asyncio.sleep(self._pause * self._dice.uniform(0.5, 1.5))
-
-    def _next(self, name: str) -> dict[str, dict[str, str]]:
-        self._number += 1
-        key, value = f"{FOREIGN}key-{self._dice.randrange(3)}", str(self._number)
-        self._wanted[name].labels[key] = self._wanted[name].annotations[key] = value
-        return {"labels": {key: value}, "annotations": {key: value}}
-
-    async def _patch(self, name: str) -> None:
-        await self._client.patch(NODES, name, {"metadata": self._next(name)}, field_manager="stranger")
-        self.done["patches"] += 1
-
-    async def _replace(self, name: str) -> None:
-        """Read, change and write back the whole node, again where it has changed meanwhile."""
-        change = self._next(name)
-        while True:
-            node = (await self._client.get(NODES.raw(), name)).document()
-            for kind, entries in change.items():
-                node["metadata"].setdefault(kind, {}).update(entries)
-            try:
-                await self._client.update(NODES.raw(), node, field_manager="stranger")
-            except ConflictError:
-                self.done["conflicts"] += 1
-                continue
-            self.done["updates"] += 1
-            return
-
-    async def _undo(self, name: str) -> None:
-        """Delete or falsify one of the agent's labels, or delete its slice."""
-        if self._dice.random() < 0.2:
-            with suppress(NotFoundError):
-                await self._client.delete(RESOURCE_SLICES, f"{name}-fairlead-0")
-                self.done["slices deleted"] += 1
-            return
-        node = await self._client.get(NODES, name)
-        ours = [key for key in node.metadata.labels if key.startswith(PREFIX)]
-        if ours:
-            change = {self._dice.choice(ours): self._dice.choice((None, "by-hand"))}
-            await self._client.patch(NODES, name, {"metadata": {"labels": change}}, field_manager="stranger")
-            self.done["labels undone"] += 1
+            process.communicate()
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What the agents did in one stage."""
+    """What the agents did between two reports."""
 
     name: str
+    agents: int
     seconds: float
     before: Report
     after: Report
-    agents: int
 
     def grown(self, what: str) -> Counter[str]:
         """Return by how much something grew."""
-        return Counter(self.after[what]) - Counter(self.before.get(what, {}))
-
-    @property
-    def writes(self) -> int:
-        """How many writes succeeded."""
-        return self.grown("written").total()
+        return Counter(self.after[what]) - Counter(self.before[what])
 
     def row(self) -> tuple[str, ...]:
         """Return it for a table."""
-        written, took = self.grown("written"), list(Counter(self.after["took"]) - Counter(self.before["took"]))
-        took.sort()
-        p50, p99 = (f"{took[int(len(took) * part)] * 1e3:.0f} ms" if took else "-" for part in (0.5, 0.99))
+        written, took = self.grown("written"), sorted(self.after["took"][len(self.before["took"]) :])
+        slow = [f"{took[int(len(took) * part)] * 1e3:.0f} ms" if took else "-" for part in (0.5, 0.99)]
+        failed = [f"{count} {what}" for what, count in self.grown("failed").items()]
         return (
             self.name,
             f"{self.seconds:.1f} s",
             str(written["labels"] + written["annotation"]),
             str(written["slice"]),
             str(self.grown("asked").total()),
-            ", ".join(f"{count} x {what}" for what, count in self.grown("failed").items()) or "0",
-            p50,
-            p99,
+            ", ".join(failed) or "0",
+            *slow,
             f"{(self.after['cpu'] - self.before['cpu']) / self.agents * 1e3:.1f} ms",
         )
 
 
-async def settled(
-    client: Client, wanted: Mapping[str, Wanted], worker: Worker, *, foreign: bool
-) -> tuple[list[str], Report]:
-    """Wait until all is as it should be, or has had time enough to be; return what is wrong."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        wrong = await faults(client, wanted, foreign=foreign)
-        if not wrong or time.monotonic() > until:
-            return wrong, await worker.tell("report")
-        await asyncio.sleep(1)
+class Play:
+    """The stages, one after the other."""
+
+    def __init__(self, client: Client, worker: Worker, wanted: dict[str, Wanted], roles: Roles) -> None:
+        self._client = client
+        self._worker = worker
+        self._wanted = wanted
+        self._roles = roles
+        self.stages: list[Stage] = []
+        self.wrong: list[str] = []
+
+    async def start(self, stranger: Stranger) -> None:
+        """Start all agents at once, on nodes that the stranger writes to."""
+        began = time.monotonic()
+        before = self._worker.tell("start")
+        await self._settle("start", began, before, foreign=False)
+        stranger.meddles = True
+
+    async def change(self, stranger: Stranger, seconds: float) -> None:
+        """Let accelerators come and go, and the stranger do his worst; count from when he stops."""
+        catalog = load()
+        before = self._worker.tell("change")
+        for role in self._roles:
+            self._wanted[role["node"]].inventory = look(role["later"], catalog)
+        await asyncio.sleep(seconds)
+        stranger.stopped = True
+        await self._settle("change", time.monotonic(), before, foreign=True)
+
+    async def rest(self, seconds: float) -> int:
+        """Do nothing; return how many writes the API server saw, of nodes (not their status) and slices."""
+        before, seen = self._worker.tell("report"), await self._node_writes()
+        await asyncio.sleep(seconds)
+        self._add("quiet", seconds, before, self._worker.tell("report"))
+        return await self._node_writes() - seen
+
+    async def _settle(self, name: str, began: float, before: Report, *, foreign: bool) -> None:
+        """Wait until all is as it should be; the stage took until the last write of an agent."""
+        until = time.monotonic() + PATIENCE
+        while (
+            wrong := await faults(self._client, self._wanted, foreign=foreign)
+        ) and time.monotonic() < until:
+            await asyncio.sleep(1)
+        self.wrong += [f"after {name}: {fault}" for fault in wrong]
+        after = self._worker.tell("report")
+        self._add(name, max(0.0, after["last"] - began), before, after)
+
+    def _add(self, name: str, seconds: float, before: Report, after: Report) -> None:
+        self.stages.append(Stage(name, len(self._roles), seconds, before, after))
+
+    async def _node_writes(self) -> int:
+        kinds = ("nodes", "resourceslices")
+        seen = await counted(self._client)
+        return sum(
+            count
+            for asked, count in seen.items()
+            if asked.verb in WRITES and asked.resource in kinds and not asked.sub
+        )
 
 
-async def node_writes(client: Client) -> int:
-    """Return how many writes of nodes and slices the API server has seen; a node's heartbeats aside."""
-    seen = await counted(client)
-    return sum(
-        count
-        for asked, count in seen.items()
-        if asked.verb in WRITES and not asked.sub and asked.resource in ("nodes", "resourceslices")
-    )
-
-
-async def play(config: Config, options: argparse.Namespace) -> int:
-    """Go through all stages; return the exit code."""
+async def run(config: Config, options: argparse.Namespace) -> int:
+    """Play all stages; return the exit code."""
     dice = random.Random(options.seed)
     async with Client.connect(config) as client:
         tokens = await bound_tokens(client, options.nodes)
         await await_guards(config, tokens)
         wanted, roles = cast(tokens, dice)
         with working(config, roles) as worker:
-            stranger = Stranger(client, wanted, options.pace, dice)
-            stages, wrong = await stormy(client, worker, stranger, wanted, roles, options)
-            seen, before = await node_writes(client), await worker.tell("report")
-            await asyncio.sleep(options.quiet)
-            after = await worker.tell("report")
-            seen = await node_writes(client) - seen
-            stages.append(Stage("quiet", options.quiet, before, after, options.nodes))
-    return verdict(stages, stranger.done, wrong, seen)
+            play, stranger = Play(client, worker, wanted, roles), Stranger(client, wanted, options.pace, dice)
+            writing = asyncio.create_task(stranger.write())
+            await play.start(stranger)
+            await play.change(stranger, options.seconds)
+            await writing
+            seen = await play.rest(options.quiet)
+    return verdict(play, stranger, seen)
+
+
+def verdict(play: Play, stranger: Stranger, seen: int) -> int:
+    """Say what came of it; return the exit code."""
+    print(to_table(HEAD, [stage.row() for stage in play.stages]))
+    print("the stranger:", ", ".join(f"{count} {what}" for what, count in stranger.done.items()))
+    quiet = play.stages[-1].grown("written").total()
+    print(f"in the quiet time: {quiet} writes by agents; {seen} of nodes and slices as the API server counts")
+    for fault in play.wrong[:SHOWN]:
+        print(f"  LOST {fault}")
+    right = not play.wrong and not quiet and not seen
+    lost = f"{len(play.wrong)} faults" if play.wrong else "nothing was lost"
+    print(f"{'PASS' if right else 'FAIL'}: {lost}, {quiet} writes when nothing changed")
+    return 0 if right else 1
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--pace", type=float, default=100, help="what the stranger does in a second")
+    parser.add_argument("--seconds", type=float, default=15, help="how long he undoes the agents' work")
+    parser.add_argument("--quiet", type=float, default=30, help="how long nothing changes at the end")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    wish = Wish(Profile.CONTROL, f"agents-{os.getpid()}", fleet=bare_fleet(options.nodes), owner=os.getpid())
+    with started(wish) as lab:
+        print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()};", end=" ")
+        print(f"{options.nodes} nodes, {len(machines())} kinds of machines", flush=True)
+        apply(lab, MANIFESTS.read_text(encoding="utf-8"))
+        code = asyncio.run(run(kubeconfig.load(str(lab.kubeconfig)), options))
+    print("Repeat with: make bench-agents")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

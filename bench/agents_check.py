@@ -1,4 +1,4 @@
-"""What 500 nodes should carry, and where they differ from it: judged by what the API server says alone."""
+"""What every node should carry, and where it differs: judged by what the API server says alone."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from fairlead.units import parse_quantity
 Document = Mapping[str, Any]
 FOREIGN = "example.org/"
 """The prefix of everything that somebody else writes."""
+_OURS = PREFIX, RESTRICTED
 
 
 @dataclass(slots=True)
@@ -27,62 +28,54 @@ class Wanted:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
-    def all_labels(self) -> dict[str, str]:
-        """Return its labels, without those that are Kubernetes' own."""
-        return {**labels(self.inventory), **restricted_labels(self.inventory), **self.labels}
-
-    def all_annotations(self) -> dict[str, str]:
-        """Return its annotations, without those that are Kubernetes' own."""
-        ours = sorted({**labels(self.inventory), **restricted_labels(self.inventory)})
-        return {PUBLISHED: ",".join(ours), ALLOCATED: allocated(()), **self.annotations}
+    def entries(self) -> dict[str, dict[str, str]]:
+        """Return labels and annotations, but for those that are Kubernetes' own."""
+        ours = {**labels(self.inventory), **restricted_labels(self.inventory)}
+        told = {PUBLISHED: ",".join(sorted(ours)), ALLOCATED: allocated(())}
+        return {"labels": {**ours, **self.labels}, "annotations": {**told, **self.annotations}}
 
 
-async def faults(client: Client, wanted: Mapping[str, Wanted]) -> list[str]:
-    """Return where the cluster is not as it should be."""
+async def faults(client: Client, wanted: Mapping[str, Wanted], *, foreign: bool) -> list[str]:
+    """Return where the cluster is not as it should be; `foreign`: also in what is not the agents'."""
     nodes = {each.metadata.name: each.document() for each in (await client.list(NODES.raw())).items}
-    found = [each.document() for each in (await client.list(RESOURCE_SLICES.raw())).items]
     mine: dict[str, list[Document]] = {name: [] for name in wanted}
-    for each in found:
-        mine.setdefault(each["spec"].get("nodeName", "no node"), []).append(each)
-    said = [f"{name}: a slice of a node that has none" for name in mine.keys() - wanted.keys()]
+    for each in (await client.list(RESOURCE_SLICES.raw())).items:
+        document = each.document()
+        mine.setdefault(document["spec"].get("nodeName", "no node"), []).append(document)
+    said = [f"{name}: slices of a node that has no agent" for name in mine.keys() - wanted.keys()]
+    prefixes = (*_OURS, FOREIGN) if foreign else _OURS
     for name, wish in wanted.items():
-        node = nodes.get(name, {"metadata": {}})
-        said += [f"{name}: {fault}" for fault in (*_of_node(node, wish), *_of_slices(mine[name], node, wish))]
+        node = nodes[name]
+        said += [f"{name}: {fault}" for fault in _of_node(node, wish, prefixes)]
+        said += [f"{name}: {fault}" for fault in _of_slices(mine[name], node, wish)]
     return said
 
 
-def _of_node(node: Document, wish: Wanted) -> Iterator[str]:
-    prefixes = (PREFIX, RESTRICTED, FOREIGN)
-    for kind, should in (("labels", wish.all_labels()), ("annotations", wish.all_annotations())):
-        there = {
-            key: value
-            for key, value in node["metadata"].get(kind, {}).items()
-            if key.startswith(prefixes)
-        }
-        for key in sorted(there.keys() | should.keys()):
-            if there.get(key) != should.get(key):
-                yield f"{kind}: {key} is {there.get(key)!r}, not {should.get(key)!r}"
+def _of_node(node: Document, wish: Wanted, prefixes: tuple[str, ...]) -> Iterator[str]:
+    for kind, entries in wish.entries().items():
+        there = node["metadata"].get(kind, {})
+        for key in sorted(key for key in there.keys() | entries.keys() if key.startswith(prefixes)):
+            if there.get(key) != entries.get(key):
+                yield f"{kind}: {key} is {there.get(key)!r}, not {entries.get(key)!r}"
 
 
 def _of_slices(found: Iterable[Document], node: Document, wish: Wanted) -> Iterator[str]:
-    name, uid = node["metadata"].get("name", ""), node["metadata"].get("uid", "")
+    name, uid = node["metadata"]["name"], node["metadata"]["uid"]
     there = {each["metadata"]["name"]: each for each in found}
     should = {each["metadata"]["name"]: each for each in slices(name, uid, wish.inventory, (), 0)}
     for key in sorted(there.keys() ^ should.keys()):
         yield f"slice {key} is {'missing' if key in should else 'one too many'}"
-    for key in there.keys() & should.keys():
-        spec, metadata = there[key]["spec"], there[key]["metadata"]
-        if [_told(each) for each in spec["devices"]] != [_told(each) for each in should[key]["spec"]["devices"]]:
+    for key in sorted(there.keys() & should.keys()):
+        spec, owners = there[key]["spec"], there[key]["metadata"]["ownerReferences"]
+        if (spec["driver"], spec["pool"]["name"], owners[0]["uid"]) != (DRIVER, name, uid):
+            yield f"slice {key} is not of this node and driver"
+        if list(map(_told, spec["devices"])) != list(map(_told, should[key]["spec"]["devices"])):
             yield f"slice {key} tells of other devices"
-        if (spec["driver"], spec["pool"]["name"]) != (DRIVER, name):
-            yield f"slice {key} is in pool {spec['pool']['name']} of {spec['driver']}"
-        if [owner["uid"] for owner in metadata["ownerReferences"]] != [uid]:
-            yield f"slice {key} is not the node's own"
     if len({each["spec"]["pool"]["generation"] for each in there.values()}) > 1:
-        yield "slices are of several generations"
+        yield "its slices are of several generations"
 
 
-def _told(device: Document) -> tuple[Any, ...]:
-    """Return what a device says; the server writes 1024Mi as 1Gi."""
-    memory = device.get("capacity", {}).get("memory", {}).get("value", "0")
-    return device["name"], device["attributes"], parse_quantity(memory), device.get("allowMultipleAllocations")
+def _told(device: Document) -> tuple[object, ...]:
+    """Return what a device says; the server may write 1024Mi as 1Gi."""
+    memory = parse_quantity(device.get("capacity", {}).get("memory", {}).get("value", "0"))
+    return device["name"], device["attributes"], memory, device.get("allowMultipleAllocations")

@@ -35,12 +35,14 @@ class Timed(Client):
 
     took: ClassVar[list[float]] = []
     """Seconds of each write that succeeded."""
+    last: ClassVar[float] = 0.0
+    """When the latest of them did, on a clock that all processes of a machine share."""
     asked: ClassVar[Counter[str]] = Counter()
     failed: ClassVar[Counter[str]] = Counter()
 
     @asynccontextmanager
     async def _noted(self, verb: str) -> AsyncIterator[None]:
-        began = time.perf_counter()
+        began = time.monotonic()
         self.asked[verb] += 1
         try:
             yield
@@ -48,7 +50,8 @@ class Timed(Client):
             self.failed[f"{verb}: {type(error).__name__}"] += 1
             raise
         if verb not in ("get", "list"):
-            self.took.append(time.perf_counter() - began)
+            Timed.took.append(time.monotonic() - began)
+            Timed.last = time.monotonic()
 
     async def get(self, *words: Any, **named: Any) -> Any:
         """Read one object."""
@@ -171,7 +174,8 @@ class Fleet:
             "written": dict(written),
             "asked": dict(Timed.asked),
             "failed": dict(Timed.failed),
-            "took": sorted(Timed.took),
+            "took": Timed.took,
+            "last": Timed.last,
             "cpu": used.ru_utime + used.ru_stime,
             "memory": used.ru_maxrss * 1024,
         }

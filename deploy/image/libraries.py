@@ -12,12 +12,12 @@ from fairlead.errors import UserError
 
 _FOUND: Final = re.compile(r"^\s*(?P<name>\S+) => (?P<path>\S+) \(0x", re.MULTILINE)
 _MISSING: Final = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
-_ASKED_FOR_LATER: Final = ("libgcc_s.so.1",)
-"""glibc opens it when a thread ends itself, and aborts the program where it is not there."""
-_ASKED_FOR_MAYBE: Final = (
+_OPENED_LATER: Final = (
+    "libgcc_s.so.1",  # by glibc, when a thread ends itself; it ends the whole program where there is none
     *("libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2"),  # names of hosts, before glibc 2.34
     *("libpthread.so.0", "libdl.so.2", "librt.so.1"),  # NVIDIA's library names them, also after 2.34
 )
+"""What no program names, as far as there is such a library."""
 
 
 def closure(program: Path, modules: Iterable[Path]) -> dict[str, Path]:
@@ -26,20 +26,16 @@ def closure(program: Path, modules: Iterable[Path]) -> dict[str, Path]:
     All lie in the folder of the C library: a loader looks there of itself, so neither a cache of its own nor
     a variable is needed.
     """
-    ours = {program.resolve(), *(each.resolve() for each in modules)}
     loader = elf.loader(program.read_bytes())
+    if not loader:
+        raise UserError(f"{program} is linked to no C library", hint="run this with a Python that is")
+    ours = {program, *modules}
     found: dict[str, Path] = {}
-    for each in (program, *modules):
+    for each in ours:
         found |= _needed(loader, each)
-    home = next((path.parent for name, path in found.items() if name.startswith("libc.")), None)
-    if not loader or home is None:
-        raise UserError(f"{program} is not linked to a C library", hint="use a Python that is")
-    for name in (*_ASKED_FOR_LATER, *_ASKED_FOR_MAYBE):
-        if (home / name).exists():
-            found.setdefault(name, home / name)
-        elif name in _ASKED_FOR_LATER:
-            raise UserError(f"{home} has no {name}", hint="on Debian: apt-get install libgcc-s1")
-    wanted = {f"{home}/{name}": path for name, path in found.items() if path.resolve() not in ours}
+    home = next(path.parent for name, path in found.items() if name.startswith("libc."))
+    found |= {name: home / name for name in _OPENED_LATER if (home / name).exists()}
+    wanted = {f"{home}/{name}": path for name, path in found.items() if path not in ours}
     return {each.removeprefix("/"): path for each, path in {**wanted, loader: Path(loader)}.items()}
 
 

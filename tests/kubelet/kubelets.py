@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grpclib.client import Channel, Stream
+from grpclib.config import Configuration
 from grpclib.const import Cardinality
 from grpclib.encoding.base import CodecBase
 
@@ -18,6 +19,7 @@ from fairlead.kubelet.proto import M, Message, decode, encode
 
 PATIENCE = 30.0
 """Longer than anything takes that works."""
+SMALLEST_WINDOW = 2**16 - 1
 DEVICES = "/v1beta1.DevicePlugin"
 REGISTRATION = "/pluginregistration.Registration"
 
@@ -102,9 +104,10 @@ class Lists:
 
 
 @asynccontextmanager
-async def dial(socket: Path | str) -> AsyncIterator[Line]:
-    """Connect."""
-    channel = Channel(path=str(socket), codec=Raw())
+async def dial(socket: Path | str, window: int = 4 * 1024 * 1024) -> AsyncIterator[Line]:
+    """Connect; `window` bytes may be on their way to us before we read any."""
+    config = Configuration(http2_connection_window_size=window, http2_stream_window_size=window)
+    channel = Channel(path=str(socket), codec=Raw(), config=config)
     try:
         yield Line(channel)
     finally:

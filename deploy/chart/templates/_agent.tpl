@@ -109,12 +109,16 @@ scheme: HTTPS
 - {name: drivers, mountPath: /host/proc/driver, readOnly: true}
 - {name: board, mountPath: /host/etc, subPath: etc, readOnly: true}
 - {name: board, mountPath: /host/var/lib/nvpmodel, subPath: nvpmodel, readOnly: true}
+{{- if include "fairlead.looksForCdi" . }}
+# To see whether NVIDIA's toolkit has described its GPUs there.
+- {name: cdi, mountPath: /host{{ .Values.warden.cdi.folder }}, readOnly: true}
+{{- end }}
 {{- end }}
 {{- if include "fairlead.handsOut" . }}
 {{ include "fairlead.plugins.mounts" . }}
 {{- end }}
 {{- if .Values.warden.enabled }}
-- {name: run, mountPath: /run/fairlead}
+- {name: run, mountPath: /run/fairlead, readOnly: true}
 {{- end }}
 {{- if .Values.metrics.tls.secretName }}
 - {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}
@@ -128,4 +132,10 @@ scheme: HTTPS
 {{- define "fairlead.machine.mounts" -}}
 - {name: sys, mountPath: /host/sys, readOnly: true, recursiveReadOnly: IfPossible}
 - {name: dev, mountPath: /host/dev, readOnly: true, recursiveReadOnly: IfPossible}
+{{- end }}
+
+{{/* Below /etc there is no place for a mount: the agent's /etc is a read-only copy. "yes" or nothing. */}}
+{{- define "fairlead.looksForCdi" -}}
+{{- $cdi := .Values.warden.cdi -}}
+{{- if and .Values.warden.enabled $cdi.enabled (include "fairlead.handsOut" .) (not (hasPrefix "/etc" $cdi.folder)) -}}yes{{- end -}}
 {{- end }}

@@ -31,10 +31,11 @@ much as being root on the node. So it is small, checks every byte, and has no to
     - {name: pod-resources, mountPath: {{ .Values.kubeletDir }}/pod-resources, readOnly: true}
     {{- if .Values.warden.cdi.enabled }}
     - {name: cdi, mountPath: {{ .Values.warden.cdi.folder }}}
-    # To look at a device node before it is put into a CDI file.
     {{- if .Values.replay.root }}
+    # To look at a device node before it is put into a CDI file.
     - {name: replay, mountPath: {{ .Values.replay.root }}, readOnly: true}
     {{- else if not .Values.userNamespaces }}
+    # To look at a device node before it is put into a CDI file.
     {{- include "fairlead.machine.mounts" . | nindent 4 }}
     {{- end }}
     {{- end }}

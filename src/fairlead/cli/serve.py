@@ -30,6 +30,12 @@ def add(commands: Any) -> None:
         description="Watch a machine's accelerators and serve /metrics for Prometheus, /healthz and /readyz; "
         "with --publish, tell Kubernetes of them and hand them out to pods.",
     )
+    _add_watching(agent)
+    _add_publishing(agent.add_argument_group("publishing to Kubernetes"))
+    agent.set_defaults(run=run)
+
+
+def _add_watching(agent: argparse.ArgumentParser) -> None:
     agent.add_argument(
         "--listen",
         metavar="ADDR:PORT",
@@ -62,8 +68,6 @@ def add(commands: Any) -> None:
         "--no-uevents", action="store_true", help="do not listen to the kernel's device events"
     )
     agent.add_argument("--once", action="store_true", help="print the metrics page once and exit")
-    _add_publishing(agent.add_argument_group("publishing to Kubernetes"))
-    agent.set_defaults(run=run)
 
 
 def _add_publishing(group: Any) -> None:
@@ -122,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
     catalog = shared.catalog_of(options)
     with watched(root, catalog, use_nvml=not options.no_nvml, here=here) as watch:
         if not options.once:
-            with _publishing(options, node) as publisher:
+            with _publishing(options, node, watch.root) as publisher:
                 loop.run(Agent(settings, watch, _say, publisher=publisher), settings, _say)
             return 0
         agent = Agent(settings, watch, lambda _: None)
@@ -134,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _publishing(options: argparse.Namespace, node: str) -> Iterator["Publisher | None"]:
+def _publishing(options: argparse.Namespace, node: str, root: str) -> Iterator["Publisher | None"]:
     """Run a publisher for as long as it is needed; none where nothing is to be published."""
     if not options.publish:
         yield None
@@ -158,8 +162,7 @@ def _publishing(options: argparse.Namespace, node: str) -> Iterator["Publisher |
     )
     check(terms, ready=(terms.sockets, terms.registry) if terms.forms else ())
     connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))
-    root, here = options.host_root or options.root, bool(options.host_root)
-    publisher = Publisher(World(terms, connect, root, here), _say)
+    publisher = Publisher(World(terms, connect, root, here=bool(options.host_root)), _say)
     publisher.start()
     try:
         yield publisher

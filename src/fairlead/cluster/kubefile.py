@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import yaml
 from msgspec import Struct, field
 
+from fairlead.cluster import yamlfile
 from fairlead.cluster.codec import without_nulls
 from fairlead.errors import KubeconfigError
 
@@ -157,9 +157,9 @@ def _read(path: str) -> _File:
             hint="correct --kubeconfig or KUBECONFIG, or ask the cluster's owner for the file",
         ) from None
     try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    except yaml.YAMLError as error:
-        raise KubeconfigError(f"{path}: not YAML: {_place(error)}", hint="correct that line") from None
+        document = yamlfile.parse(text)
+    except yamlfile.NotYamlError as error:
+        raise KubeconfigError(f"{path}: not YAML: {error}", hint="correct that line") from None
     if not isinstance(document, dict):
         raise KubeconfigError(
             f"{path}: not a kubeconfig: it has no clusters, users or contexts", hint=_GET_ONE
@@ -171,10 +171,3 @@ def _read(path: str) -> _File:
 
 
 _GET_ONE = "get one from the cluster's owner, or start a cluster of your own with: fairlead lab up"
-
-
-def _place(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        mark = error.problem_mark
-        return f"{error.problem} in line {mark.line + 1}, column {mark.column + 1}"
-    return " ".join(str(error).split())

@@ -7,3 +7,10 @@ plugin.py listing.py   device plugins: units of an extended resource
 claims.py              the DRA plugin: claims
 podresources.py        the kubelet's own books of who holds what
 """
+
+from importlib.util import find_spec
+
+from fairlead.errors import MissingPartError
+
+if find_spec("grpclib") is None:
+    raise MissingPartError("talking to a kubelet needs grpclib", "pip install 'fairlead[agent]'")

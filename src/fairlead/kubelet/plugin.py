@@ -19,7 +19,7 @@ from fairlead.kubelet.registration import Entrance, Registered
 from fairlead.kubelet.sockets import LONGEST_PATH, Call, Door, Feed, Method, quiet
 from fairlead.offer import Grant, Offer
 
-__all__ = ["LIST_LIMIT", "Allocator", "DevicePlugin", "encoded_size"]
+__all__ = ["LIST_LIMIT", "Allocator", "DevicePlugin", "encoded_size", "socket_paths"]
 
 _SERVICE: Final = "/v1beta1.DevicePlugin"
 _OPTIONS: Final = wire.DevicePluginOptions(get_preferred_allocation_available=True)
@@ -61,10 +61,9 @@ class DevicePlugin:
         self._streams = 0
         self._open = False
         self._vigil: asyncio.Task[None] | None = None
-        slug = _slug(resource, folder, registry)
-        endpoint = Door(folder / f"{slug}.sock", self._methods(), say)
+        endpoint, registration = socket_paths(resource, folder, registry)
         plugin = ("DevicePlugin", resource, ("v1beta1",))
-        self._entrance = Entrance(endpoint, registry / f"{slug}-reg.sock", plugin, told, say)
+        self._entrance = Entrance(Door(endpoint, self._methods(), say), registration, plugin, told, say)
 
     @property
     def registered(self) -> Registered | None:
@@ -159,11 +158,11 @@ def _granted(grant: Grant) -> wire.ContainerAllocateResponse:
     )
 
 
-def _slug(resource: str, folder: Path, registry: Path) -> str:
-    """Return what to call a resource's sockets: its name, or where paths get too long, the start of it."""
+def socket_paths(resource: str, folder: Path, registry: Path) -> tuple[Path, Path]:
+    """Return where a resource's endpoint and registration are; a name too long for a path is cut."""
     slug = resource.rpartition("/")[2]
     room = LONGEST_PATH - max(len(os.fsencode(folder / ".sock")), len(os.fsencode(registry / "-reg.sock")))
-    if len(slug) <= room:
-        return slug
-    digest = hashlib.sha256(resource.encode()).hexdigest()[:8]
-    return f"{slug[: max(0, room - 9)]}-{digest}".lstrip("-")
+    if len(slug) > room:
+        digest = hashlib.sha256(resource.encode()).hexdigest()[:8]
+        slug = f"{slug[: max(0, room - 9)]}-{digest}".removeprefix("-")
+    return folder / f"{slug}.sock", registry / f"{slug}-reg.sock"

@@ -70,7 +70,7 @@ class Watch:
     """A watch on one machine."""
 
     def __init__(self, root: str, catalog: Catalog, line: NvmlLine | None, *, here: bool = False) -> None:
-        self._root = root
+        self.root = root
         self._here = here
         self._catalog = catalog
         self._line = line
@@ -80,7 +80,7 @@ class Watch:
 
     def scan(self) -> Inventory:
         """Look at the whole machine."""
-        self._host = Host(self._root, here=self._here)
+        self._host = Host(self.root, here=self._here)
         self._gpus = self._ask()
         return detect(self._host, self._catalog, self._gpus)
 

@@ -53,9 +53,10 @@ SEEN = {
         "/host/proc/driver": "ro /proc/driver",
         "/host/etc": "ro emptyDir",
         "/host/var/lib/nvpmodel": "ro emptyDir",
+        "/host/var/run/cdi": "ro /var/run/cdi",
         "/var/lib/kubelet/plugins/fairlead.dev": "rw /var/lib/kubelet/plugins/fairlead.dev",
         "/var/lib/kubelet/plugins_registry/fairlead.dev": "rw /var/lib/kubelet/plugins_registry/fairlead.dev",
-        "/run/fairlead": "rw emptyDir",
+        "/run/fairlead": "ro emptyDir",
     },
     "warden": {
         "/run/fairlead": "rw emptyDir",

@@ -1,0 +1,93 @@
+"""Somebody else who writes to the agents' nodes, in every way there is, and knows what he wrote last."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from bench.agents_check import FOREIGN, Wanted
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
+from fairlead.errors import ConflictError, NotFoundError
+from fairlead.publish.labels import PREFIX
+
+HANDS = 8
+"""How many he has; each node is written to by one of them only, so that there is a last write."""
+MEDDLING = 0.2
+"""Which part of what he does undoes what agents published."""
+_WHO = "stranger"
+
+
+class Stranger:
+    """Writes labels and annotations of his own, by patch and by replacing whole nodes."""
+
+    def __init__(
+        self, client: Client, wanted: Mapping[str, Wanted], pace: float, dice: random.Random
+    ) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._pause = HANDS / pace
+        self._dice = dice
+        self._number = 0
+        self.meddles = False
+        """Whether he also undoes what agents published."""
+        self.stopped = False
+        self.done: Counter[str] = Counter()
+
+    async def write(self) -> None:
+        """Write until told to stop."""
+        names = list(self._wanted)
+        async with asyncio.TaskGroup() as group:
+            for hand in range(HANDS):
+                group.create_task(self._write(names[hand::HANDS]))
+
+    async def _write(self, names: Sequence[str]) -> None:
+        while names and not self.stopped:
+            name, roll = self._dice.choice(names), self._dice.random()
+            if self.meddles and roll < MEDDLING:
+                await self._undo(name)
+            elif roll < 0.6:
+                await self._patch(name)
+            else:
+                await self._replace(name)
+            await asyncio.sleep(self._pause * self._dice.uniform(0.5, 1.5))
+
+    def _next(self, name: str) -> dict[str, dict[str, str]]:
+        self._number += 1
+        key, value = f"{FOREIGN}key-{self._dice.randrange(3)}", str(self._number)
+        self._wanted[name].labels[key] = self._wanted[name].annotations[key] = value
+        return {"labels": {key: value}, "annotations": {key: value}}
+
+    async def _patch(self, name: str) -> None:
+        await self._client.patch(NODES, name, {"metadata": self._next(name)}, field_manager=_WHO)
+        self.done["patches"] += 1
+
+    async def _replace(self, name: str) -> None:
+        """Read, change and write back a whole node, again where it has changed meanwhile."""
+        change = self._next(name)
+        while True:
+            node = (await self._client.get(NODES.raw(), name)).document()
+            for kind, entries in change.items():
+                node["metadata"].setdefault(kind, {}).update(entries)
+            try:
+                await self._client.update(NODES.raw(), node, field_manager=_WHO)
+            except ConflictError:
+                self.done["conflicts, retried"] += 1
+                continue
+            self.done["replacements"] += 1
+            return
+
+    async def _undo(self, name: str) -> None:
+        """Delete or falsify one of the agent's labels, or delete its slice."""
+        if self._dice.random() < 0.2:
+            with suppress(NotFoundError):
+                await self._client.delete(RESOURCE_SLICES, f"{name}-fairlead-0")
+                self.done["slices of ours deleted"] += 1
+            return
+        node = await self._client.get(NODES, name)
+        ours = [key for key in node.metadata.labels if key.startswith(PREFIX)]
+        if ours:
+            change = {self._dice.choice(ours): self._dice.choice((None, "by-hand"))}
+            await self._client.patch(NODES, name, {"metadata": {"labels": change}}, field_manager=_WHO)
+            self.done["labels of ours undone"] += 1

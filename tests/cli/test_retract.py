@@ -1,0 +1,90 @@
+"""`fairlead retract`: all that agents published goes, and nothing else."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.cli.main import main
+from fairlead.cli.retract import empty_resources
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
+from fairlead.publish.notice import ALLOCATED, PUBLISHED
+from tests.labs import LABEL, RealCluster
+
+
+def test_nothing_goes_without_a_yes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retract"]) == 2
+    said = capsys.readouterr().err
+    assert "--dry-run" in said
+    assert "--yes" in said
+
+
+@pytest.mark.parametrize(
+    ("amounts", "empty"),
+    [
+        ({"cpu": "0", "fairlead.dev/t4": "0", "fairlead.dev/gpu-mem": "8"}, {"fairlead.dev/t4"}),
+        ({"nvidia.com/gpu": "0"}, set()),
+    ],
+)
+def test_only_our_empty_resources_go(amounts: dict[str, str], empty: set[str]) -> None:
+    assert empty_resources(amounts) == empty
+
+
+def test_everything_published_goes_and_nothing_else(
+    real_cluster: RealCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = real_cluster.namespace
+    asyncio.run(_publish(real_cluster))
+    where = ["--kubeconfig", str(real_cluster.api.kubeconfig), name, "-o", "json"]
+    gone = [{"node": name, "labels": 1, "annotations": 2, "resources": 1, "slices": 1}]
+    assert main(["retract", "--dry-run", *where]) == 0
+    assert json.loads(capsys.readouterr().out) == gone
+    assert main(["retract", "--yes", *where]) == 0
+    assert json.loads(capsys.readouterr().out) == gone
+    left = asyncio.run(_left(real_cluster))
+    assert left == {
+        "labels": {LABEL: name, "zone": "a", "fairlead.dev/pool": "mine"},
+        "annotations": {"note": "b"},
+        "capacity": {"cpu": "4", "fairlead.dev/t4": "1"},
+        "slices": [],
+    }
+    assert main(["retract", "--yes", *where]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_node_that_is_not_there_is_named(
+    real_cluster: RealCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where: Path = real_cluster.api.kubeconfig
+    assert main(["retract", "--dry-run", "--kubeconfig", str(where), "no-such-node"]) == 1
+    assert "no-such-node" in capsys.readouterr().err
+
+
+async def _publish(real: RealCluster) -> None:
+    name = real.namespace
+    labels = {LABEL: name, "zone": "a", "fairlead.dev/pool": "mine", "fairlead.dev/arch": "arm64"}
+    annotations = {"note": "b", PUBLISHED: "fairlead.dev/arch,fairlead.dev/gone", ALLOCATED: "{}"}
+    amounts = {"cpu": "4", "fairlead.dev/t4": "1", "fairlead.dev/gpu-mem": "0"}
+    async with real.connect() as client:
+        await client.create(NODES, {"metadata": {"name": name, "labels": labels, "annotations": annotations}})
+        await client.patch_status(NODES, name, {"status": {"capacity": amounts, "allocatable": amounts}})
+        spec = {
+            "driver": "fairlead.dev",
+            "nodeName": name,
+            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+            "devices": [],
+        }
+        await client.create(RESOURCE_SLICES.raw(), {"metadata": {"name": f"{name}-0"}, "spec": spec})
+
+
+async def _left(real: RealCluster) -> dict[str, Any]:
+    async with Client.connect(real.config) as client:
+        node = await client.get(NODES, real.namespace)
+        slices = await client.list(RESOURCE_SLICES, fields=f"spec.nodeName={real.namespace}")
+    ours = {key: value for key, value in node.metadata.annotations.items() if "kubernetes.io" not in key}
+    labels = {key: value for key, value in node.metadata.labels.items() if "kubernetes.io" not in key}
+    capacity = dict(node.status.capacity)
+    return {"labels": labels, "annotations": ours, "capacity": capacity, "slices": list(slices.items)}

@@ -1,0 +1,320 @@
+"""The device plugin, as a kubelet sees it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from fairlead.errors import KubeletError, RefusedError
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet.plugin import LIST_LIMIT, DevicePlugin, encoded_size, socket_paths
+from fairlead.kubelet.registration import Registered
+from fairlead.offer import Block, DeviceNode, Grant, Offer
+from tests.kubelet.kubelets import (
+    DEVICES,
+    PATIENCE,
+    SMALLEST_WINDOW,
+    Rooms,
+    dial,
+    ids,
+    info,
+    notify,
+    rooms,
+    until,
+)
+
+MEMORY = "fairlead.dev/gpu-mem"
+
+
+@pytest.fixture
+def place() -> Iterator[Rooms]:
+    with rooms() as made:
+        yield made
+        assert made.sockets() == []
+
+
+class Ledger:
+    """Gives what is asked for, the first ones first."""
+
+    def prefer(
+        self, resource: str, available: Sequence[str], required: Sequence[str], size: int
+    ) -> Sequence[str]:
+        more = [unit for unit in available if unit not in required]
+        return [*required, *more][:size]
+
+    async def allocate(self, resource: str, ids: Sequence[str]) -> Grant:
+        if "g0-13" in ids:
+            raise RefusedError("g0 is held whole by default/x")
+        return Grant(
+            {"UNITS": ",".join(ids)},
+            (DeviceNode("/dev/nvidia0", "/dev/nvidia3"), DeviceNode("/dev/nvidiactl", "/dev/nvidiactl")),
+            ("fairlead.dev/gpu=g0",),
+        )
+
+
+def memory(count: int, *, healthy: bool = True) -> Offer:
+    return Offer(MEMORY, (Block("pci-0", "g0", count=count, healthy=healthy, many=True),))
+
+
+@asynccontextmanager
+async def plugged(place: Rooms, offer: Offer, **more: Any) -> AsyncIterator[DevicePlugin]:
+    plugin = DevicePlugin(offer.resource, Ledger(), place.folder, place.registry, **more)
+    await plugin.open(offer)
+    try:
+        yield plugin
+    finally:
+        async with asyncio.timeout(PATIENCE):
+            await plugin.close()
+
+
+# Registration
+
+
+def test_a_kubelet_registers_it(place: Rooms) -> None:
+    told: list[Registered] = []
+
+    async def scenario() -> None:
+        async with plugged(place, memory(3), told=told.append) as plugin:
+            assert place.sockets() == ["gpu-mem-reg.sock", "gpu-mem.sock"]
+            registration = place.registry / "gpu-mem-reg.sock"
+            found = await info(registration)
+            endpoint = str(place.folder / "gpu-mem.sock")
+            assert found == wire.PluginInfo("DevicePlugin", MEMORY, endpoint, ("v1beta1",))
+            assert plugin.registered is None
+            await notify(registration, wire.RegistrationStatus(error="no handler"))
+            await notify(registration, wire.RegistrationStatus(plugin_registered=True))
+            assert plugin.registered == Registered(True)
+        assert plugin.registered is None
+
+    asyncio.run(scenario())
+    assert told == [Registered(False, "no handler"), Registered(True)]
+
+
+def test_who_finds_the_registration_finds_the_endpoint(place: Rooms) -> None:
+    async def watch() -> None:
+        registration = place.registry / "gpu-mem-reg.sock"
+        async with asyncio.timeout(PATIENCE):
+            while not registration.exists():
+                await asyncio.sleep(0)
+        async with dial((await info(registration)).endpoint) as line:
+            await line.call(f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.Empty)
+
+    async def scenario() -> None:
+        watching = asyncio.create_task(watch())
+        async with plugged(place, memory(3)):
+            await watching
+
+    asyncio.run(scenario())
+
+
+def test_without_a_registration_there_is_no_endpoint(place: Rooms) -> None:
+    async def scenario() -> None:
+        plugin = DevicePlugin(MEMORY, Ledger(), place.folder, place.registry / "missing")
+        with pytest.raises(KubeletError, match="missing"):
+            await plugin.open(memory(1))
+        assert place.sockets() == []
+        await plugin.close()
+
+    asyncio.run(scenario())
+
+
+NAMES = {
+    "short": ("fairlead.dev/gpu-mem", 20, "gpu-mem"),
+    "without a domain": ("gpu-mem", 20, "gpu-mem"),
+    "as long as there is room": ("fairlead.dev/" + "x" * 40, 57, "x" * 40),
+    "longer": ("fairlead.dev/" + "x" * 41, 57, "x" * 31 + "-9548b947"),
+    "no room for a name": ("fairlead.dev/gpu-memory", 89, "b8a729ef"),
+}
+
+
+@pytest.mark.parametrize(("resource", "length", "slug"), NAMES.values(), ids=NAMES)
+def test_sockets_are_named_after_the_resource(resource: str, length: int, slug: str) -> None:
+    registry = Path("/" + "d" * (length - 1))
+    endpoint, registration = socket_paths(resource, Path("/p"), registry)
+    assert (endpoint, registration) == (Path(f"/p/{slug}.sock"), registry / f"{slug}-reg.sock")
+    assert len(str(registration)) <= 107
+
+
+# The list
+
+
+def test_every_change_is_told_and_nothing_else(place: Rooms) -> None:
+    async def scenario() -> None:
+        async with (
+            plugged(place, memory(2)) as plugin,
+            dial(place.folder / "gpu-mem.sock") as line,
+            line.lists() as lists,
+        ):
+            assert await lists.next() == [("g0-0", "Healthy"), ("g0-1", "Healthy")]
+            plugin.offer(memory(2))
+            plugin.offer(memory(1, healthy=False))
+            assert await lists.next() == [("g0-0", "Unhealthy")]
+            plugin.offer(Offer(MEMORY))
+            assert await lists.next() == []
+
+    asyncio.run(scenario())
+
+
+def test_a_slow_reader_gets_the_latest_and_blocks_nobody(place: Rooms) -> None:
+    endpoint = place.folder / "gpu-mem.sock"
+
+    async def scenario() -> None:
+        async with (
+            plugged(place, memory(20_000)) as plugin,
+            dial(endpoint, window=SMALLEST_WINDOW) as one,
+            dial(endpoint) as other,
+            one.lists() as slow,
+            other.lists() as quick,
+        ):
+            assert len(ids(await quick.next())) == 20_000
+            for count in range(1, 100):
+                plugin.offer(memory(count))
+                assert len(ids(await quick.next())) == count
+            assert len(ids(await slow.next())) == 20_000
+            assert len(ids(await slow.next())) == 99
+
+    asyncio.run(scenario())
+
+
+def test_a_kubelet_that_comes_again_gets_the_list_at_once(place: Rooms) -> None:
+    async def scenario() -> None:
+        async with plugged(place, memory(2)) as plugin:
+            async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+                assert len(ids(await lists.next())) == 2
+                assert plugin.watched
+            await until(lambda: not plugin.watched)
+            plugin.offer(memory(5))
+            async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+                assert len(ids(await lists.next())) == 5
+
+    asyncio.run(scenario())
+
+
+def test_closing_ends_the_streams(place: Rooms) -> None:
+    async def scenario() -> None:
+        async with plugged(place, memory(2)) as plugin, dial(place.folder / "gpu-mem.sock") as line:
+            async with line.lists() as lists:
+                await lists.next()
+                end = asyncio.create_task(lists.next())
+                await plugin.close()
+                assert await end is None
+            assert not plugin.watched
+            plugin.offer(memory(3))  # nobody hears it, nothing breaks
+
+    asyncio.run(scenario())
+
+
+def test_a_list_that_is_too_long_is_not_sent(place: Rooms) -> None:
+    long = memory(250_000)
+    assert encoded_size(long) > LIST_LIMIT
+
+    async def scenario() -> None:
+        with pytest.raises(ValueError, match="offer fewer"):
+            await DevicePlugin(MEMORY, Ledger(), place.folder, place.registry).open(long)
+        assert place.sockets() == []
+        async with (
+            plugged(place, memory(2)) as plugin,
+            dial(place.folder / "gpu-mem.sock") as line,
+            line.lists() as lists,
+        ):
+            await lists.next()
+            with pytest.raises(ValueError, match="offer fewer"):
+                plugin.offer(long)
+            plugin.offer(memory(1))
+            assert ids(await lists.next()) == ["g0-0"]
+
+    asyncio.run(scenario())
+
+
+# A stream that broke
+
+
+def test_when_nobody_listens_any_more_it_registers_again(place: Rooms) -> None:
+    said: list[str] = []
+
+    async def scenario() -> None:
+        registration = place.registry / "gpu-mem-reg.sock"
+        async with plugged(place, memory(2), patience=0.02, say=said.append):
+            before = registration.stat()
+            async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+                await lists.next()
+            await until(lambda: said)
+            await until(registration.exists)
+            assert (before.st_ino, before.st_ctime_ns) != (
+                registration.stat().st_ino,
+                registration.stat().st_ctime_ns,
+            )
+            assert (await info(registration)).name == MEMORY
+
+    asyncio.run(scenario())
+    assert said == [f"{MEMORY}: no kubelet listens any more, registering again"]
+
+
+def test_when_a_kubelet_came_back_it_does_not(place: Rooms) -> None:
+    said: list[str] = []
+
+    async def scenario() -> None:
+        endpoint = place.folder / "gpu-mem.sock"
+        async with plugged(place, memory(2), patience=0.05, say=said.append) as plugin:
+            async with dial(endpoint) as line, line.lists() as lists:
+                await lists.next()
+            await until(lambda: not plugin.watched)
+            async with dial(endpoint) as line, line.lists() as lists:
+                await lists.next()
+                await asyncio.sleep(0.1)
+
+    asyncio.run(scenario())
+    assert said == []
+
+
+# Allocation
+
+
+def test_options_and_preference(place: Rooms) -> None:
+    many = tuple(f"g0-{number}" for number in range(150_000))
+    request = wire.PreferredAllocationRequest((wire.ContainerPreferredAllocationRequest(many, ("g0-7",), 3),))
+    expected = wire.PreferredAllocationResponse(
+        (wire.ContainerPreferredAllocationResponse(("g0-7", "g0-0", "g0-1")),)
+    )
+
+    async def scenario() -> None:
+        async with plugged(place, memory(2)), dial(place.folder / "gpu-mem.sock") as line:
+            options = await line.call(
+                f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.DevicePluginOptions
+            )
+            assert options == wire.DevicePluginOptions(False, True)
+            method = f"{DEVICES}/GetPreferredAllocation"
+            assert await line.call(method, request, wire.PreferredAllocationResponse) == expected
+
+    asyncio.run(scenario())
+
+
+def test_what_a_container_gets(place: Rooms) -> None:
+    def asked(*ids: str) -> wire.AllocateRequest:
+        return wire.AllocateRequest((wire.ContainerAllocateRequest(ids),))
+
+    granted = wire.ContainerAllocateResponse(
+        {"UNITS": "g0-1,g0-2"},
+        (
+            wire.DeviceSpec("/dev/nvidia0", "/dev/nvidia3", "rw"),
+            wire.DeviceSpec("/dev/nvidiactl", "/dev/nvidiactl", "rw"),
+        ),
+        (wire.CDIDevice("fairlead.dev/gpu=g0"),),
+    )
+
+    async def scenario() -> None:
+        async with plugged(place, memory(2)), dial(place.folder / "gpu-mem.sock") as line:
+            method = f"{DEVICES}/Allocate"
+            answer = await line.call(method, asked("g0-1", "g0-2"), wire.AllocateResponse)
+            assert answer == wire.AllocateResponse((granted,))
+            with pytest.raises(GRPCError) as caught:
+                await line.call(method, asked("g0-13"), wire.AllocateResponse)
+            assert caught.value.status is Status.FAILED_PRECONDITION
+            assert caught.value.message == "g0 is held whole by default/x"
+
+    asyncio.run(scenario())
