@@ -46,6 +46,7 @@ COMMANDS: dict[str, set[str]] = {
         "--legacy-labels",
         "--kubelet-dir",
         "--warden",
+        "--no-cdi",
         "--memory-unit",
         "--nvidia",
         "--device-root",

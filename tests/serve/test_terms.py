@@ -44,6 +44,8 @@ def test_claims_need_the_warden(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="warden"):
         check(Terms("n1"))
     assert check(Terms("n1", warden=tmp_path)).cdi == tmp_path / "cdi.sock"
+    with pytest.raises(SettingsError, match="warden"):
+        check(Terms("n1", warden=tmp_path, with_cdi=False))
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

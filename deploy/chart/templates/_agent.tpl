@@ -79,6 +79,9 @@ scheme: HTTPS
 - --nvidia={{ .nvidia.mode }}
 {{- if .warden.enabled }}
 - --warden=/run/fairlead
+{{- if not .warden.cdi.enabled }}
+- --no-cdi
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if .metrics.tls.secretName }}

@@ -88,6 +88,9 @@ def _add_publishing(group: Any) -> None:
         "--warden", metavar="DIR", default="", help="the folder of the warden's sockets: the books, and CDI"
     )
     group.add_argument(
+        "--no-cdi", action="store_true", help="the warden writes no CDI files: hand out plain device nodes"
+    )
+    group.add_argument(
         "--memory-unit", choices=("MiB", "GiB"), default="MiB", help="count shares in this (default: MiB)"
     )
     group.add_argument(
@@ -156,6 +159,7 @@ def _publishing(options: argparse.Namespace, node: str, root: str) -> Iterator["
         legacy_labels=options.legacy_labels,
         kubelet=Path(options.kubelet_dir),
         warden=Path(options.warden) if options.warden else None,
+        with_cdi=not options.no_cdi,
         gibibytes=options.memory_unit == "GiB",
         nvidia=options.nvidia,
         device_root=options.device_root.rstrip("/"),

@@ -27,6 +27,8 @@ class Terms:
     """The kubelet's folder, at the same path here as on the node."""
     warden: Path | None = None
     """The folder of the warden's sockets; without it, no kubelet's books and no CDI."""
+    with_cdi: bool = True
+    """Whether the warden may write CDI files."""
     gibibytes: bool = False
     """Whether shares of memory are counted in GiB; in MiB otherwise."""
     nvidia: Nvidia = "auto"
@@ -51,7 +53,7 @@ class Terms:
     @property
     def cdi(self) -> Path | None:
         """The socket through which CDI files are written."""
-        return self.warden / "cdi.sock" if self.warden else None
+        return self.warden / "cdi.sock" if self.warden and self.with_cdi else None
 
     @property
     def forms(self) -> frozenset[Form]:
@@ -79,7 +81,7 @@ def check(terms: Terms, ready: Iterable[Path] = ()) -> Terms:
             f"node: {terms.node!r} is no name of a node",
             "pass --node, or set NODE_NAME from spec.nodeName in the pod's manifest",
         )
-    if "claims" in terms.ways and terms.warden is None:
+    if "claims" in terms.ways and terms.cdi is None:
         raise SettingsError(
             "publish: claims need CDI files, and those are written by the warden",
             "run `fairlead warden serve` beside this and pass --warden DIR, or leave claims out",

@@ -1,0 +1,206 @@
+"""The kubelet's books: what is ours in them, and kubelets that do not answer."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import FairleadError, KubeletError
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet.podresources import BOOKS_LIMIT, Books, Held, HeldClaim, books, read_books
+from fairlead.kubelet.proto import Message, decode, encode
+from fairlead.kubelet.sockets import Call, Door, Feed, Method
+from tests.kubelet.kubelets import rooms
+
+LIST = "/v1.PodResourcesLister/List"
+MEMORY = "fairlead.dev/gpu-mem"
+SEEN = bytes.fromhex(
+    "0acc010a017012016e1aa6010a0163121c0a14666169726c6561642e6465762f6770752d6d656d120467302d31121c0a14"
+    "666169726c6561642e6465762f6770752d6d656d120467302d3212190a0b6f746865722e6465762f7812017912017a1a04"
+    "0a0208031a02000522050a017810012a3f1202636c1a016e22270a050a036b3d76120c666169726c6561642e6465761a06"
+    "6e6f64652d3122056770752d302a0173220d12056f746865721a017122017222040102ac022a150a066d656d6f72791080"
+    "80808080201a040a020801"
+)
+"""What Google's own library writes: units of ours and another's, claims likewise, processors and memory."""
+
+
+def test_reads_what_a_kubelet_writes() -> None:
+    assert books(decode(wire.ListPodResourcesResponse, SEEN)) == Books(
+        (Held("n", "p", "c", MEMORY, ("g0-1", "g0-2")),),
+        (HeldClaim("n", "p", "c", "cl", "fairlead.dev", "node-1", "gpu-0", "s"),),
+    )
+
+
+def listed(*entries: bytes) -> wire.ListPodResourcesResponse:
+    return wire.ListPodResourcesResponse(
+        (wire.PodResources("p", "n", (wire.ContainerResources("c", entries),)),)
+    )
+
+
+def entry(resource: str, *ids: str, more: str = "") -> bytes:
+    return encode(wire.ContainerDevices(resource, ids)) + bytes.fromhex(more)
+
+
+LONG = "x" * 200
+ROWS: dict[str, tuple[Sequence[bytes], dict[str, tuple[str, ...]]]] = {
+    "nothing": ((), {}),
+    "one entry of many": ((entry(MEMORY, "a", "b"),), {MEMORY: ("a", "b")}),
+    "a row": ([entry(MEMORY, unit) for unit in "abc"], {MEMORY: ("a", "b", "c")}),
+    "a row in two": (
+        (entry(MEMORY, "a"), entry("other.dev/x", "y"), entry("other.dev/x", "z"), entry(MEMORY, "b")),
+        {MEMORY: ("a", "b")},
+    ),
+    "names that begin alike": (
+        (entry(MEMORY, "a"), entry(f"{MEMORY}2", "b"), entry("fairlead.dev/gpu", "c"), entry(MEMORY, "d")),
+        {MEMORY: ("a", "d"), f"{MEMORY}2": ("b",), "fairlead.dev/gpu": ("c",)},
+    ),
+    "long ids": ((entry(MEMORY, "a"), entry(MEMORY, LONG), entry(MEMORY, "b")), {MEMORY: ("a", LONG, "b")}),
+    "an entry with more in it": (
+        (entry(MEMORY, "a"), entry(MEMORY, "b", more="1a040a020803"), entry(MEMORY, "c", "d")),
+        {MEMORY: ("a", "b", "c", "d")},
+    ),
+    "an entry without units": ((entry(MEMORY, "a"), entry(MEMORY), entry(MEMORY, "b")), {MEMORY: ("a", "b")}),
+    "an id of nothing": ((entry(MEMORY, "a"), entry(MEMORY, "")), {MEMORY: ("a", "")}),
+    "another's": ((entry("nvidia.com/gpu", "a"), entry("fairlead.device/x", "b")), {}),
+}
+
+
+@pytest.mark.parametrize(("entries", "expected"), ROWS.values(), ids=ROWS)
+def test_units_are_gathered(entries: Sequence[bytes], expected: dict[str, tuple[str, ...]]) -> None:
+    found = books(listed(*entries)).devices
+    assert {held.resource: held.ids for held in found} == expected
+    assert {(held.namespace, held.pod, held.container) for held in found} <= {("n", "p", "c")}
+
+
+@pytest.mark.parametrize("bad", [b"\x0a\xff", entry(MEMORY, "a")[:-1], b"\x0a\x02\xc3\x28", b"\x00\x00"])
+def test_an_entry_that_is_none_is_refused(bad: bytes) -> None:
+    for entries in ((bad,), (entry(MEMORY, "a"), bad)):
+        with pytest.raises(ValueError):  # noqa: PT011  # that it is refused is all a caller may rely on
+            books(listed(*entries))
+
+
+# A kubelet that is asked
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with rooms() as made:
+        yield made.folder / "kubelet.sock"
+
+
+@asynccontextmanager
+async def serving(place: Path, method: Method) -> AsyncIterator[None]:
+    door = Door(place, [method], grace=0.05)
+    await door.open()
+    try:
+        yield
+    finally:
+        await door.close()
+
+
+def test_asks_a_kubelet(place: Path) -> None:
+    units = [f"g0-{number}" for number in range(150_000)]
+    answer = listed(*(entry(MEMORY, unit) for unit in units), entry("other.dev/x", "y"))
+
+    async def give(_: wire.Empty) -> Message:
+        return answer
+
+    async def scenario() -> None:
+        async with serving(place, Call(LIST, wire.Empty, give)):
+            found = await read_books(place, timeout=30)
+            assert found == Books((Held("n", "p", "c", MEMORY, tuple(units)),), ())
+            other = await read_books(place, timeout=30, prefix="other.dev/")
+            assert other == Books((Held("n", "p", "c", "other.dev/x", ("y",)),), ())
+
+    asyncio.run(scenario())
+
+
+def test_what_is_no_kubelet(place: Path) -> None:
+    with pytest.raises(KubeletError, match="No such file") as caught:
+        asyncio.run(read_books(place))
+    assert caught.value.exit_code == 1
+    assert "kubelet" in caught.value.hint
+    with closing(socket.socket(socket.AF_UNIX)) as stale:
+        stale.bind(str(place))
+    with pytest.raises(KubeletError, match="refused"):
+        asyncio.run(read_books(place))
+    place.unlink()
+    place.write_text("a file", encoding="utf-8")
+    with pytest.raises(KubeletError, match=str(place)):
+        asyncio.run(read_books(place))
+
+
+async def refuse(_: wire.Empty) -> Message:
+    raise FairleadError("not today")
+
+
+async def sleep(_: wire.Empty) -> Message:
+    await asyncio.sleep(60)
+    return wire.Empty()
+
+
+async def rubbish() -> AsyncGenerator[bytes, None]:
+    yield b"\x0a\xff\xff"
+
+
+async def too_much() -> AsyncGenerator[bytes, None]:
+    yield bytes(BOOKS_LIMIT + 1000)
+
+
+async def nothing() -> AsyncGenerator[bytes, None]:
+    for item in ():
+        yield item
+
+
+ANSWERS = {
+    "a refusal": (Call(LIST, wire.Empty, refuse), "INTERNAL: not today"),
+    "nothing in time": (Call(LIST, wire.Empty, sleep), "no answer within"),
+    "another service": (Call("/v1.Other/List", wire.Empty, refuse), "UNKNOWN"),
+    "rubbish": (Feed(LIST, rubbish), "cut off"),
+    "too much": (Feed(LIST, too_much), f"more than {BOOKS_LIMIT} bytes"),
+    "nothing": (Feed(LIST, nothing), "no answer"),
+}
+
+
+@pytest.mark.parametrize(("method", "why"), ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_that_is_none(place: Path, method: Method, why: str) -> None:
+    async def scenario() -> None:
+        async with serving(place, method):
+            timeout = 0.1 if why == "no answer within" else 30.0
+            with pytest.raises(KubeletError, match=why):
+                await read_books(place, timeout)
+            current = asyncio.current_task()
+            assert current is not None
+            assert current.cancelling() == 0
+
+    asyncio.run(scenario())
+
+
+LINES: dict[str, Callable[[bytes], bytes]] = {
+    "another protocol": lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "nothing": lambda _: b"",
+    "what it was sent": lambda data: data,
+    "zeros": lambda _: bytes(10_000),
+}
+
+
+@pytest.mark.parametrize("reply", LINES.values(), ids=LINES)
+def test_a_peer_that_speaks_otherwise(
+    place: Path, reply: Callable[[bytes], bytes], capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(reply(await reader.read(1000)))
+        writer.close()
+
+    async def scenario() -> None:
+        server = await asyncio.start_unix_server(serve, place)
+        with pytest.raises(KubeletError):
+            await read_books(place, timeout=30)
+        server.close()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+    assert capfd.readouterr().err == ""
