@@ -25,6 +25,7 @@ from typing import Any
 from bench.agents_check import Wanted, faults
 from bench.agents_stranger import Stranger
 from bench.labs import ACCOUNT, HOUSE, MANIFESTS, NAMESPACE, WRITES, apply, counted, look, machines, started
+
 from fairlead.catalog import load
 from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bench.labs import look
+
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
@@ -123,7 +124,7 @@ class Agent:
             client = await stack.enter_async_context(Timed.connect(self._config))
             notices = Notices(self._terms, client, self._due, _say)
             self.written = notices.written
-            await notices.open(stack)
+            notices.open(stack)
             wait = BACK_OFF[0]
             while True:
                 await self._due.wait()

@@ -219,3 +219,13 @@ class _OneFile(Host):
 
     def read(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
         return self._data[:limit]
+
+
+def test_device_nodes_can_be_out_of_sight(world: World) -> None:
+    root = world({"dev/apex_0": "", "sys/a": "1"}).root
+    assert Host(root).names("/dev") == ["apex_0"]
+    blind = Host(root, dev=False)
+    assert not blind.exists("/dev")
+    assert not blind.exists("/dev/apex_0")
+    assert blind.names("/dev") == []
+    assert blind.text("/sys/a") == "1"

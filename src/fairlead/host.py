@@ -33,11 +33,13 @@ def printable(text: str) -> str:
 class Host:
     """A machine's files below `root`; absent, unreadable and hostile ones read as None."""
 
-    def __init__(self, root: str = "/", *, here: bool = False) -> None:
+    def __init__(self, root: str = "/", *, here: bool = False, dev: bool = True) -> None:
         self.root = os.path.abspath(root)
         self.live = self.root == "/"
         self.here = here or self.live
         """Whether this is the machine that the program runs on; in a container its files lie below a root."""
+        self._dev = dev
+        """Whether the machine's /dev is to be seen; in a user namespace another lies in its place."""
         self._prefix = "" if self.live else self.root
         self._problems: dict[str, str] = {}
         self._folders: dict[str, str | None] = {}
@@ -137,7 +139,7 @@ class Host:
 
     def exists(self, path: str) -> bool:
         """Say whether something is there, of whatever type."""
-        real = self._locate(path)
+        real = None if self._hidden(path) else self._locate(path)
         if real is None:
             return False
         try:
@@ -167,6 +169,9 @@ class Host:
             return None
         return real[len(self._prefix) :] or "/"
 
+    def _hidden(self, path: str) -> bool:
+        return not self._dev and (path == "/dev" or path.startswith("/dev/"))
+
     def note(self, path: str, why: str) -> None:
         """Remember why something could not be read or used."""
         if len(self._problems) < _PROBLEM_LIMIT:
@@ -174,7 +179,7 @@ class Host:
 
     def _entries(self, path: str) -> list["os.DirEntry[str]"]:
         """Return what is in a folder, as far as a kernel could have named it."""
-        real = self._locate(path)
+        real = None if self._hidden(path) else self._locate(path)
         if real is None:
             return []
         try:

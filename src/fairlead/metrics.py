@@ -203,7 +203,7 @@ def _held(inventory: Inventory, publishing: Publishing) -> Iterator[Family]:
         key = (*_who(acc), each.form.value)
         sums[key] = sums.get(key, 0.0) + _amount(acc, each)
         counts[key] = counts.get(key, 0.0) + 1
-    labels = ("id", "model", "form")
+    labels: Sequence[str] = ("id", "model", "form")
     text = "Memory of the accelerator that containers and claims hold; all of it where it is held whole."
     yield from _gauge("fairlead_accelerator_allocated_bytes", text, labels, sums.items())
     text = "Containers and claims that hold the accelerator or a part of it."

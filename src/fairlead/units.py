@@ -56,7 +56,8 @@ def parse_quantity(text: str) -> int:
         number *= 1024 ** ("KMGTPE".index(suffix[0]) + 1)
     else:
         power += 3 * "num kMGTPE".index(suffix or " ") - 9
-    return number * 10**power if power >= 0 else -(-number // 10**-power)
+    scale: int = 10 ** abs(power)
+    return number * scale if power >= 0 else -(-number // scale)
 
 
 def parse_bandwidth(text: str) -> BytesPerSecond:

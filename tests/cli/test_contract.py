@@ -41,6 +41,7 @@ COMMANDS: dict[str, set[str]] = {
         "--tls-key",
         "--token-file",
         "--host-root",
+        "--no-dev",
         "--publish",
         "--node",
         "--legacy-labels",
@@ -53,7 +54,7 @@ COMMANDS: dict[str, set[str]] = {
         "--kubeconfig",
         "--context",
     },
-    "retract": {"NODE", "--kubeconfig", "--context", "--dry-run", "--yes", "-o", "--output"},
+    "retract": {"NODE", "--kubeconfig", "--context", "--dry-run", "--wait", "--yes", "-o", "--output"},
     "warden open": {"--group", "--folder", "--copy"},
     "warden serve": {"--group", "--folder", "--pod-resources", "--cdi-dir", "--device-root"},
 }

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.errors import FairleadError, RefusedError
 from fairlead.kubelet import messages as wire
-from fairlead.kubelet.claims import Claim, ClaimPlugin, Preparer, Prepared
+from fairlead.kubelet.claims import Claim, ClaimPlugin, Prepared, Preparer
 from fairlead.kubelet.registration import Registered
 from tests.kubelet.kubelets import PATIENCE, Line, Rooms, dial, info, notify, rooms
 

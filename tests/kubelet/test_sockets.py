@@ -3,6 +3,8 @@
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -355,3 +357,44 @@ def test_a_call_that_never_ends_is_broken_off(place: Path) -> None:
 
     asyncio.run(scenario())
     assert broken == ["x"]
+
+
+SILENT = """
+import asyncio, sys
+from pathlib import Path
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet.sockets import Call, Door
+from tests.kubelet.kubelets import dial
+
+async def sleep(_):
+    await asyncio.sleep(60)
+
+async def main(path):
+    door = Door(path, [Call("/test/Sleep", wire.Empty, sleep)], grace=0.01)
+    await door.open()
+    for leave in ("cancel", "vanish", "fail"):
+        async with dial(path) as line:
+            call = asyncio.create_task(line.send("/test/Sleep", b"" if leave != "fail" else b"\\x0a"))
+            await asyncio.sleep(0.02)
+            if leave == "cancel":
+                call.cancel()
+                await asyncio.wait([call])
+        await asyncio.wait([call])
+        call.cancelled() or call.exception()
+    await door.close()
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_a_peer_that_goes_away_is_no_news(place: Path) -> None:
+    """Without anybody's logging: where a test runs, there is pytest's."""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", SILENT, str(place)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

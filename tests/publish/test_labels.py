@@ -6,7 +6,16 @@ from hypothesis import given
 from fairlead.catalog import Catalog
 from fairlead.detect import detect
 from fairlead.inventory import Inventory
-from fairlead.publish.labels import label_value, labels, legacy_labels
+from fairlead.publish.labels import (
+    LEGACY_KEYS,
+    RESTRICTED,
+    label_value,
+    labels,
+    legacy_labels,
+    model_name,
+    ours,
+    restricted_labels,
+)
 from tests import strategies
 from tests.soundness import assert_labels
 from tests.worlds import Files, World, memory, pci, tree, usb
@@ -20,7 +29,11 @@ R36 = {"/etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, GCID: 1, BOARD:
 @given(strategies.inventories())
 def test_any_inventory_gives_labels_that_kubernetes_takes(inventory: Inventory) -> None:
     assert_labels(labels(inventory), prefix="fairlead.dev/")
+    assert_labels(restricted_labels(inventory), prefix=RESTRICTED)
     assert_labels(legacy_labels(inventory), prefix="")
+    assert all(ours(key) for key in (*labels(inventory), *restricted_labels(inventory)))
+    assert set(legacy_labels(inventory)) <= LEGACY_KEYS
+    assert all(model_name(acc) for acc in inventory.accelerators)
 
 
 @pytest.mark.parametrize(
@@ -130,3 +143,34 @@ def test_the_labels_of_a_node(world: World, small: Catalog) -> None:
 def test_an_unsure_model_is_labelled_by_its_candidates(world: World, small: Catalog) -> None:
     found = labels(detect(world(pci("0000:01:00.0", "aaaa:2000")), small))
     assert found["fairlead.dev/twin-a-or-twin-b.count"] == "1"
+
+
+def test_trust_is_granted_by_what_works(world: World, small: Catalog) -> None:
+    files = {
+        **tree("acme,small", "acme,soc", model="Acme Small Kit"),  # without a driver
+        **usb("1-1", "aaaa:0001"),
+        **usb("1-2", "aaaa:0001", number=3),
+        **usb("1-3", "aaaa:0001", number=4, authorized="0\n"),
+    }
+    assert restricted_labels(detect(world(files), small)) == {
+        "fairlead.node-restriction.kubernetes.io/stick": "2",
+        "fairlead.node-restriction.kubernetes.io/vendor.Acme": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fairlead.dev/test",
+        "fairlead.dev/pool",
+        "fairlead.dev/.count",
+        "fairlead.dev/count",
+        "fairlead.dev/t4.colour",
+        "gpu.count",
+        "gpu.model",
+        "node-restriction.kubernetes.io/t4",
+        "kubernetes.io/arch",
+    ],
+)
+def test_labels_of_others_are_not_ours(key: str) -> None:
+    assert not ours(key)

@@ -153,6 +153,7 @@ class Node(RuleBasedStateMachine):
         answer = admit_all(self.ledger, self.inventory, [part.holding(UNNAMED) for part in parts], self.now)
         if isinstance(answer, Refusal):
             return
+        assert all(self.state[part.accelerator].allocatable for part in parts)
         self.ledger = answer
         self.pods[name] = Pod(resource, ids, kept, self.now + lag)
         self.made += 1

@@ -17,6 +17,7 @@ import pytest
 from fairlead.cluster.kinds import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from fairlead.cluster.memory import Memory
 from fairlead.errors import KubeletError
+from fairlead.host import Host
 from fairlead.inventory import Accelerator, State
 from fairlead.publish.notice import ALLOCATED
 from fairlead.serve.publisher import Publisher, World
@@ -81,7 +82,7 @@ async def place(
         device_root=str(folder / "machine"),
     )
     said: list[str] = []
-    world = World(terms, lambda: nullcontext(cluster), str(folder / "machine"), here=False)
+    world = World(terms, lambda: nullcontext(cluster), lambda: Host(str(folder / "machine")))
     it = Place(kubelet, cluster, world, Publisher(world, said.append), said, folder / "cdi")
     try:
         await until((folder / "w" / "cdi.sock").exists)

@@ -64,6 +64,8 @@ scheme: HTTPS
 - --device-root={{ .replay.root }}
 {{- else if not .userNamespaces }}
 - --host-root=/host
+{{- else }}
+- --no-dev
 {{- end }}
 - --sweep={{ .agent.sweep }}
 - --sample={{ .agent.sample }}

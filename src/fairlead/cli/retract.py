@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from fairlead.cluster.objects import Node
 
 PREFIX = "fairlead.dev/"
+_PAUSE = 2.0
+"""Seconds between two looks."""
 _HEAD = ("NODE", "LABELS", "ANNOTATIONS", "RESOURCES", "SLICES")
 
 
@@ -27,6 +29,12 @@ def add(commands: Any) -> None:
     command.add_argument("node", nargs="*", metavar="NODE", help="only these nodes (default: all)")
     shared.add_cluster(command)
     command.add_argument("--dry-run", action="store_true", help="say what would go, and leave it")
+    command.add_argument(
+        "--wait",
+        metavar="TIME",
+        default="0s",
+        help="look again for this long, since agents that are ending may publish once more (default: not)",
+    )
     command.add_argument("--yes", action="store_true", help="do it; without this nothing is removed")
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
     command.set_defaults(run=run)
@@ -44,13 +52,36 @@ def run(options: argparse.Namespace) -> int:
             "look first with --dry-run, then say --yes",
         )
     config = kubeconfig.load(options.kubeconfig, options.context)
-    rows = asyncio.run(_retract(config, options))
+    rows = asyncio.run(_retract_for(config, options, _period(options.wait)))
     if options.output != "table":
         show(rows, options.output)
         return 0
     table = [tuple(str(row[key.lower()]) for key in _HEAD) for row in rows]
     print(to_table(_HEAD, table) if table else "nothing was published")
     return 0
+
+
+def _period(text: str) -> float:
+    from fairlead.errors import SettingsError
+    from fairlead.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise SettingsError(f"wait: {error}", "durations are written like 500ms, 10s or 5m") from None
+
+
+async def _retract_for(config: Any, options: argparse.Namespace, period: float) -> list[dict[str, Any]]:
+    """Retract, and look again until the time is over; returns what went, by node."""
+    import asyncio
+    import time
+
+    until, found = time.monotonic() + period, await _retract(config, options)
+    while not options.dry_run and time.monotonic() < until:
+        await asyncio.sleep(min(_PAUSE, max(0.0, until - time.monotonic())))
+        for row in await _retract(config, options):
+            found = [*(each for each in found if each["node"] != row["node"]), row]
+    return found
 
 
 async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from fairlead.cli import options as shared
 from fairlead.settings import LISTEN, agent_settings
 
 if TYPE_CHECKING:
+    from fairlead.host import Host
     from fairlead.serve.publisher import Publisher
 
 KUBELET = "/var/lib/kubelet"
@@ -58,6 +59,11 @@ def _add_watching(agent: argparse.ArgumentParser) -> None:
         metavar="DIR",
         default="",
         help="this machine's own /sys, /proc, /dev and /etc, where a container has them mounted",
+    )
+    agent.add_argument(
+        "--no-dev",
+        action="store_true",
+        help="this machine's /dev is not to be seen here (as in a user namespace): take the kernel's word",
     )
     shared.add_catalog(agent)
     agent.add_argument(
@@ -127,9 +133,10 @@ def run(options: argparse.Namespace) -> int:
     )
     root, here = options.host_root or options.root, bool(options.host_root)
     catalog = shared.catalog_of(options)
-    with watched(root, catalog, use_nvml=not options.no_nvml, here=here) as watch:
+    seen = watched(root, catalog, use_nvml=not options.no_nvml, here=here, dev=not options.no_dev)
+    with seen as watch:
         if not options.once:
-            with _publishing(options, node, watch.root) as publisher:
+            with _publishing(options, node, watch.look) as publisher:
                 loop.run(Agent(settings, watch, _say, publisher=publisher), settings, _say)
             return 0
         agent = Agent(settings, watch, lambda _: None)
@@ -141,7 +148,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _publishing(options: argparse.Namespace, node: str, root: str) -> Iterator["Publisher | None"]:
+def _publishing(
+    options: argparse.Namespace, node: str, look: "Callable[[], Host]"
+) -> Iterator["Publisher | None"]:
     """Run a publisher for as long as it is needed; none where nothing is to be published."""
     if not options.publish:
         yield None
@@ -166,7 +175,7 @@ def _publishing(options: argparse.Namespace, node: str, root: str) -> Iterator["
     )
     check(terms, ready=(terms.sockets, terms.registry) if terms.forms else ())
     connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))
-    publisher = Publisher(World(terms, connect, root, here=bool(options.host_root)), _say)
+    publisher = Publisher(World(terms, connect, look), _say)
     publisher.start()
     try:
         yield publisher

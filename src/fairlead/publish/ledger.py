@@ -240,8 +240,7 @@ def _what(asked: Holding) -> str:
 def _holders(mine: Sequence[Holding]) -> str:
     """Name who holds what, the first few of them."""
     said = [
-        f"{_who(each)} holds {f'{each.mebibytes} MiB' if each.mebibytes else 'all'}"
-        for each in mine[:_NAMED]
+        f"{_who(each)} holds {f'{each.mebibytes} MiB' if each.mebibytes else 'all'}" for each in mine[:_NAMED]
     ]
     return ", ".join(said) + (f" and {len(mine) - _NAMED} more" if len(mine) > _NAMED else "")
 

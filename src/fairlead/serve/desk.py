@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -29,11 +29,10 @@ _CDI_AGE: Final = 60.0
 class Desk:
     """Gives out what the kubelet asks for, never anything twice."""
 
-    def __init__(self, terms: Terms, books: Books, root: str, *, here: bool) -> None:
+    def __init__(self, terms: Terms, books: Books, look: Callable[[], Host]) -> None:
         self._terms = terms
         self._books = books
-        self._root = root
-        self._here = here
+        self._look = look
         self._writer = CdiWriter(terms.cdi) if terms.cdi else None
         self._inventory = Inventory(Machine())
         self._described: str = ""
@@ -150,7 +149,7 @@ class Desk:
         return Grant(joined.env, (), (*devices, *joined.cdi))
 
     def _grant(self, acc: Accelerator, resource: str, *, memory: int | None = None, share: str = "") -> Grant:
-        host = Host(self._root, here=self._here)
+        host = self._look()
         return access.grant(
             acc,
             host,

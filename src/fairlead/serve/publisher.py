@@ -14,6 +14,7 @@ from typing import Final
 
 from fairlead.cluster.api import Cluster
 from fairlead.errors import FairleadError
+from fairlead.host import Host
 from fairlead.inventory import Inventory
 from fairlead.metrics import Publishing
 from fairlead.serve.allotment import ClaimReader
@@ -38,9 +39,8 @@ class World:
     terms: Terms
     connect: Callable[[], AbstractAsyncContextManager[Cluster]]
     """How the API server is reached."""
-    root: str
-    """Where the machine's files are seen."""
-    here: bool
+    look: Callable[[], Host]
+    """Returns the machine as it is now."""
 
 
 class Publisher:
@@ -141,7 +141,7 @@ class Office:
         self._terms = terms
         self._world = world
         self._books = Books(terms, due, say)
-        self._desk = Desk(terms, self._books, world.root, here=world.here)
+        self._desk = Desk(terms, self._books, world.look)
         self._plugins = Plugins(terms, self._desk, due, say)
         self._notices: Notices | None = None
         self._due = due

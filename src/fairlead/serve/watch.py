@@ -69,18 +69,18 @@ class NvmlLine:
 class Watch:
     """A watch on one machine."""
 
-    def __init__(self, root: str, catalog: Catalog, line: NvmlLine | None, *, here: bool = False) -> None:
-        self.root = root
-        self._here = here
+    def __init__(self, look: Callable[[], Host], catalog: Catalog, line: NvmlLine | None) -> None:
+        self.look = look
+        """Return the machine as it is now; a host remembers what it has read."""
         self._catalog = catalog
         self._line = line
-        self._host = Host(root, here=here)
+        self._host = look()
         self._observer = Observer()
         self._gpus: Sequence[Gpu] = ()
 
     def scan(self) -> Inventory:
         """Look at the whole machine."""
-        self._host = Host(self.root, here=self._here)
+        self._host = self.look()
         self._gpus = self._ask()
         return detect(self._host, self._catalog, self._gpus)
 
@@ -100,12 +100,17 @@ class Watch:
 
 
 @contextmanager
-def watched(place: str, catalog: Catalog, *, use_nvml: bool = True, here: bool = False) -> Iterator[Watch]:
-    """Open the machine below a root folder or in a captured tarball; `here`: the root shows this machine."""
+def watched(
+    place: str, catalog: Catalog, *, use_nvml: bool = True, here: bool = False, dev: bool = True
+) -> Iterator[Watch]:
+    """Open the machine below a root folder or in a captured tarball.
+
+    `here`: the root shows this machine; `dev`: its device nodes are among what it shows.
+    """
     with opened(place) as root:
         line = NvmlLine(nvml.session) if use_nvml else None
         try:
-            yield Watch(root, catalog, line, here=here)
+            yield Watch(lambda: Host(root, here=here, dev=dev), catalog, line)
         finally:
             if line:
                 line.close()

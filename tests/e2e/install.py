@@ -1,0 +1,192 @@
+"""Fairlead as it is shipped: the chart, put into the lab by helm, looking at a machine that we play."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairlead.detect import detect
+from fairlead.detect.capture import read_gpus
+from fairlead.errors import ClusterError
+from fairlead.host import Host
+from fairlead.inventory import Inventory
+from fairlead.publish.labels import labels, ours, restricted_labels
+from fairlead.publish.offers import Plan, offers
+from tests import catalogs
+from tests.e2e.api import CLAIMS, CORE, Api, Document, wait_for
+from tests.e2e.machines import Machine
+from tests.labs import RealNode
+
+CHART = Path(__file__).parents[2] / "deploy" / "chart"
+RELEASE = "fairlead"
+NAMESPACE = "fairlead-system"
+POLICY = "/apis/admissionregistration.k8s.io/v1"
+_AGENTS = f"{CORE}/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/component=agent"
+
+
+class Site:
+    """One node with fairlead on it."""
+
+    def __init__(self, lab: RealNode, api: Api, machine: Machine) -> None:
+        self.lab = lab
+        self.api = api
+        self.machine = machine
+        self.name = lab.lab.spaces[0].node
+        self.values: dict[str, Any] = {}
+
+    def install(self, values: Mapping[str, Any] | None = None) -> None:
+        """Install the chart, or upgrade it to other values, and wait until the agent is ready."""
+        self.values = {"replay.root": str(self.machine.folder), "agent.sweep": "1s", "agent.sample": "1s"}
+        self.values |= values or {}
+        settings = [f"--set-json={path}={json.dumps(value)}" for path, value in self.values.items()]
+        before = {pod["metadata"]["uid"] for pod in self.api.items(_AGENTS)}
+        spec = self._template()
+        self.helm("upgrade", "--install", RELEASE, str(CHART), *settings)
+        changed = self._template() != spec
+        wait_for(
+            "a ready agent",
+            lambda: (pod := self.ready_agent()) and not (changed and pod["metadata"]["uid"] in before),
+            self.trouble,
+        )
+
+    def uninstall(self) -> None:
+        """Take the chart away."""
+        self.helm("uninstall", RELEASE)
+        wait_for("the agents to go", lambda: not self.api.items(_AGENTS), self.trouble)
+
+    def helm(self, *arguments: str) -> str:
+        """Run helm, which must succeed."""
+        argv = [str(self.lab.helm), *arguments, "--namespace", NAMESPACE]
+        done = subprocess.run(argv, env=self.lab.environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{done.stderr}\n{self.trouble()}"
+        return done.stdout
+
+    def become(self, host: str, *change: Any) -> Inventory:
+        """Turn the machine into another one, and wait until the whole cluster knows."""
+        if self.machine.name != host or change or self.machine.changed:
+            self.machine.become(host, *change)
+        return self.settled()
+
+    def settled(self) -> Inventory:
+        """Wait until all that is published is what the machine is, with nothing handed out."""
+        inventory = self.inventory()
+        wait_for("node and kubelet to agree with the machine", self._agreed, self.disagreement)
+        return inventory
+
+    def inventory(self) -> Inventory:
+        """Return what there is to be found."""
+        host = Host(str(self.machine.folder))
+        return detect(host, catalogs.shipped(), read_gpus(host))
+
+    def node(self) -> Document:
+        """Return the node as the API server has it."""
+        return self.api.ask("GET", f"{CORE}/nodes/{self.name}")
+
+    def labels(self) -> dict[str, str]:
+        """Return the node's labels that an agent may have written."""
+        found = self.node()["metadata"]["labels"]
+        return {key: value for key, value in found.items() if ours(key)}
+
+    def allocatable(self) -> dict[str, int]:
+        """Return how much of each of our resources the kubelet offers."""
+        found = self.node()["status"]["allocatable"].items()
+        return {key: int(value) for key, value in found if key.startswith("fairlead.dev/") and value != "0"}
+
+    def slices(self) -> list[Document]:
+        """Return our driver's slices."""
+        found = self.api.items(f"{CLAIMS}/resourceslices")
+        return [each for each in found if each["spec"]["driver"] == "fairlead.dev"]
+
+    def offered(self) -> dict[str, str]:
+        """Return by device the memory that claims can have; empty text for a device that has none."""
+        devices = [device for each in self.slices() for device in each["spec"].get("devices", ())]
+        return {each["name"]: each.get("capacity", {}).get("memory", {}).get("value", "") for each in devices}
+
+    def agents(self) -> list[Document]:
+        """Return the agent's pods: mostly one."""
+        return self.api.items(_AGENTS)
+
+    def ready_agent(self) -> Document | None:
+        """Return the agent's pod if it is ready."""
+        for pod in self.agents():
+            conditions = pod["status"].get("conditions", ())
+            ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+            if ready and "deletionTimestamp" not in pod["metadata"]:
+                return pod
+        return None
+
+    def exec(self, *argv: str, container: str = "agent") -> "subprocess.CompletedProcess[str]":
+        """Run something in a container of the agent's pod."""
+        pod = wait_for("a ready agent", self.ready_agent, self.trouble)
+        return self.exec_in(NAMESPACE, pod["metadata"]["name"], container, *argv)
+
+    def exec_in(
+        self, namespace: str, pod: str, container: str, *argv: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run something in a container, whatever becomes of it."""
+        command = ["kubectl", "exec", "-n", namespace, pod, "-c", container, "--", *argv]
+        return subprocess.run(
+            command, executable=self.lab.kubectl_program, env=self.lab.environ, capture_output=True, text=True, check=False
+        )
+
+    def trouble(self) -> str:
+        """Return what a person would look at first."""
+        lines = []
+        for pod in self.agents():
+            name = pod["metadata"]["name"]
+            lines.append(f"{name}: {json.dumps(pod['status'].get('containerStatuses'))[:1500]}")
+            for container in ("open", "agent", "warden"):
+                lines += [f"--- {container}", self._log(name, container)]
+        events = self.api.items(f"{CORE}/events")[-25:]
+        lines += [f"{each['involvedObject'].get('name')}: {each.get('message')}" for each in events]
+        return "\n".join(lines)
+
+    def disagreement(self) -> str:
+        """Return where the cluster is not what the machine is."""
+        labels_wanted, capacity_wanted, devices_wanted = self._wanted()
+        return (
+            f"labels {self.labels()}\nwanted {labels_wanted}\nallocatable {self.allocatable()}\n"
+            f"wanted {capacity_wanted}\nslices {self.offered()}\nwanted {devices_wanted}\n{self.trouble()}"
+        )
+
+    def _agreed(self) -> bool:
+        labels_wanted, capacity_wanted, devices_wanted = self._wanted()
+        return (
+            self.labels() == labels_wanted
+            and self.allocatable() == capacity_wanted
+            and self.offered() == devices_wanted
+        )
+
+    def _wanted(self) -> tuple[dict[str, str], dict[str, int], dict[str, str]]:
+        inventory = self.inventory()
+        listed = {
+            offer.resource: sum(block.count for block in offer.blocks if block.healthy)
+            for offer in offers(inventory, (), Plan())
+        }
+        devices = {
+            acc.id: _quantity(acc.memory) if acc.shareable and acc.memory else self._fixed(acc.id)
+            for acc in inventory.accelerators
+            if acc.kind != "cpu" and acc.state.allocatable
+        }
+        wanted = {**labels(inventory), **restricted_labels(inventory)}
+        return wanted, {key: value for key, value in listed.items() if value}, devices
+
+    def _fixed(self, device: str) -> str:
+        return self.offered().get(device, "absent")
+
+    def _template(self) -> object:
+        found = self.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/fairlead-agent")
+        return found and found["spec"]["template"]
+
+    def _log(self, pod: str, container: str) -> str:
+        try:
+            text = self.api.text(f"{CORE}/namespaces/{NAMESPACE}/pods/{pod}/log?container={container}")
+        except ClusterError as error:
+            return str(error)
+        return text[-2000:]
+
+
+def _quantity(memory: int) -> str:
+    mebibytes = memory >> 20
+    return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"

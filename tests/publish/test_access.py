@@ -1,0 +1,205 @@
+"""What a container receives, on every kind of machine there is a test host of."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.catalog import Catalog
+from fairlead.detect import detect
+from fairlead.detect.capture import read_gpus
+from fairlead.host import Host
+from fairlead.offer import DeviceNode, Grant
+from fairlead.publish.access import grant, join, nvidia_cdi_present, plain, variable
+from fairlead.publish.parts import resource_name
+from tests.accelerators import accelerator
+from tests.worlds import Link, Special, World, pci, platform
+
+HOSTS = Path(__file__).parent.parent / "hosts"
+GPU_1, GPU_2 = (f"GPU-00000000-0000-0000-0000-00000000000{n}" for n in (1, 2))
+CAPABLE = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+ALL = {"NVIDIA_VISIBLE_DEVICES": "all", **CAPABLE}
+
+
+def grants(name: str, catalog: Catalog) -> dict[str, Grant]:
+    """Return what is given of each accelerator of a test host."""
+    host = Host(str(HOSTS / name / "root"))
+    inventory = detect(host, catalog, read_gpus(host))
+    return {
+        acc.id: grant(acc, host, resource=resource_name(acc))
+        for acc in inventory.accelerators
+        if acc.kind != "cpu"
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("server-h200", [({"NVIDIA_VISIBLE_DEVICES": GPU_1, **CAPABLE}, []), ({"NVIDIA_VISIBLE_DEVICES": GPU_2, **CAPABLE}, [])]),
+        ("server-t4", [({"NVIDIA_VISIBLE_DEVICES": GPU_1[:-1] + "0", **CAPABLE}, [])]),
+        # Neither an id nor a number is known: the place on the bus names it as well.
+        ("server-two-t4-without-proc", [({"NVIDIA_VISIBLE_DEVICES": f"0000:{bus}:00.0", **CAPABLE}, []) for bus in ("3b", "af")]),
+        ("jetson-agx-xavier", [(ALL, ["nvhost-gpu", "nvhost-ctrl-gpu", *(f"nvhost-{c}nvdla{n}" for c in ("ctrl-", "") for n in (0, 1))])]),
+        ("jetson-orin-nano", [(ALL, ["nvhost-gpu", "nvgpu/igpu0/ctrl"])]),
+        ("coral-dual", [({}, ["apex_0"]), ({}, ["apex_1"])]),
+        ("raspberry-pi-5-hailo", [({}, ["hailo0"])]),
+        ("hailo-10h", [({}, ["h1x-0"])]),
+        ("mi300x", [({}, ["dri/renderD128", "dri/card1", "kfd"])]),
+        ("arc-b580", [({}, ["dri/renderD128", "dri/card0"])]),
+        ("amd-phoenix-laptop", [({}, ["dri/renderD128", "dri/card1", "kfd"]), ({}, ["accel/accel0"])]),
+        ("meteor-lake-laptop", [({}, ["dri/renderD128", "dri/card1"]), ({}, ["accel/accel0"])]),
+        ("rock-5b-vendor", [({}, ["dri/renderD129", "dri/card1"])]),  # renderD128 is the display's
+        ("rock-5b-mainline", [({}, ["accel/accel0"])]),
+        ("imx8mp-vendor", [({}, ["galcore"])]),
+        ("qcs6490", [({}, ["fastrpc-cdsp"])]),
+        ("coral-pcie-1-present", [({}, [])]),
+    ],
+)  # fmt: skip
+def test_a_machine(name: str, expected: list[tuple[dict[str, str], list[str]]], catalog: Catalog) -> None:
+    found = [
+        (
+            {key: value for key, value in given.env.items() if not key.startswith("FAIRLEAD_")},
+            [node.path.removeprefix("/dev/") for node in given.nodes],
+        )
+        for given in grants(name, catalog).values()
+    ]
+    assert found == expected
+
+
+def test_what_a_container_is_always_told(catalog: Catalog) -> None:
+    (given,) = grants("raspberry-pi-5-hailo", catalog).values()
+    assert given.env == {
+        "FAIRLEAD_DEVICE": "pci-0001-01-00-0",
+        "FAIRLEAD_DEVICE_HAILO_8_OR_HAILO_8L": "pci-0001-01-00-0",
+        "FAIRLEAD_MODEL": "hailo-8-or-hailo-8l",
+    }
+
+
+def test_a_share(world: World) -> None:
+    acc = accelerator(driver="nvidia", uuid=GPU_1, mebibytes=100, model="t4")
+    given = grant(acc, world({}), resource="fairlead.dev/gpu-mem", memory=40, share="web", nvidia="cdi")
+    assert given == Grant(
+        {
+            "FAIRLEAD_DEVICE": acc.id,
+            "FAIRLEAD_DEVICE_GPU_MEM": acc.id,
+            "FAIRLEAD_MODEL": "t4",
+            "FAIRLEAD_MEMORY_MIB": "40",
+            "FAIRLEAD_SHARE": "web",
+            "NVIDIA_VISIBLE_DEVICES": "void",
+        },
+        cdi=(f"nvidia.com/gpu={GPU_1}",),
+    )
+
+
+def test_a_gpu_without_an_id_is_known_by_its_number(world: World) -> None:
+    acc = accelerator(driver="nvidia", node="/dev/nvidia3")
+    assert grant(acc, world({}), resource="x").env["NVIDIA_VISIBLE_DEVICES"] == "3"
+    assert grant(acc, world({}), resource="x", nvidia="cdi").cdi == ("nvidia.com/gpu=3",)
+
+
+def test_a_jetson_gives_its_own_nodes_and_not_those_of_a_card(world: World) -> None:
+    files = {
+        **platform("17000000.gpu", driver="gk20a"),
+        **platform("host1x", drm__card0__dev="", drm__renderD128__dev=""),
+        **pci("0005:01:00.0", "10de:1eb8", drm__card1__dev="", drm__renderD129__dev=""),
+        **{f"/dev/{name}": "" for name in ("nvmap", "nvhost-gpu", "nvhost-nvdec", "nvgpu/igpu0/as", "nvgpu/igpu0/ctrl", "nvidia0")},
+        **{f"/dev/dri/{name}": "" for name in ("card0", "card1", "renderD128", "renderD129")},
+        **{f"/sys/class/drm/{n}": Link(f"../../devices/platform/host1x/drm/{n}") for n in ("card0", "renderD128")},
+        **{f"/sys/class/drm/{n}": Link(f"../../devices/pci0000:00/0005:01:00.0/drm/{n}") for n in ("card1", "renderD129")},
+    }  # fmt: skip
+    acc = accelerator("platform:17000000.gpu", vendor="NVIDIA", driver="gk20a", node="/dev/nvhost-gpu")
+    given = grant(acc, world(files), resource="x", nvidia="cdi")
+    assert [node.path for node in given.nodes] == [
+        "/dev/nvhost-gpu",
+        "/dev/nvhost-nvdec",
+        "/dev/nvmap",
+        "/dev/nvgpu/igpu0/as",
+        "/dev/nvgpu/igpu0/ctrl",
+        "/dev/dri/card0",
+        "/dev/dri/renderD128",
+    ]
+    assert given.cdi == ("nvidia.com/gpu=all",)
+
+
+def test_gaudi_comes_with_its_control_node_and_its_number(world: World) -> None:
+    files = {
+        **pci("0000:01:00.0", "1da3:1020", accel__accel2__dev="", accel__accel_controlD2__dev=""),
+        **{f"/dev/accel/{name}": "" for name in ("accel0", "accel2", "accel_controlD0", "accel_controlD2")},
+    }
+    given = grant(accelerator(driver="habanalabs", node="/dev/accel/accel2"), world(files), resource="x")
+    assert [node.path for node in given.nodes] == ["/dev/accel/accel2", "/dev/accel/accel_controlD2"]
+    assert given.env["HABANA_VISIBLE_DEVICES"] == "2"
+
+
+def test_where_no_dev_is_to_be_seen_the_kernel_is_believed(world: World) -> None:
+    host = world(pci("0000:01:00.0", "8086:7d1d", accel__accel0__dev=""))
+    given = grant(accelerator(driver="intel_vpu"), host, resource="x", device_root="/host")
+    assert given.nodes == (DeviceNode("/dev/accel/accel0", "/host/dev/accel/accel0"),)
+
+
+def test_a_chip_with_a_second_node(world: World) -> None:
+    host = world({f"/dev/memx{n}": "" for n in ("0", "0_feature", "1", "1_feature")})
+    given = grant(accelerator(driver="memx_pcie_ai_chip", node="/dev/memx1"), host, resource="x")
+    assert [node.path for node in given.nodes] == ["/dev/memx1", "/dev/memx1_feature"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [
+        ("fairlead.dev/gpu-mem", "FAIRLEAD_DEVICE_GPU_MEM"),
+        ("fairlead.dev/hailo-8-or-hailo-8l", "FAIRLEAD_DEVICE_HAILO_8_OR_HAILO_8L"),
+        ("my.claim/gpu", "FAIRLEAD_DEVICE_MY_CLAIM_GPU"),
+    ],
+)
+def test_a_variable_for_each_resource(resource: str, name: str) -> None:
+    assert variable(resource) == name
+
+
+def test_several_accelerators(catalog: Catalog) -> None:
+    both = join(grants("server-h200", catalog).values())
+    ids = "pci-0000-1b-00-0,pci-0000-43-00-0"
+    assert both.env == {
+        "FAIRLEAD_DEVICE": ids,
+        "FAIRLEAD_DEVICE_H200": ids,
+        "FAIRLEAD_MODEL": "h200,h200",
+        "NVIDIA_VISIBLE_DEVICES": f"{GPU_1},{GPU_2}",
+        **CAPABLE,
+    }
+    mixed = join([*grants("mi300x", catalog).values(), *grants("coral-dual", catalog).values()] * 2)
+    assert [node.path[5:] for node in mixed.nodes] == [
+        "dri/renderD128",
+        "dri/card1",
+        "kfd",
+        "apex_0",
+        "apex_1",
+    ]
+    assert join([]) == Grant()
+
+
+def test_without_cdi_a_stick_comes_with_its_bus(catalog: Catalog) -> None:
+    both = join(grants("coral-usb-two", catalog).values())
+    assert len(both.nodes) == 10
+    assert plain(both).nodes == (DeviceNode("/dev/bus/usb/002", "/dev/bus/usb/002"),)
+    (hailo,) = grants("raspberry-pi-5-hailo", catalog).values()
+    assert plain(hailo) == hailo
+
+
+YAML = "---\ncdiVersion: 0.5.0\ndevices:\n- name: all\nkind: nvidia.com/gpu\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "present"),
+    [
+        ("/etc/cdi/nvidia.yaml", YAML, True),
+        ("/run/cdi/nvidia.yaml", YAML, True),
+        ("/var/run/cdi/k8s.device-plugin.json", '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}', True),
+        ("/etc/cdi/nvidia.yaml", f"{' ' * 70_000}\n{YAML}", True),
+        ("/etc/cdi/nvidia.yaml.bak", YAML, False),
+        ("/etc/cdi/other.yaml", "kind: nvidia.com/gpu.shared\n", False),
+        ("/etc/cdi/other.json", '{"kind": "intel.com/gpu", "about": "nvidia.com/gpu"}', False),
+        ("/etc/cdi/odd.json", Special.FIFO, False),
+    ],
+)  # fmt: skip
+def test_whether_nvidia_described_its_gpus(
+    path: str, text: str | Special, present: bool, world: World
+) -> None:
+    assert nvidia_cdi_present(world({path: text})) is present
