@@ -39,7 +39,7 @@ from fairlead.lab.state import Profile
 from fairlead.lab.up import Wish
 from fairlead.publish.labels import PREFIX
 
-PATIENCE = 120.0
+PATIENCE = 60.0
 SHOWN = 10
 HEAD = ("STAGE", "TIME", "LABELS", "SLICES", "REQUESTS", "FAILED", "WRITE P50", "P99", "CPU PER AGENT")
 Roles = list[dict[str, Any]]

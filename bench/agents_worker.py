@@ -29,6 +29,7 @@ from fairlead.serve.terms import Terms
 SETTLE = 0.2
 BACK_OFF = 1.0, 60.0
 """As in serve/publisher.py."""
+LONGEST = 200
 
 
 class Timed(Client):
@@ -187,7 +188,7 @@ class Fleet:
 
 
 def _say(line: str) -> None:
-    print(f"  agent: {line}", file=sys.stderr, flush=True)
+    print(f"  {line[:LONGEST]}", file=sys.stderr, flush=True)
 
 
 async def main() -> None:

@@ -159,11 +159,14 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let one worker run all tests of the real node."""
     for item in items:
         if "real_node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("node"))
+            # xdist 3.8 writes the group where pytest 9.2 no longer looks (pytest-dev/pytest-xdist#1386).
+            if config.getoption("loadgroup", default=False) and hasattr(item, "_id"):
+                item._id = item._id.parse(f"{item.nodeid}@node")
 
 
 @pytest.fixture(scope="session")

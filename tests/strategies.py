@@ -157,6 +157,13 @@ def gpus() -> SearchStrategy[Gpu]:
     )
 
 
+RATES: Final = [
+    f"{precision}{more}"
+    for precision in ("int4", "int8", "fp4", "fp8", "fp16", "bf16", "tf32", "fp32", "fp64")
+    for more in ("", "-sparse")
+]
+
+
 def _texts() -> SearchStrategy[str]:
     return st.text(max_size=90) | st.sampled_from(["", "-", "x" * 200, "a b", "._-", "é", "-a-", "1" * 64])
 
@@ -176,7 +183,7 @@ def accelerators() -> SearchStrategy[Accelerator]:
         candidates=st.lists(st.sampled_from(["hailo-8", "hailo-8l", "x" * 100]), min_size=1).map(tuple),
         bus=st.sampled_from(["pci:0000:01:00.0", "usb:1-1", "platform:gpu", "cpu:0"]),
         memory=st.none() | st.integers(1, 2**70).map(Bytes),
-        effective=st.dictionaries(st.sampled_from(["int8", "fp16"]), st.floats(0, 1e18).map(Ops)),
+        effective=st.dictionaries(st.sampled_from(RATES), st.floats(0, 1e18).map(Ops)),
         driver=st.none() | _texts(),
         driver_version=st.none() | _texts(),
         evidence=st.lists(st.builds(Evidence, st.just("usb"), _texts(), _texts()), max_size=2).map(tuple),
@@ -206,7 +213,8 @@ def nodes(draw: st.DrawFn) -> Inventory:
     """Return what a sound node has: every accelerator has its own id, and some can be shared."""
     found = draw(st.lists(accelerators(), max_size=4))
     shared = draw(st.lists(st.booleans(), min_size=4, max_size=4))
-    sizes = st.none() | st.sampled_from([0, 2**20 - 1, 2**20, 2**21, 5 * 2**20, 3 * 2**30, 2**34, 2**70])
+    bytes_ = [0, 2**20 - 1, 2**20, 2**21, 5 * 2**20, 3 * 2**30, 2**34, 2**70]
+    sizes = st.none() | st.sampled_from(bytes_).map(Bytes)
     accs = [
         replace(acc, id=f"{acc.bus.partition(':')[0]}-{at}", shareable=shared[at], memory=draw(sizes))
         for at, acc in enumerate(found)

@@ -12,7 +12,10 @@ from fairlead.errors import ClusterError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
 from fairlead.publish.labels import labels, ours, restricted_labels
+from fairlead.lab.build import ensure
 from fairlead.publish.offers import Plan, offers
+from fairlead.publish.slices import slices
+from fairlead.units import parse_quantity
 from tests import catalogs
 from tests.e2e.api import CLAIMS, CORE, Api, Document, wait_for
 from tests.e2e.machines import Machine
@@ -33,13 +36,15 @@ class Site:
         self.api = api
         self.machine = machine
         self.name = lab.lab.spaces[0].node
-        self.values: dict[str, Any] = {}
+        self.unusual = False
+        """Whether it was installed with values of some test."""
 
     def install(self, values: Mapping[str, Any] | None = None) -> None:
         """Install the chart, or upgrade it to other values, and wait until the agent is ready."""
-        self.values = {"replay.root": str(self.machine.folder), "agent.sweep": "1s", "agent.sample": "1s"}
-        self.values |= values or {}
-        settings = [f"--set-json={path}={json.dumps(value)}" for path, value in self.values.items()]
+        self.unusual = bool(values)
+        chosen = {"replay.root": str(self.machine.folder), "agent.sweep": "1s", "agent.sample": "1s"}
+        chosen |= values or {}
+        settings = [f"--set-json={path}={json.dumps(value)}" for path, value in chosen.items()]
         before = {pod["metadata"]["uid"] for pod in self.api.items(_AGENTS)}
         spec = self._template()
         self.helm("upgrade", "--install", RELEASE, str(CHART), *settings)
@@ -64,7 +69,7 @@ class Site:
 
     def become(self, host: str, *change: Any) -> Inventory:
         """Turn the machine into another one, and wait until the whole cluster knows."""
-        if self.machine.name != host or change or self.machine.changed:
+        if self.machine.name != host or change:
             self.machine.become(host, *change)
         return self.settled()
 
@@ -98,10 +103,9 @@ class Site:
         found = self.api.items(f"{CLAIMS}/resourceslices")
         return [each for each in found if each["spec"]["driver"] == "fairlead.dev"]
 
-    def offered(self) -> dict[str, str]:
-        """Return by device the memory that claims can have; empty text for a device that has none."""
-        devices = [device for each in self.slices() for device in each["spec"].get("devices", ())]
-        return {each["name"]: each.get("capacity", {}).get("memory", {}).get("value", "") for each in devices}
+    def offered(self) -> dict[str, int]:
+        """Return by device the MiB that claims can have of it; 0 for a device that has no memory."""
+        return _devices(self.slices())
 
     def agents(self) -> list[Document]:
         """Return the agent's pods: mostly one."""
@@ -125,10 +129,9 @@ class Site:
         self, namespace: str, pod: str, container: str, *argv: str
     ) -> "subprocess.CompletedProcess[str]":
         """Run something in a container, whatever becomes of it."""
-        command = ["kubectl", "exec", "-n", namespace, pod, "-c", container, "--", *argv]
-        return subprocess.run(
-            command, executable=self.lab.kubectl_program, env=self.lab.environ, capture_output=True, text=True, check=False
-        )
+        kubectl = str(ensure(["kubectl"])["kubectl"])
+        command = [kubectl, "exec", "-n", namespace, pod, "-c", container, "--", *argv]
+        return subprocess.run(command, env=self.lab.environ, capture_output=True, text=True, check=False)
 
     def trouble(self) -> str:
         """Return what a person would look at first."""
@@ -158,22 +161,15 @@ class Site:
             and self.offered() == devices_wanted
         )
 
-    def _wanted(self) -> tuple[dict[str, str], dict[str, int], dict[str, str]]:
+    def _wanted(self) -> tuple[dict[str, str], dict[str, int], dict[str, int]]:
         inventory = self.inventory()
-        listed = {
+        healthy = {
             offer.resource: sum(block.count for block in offer.blocks if block.healthy)
             for offer in offers(inventory, (), Plan())
         }
-        devices = {
-            acc.id: _quantity(acc.memory) if acc.shareable and acc.memory else self._fixed(acc.id)
-            for acc in inventory.accelerators
-            if acc.kind != "cpu" and acc.state.allocatable
-        }
         wanted = {**labels(inventory), **restricted_labels(inventory)}
-        return wanted, {key: value for key, value in listed.items() if value}, devices
-
-    def _fixed(self, device: str) -> str:
-        return self.offered().get(device, "absent")
+        listed = {name: count for name, count in healthy.items() if count}
+        return wanted, listed, _devices(slices(self.name, "", inventory, (), 0))
 
     def _template(self) -> object:
         found = self.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/fairlead-agent")
@@ -187,6 +183,7 @@ class Site:
         return text[-2000:]
 
 
-def _quantity(memory: int) -> str:
-    mebibytes = memory >> 20
-    return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
+def _devices(found: list[Document]) -> dict[str, int]:
+    devices = [device for each in found for device in each["spec"].get("devices", ())]
+    memory = {each["name"]: each.get("capacity", {}).get("memory", {}).get("value", "0") for each in devices}
+    return {name: parse_quantity(value) >> 20 for name, value in memory.items()}

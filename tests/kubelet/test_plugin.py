@@ -152,6 +152,7 @@ def test_every_change_is_told_and_nothing_else(place: Rooms) -> None:
         ):
             assert await lists.next() == [("g0-0", "Healthy"), ("g0-1", "Healthy")]
             plugin.offer(memory(2))
+            await asyncio.sleep(0.01)
             plugin.offer(memory(1, healthy=False))
             assert await lists.next() == [("g0-0", "Unhealthy")]
             plugin.offer(Offer(MEMORY))

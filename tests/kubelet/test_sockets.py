@@ -308,6 +308,22 @@ def test_a_peer_that_does_not_read_blocks_nobody_and_no_closing(
     assert capfd.readouterr().err == ""
 
 
+def test_a_peer_that_stops_reading_cancels_and_vanishes_leaves_no_task(place: Path) -> None:
+    async def scenario() -> None:
+        ticker = Ticker(bytes(1 << 20))
+        async with opened(Door(place, [Feed(WATCH, ticker.items)])):
+            before = len(asyncio.all_tasks())
+            line = await deaf(place)
+            await until(lambda: ticker.listeners == 1)
+            await asyncio.sleep(0.05)
+            line.send(bytes.fromhex("00000403000000000100000008"))
+            await until(lambda: ticker.listeners == 0)
+            line.close()
+            await until(lambda: len(asyncio.all_tasks()) == before)
+
+    asyncio.run(scenario())
+
+
 # Closing
 
 
@@ -381,6 +397,11 @@ async def main(path):
                 await asyncio.wait([call])
         await asyncio.wait([call])
         call.cancelled() or call.exception()
+    for rubbish in sys.argv[2:]:
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(bytes.fromhex(rubbish))
+        await asyncio.sleep(0.02)
+        writer.close()
     await door.close()
 
 asyncio.run(main(Path(sys.argv[1])))
@@ -390,7 +411,7 @@ asyncio.run(main(Path(sys.argv[1])))
 def test_a_peer_that_goes_away_is_no_news(place: Path) -> None:
     """Without anybody's logging: where a test runs, there is pytest's."""
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", SILENT, str(place)],
+        [sys.executable, "-X", "dev", "-c", SILENT, str(place), *map(bytes.hex, RUBBISH.values())],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -13,7 +13,7 @@ import pytest
 from fairlead.errors import LabError
 from fairlead.lab import cache as caches
 from fairlead.lab import toolchain
-from fairlead.lab.build import Phase, Progress, Site, ensure
+from fairlead.lab.build import Phase, Progress, Site, ensure, have
 from fairlead.lab.cache import Cache
 from fairlead.lab.parts import PARTS, Part, key, needs_go, parse_version, pinned_version, sources
 from fairlead.units import Bytes
@@ -107,6 +107,7 @@ CHANGES = {
     "programs": become(programs=("hello",)),
     "files": become(files=()),
     "target": become(target="tool"),
+    "library": become(library="libseccomp"),
 }
 SAME = {
     "nothing": become(),
@@ -178,6 +179,12 @@ def test_builds_stamps_links_and_copies(site: Site) -> None:
     assert all(progress.part == "tiny" and progress.done <= progress.total for progress in told)
     left = {path.name for path in site.cache.root.iterdir()}
     assert left == {"go", "locks", programs["hello"].parents[1].name}
+
+
+def test_what_is_missing_can_be_asked_without_building(site: Site) -> None:
+    assert not have(["hello"], site=site)
+    ensure(["hello"], site=site)
+    assert have(["tiny"], site=site)
 
 
 def test_what_is_built_is_not_built_again(site: Site) -> None:

@@ -59,6 +59,15 @@ def test_fetches_once_and_tells_how_to_call(host: Path, environ: dict[str, str])
     assert found["XTABLES_LIBDIR"] == str(tools.root / "usr/lib/x86_64-linux-gnu/xtables")
 
 
+def test_other_packages_lie_in_a_folder_of_their_own(host: Path, environ: dict[str, str]) -> None:
+    tools, few = ensure_tools(environ=environ), ensure_tools(environ=environ, packages=("socat",))
+    assert few.root != tools.root
+    assert ensure_tools(environ=environ) == tools
+    assert ensure_tools(environ=environ, packages=("socat",)) == few
+    with pytest.raises(LabError, match="apt knows not all of nonesuch"):
+        ensure_tools(environ=environ, packages=("nonesuch",))
+
+
 def test_refresh_keeps_versions_apart(host: Path, environ: dict[str, str]) -> None:
     old = ensure_tools(environ=environ)
     assert ensure_tools(environ=environ, refresh=True) == old

@@ -25,6 +25,21 @@ def test_one(real_cluster: RealCluster) -> None:
 def test_two(real_cluster: RealCluster) -> None:
     assert real_cluster.namespace
 """
+GROUPED = """\
+import pytest
+
+@pytest.fixture
+def real_node() -> None: ...
+
+@pytest.fixture
+def through_another(real_node: None) -> None: ...
+
+@pytest.mark.parametrize("number", range(4))
+def test_node(through_another: None, number: int) -> None: ...
+
+@pytest.mark.parametrize("number", range(4))
+def test_other(number: int) -> None: ...
+"""
 
 
 def test_a_namespace_is_fresh_and_a_pod_can_be_made_there(real_cluster: RealCluster) -> None:
@@ -64,8 +79,10 @@ async def lasting(client: Client, namespace: str) -> None:
         await asyncio.sleep(0.2)
 
 
-def run_sample(folder: Path, environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    (folder / "test_sample.py").write_text(SAMPLE)
+def run_sample(
+    folder: Path, environ: dict[str, str], *arguments: str, sample: str = SAMPLE
+) -> subprocess.CompletedProcess[str]:
+    (folder / "test_sample.py").write_text(sample)
     (folder / "conftest.py").write_text('pytest_plugins = ("tests.labs",)\n')
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -ra\n")
     pytest_call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments, str(folder)]
@@ -108,6 +125,14 @@ def test_a_lab_that_does_not_start_is_an_error_and_no_skip(tmp_path: Path, envir
     done = run_sample(tmp_path, {**environ, **broken, "PATH": "/usr/bin:/bin"})
     assert done.returncode == 1
     assert "kube-apiserver stopped while the lab started" in done.stdout
+
+
+def test_one_worker_runs_all_tests_of_the_real_node(tmp_path: Path, environ: dict[str, str]) -> None:
+    done = run_sample(tmp_path, environ, "-n2", "--dist=loadgroup", "-v", sample=GROUPED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = [line.split() for line in done.stdout.splitlines() if "PASSED" in line]
+    assert len(ran) == 8
+    assert len({words[0] for words in ran if "test_node" in words[-1]}) == 1
 
 
 def test_the_workers_of_a_run_share_one_api_server(real_api: RealApi) -> None:

@@ -12,12 +12,18 @@ from fairlead.offer import DeviceNode, Grant
 from fairlead.publish.access import grant, join, nvidia_cdi_present, plain, variable
 from fairlead.publish.parts import resource_name
 from tests.accelerators import accelerator
-from tests.worlds import Link, Special, World, pci, platform
+from tests.worlds import Entry, Link, Special, World, pci, platform
 
 HOSTS = Path(__file__).parent.parent / "hosts"
 GPU_1, GPU_2 = (f"GPU-00000000-0000-0000-0000-00000000000{n}" for n in (1, 2))
-CAPABLE = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
-ALL = {"NVIDIA_VISIBLE_DEVICES": "all", **CAPABLE}
+
+
+def nvidia(which: str) -> dict[str, str]:
+    """Return what NVIDIA's runtime is told."""
+    return {"NVIDIA_VISIBLE_DEVICES": which, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+
+
+XAVIER = [f"nvhost-{name}" for name in ("gpu", "ctrl-gpu", "ctrl-nvdla0", "ctrl-nvdla1", "nvdla0", "nvdla1")]
 
 
 def grants(name: str, catalog: Catalog) -> dict[str, Grant]:
@@ -34,12 +40,12 @@ def grants(name: str, catalog: Catalog) -> dict[str, Grant]:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("server-h200", [({"NVIDIA_VISIBLE_DEVICES": GPU_1, **CAPABLE}, []), ({"NVIDIA_VISIBLE_DEVICES": GPU_2, **CAPABLE}, [])]),
-        ("server-t4", [({"NVIDIA_VISIBLE_DEVICES": GPU_1[:-1] + "0", **CAPABLE}, [])]),
+        ("server-h200", [(nvidia(GPU_1), []), (nvidia(GPU_2), [])]),
+        ("server-t4", [(nvidia("GPU-00000000-0000-0000-0000-000000000000"), [])]),
         # Neither an id nor a number is known: the place on the bus names it as well.
-        ("server-two-t4-without-proc", [({"NVIDIA_VISIBLE_DEVICES": f"0000:{bus}:00.0", **CAPABLE}, []) for bus in ("3b", "af")]),
-        ("jetson-agx-xavier", [(ALL, ["nvhost-gpu", "nvhost-ctrl-gpu", *(f"nvhost-{c}nvdla{n}" for c in ("ctrl-", "") for n in (0, 1))])]),
-        ("jetson-orin-nano", [(ALL, ["nvhost-gpu", "nvgpu/igpu0/ctrl"])]),
+        ("server-two-t4-without-proc", [(nvidia("0000:3b:00.0"), []), (nvidia("0000:af:00.0"), [])]),
+        ("jetson-agx-xavier", [(nvidia("all"), XAVIER)]),
+        ("jetson-orin-nano", [(nvidia("all"), ["nvhost-gpu", "nvgpu/igpu0/ctrl"])]),
         ("coral-dual", [({}, ["apex_0"]), ({}, ["apex_1"])]),
         ("raspberry-pi-5-hailo", [({}, ["hailo0"])]),
         ("hailo-10h", [({}, ["h1x-0"])]),
@@ -53,7 +59,7 @@ def grants(name: str, catalog: Catalog) -> dict[str, Grant]:
         ("qcs6490", [({}, ["fastrpc-cdsp"])]),
         ("coral-pcie-1-present", [({}, [])]),
     ],
-)  # fmt: skip
+)
 def test_a_machine(name: str, expected: list[tuple[dict[str, str], list[str]]], catalog: Catalog) -> None:
     found = [
         (
@@ -97,15 +103,16 @@ def test_a_gpu_without_an_id_is_known_by_its_number(world: World) -> None:
 
 
 def test_a_jetson_gives_its_own_nodes_and_not_those_of_a_card(world: World) -> None:
-    files = {
+    soc, card = "platform/host1x/drm", "pci0000:00/0005:01:00.0/drm"
+    nodes = ("nvmap", "nvhost-gpu", "nvhost-nvdec", "nvgpu/igpu0/as", "nvgpu/igpu0/ctrl", "nvidia0")
+    files: dict[str, Entry] = {
         **platform("17000000.gpu", driver="gk20a"),
         **platform("host1x", drm__card0__dev="", drm__renderD128__dev=""),
         **pci("0005:01:00.0", "10de:1eb8", drm__card1__dev="", drm__renderD129__dev=""),
-        **{f"/dev/{name}": "" for name in ("nvmap", "nvhost-gpu", "nvhost-nvdec", "nvgpu/igpu0/as", "nvgpu/igpu0/ctrl", "nvidia0")},
-        **{f"/dev/dri/{name}": "" for name in ("card0", "card1", "renderD128", "renderD129")},
-        **{f"/sys/class/drm/{n}": Link(f"../../devices/platform/host1x/drm/{n}") for n in ("card0", "renderD128")},
-        **{f"/sys/class/drm/{n}": Link(f"../../devices/pci0000:00/0005:01:00.0/drm/{n}") for n in ("card1", "renderD129")},
-    }  # fmt: skip
+        **{f"/dev/{name}": "" for name in nodes},
+    }
+    for name, home in (("card0", soc), ("renderD128", soc), ("card1", card), ("renderD129", card)):
+        files |= {f"/dev/dri/{name}": "", f"/sys/class/drm/{name}": Link(f"../../devices/{home}/{name}")}
     acc = accelerator("platform:17000000.gpu", vendor="NVIDIA", driver="gk20a", node="/dev/nvhost-gpu")
     given = grant(acc, world(files), resource="x", nvidia="cdi")
     assert [node.path for node in given.nodes] == [
@@ -161,8 +168,7 @@ def test_several_accelerators(catalog: Catalog) -> None:
         "FAIRLEAD_DEVICE": ids,
         "FAIRLEAD_DEVICE_H200": ids,
         "FAIRLEAD_MODEL": "h200,h200",
-        "NVIDIA_VISIBLE_DEVICES": f"{GPU_1},{GPU_2}",
-        **CAPABLE,
+        **nvidia(f"{GPU_1},{GPU_2}"),
     }
     mixed = join([*grants("mi300x", catalog).values(), *grants("coral-dual", catalog).values()] * 2)
     assert [node.path[5:] for node in mixed.nodes] == [
@@ -191,14 +197,14 @@ YAML = "---\ncdiVersion: 0.5.0\ndevices:\n- name: all\nkind: nvidia.com/gpu\n"
     [
         ("/etc/cdi/nvidia.yaml", YAML, True),
         ("/run/cdi/nvidia.yaml", YAML, True),
-        ("/var/run/cdi/k8s.device-plugin.json", '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}', True),
+        ("/var/run/cdi/plugin.json", '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}', True),
         ("/etc/cdi/nvidia.yaml", f"{' ' * 70_000}\n{YAML}", True),
         ("/etc/cdi/nvidia.yaml.bak", YAML, False),
         ("/etc/cdi/other.yaml", "kind: nvidia.com/gpu.shared\n", False),
         ("/etc/cdi/other.json", '{"kind": "intel.com/gpu", "about": "nvidia.com/gpu"}', False),
         ("/etc/cdi/odd.json", Special.FIFO, False),
     ],
-)  # fmt: skip
+)
 def test_whether_nvidia_described_its_gpus(
     path: str, text: str | Special, present: bool, world: World
 ) -> None:

@@ -268,4 +268,4 @@ class Node(RuleBasedStateMachine):
 
 
 TestNode = Node.TestCase
-TestNode.settings = settings(max_examples=200, stateful_step_count=60)
+TestNode.settings = settings(max_examples=100, stateful_step_count=60)

@@ -41,8 +41,8 @@ def test_numbers_that_are_free(
 
 def test_another_bus_is_another_range(world: World) -> None:
     acc = accelerator("usb:3-1", node="/dev/bus/usb/003/004")
-    assert usb_nodes(acc, world(neighbours(1, 50)))[0] == DeviceNode(*["/dev/bus/usb/003/004"] * 2, 189, 259)
-    assert usb_nodes(acc, world({}))[1].minor == 260
+    minors = [node.minor for node in usb_nodes(acc, world(neighbours(1, 50)))]
+    assert minors == list(range(259, 268))
 
 
 @pytest.mark.parametrize("node", [None, "", "/dev/apex_0", "/dev/bus/usb/001/0005", "/dev/bus/usb/../../sda"])

@@ -10,6 +10,11 @@ from fairlead.errors import UserError
 
 _POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 _CDI: Final = "/var/run/cdi"
+_HOME: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The folder that this package lies in."""
+_BECOME: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from fairlead.warden.__main__ import main; sys.exit(main())"
+)
 
 
 def add(commands: Any) -> None:
@@ -114,7 +119,8 @@ def _serve(options: argparse.Namespace) -> int:
         "device_root": options.device_root,
     }
     # A new process in the place of this one sheds the command line's parts, a third of the memory.
-    command = [sys.executable, "-I", "-m", "fairlead.warden", json.dumps(wish)]
+    # It is told where this one was found: an isolated interpreter knows its own packages only.
+    command = [sys.executable, "-I", "-c", _BECOME, _HOME, json.dumps(wish)]
     os.execv(sys.executable, command)  # noqa: S606  # ourselves, without a shell
 
 

@@ -94,13 +94,9 @@ def _opened(entries: Iterable[bytes]) -> dict[str, list[str]]:
     row: list[str] = []
     head, size = b"", 0
     for entry in entries:
+        rest = len(entry) - size - 1
         # A short id and nothing behind it: the byte before it says how long the rest is.
-        if (
-            size
-            and entry.startswith(head)
-            and size < len(entry)
-            and entry[size] == len(entry) - size - 1 < 0x80
-        ):
+        if size and 0 <= rest < 0x80 and entry.startswith(head) and entry[size] == rest:
             row.append(entry[size + 1 :].decode())
             continue
         opened = decode(wire.ContainerDevices, entry)

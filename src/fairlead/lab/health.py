@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from fairlead.lab import inside, nodefiles, populate, probe, ready, spaces
+from fairlead.lab import inside, nodefiles, populate, probe, ready
 from fairlead.lab.commands import OWN_PORTS
 from fairlead.lab.state import Lab, Program, Space
 
@@ -21,24 +21,18 @@ _ADDRESSES: Final = {
 
 def well(lab: Lab, program: Program, since: float = 0.0) -> bool:
     """Say whether a program does what it is there for, as far as others can see, and did so `since`."""
-    kind = kind_of(lab, program)
+    binary = Path(program.argv[0])
+    kind = binary.name
     space = next((each for each in lab.spaces if each.node == program.node), None)
     if kind in _ADDRESSES and not _answers(_address(lab, kind, space), space):
         return False
     if kind == "containerd" and space is not None:
-        ctr = str(Path(program.argv[0]).with_name("ctr"))
-        return inside.run(space, [ctr, "-a", nodefiles.SOCKET, "version"]).returncode == 0
+        ctr = binary.with_name("ctr")
+        return inside.run(space, [str(ctr), "-a", nodefiles.SOCKET, "version"]).returncode == 0
     port, keys = lab.ports["kube-apiserver"], lab.folder / "keys"
     if not ready.answers(port, "/readyz", ready.trusting(keys)):
         return False
     return kind != "kubelet" or populate.node_ready(populate.config(keys, lab.server), program.node, since)
-
-
-def kind_of(lab: Lab, program: Program) -> str:
-    """Return a program's name without the number of its node."""
-    numbers = [space.node.removeprefix(spaces.node_name("")) for space in lab.spaces]
-    kind, _, number = program.name.rpartition("-")
-    return kind if kind and number in numbers else program.name
 
 
 def _address(lab: Lab, kind: str, space: Space | None) -> str:

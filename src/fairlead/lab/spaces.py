@@ -33,7 +33,7 @@ _UNSHARE: Final = ("unshare", "-m", "-u", "-p", "-n", "-f", "--propagation", "pr
 _TOOLS: Final = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2"}
 
 
-def node_name(number: int | str) -> str:
+def node_name(number: int) -> str:
     """Return the name of a real node; they count from 1."""
     return f"node-{number}"
 

@@ -18,6 +18,8 @@ MOST_DEVICES: Final = 128
 _LONGEST_NAME: Final = 253
 _LONGEST_TEXT: Final = 64
 _LARGEST: Final = 2**63 - 1
+_MOST_RATES: Final = 16
+"""Of the 32 attributes and capacities that a device may have."""
 _NUMBER: Final = r"(0|[1-9][0-9]*)"
 _WORD: Final = rf"({_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _SEMVER: Final = re.compile(
@@ -84,12 +86,12 @@ def _device(acc: Accelerator, mine: list[Holding]) -> dict[str, Any] | None:
     device: dict[str, Any] = {"name": acc.id, "attributes": _attributes(acc)}
     total = mebibytes(acc)
     if not divisible(acc):
-        capacity = {"memory": {"value": f"{total}Mi"}} if total else {}
+        capacity = {"memory": {"value": _quantity(total)}} if total else {}
         return {**device, "capacity": capacity} if capacity else device
     left = free_mebibytes(acc, mine)
     if not left:
         return None
-    memory = {"value": f"{left}Mi", "requestPolicy": _policy(left)}
+    memory = {"value": _quantity(left), "requestPolicy": _policy(left)}
     return {**device, "allowMultipleAllocations": True, "capacity": {"memory": memory}}
 
 
@@ -99,7 +101,16 @@ def _policy(left: int) -> dict[str, Any]:
     The API wants room for at least one step above the least amount; where there is none, a step is useless.
     """
     steps = {"step": "1Mi"} if left > 1 else {}
-    return {"default": f"{left}Mi", "validRange": {"min": "1Mi", **steps}}
+    return {"default": _quantity(left), "validRange": {"min": "1Mi", **steps}}
+
+
+def _quantity(mib: int) -> str:
+    """Return an amount of memory as the API server writes it, so that the two can be compared."""
+    suffixes = ["Mi", "Gi", "Ti", "Pi", "Ei"]
+    while mib and mib % 1024 == 0 and len(suffixes) > 1:
+        mib //= 1024
+        del suffixes[0]
+    return f"{mib}{suffixes[0]}"
 
 
 def _attributes(acc: Accelerator) -> dict[str, dict[str, Any]]:
@@ -126,8 +137,22 @@ def _attributes(acc: Accelerator) -> dict[str, dict[str, Any]]:
         found["resource.kubernetes.io/pciBusID"] = {"string": bus[1]}
     if acc.power is not None:
         found["powerMilliwatts"] = {"int": _integer(acc.power * 1e3)}
-    rates = {f"{precision}Gops": rate / 1e9 for precision, rate in acc.effective.items()}
-    return found | {name: {"int": _integer(rate)} for name, rate in rates.items()}
+    return found | _rates(acc)
+
+
+def _rates(acc: Accelerator) -> dict[str, dict[str, Any]]:
+    """Return what it can do now, in billions of operations a second; where there is no room, dense first."""
+    dense_first = sorted(acc.effective, key=lambda precision: "-" in precision)[:_MOST_RATES]
+    return {
+        f"{_camel(precision)}Gops": {"int": _integer(acc.effective[precision] / 1e9)}
+        for precision in dense_first
+    }
+
+
+def _camel(precision: str) -> str:
+    """Return `fp16-sparse` as `fp16Sparse`: names of attributes have no dashes."""
+    first, *more = precision.split("-")
+    return first + "".join(word.capitalize() for word in more)
 
 
 def _integer(number: float) -> int:

@@ -1,0 +1,49 @@
+"""Fairlead on a real node: installed once for all tests here, taken away when they are done."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.api import CORE, Api
+from tests.e2e.install import NAMESPACE, Site
+from tests.e2e.machines import Machine
+from tests.e2e.pods import Pods
+from tests.images import agent_archive
+from tests.labs import RealNode
+
+
+@pytest.fixture(scope="package")
+def bare_site(real_node: RealNode) -> Iterator[Site]:
+    """Return the node with the agent's image and a namespace for it, and nothing of it installed."""
+    api = Api(real_node.config)
+    real_node.load(agent_archive())
+    api.create(f"{CORE}/namespaces", [{"metadata": {"name": NAMESPACE}}])
+    machine = Machine(real_node.folder / "machine")
+    machine.become("x86-server")
+    yield Site(real_node, api, machine)
+    api.delete([f"{CORE}/namespaces/{NAMESPACE}"])
+    api.close()
+
+
+@pytest.fixture(scope="package")
+def installed(bare_site: Site) -> Iterator[Site]:
+    """Return the node with fairlead on it."""
+    bare_site.install()
+    yield bare_site
+    bare_site.uninstall()
+
+
+@pytest.fixture
+def site(installed: Site) -> Site:
+    """Return the node with fairlead on it, installed as most people would."""
+    if installed.extra:
+        installed.install()
+    return installed
+
+
+@pytest.fixture
+def pods(site: Site, node_namespace: str) -> Iterator[Pods]:
+    """Return a fresh namespace to make pods in; all of them are gone afterwards, and what they held is free."""
+    made = Pods(site, node_namespace)
+    yield made
+    made.clear()

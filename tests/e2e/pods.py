@@ -1,0 +1,162 @@
+"""Pods that want accelerators, what becomes of them, and what their processes really see."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairlead.errors import ClusterError
+from tests.e2e.api import CLAIMS, CORE, Document, wait_for
+from tests.e2e.install import Site
+
+IMAGE = "localhost/busybox:1"
+CONTAINER = "main"
+_NAMED = "TEST_POD"
+"""A variable by which a process says whose it is."""
+_PROC = Path("/proc")
+
+
+class Pods:
+    """The pods of one namespace."""
+
+    def __init__(self, site: Site, namespace: str) -> None:
+        self.site = site
+        self.api = site.api
+        self.namespace = namespace
+        self._core = f"{CORE}/namespaces/{namespace}"
+        self._claims = f"{CLAIMS}/namespaces/{namespace}"
+
+    def start(self, names: Iterable[str], limits: Mapping[str, int] | None = None, claim: str = "") -> None:
+        """Make pods that are alike, all at once; `claim` names the template of their claims."""
+        self.api.create(f"{self._core}/pods", [self._pod(name, limits or {}, claim) for name in names])
+
+    def template(self, name: str, mebibytes: int = 0, selector: str = "", klass: str = "fairlead.dev") -> None:
+        """Make a template of claims: for some memory of a device, or for all of it."""
+        exactly: dict[str, Any] = {"deviceClassName": klass}
+        if mebibytes:
+            exactly["capacity"] = {"requests": {"memory": f"{mebibytes}Mi"}}
+        if selector:
+            exactly["selectors"] = [{"cel": {"expression": selector}}]
+        spec = {"spec": {"devices": {"requests": [{"name": "it", "exactly": exactly}]}}}
+        self.api.create(f"{self._claims}/resourceclaimtemplates", [{"metadata": {"name": name}, "spec": spec}])
+
+    def all(self) -> dict[str, Document]:
+        """Return the pods by name."""
+        return {each["metadata"]["name"]: each for each in self.api.items(f"{self._core}/pods")}
+
+    def claims(self) -> dict[str, Document]:
+        """Return the claims by the name of their pod."""
+        found = self.api.items(f"{self._claims}/resourceclaims")
+        return {each["metadata"]["ownerReferences"][0]["name"]: each for each in found}
+
+    def running(self) -> list[str]:
+        """Return the names of the pods that run."""
+        return [name for name, pod in self.all().items() if is_running(pod)]
+
+    def wait_running(self, names: Sequence[str]) -> None:
+        """Wait until all of these run."""
+        wait_for(f"{len(names)} pods to run", lambda: set(names) <= set(self.running()), self.explain)
+
+    def wait_pending(self, name: str, reason: str) -> None:
+        """Wait until a pod waits, and says why."""
+        wait_for(f"{name} to wait for {reason!r}", lambda: reason in waits_for(self.all()[name]), self.explain)
+
+    def environ(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the environment of the pods' processes, as the kernel has it."""
+        wanted = set(names)
+        return wait_for(
+            f"processes of {len(wanted)} pods",
+            lambda: found if wanted <= (found := self._environments()).keys() else None,
+            self.explain,
+        )
+
+    def opens(self, name: str, path: str) -> str:
+        """Return what the kernel says to a container that opens a device; "ok" where it may."""
+        done = self.site.exec_in(self.namespace, name, CONTAINER, "sh", "-c", f": <> {path} && echo ok")
+        return (done.stdout + done.stderr).strip()
+
+    def run(self, name: str, script: str) -> str:
+        """Return what a script says that runs in a container."""
+        done = self.site.exec_in(self.namespace, name, CONTAINER, "sh", "-c", script)
+        return (done.stdout + done.stderr).strip()
+
+    def stop(self, names: Iterable[str]) -> None:
+        """Delete pods at once, and wait until they are gone."""
+        names = set(names)
+        self.api.delete(f"{self._core}/pods/{name}" for name in names)
+        wait_for("pods to go", lambda: not names & self.all().keys(), self.explain)
+
+    def clear(self) -> None:
+        """Delete all pods, and wait until nothing is left of what they held."""
+        self.stop(self.all())
+        self.site.settled()
+
+    def explain(self) -> str:
+        """Return what a person would look at first."""
+        lines = [f"{name}: {pod['status'].get('phase')} {waits_for(pod)}" for name, pod in self.all().items()]
+        for event in self._events()[-30:]:
+            lines.append(f"{event['involvedObject'].get('name')}: {event.get('message')}")
+        return "\n".join([*lines, self.site.trouble()])
+
+    def events(self, name: str) -> str:
+        """Return what was said of a pod."""
+        found = [each for each in self._events() if each["involvedObject"].get("name") == name]
+        return "\n".join(str(each.get("message")) for each in found)
+
+    def _events(self) -> list[Document]:
+        try:
+            return self.api.items(f"{self._core}/events")
+        except ClusterError:
+            return []
+
+    def _environments(self) -> dict[str, dict[str, str]]:
+        found = {}
+        for pid in filter(str.isdigit, os.listdir(_PROC)):
+            environment = environ_of(pid)
+            namespace, _, name = environment.get(_NAMED, "").partition("/")
+            if namespace == self.namespace:
+                found[name] = environment
+        return found
+
+    def _pod(self, name: str, limits: Mapping[str, int], claim: str) -> Document:
+        container: Document = {
+            "name": CONTAINER,
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "command": ["sleep", "100000"],
+            "env": [{"name": _NAMED, "value": f"{self.namespace}/{name}"}],
+            "resources": {"limits": {key: str(value) for key, value in limits.items()}},
+        }
+        spec: Document = {
+            "containers": [container],
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+        }
+        if claim:
+            container["resources"]["claims"] = [{"name": "it"}]
+            spec["resourceClaims"] = [{"name": "it", "resourceClaimTemplateName": claim}]
+        return {"metadata": {"name": name}, "spec": spec}
+
+
+def environ_of(pid: str) -> dict[str, str]:
+    """Return the environment that a process was started with."""
+    try:
+        text = (_PROC / pid / "environ").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
+    return {key: value for key, value in pairs}
+
+
+def is_running(pod: Document) -> bool:
+    """Say whether a pod runs, and is not about to go."""
+    return bool(pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"])
+
+
+def waits_for(pod: Document) -> str:
+    """Return why a pod does not run."""
+    said = [each.get("message", "") for each in pod["status"].get("conditions", ()) if each["status"] == "False"]
+    for each in pod["status"].get("containerStatuses", ()):
+        said.append(each.get("state", {}).get("waiting", {}).get("message", ""))
+    return "; ".join(filter(None, [*said, pod["status"].get("message", "")]))
