@@ -36,7 +36,7 @@ def installed(bare_site: Site) -> Iterator[Site]:
 @pytest.fixture
 def site(installed: Site) -> Site:
     """Return the node with fairlead on it, installed as most people would."""
-    if installed.extra:
+    if installed.unusual:
         installed.install()
     return installed
 

@@ -273,6 +273,20 @@ def test_when_a_kubelet_came_back_it_does_not(place: Rooms) -> None:
     assert said == []
 
 
+def test_closing_while_it_registers_again_leaves_no_socket(place: Rooms) -> None:
+    async def scenario() -> None:
+        for wait in range(12):
+            async with plugged(place, memory(2), patience=0.001) as plugin:
+                async with dial(place.folder / "gpu-mem.sock") as line, line.lists() as lists:
+                    await lists.next()
+                await until(lambda plugin=plugin: not plugin.watched)
+                for _ in range(wait):
+                    await asyncio.sleep(0.0003)
+            assert place.sockets() == []
+
+    asyncio.run(scenario())
+
+
 # Allocation
 
 

@@ -13,7 +13,8 @@ _CDI: Final = "/var/run/cdi"
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The folder that this package lies in."""
 _BECOME: Final = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from fairlead.warden.__main__ import main; sys.exit(main())"
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from fairlead.warden.__main__ import main; sys.exit(main())"
 )
 
 

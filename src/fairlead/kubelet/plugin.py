@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -59,7 +60,7 @@ class DevicePlugin:
         self._offer = Offer(resource)
         self._bell = asyncio.Event()
         self._streams = 0
-        self._open = False
+        self._over = asyncio.Event()
         self._vigil: asyncio.Task[None] | None = None
         endpoint, registration = socket_paths(resource, folder, registry)
         plugin = ("DevicePlugin", resource, ("v1beta1",))
@@ -78,7 +79,7 @@ class DevicePlugin:
     async def open(self, offer: Offer) -> None:
         """Begin to serve; ValueError where the list is too long, KubeletError where there is no socket."""
         self._offer = check(offer)
-        self._open = True
+        self._over.clear()
         await self._entrance.open()
 
     def offer(self, offer: Offer) -> None:
@@ -89,9 +90,8 @@ class DevicePlugin:
 
     async def close(self) -> None:
         """Have the kubelet let go of the resource, end the streams, and leave no socket."""
-        self._open = False
+        self._over.set()
         if self._vigil is not None:
-            self._vigil.cancel()
             await asyncio.wait([self._vigil])
         self._ring()
         await self._entrance.close()
@@ -115,20 +115,22 @@ class DevicePlugin:
         """Yield the list, and each time it changes; a slow reader gets the latest and never a queue."""
         self._streams += 1
         try:
-            while self._open:
+            while not self._over.is_set():
                 bell = self._bell
                 yield encode_list(self._offer)
                 await bell.wait()
         finally:
             self._streams -= 1
-            if self._open and not self._streams:
+            if not self._over.is_set() and not self._streams:
                 self._vigil = self._vigil or asyncio.create_task(self._watch_for_a_kubelet())
 
     async def _watch_for_a_kubelet(self) -> None:
         """Knock where nobody comes back: a kubelet that lost its stream waits for a new socket to appear."""
         try:
-            await asyncio.sleep(self._patience)
-            if not self._streams:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience):
+                    await self._over.wait()
+            if not self._over.is_set() and not self._streams:
                 self._say(f"{self.resource}: no kubelet listens any more, registering again")
                 await self._entrance.knock()
         finally:

@@ -32,7 +32,7 @@ def well(lab: Lab, program: Program, since: float = 0.0) -> bool:
     port, keys = lab.ports["kube-apiserver"], lab.folder / "keys"
     if not ready.answers(port, "/readyz", ready.trusting(keys)):
         return False
-    return kind != "kubelet" or populate.node_ready(populate.config(keys, lab.server), program.node, since)
+    return kind != "kubelet" or populate.kubelet_ready(populate.config(keys, lab.server), program.node, since)
 
 
 def _address(lab: Lab, kind: str, space: Space | None) -> str:

@@ -13,7 +13,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.cluster.objects import Condition, Node
-from fairlead.errors import AlreadyExistsError, NotFoundError
+from fairlead.errors import AlreadyExistsError, ClusterError, NotFoundError
 
 IN_FLIGHT: Final = 64
 """Requests under way at once; more only wait in the API server instead of here."""
@@ -60,22 +60,30 @@ def ready_nodes(where: Config) -> int:
     return asyncio.run(ask())
 
 
-def node_ready(where: Config, name: str, since: float) -> bool:
-    """Say whether a node's kubelet has said, `since` then, that it takes pods."""
+def kubelet_ready(where: Config, node: str, since: float) -> bool:
+    """Say whether a kubelet has said, `since` then, that it takes pods, and knows those that it has."""
 
     async def ask() -> bool:
         async with Client.connect(where) as client:
-            node = json.loads(await client.request("GET", f"{NODES.path()}/{name}"))
-        conditions = node["status"].get("conditions", ())
-        return any(
-            each["type"] == "Ready"
-            and each["status"] == "True"
-            # The API counts in whole seconds.
-            and datetime.fromisoformat(each["lastHeartbeatTime"]).timestamp() >= int(since)
-            for each in conditions
-        )
+            path = f"{NODES.path()}/{node}"
+            found = json.loads(await client.request("GET", path))
+            if not any(_said(each, "Ready", since) for each in found["status"].get("conditions", ())):
+                return False
+            assigned = await client.list(PODS, fields=f"spec.nodeName={node}")
+            try:
+                known = json.loads(await client.request("GET", f"{path}/proxy/pods"))["items"] or ()
+            except ClusterError:  # the API server does not reach it yet
+                return False
+        names = {pod["metadata"]["uid"] for pod in known}
+        return all(pod.metadata.uid in names for pod in assigned.items)
 
     return asyncio.run(ask())
+
+
+def _said(condition: Mapping[str, str], kind: str, since: float) -> bool:
+    moment = datetime.fromisoformat(condition["lastHeartbeatTime"]).timestamp()
+    # The API counts in whole seconds.
+    return condition["type"] == kind and condition["status"] == "True" and moment >= int(since)
 
 
 def _takes_pods(node: Node) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fairlead.errors import KubeletError, RefusedError
 from fairlead.inventory import Inventory, Machine
+from fairlead.kubelet import podresources
 from fairlead.kubelet.claims import Claim
 from fairlead.kubelet.podresources import HeldClaim, read_books
 from fairlead.offer import Form, Holder, Holding
@@ -69,11 +70,17 @@ class Books:
         """Return what the kubelet's books and the prepared claims say; nothing that is only assumed."""
         return (*self.ledger.books, *self.ledger.claims)
 
-    def taken(self, inventory: Inventory) -> None:
-        """Take note of what there is; units that were read under another inventory are read anew."""
-        if {acc.id for acc in inventory.accelerators} != {acc.id for acc in self._inventory.accelerators}:
-            self._early.set()
-        self._inventory = inventory
+    async def taken(self, inventory: Inventory) -> None:
+        """Take note of what there is.
+
+        Who holds an accelerator that comes, or comes back, is read before any of it can be handed out.
+        """
+        before, after = ({acc.id for acc in each.accelerators} for each in (self._inventory, inventory))
+        if self._socket is None or before == after:
+            self._inventory = inventory
+        else:
+            began = self._clock()
+            self._note(await read_books(self._socket), inventory, began)
 
     def give(self, asked: Sequence[Holding]) -> None:
         """Note what a container is about to be given, all of it or nothing; RefusedError with the reason."""
@@ -149,15 +156,19 @@ class Books:
                 self._say(f"cannot read the kubelet's books: {error}")
             self._trouble = str(error)
             return 0.0
+        self._note(books, self._inventory, began)
+        return time.thread_time() - worked
+
+    def _note(self, books: podresources.Books, inventory: Inventory, began: float) -> None:
+        """Believe the kubelet, and together with it that this is what there is."""
         if self._read_at is None:
             self._recall(books.claims)
         rows = ((held.namespace, held.pod, held.container, held.resource, held.ids) for held in books.devices)
-        before = self.ledger
-        self.ledger = observed(before, holdings_of_books(rows, self._inventory).holdings, began)
+        before, self._inventory = self.ledger, inventory
+        self.ledger = observed(before, holdings_of_books(rows, inventory).holdings, began)
         first, self._read_at, self._trouble = self._read_at is None, self._clock(), ""
         if first or self.ledger != before:
             self._due.set()
-        return time.thread_time() - worked
 
     def _recall(self, claims: Iterable[HeldClaim]) -> None:
         """Note claims that containers have and the file does not: how much is unknown, so count all of it."""

@@ -162,7 +162,6 @@ class Office:
 
         The kubelet and the API server are told apart: neither waits for the other to come back.
         """
-        self._books.taken(inventory)
         problems = []
         for tell in (self._tell_kubelet, self._tell_cluster):
             try:
@@ -173,6 +172,7 @@ class Office:
 
     async def _tell_kubelet(self, inventory: Inventory) -> None:
         if self._books.known and self._terms.forms:
+            await self._books.taken(inventory)
             await self._desk.describe(inventory)
             await self._plugins.show(inventory, self._books.ledger, together=self._books.together)
 

@@ -1,0 +1,219 @@
+"""Doors and peers that do not behave: nobody else is harmed, and nothing is printed."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet import sockets
+from fairlead.kubelet.sockets import Call, Door, Feed, Method
+from tests.kubelet.doors import ECHO, WATCH, door, echo, opened, sound
+from tests.kubelet.kubelets import PATIENCE, dial, rooms, until
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with rooms() as made:
+        yield made.folder / "x.sock"
+
+
+def test_a_request_beyond_all_bounds_ends_its_connection_only(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with opened(door(place)) as line, dial(place) as other:
+            with pytest.raises((StreamTerminatedError, OSError, GRPCError)):
+                await other.send(ECHO, b"\x0a" + bytes(sockets.REQUEST_LIMIT + 100))
+            assert await sound(line)
+
+    asyncio.run(scenario())
+    assert capfd.readouterr().err == ""
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+RUBBISH = {
+    "nothing": b"",
+    "another protocol": b"GET / HTTP/1.1\r\n\r\n",
+    "half a preface": PREFACE[:10],
+    "a frame of no known kind": PREFACE + bytes.fromhex("000000040000000000000000ee0000000000"),
+    "a reset of nothing": PREFACE + bytes.fromhex("00000004000000000000000403000000000100000000"),
+    "headers that are none": PREFACE + bytes.fromhex("000000040000000000000004010500000001ffffffff"),
+    "a call without a method": PREFACE + bytes.fromhex("00000004000000000000000101050000000184"),
+    "headers that are not ascii": PREFACE
+    + bytes.fromhex("00000004000000000000000701050000000140016103c3a9c3"),
+    "a farewell": PREFACE + bytes.fromhex("0000000400000000000000080700000000000000000000000000"),
+    "zeros": PREFACE + bytes(1000),
+}
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
+def test_rubbish_harms_nobody_and_prints_nothing(
+    place: Path, rubbish: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    faults: list[Any] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+        async with opened(door(place)) as line:
+            reader, writer = await asyncio.open_unix_connection(place)
+            writer.write(rubbish)
+            await writer.drain()
+            await asyncio.sleep(0.02)
+            assert await sound(line)
+            writer.close()
+            await asyncio.sleep(0)
+            assert await sound(line)
+            del reader
+
+    asyncio.run(scenario())
+    assert faults == []
+    assert capfd.readouterr().err == ""
+
+
+class Ticker:
+    """A feed that counts who listens."""
+
+    def __init__(self, item: bytes = b"") -> None:
+        self.item = item
+        self.listeners = 0
+
+    async def items(self) -> AsyncGenerator[bytes, None]:
+        self.listeners += 1
+        try:
+            while True:
+                yield self.item
+                await asyncio.sleep(0.001 if self.item else PATIENCE)
+        finally:
+            self.listeners -= 1
+
+
+def test_a_feed_ends_with_its_peer(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        ticker = Ticker()
+        made = Door(place, [Feed(WATCH, ticker.items)])
+        async with opened(made):
+            for leave in ("hang up", "cancel"):
+                async with dial(place) as line, line.stream(WATCH) as stream:
+                    await stream.send_message(b"", end=True)
+                    assert await stream.recv_message() == b""
+                    assert ticker.listeners == 1
+                    await stream.cancel()
+                    if leave == "cancel":
+                        await until(lambda: ticker.listeners == 0)
+                await until(lambda: ticker.listeners == 0)
+
+    asyncio.run(scenario())
+    assert capfd.readouterr().err == ""
+
+
+async def deaf(place: Path) -> socket.socket:
+    """Begin to listen to a feed with the library's own bytes, and never read what comes."""
+    line = socket.socket(socket.AF_UNIX)
+    line.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(line, str(place))
+    head = bytes.fromhex("83")  # :method POST
+    for name, value in (
+        (b":path", WATCH.encode()),
+        (b"te", b"trailers"),
+        (b"content-type", b"application/grpc"),
+    ):
+        head += b"\x00" + bytes((len(name),)) + name + bytes((len(value),)) + value
+    settings = bytes.fromhex("00000604000000000000047fffffff")  # the largest window of a stream
+    window = bytes.fromhex("0000040800000000007fff0000")  # and of the connection
+    call = len(head).to_bytes(3, "big") + bytes.fromhex("010400000001") + head
+    body = bytes.fromhex("0000050001000000010000000000")
+    await asyncio.get_running_loop().sock_sendall(line, PREFACE + settings + window + call + body)
+    return line
+
+
+def test_a_peer_that_does_not_read_blocks_nobody_and_no_closing(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        ticker = Ticker(bytes(1 << 20))
+        methods: list[Method] = [Feed(WATCH, ticker.items), Call(ECHO, wire.Claim, echo)]
+        async with opened(Door(place, methods, grace=0.05)) as line:
+            line_that_is_deaf = await deaf(place)
+            await until(lambda: ticker.listeners == 1)
+            await asyncio.sleep(0.05)
+            assert await sound(line)
+            async with line.stream(WATCH) as stream:
+                await stream.send_message(b"", end=True)
+                for _ in range(3):
+                    assert await stream.recv_message() == ticker.item
+                await stream.cancel()
+            assert ticker.listeners >= 1
+        assert ticker.listeners == 0
+        line_that_is_deaf.close()
+
+    asyncio.run(scenario())
+    assert capfd.readouterr().err == ""
+
+
+def test_a_peer_that_stops_reading_cancels_and_vanishes_leaves_no_task(place: Path) -> None:
+    async def scenario() -> None:
+        ticker = Ticker(bytes(1 << 20))
+        async with opened(Door(place, [Feed(WATCH, ticker.items)])):
+            before = len(asyncio.all_tasks())
+            line = await deaf(place)
+            await until(lambda: ticker.listeners == 1)
+            await asyncio.sleep(0.05)
+            line.send(bytes.fromhex("00000403000000000100000008"))
+            await until(lambda: ticker.listeners == 0)
+            line.close()
+            await until(lambda: len(asyncio.all_tasks()) == before)
+
+    asyncio.run(scenario())
+
+
+SILENT = """
+import asyncio, sys
+from pathlib import Path
+from fairlead.kubelet import messages as wire
+from fairlead.kubelet.sockets import Call, Door
+from tests.kubelet.kubelets import dial
+
+async def sleep(_):
+    await asyncio.sleep(60)
+
+async def main(path):
+    door = Door(path, [Call("/test/Sleep", wire.Empty, sleep)], grace=0.01)
+    await door.open()
+    for leave in ("cancel", "vanish", "fail"):
+        async with dial(path) as line:
+            call = asyncio.create_task(line.send("/test/Sleep", b"" if leave != "fail" else b"\\x0a"))
+            await asyncio.sleep(0.02)
+            if leave == "cancel":
+                call.cancel()
+                await asyncio.wait([call])
+        await asyncio.wait([call])
+        call.cancelled() or call.exception()
+    for rubbish in sys.argv[2:]:
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(bytes.fromhex(rubbish))
+        await asyncio.sleep(0.02)
+        writer.close()
+    await door.close()
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_a_peer_that_goes_away_is_no_news(place: Path) -> None:
+    """Without anybody's logging: where a test runs, there is pytest's."""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", SILENT, str(place), *map(bytes.hex, RUBBISH.values())],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
