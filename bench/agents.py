@@ -24,8 +24,7 @@ from typing import Any
 
 from bench.agents_check import Wanted, faults
 from bench.agents_stranger import Stranger
-from bench.labs import ACCOUNT, HOUSE, MANIFESTS, NAMESPACE, WRITES, apply, counted, look, machines, started
-
+from bench.labs import ACCOUNT, HOUSE, MANIFESTS, NAMESPACE, apply, look, machines, node_writes, started
 from fairlead.catalog import load
 from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig
@@ -215,10 +214,10 @@ class Play:
 
     async def rest(self, seconds: float) -> int:
         """Do nothing; return how many writes the API server saw, of nodes (not their status) and slices."""
-        before, seen = self._worker.tell("report"), await self._node_writes()
+        before, seen = self._worker.tell("report"), await node_writes(self._client)
         await asyncio.sleep(seconds)
         self._add("quiet", seconds, before, self._worker.tell("report"))
-        return await self._node_writes() - seen
+        return await node_writes(self._client) - seen
 
     async def _settle(self, name: str, began: float, before: Report, *, foreign: bool) -> None:
         """Wait until all is as it should be; the stage took until the last write of an agent."""
@@ -233,15 +232,6 @@ class Play:
 
     def _add(self, name: str, seconds: float, before: Report, after: Report) -> None:
         self.stages.append(Stage(name, len(self._roles), seconds, before, after))
-
-    async def _node_writes(self) -> int:
-        kinds = ("nodes", "resourceslices")
-        seen = await counted(self._client)
-        return sum(
-            count
-            for asked, count in seen.items()
-            if asked.verb in WRITES and asked.resource in kinds and not asked.sub
-        )
 
 
 async def run(config: Config, options: argparse.Namespace) -> int:

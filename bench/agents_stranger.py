@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from bench.agents_check import FOREIGN, Wanted
-
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.errors import ConflictError, NotFoundError

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bench.labs import look
-
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
