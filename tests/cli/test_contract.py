@@ -49,6 +49,7 @@ COMMANDS: dict[str, set[str]] = {
         "--warden",
         "--no-cdi",
         "--memory-unit",
+        "--most-units",
         "--nvidia",
         "--device-root",
         "--kubeconfig",

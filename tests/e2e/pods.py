@@ -30,7 +30,9 @@ class Pods:
         """Make pods that are alike, all at once; `claim` names the template of their claims."""
         self.api.create(f"{self._core}/pods", [self._pod(name, limits or {}, claim) for name in names])
 
-    def template(self, name: str, mebibytes: int = 0, selector: str = "", klass: str = "fairlead.dev") -> None:
+    def template(
+        self, name: str, mebibytes: int = 0, selector: str = "", klass: str = "fairlead.dev"
+    ) -> None:
         """Make a template of claims: for some memory of a device, or for all of it."""
         exactly: dict[str, Any] = {"deviceClassName": klass}
         if mebibytes:
@@ -38,7 +40,9 @@ class Pods:
         if selector:
             exactly["selectors"] = [{"cel": {"expression": selector}}]
         spec = {"spec": {"devices": {"requests": [{"name": "it", "exactly": exactly}]}}}
-        self.api.create(f"{self._claims}/resourceclaimtemplates", [{"metadata": {"name": name}, "spec": spec}])
+        self.api.create(
+            f"{self._claims}/resourceclaimtemplates", [{"metadata": {"name": name}, "spec": spec}]
+        )
 
     def all(self) -> dict[str, Document]:
         """Return the pods by name."""
@@ -59,7 +63,9 @@ class Pods:
 
     def wait_pending(self, name: str, reason: str) -> None:
         """Wait until a pod waits, and says why."""
-        wait_for(f"{name} to wait for {reason!r}", lambda: reason in waits_for(self.all()[name]), self.explain)
+        wait_for(
+            f"{name} to wait for {reason!r}", lambda: reason in waits_for(self.all()[name]), self.explain
+        )
 
     def environ(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the environment of the pods' processes, as the kernel has it."""
@@ -156,7 +162,9 @@ def is_running(pod: Document) -> bool:
 
 def waits_for(pod: Document) -> str:
     """Return why a pod does not run."""
-    said = [each.get("message", "") for each in pod["status"].get("conditions", ()) if each["status"] == "False"]
+    said = [
+        each.get("message", "") for each in pod["status"].get("conditions", ()) if each["status"] == "False"
+    ]
     for each in pod["status"].get("containerStatuses", ()):
         said.append(each.get("state", {}).get("waiting", {}).get("message", ""))
     return "; ".join(filter(None, [*said, pod["status"].get("message", "")]))

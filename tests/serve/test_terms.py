@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.offer import Form
-from fairlead.serve.terms import Terms, check, parse_ways
+from fairlead.serve.terms import Terms, bearable, check, parse_ways
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,16 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"plugins/fairlead\.dev") as caught:
         check(terms, ready=(terms.sockets, terms.registry))
     assert "warden open" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "units"),
+    [("v1.35.4", 150_000), ("v1.29.0+k3s1", 150_000), ("v1.36.0", 32_768), ("v2.0.0", 32_768), ("", 32_768)],
+)
+def test_new_kubelets_bear_fewer_units(kubelet: str, units: int) -> None:
+    assert bearable(kubelet) == units
+
+
+def test_no_negative_number_of_units() -> None:
+    with pytest.raises(SettingsError, match="most-units"):
+        check(Terms("n1", frozenset({"plugin"}), most_units=-1))

@@ -100,6 +100,13 @@ def _add_publishing(group: Any) -> None:
         "--memory-unit", choices=("MiB", "GiB"), default="MiB", help="count shares in this (default: MiB)"
     )
     group.add_argument(
+        "--most-units",
+        metavar="N",
+        type=int,
+        default=0,
+        help="offer at most so many units of memory (default: what the node's kubelet can bear)",
+    )
+    group.add_argument(
         "--nvidia",
         choices=("auto", "env", "cdi"),
         default="auto",
@@ -170,6 +177,7 @@ def _publishing(
         warden=Path(options.warden) if options.warden else None,
         with_cdi=not options.no_cdi,
         gibibytes=options.memory_unit == "GiB",
+        most_units=options.most_units,
         nvidia=options.nvidia,
         device_root=options.device_root.rstrip("/"),
     )

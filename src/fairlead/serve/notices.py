@@ -59,6 +59,12 @@ class Notices:
         for task in tasks:
             stack.callback(task.cancel)
 
+    @property
+    def kubelet(self) -> str:
+        """The version of this node's kubelet; empty while it is not known."""
+        node = self._nodes.get(self._terms.node)
+        return node.status.node_info.kubelet_version if node else ""
+
     def problem(self) -> str:
         """Return why not everything is told yet."""
         return "" if self._told else self._trouble or "the API server has not been told yet"

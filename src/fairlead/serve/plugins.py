@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from fairlead.errors import KubeletError
 from fairlead.inventory import Inventory
 from fairlead.kubelet.claims import ClaimPlugin
 from fairlead.kubelet.plugin import LIST_LIMIT, DevicePlugin, encoded_size
@@ -13,7 +12,7 @@ from fairlead.kubelet.registration import Registered
 from fairlead.offer import Form, Holding, Offer
 from fairlead.publish.offers import MemoryUnit, Plan, fitting, offers
 from fairlead.serve.desk import Desk
-from fairlead.serve.terms import Terms
+from fairlead.serve.terms import Terms, bearable
 
 CLAIMS: Final = "claims"
 """The name of the claims' plugin among those of the resources."""
@@ -53,9 +52,13 @@ class Plugins:
         waiting = sorted(name for name, known in self.registered().items() if not known)
         return f"not registered with the kubelet: {', '.join(waiting)}" if waiting else ""
 
-    async def show(self, inventory: Inventory, held: Iterable[Holding], *, together: bool) -> None:
-        """Offer what there is; a resource of which nothing is left is withdrawn."""
-        wanted = {offer.resource: offer for offer in self._offers(inventory, held, together=together)}
+    async def show(
+        self, inventory: Inventory, held: Iterable[Holding], *, together: bool, kubelet: str = ""
+    ) -> None:
+        """Offer what there is to a kubelet of some version; what nothing is left of is withdrawn."""
+        limit = self._terms.most_units or bearable(kubelet)
+        plan = Plan(unit=self._unit, forms=self._terms.forms, together=together)
+        wanted = {offer.resource: offer for offer in self._fitting(offers(inventory, held, plan), limit)}
         self._desk.offered = wanted
         for name in self._open.keys() - wanted.keys():
             await self._open.pop(name).close()
@@ -63,7 +66,11 @@ class Plugins:
             await self._show(name, offer)
         if Form.CLAIM in self._terms.forms and self._claims is None:
             plugin = ClaimPlugin(
-                self._desk, self._terms.sockets, self._terms.registry, partial(self._told, CLAIMS)
+                self._desk,
+                self._terms.sockets,
+                self._terms.registry,
+                partial(self._told, CLAIMS),
+                say=self._say,
             )
             await plugin.open()
             self._claims = plugin
@@ -81,26 +88,28 @@ class Plugins:
             self._open[name].offer(offer)
             return
         plugin = DevicePlugin(
-            name, self._desk, self._terms.sockets, self._terms.registry, partial(self._told, name)
+            name,
+            self._desk,
+            self._terms.sockets,
+            self._terms.registry,
+            partial(self._told, name),
+            say=self._say,
         )
-        try:
-            await plugin.open(offer)
-        except OSError as error:
-            raise KubeletError(
-                f"{error.filename or self._terms.registry}: {error.strerror}",
-                "run `fairlead warden open` on the plugins' folders first",
-            ) from error
+        await plugin.open(offer)
         self._open[name] = plugin
 
-    def _offers(self, inventory: Inventory, held: Iterable[Holding], *, together: bool) -> list[Offer]:
-        unit = MemoryUnit.GIB if self._terms.gibibytes else MemoryUnit.MIB
-        plan = Plan(unit=unit, forms=self._terms.forms, together=together)
+    @property
+    def _unit(self) -> MemoryUnit:
+        return MemoryUnit.GIB if self._terms.gibibytes else MemoryUnit.MIB
+
+    def _fitting(self, every: Iterable[Offer], limit: int) -> list[Offer]:
+        """Return the offers that a kubelet can bear, and complain of what they leave out."""
         fit: list[Offer] = []
         left_out: list[str] = []
-        for offer in offers(inventory, held, plan):
+        for offer in every:
             size = encoded_size(offer)
             most = offer.units if size <= LIST_LIMIT else offer.units * LIST_LIMIT // size
-            shown, others = fitting(offer, most)
+            shown, others = fitting(offer, min(most, limit))
             fit.append(shown)
             left_out += others
         self._complain(tuple(left_out))
@@ -109,8 +118,8 @@ class Plugins:
     def _complain(self, left_out: tuple[str, ...]) -> None:
         if left_out and left_out != self._left_out:
             self._say(
-                f"more memory than a kubelet takes in one list: {', '.join(left_out)} is not offered in MiB; "
-                "use claims, or count in GiB (--memory-unit GiB)"
+                f"more units than this kubelet can bear: {', '.join(left_out)} is not offered by memory; "
+                "use claims, count in GiB (--memory-unit GiB), or say --most-units"
             )
         self._left_out = left_out
 

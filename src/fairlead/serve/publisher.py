@@ -174,7 +174,13 @@ class Office:
         if self._books.known and self._terms.forms:
             await self._books.taken(inventory)
             await self._desk.describe(inventory)
-            await self._plugins.show(inventory, self._books.ledger, together=self._books.together)
+            await self._plugins.show(
+                inventory, self._books.ledger, together=self._books.together, kubelet=self._kubelet()
+            )
+
+    def _kubelet(self) -> str:
+        """Return the kubelet's version, as far as the API server has said it."""
+        return self._notices.kubelet if self._notices else ""
 
     async def _tell_cluster(self, inventory: Inventory) -> None:
         if self._notices is not None:

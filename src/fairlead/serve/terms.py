@@ -13,6 +13,8 @@ Nvidia = Literal["auto", "env", "cdi"]
 KUBELET: Final = "/var/lib/kubelet"
 WAYS: Final = ("labels", "plugin", "claims")
 """What can be published: labels on the node, a device plugin's resources, and slices for claims (DRA)."""
+_MANY, _FEW = 150_000, 32_768
+_VERSION: Final = re.compile(r"v?([0-9]+)\.([0-9]+)")
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
@@ -31,6 +33,8 @@ class Terms:
     """Whether the warden may write CDI files."""
     gibibytes: bool = False
     """Whether shares of memory are counted in GiB; in MiB otherwise."""
+    most_units: int = 0
+    """How many units of memory a node offers at most; 0 for what its kubelet can bear."""
     nvidia: Nvidia = "auto"
     device_root: str = ""
     """The folder on the node below which device nodes lie; empty for the node itself."""
@@ -62,6 +66,18 @@ class Terms:
         return frozenset(plugin | ({Form.CLAIM} if "claims" in self.ways else set()))
 
 
+def bearable(kubelet: str) -> int:
+    """Return how many units of one resource a kubelet of this version can bear.
+
+    All take lists of 4 MiB. From 1.36 on (feature gate ResourceHealthStatus) a kubelet compares every unit
+    that is new or changed with every unit that is held, and waits with everything else meanwhile: for
+    16,000 units of which 2,000 are held, 16 seconds after each restart, and with the square of the number.
+    """
+    found = _VERSION.match(kubelet)
+    old = found is not None and (int(found[1]), int(found[2])) < (1, 36)
+    return _MANY if old else _FEW
+
+
 def parse_ways(text: str) -> frozenset[str]:
     """Read what to publish: `labels,plugin,claims`, or `all`."""
     words = {word.strip() for word in text.split(",") if word.strip()}
@@ -86,6 +102,8 @@ def check(terms: Terms, ready: Iterable[Path] = ()) -> Terms:
             "publish: claims need CDI files, and those are written by the warden",
             "run `fairlead warden serve` beside this and pass --warden DIR, or leave claims out",
         )
+    if terms.most_units < 0:
+        raise SettingsError("most-units: there is no negative number of units", "choose 0 to leave it to us")
     missing = [folder for folder in ready if not folder.is_dir()]
     if missing:
         raise SettingsError(
