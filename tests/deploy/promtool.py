@@ -1,23 +1,21 @@
-"""Prometheus' own checker, from wherever there is one: this machine, or the lab's cache."""
+"""Prometheus' own checker, of the lab's making."""
 
-import shutil
+import io
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from fairlead.errors import LabError
-from fairlead.lab.debian import ensure_tools
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.prometheus import binaries
 from tests.labs import give_up
 
-PACKAGE = "prometheus"
 
-
+@cache
 def promtool() -> Path:
     """Return the program; skip where it cannot be had."""
-    here = shutil.which("promtool")
-    if here:
-        return Path(here)
     try:
-        return ensure_tools(packages=(PACKAGE,)).program("promtool")
+        return binaries(Narrator(io.StringIO()))["promtool"]
     except LabError as error:
         give_up(str(error).splitlines()[0])
 

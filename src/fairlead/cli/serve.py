@@ -87,6 +87,11 @@ def _add_publishing(group: Any) -> None:
     group.add_argument(
         "--legacy-labels", action="store_true", help="publish the un-prefixed gpu.* labels as well"
     )
+    _add_handing_out(group)
+    shared.add_cluster(group)
+
+
+def _add_handing_out(group: Any) -> None:
     group.add_argument(
         "--kubelet-dir", metavar="DIR", default=KUBELET, help="the kubelet's folder (default: %(default)s)"
     )
@@ -118,7 +123,6 @@ def _add_publishing(group: Any) -> None:
         default="",
         help="where on the node the device nodes of a replayed machine lie (default: the node's own)",
     )
-    shared.add_cluster(group)
 
 
 def run(options: argparse.Namespace) -> int:
