@@ -2,6 +2,7 @@
 
 FairleadError              someone must act; `hint` says how
 ├── UserError              the user must change something            exit 2
+│   ├── AnalysisError      a model file cannot be analysed
 │   ├── CatalogError       a catalog file cannot be used
 │   ├── CaptureError       a captured host cannot be written or read
 │   ├── FleetError         a fleet file cannot be used
@@ -40,6 +41,10 @@ class UserError(FairleadError):
     """The user must change something."""
 
     exit_code = 2
+
+
+class AnalysisError(UserError):
+    """A model file is damaged, hostile, too large, or leaves a dimension open."""
 
 
 class CatalogError(UserError):

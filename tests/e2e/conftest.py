@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.api import CORE, Api
 from tests.e2e.install import NAMESPACE, Site
-from tests.e2e.machines import Machine
+from tests.e2e.machines import NO_ACCELERATORS, Machine
 from tests.e2e.pods import Pods
 from tests.images import agent_archive
 from tests.labs import RealNode
@@ -19,7 +19,7 @@ def bare_site(real_node: RealNode) -> Iterator[Site]:
     real_node.load(agent_archive())
     api.create(f"{CORE}/namespaces", [{"metadata": {"name": NAMESPACE}}])
     machine = Machine(real_node.folder / "machine")
-    machine.become("x86-server")
+    machine.become(NO_ACCELERATORS)
     yield Site(real_node, api, machine)
     api.delete([f"{CORE}/namespaces/{NAMESPACE}"])
     api.close()

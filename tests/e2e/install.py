@@ -79,6 +79,10 @@ class Site:
         wait_for("node and kubelet to agree with the machine", self._agreed, self.disagreement)
         return inventory
 
+    def settled_labels(self) -> None:
+        """Wait until the agent has seen the machine as it is now, whoever holds what."""
+        wait_for("labels to agree with the machine", lambda: self.labels() == self._wanted()[0], self.trouble)
+
     def inventory(self) -> Inventory:
         """Return what there is to be found."""
         host = Host(str(self.machine.folder))

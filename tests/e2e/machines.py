@@ -15,6 +15,7 @@ _GIVEN = os.makedev(10, 229)
 """A node that no container has by itself, and that can be opened without harm (/dev/fuse)."""
 _USB_NODE = re.compile(r"bus/usb/([0-9]{3})/([0-9]{3})$")
 _USB_MAJOR, _BUS = 189, 128
+NO_ACCELERATORS = "x86-server"
 TWO_T4 = ("pci-0000-3b-00-0", "pci-0000-86-00-0")
 T4_MIB = 16384
 XAVIER = "platform-17000000-gv11b"
@@ -75,11 +76,15 @@ def second_t4(root: Path) -> None:
 
 
 def unplug(root: Path, device: str) -> None:
-    """Take what sysfs calls `device` away: its folder, every link to it, and what the device tree says."""
+    """Take what sysfs calls `device` away: its folder, every link to it, and its node of the device tree."""
     for place in (*root.glob("sys/bus/*/devices"), *root.glob("sys/class/*")):
         for link in [each for each in place.iterdir() if each.name == device]:
             link.unlink()
-    shutil.rmtree(next((root / "sys/devices").rglob(device)))
+    folder = next((root / "sys/devices").rglob(device))
+    described = (folder / "of_node").resolve()
+    shutil.rmtree(folder)
+    if described.is_dir():
+        shutil.rmtree(described)
 
 
 def renumber_stick(root: Path, port: str, bus: int, number: int, to: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from fairlead.errors import ClusterError
 from tests.e2e.api import CLAIMS, CORE, Document, wait_for
 from tests.e2e.install import Site
+from tests.e2e.machines import NO_ACCELERATORS
 
 IMAGE = "localhost/busybox:1"
 CONTAINER = "main"
@@ -87,15 +88,15 @@ class Pods:
         return (done.stdout + done.stderr).strip()
 
     def stop(self, names: Iterable[str]) -> None:
-        """Delete pods at once, and wait until they are gone."""
+        """Delete pods, and wait until the kubelet has let them go."""
         names = set(names)
-        self.api.delete(f"{self._core}/pods/{name}" for name in names)
+        self.api.delete((f"{self._core}/pods/{name}" for name in names), grace=1)
         wait_for("pods to go", lambda: not names & self.all().keys(), self.explain)
 
     def clear(self) -> None:
-        """Delete all pods, and wait until nothing is left of what they held."""
+        """Delete all pods and take the accelerators away, so that the next test finds nothing of this one."""
         self.stop(self.all())
-        self.site.settled()
+        self.site.become(NO_ACCELERATORS)
 
     def explain(self) -> str:
         """Return what a person would look at first."""
@@ -129,13 +130,13 @@ class Pods:
             "name": CONTAINER,
             "image": IMAGE,
             "imagePullPolicy": "Never",
-            "command": ["sleep", "100000"],
+            "command": ["sh", "-c", "trap exit TERM; sleep 100000 & wait"],
             "env": [{"name": _NAMED, "value": f"{self.namespace}/{name}"}],
             "resources": {"limits": {key: str(value) for key, value in limits.items()}},
         }
         spec: Document = {
             "containers": [container],
-            "terminationGracePeriodSeconds": 0,
+            "terminationGracePeriodSeconds": 1,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
         }

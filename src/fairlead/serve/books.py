@@ -180,6 +180,9 @@ class Books:
 
     def _keep(self) -> None:
         """Write the claims down; a file that is half written never has the name of the whole one."""
+        if not self.ledger.claims:
+            self._file.unlink(missing_ok=True)
+            return
         aside = self._file.with_suffix(".new")
         text = json.dumps([_to_json(holding) for holding in self.ledger.claims])
         with aside.open("w", encoding="utf-8") as file:

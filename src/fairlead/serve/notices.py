@@ -138,7 +138,7 @@ class Notices:
         return answer
 
     async def _follow(self, kind: Kind[Any], fields: str, copy: dict[str, Any]) -> None:
-        """Keep a copy, whatever happens; every change rings the bell."""
+        """Keep a copy, whatever happens; every change of what is looked at here rings the bell."""
         while True:
             try:
                 async with Informer(self._cluster, kind, fields=fields) as informer:
@@ -148,8 +148,8 @@ class Notices:
                     self._seen.add(kind.plural)
                     self._due.set()
                     async for change in informer.changes():
-                        _take(copy, change.object, gone=change.type == "deleted")
-                        self._due.set()
+                        if _take(copy, change.object, gone=change.type == "deleted"):
+                            self._due.set()
             except FairleadError as error:
                 if str(error) != self._trouble:
                     self._say(f"cannot follow {kind}: {error}{f'; {error.hint}' if error.hint else ''}")
@@ -157,11 +157,17 @@ class Notices:
             await asyncio.sleep(_RETRY * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
 
-def _take(copy: dict[str, Any], item: Object, *, gone: bool) -> None:
+def _take(copy: dict[str, Any], item: Object, *, gone: bool) -> bool:
+    """Take a change in; say whether it is more than a heartbeat, with which a kubelet changes its node."""
+    before = copy.pop(item.metadata.name, None)
     if gone:
-        copy.pop(item.metadata.name, None)
-    else:
-        copy[item.metadata.name] = item
+        return before is not None
+    copy[item.metadata.name] = item
+    return before is None or _looked_at(before) != _looked_at(item)
+
+
+def _looked_at(item: Object) -> tuple[object, ...]:
+    return item.metadata.uid, item.metadata.labels, item.metadata.annotations
 
 
 def _same(wanted: Sequence[dict[str, Any]], live: Iterable[ResourceSlice]) -> bool:

@@ -1,0 +1,127 @@
+"""Give every open dimension of a model's inputs a size; none is guessed."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from math import prod
+
+from fairlead.analyze import bounds, dtypes
+from fairlead.analyze.graph import Dims, Graph, Value
+from fairlead.analyze.names import shown
+from fairlead.errors import AnalysisError
+
+_EXAMPLE = "write it like input=1x3x224x224, or batch=1 for a dimension of that name"
+
+
+def parse_shapes(given: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Read what the user binds: `input=1x3x224x224`, `batch=1`."""
+    found: dict[str, tuple[int, ...]] = {}
+    for text in given:
+        name, equals, sizes = text.rpartition("=")
+        parts = sizes.replace(",", "x").split("x")
+        if not equals or not name or not all(part.isascii() and part.isdigit() for part in parts):
+            raise AnalysisError(f"{text!r} is not a shape", _EXAMPLE)
+        dims = tuple(int(part) for part in parts if len(part) < 16)
+        if len(dims) != len(parts) or len(dims) > bounds.RANK or prod(dims) > bounds.ELEMENTS:
+            raise AnalysisError(f"{text!r} is larger than any machine", _EXAMPLE)
+        found[name] = dims
+    return found
+
+
+def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Return the size of every named dimension, or say which one is still open."""
+    sizes: dict[str, int] = {}
+    names = _dimensions(graph)
+    for name, dims in shapes.items():
+        value = graph.inputs.get(name)
+        if value is not None and (name not in names or len(dims) == len(value.dims or dims)):
+            _fit(name, value, dims, sizes)
+        elif name in names and len(dims) == 1:
+            _agree(sizes, name, dims[0])
+        else:
+            raise _no_such(graph, name, names)
+    missing = {
+        name: value for name, value in graph.inputs.items() if _open(value, sizes) and name not in shapes
+    }
+    if missing:
+        raise _still_open(missing, sizes)
+    return sizes
+
+
+def settled(value: Value, sizes: Mapping[str, int]) -> Dims | None:
+    """Return a value's dims with names replaced by sizes; None for those that stay open."""
+    if value.dims is None:
+        return None
+    return tuple(sizes.get(dim) if isinstance(dim, str) else dim for dim in value.dims)
+
+
+def _dimensions(graph: Graph) -> set[str]:
+    values = (*graph.inputs.values(), *graph.values.values())
+    return {dim for value in values for dim in value.dims or () if isinstance(dim, str)}
+
+
+def _fit(name: str, value: Value, dims: tuple[int, ...], sizes: dict[str, int]) -> None:
+    if value.dims is None:
+        return
+    fixed = [dim for dim in value.dims if isinstance(dim, int)]
+    fits = len(dims) == len(value.dims) and all(
+        not isinstance(dim, int) or dim == size for dim, size in zip(value.dims, dims, strict=True)
+    )
+    if not fits:
+        what = "is fixed at" if len(fixed) == len(value.dims) else "has the shape"
+        raise AnalysisError(
+            f"input {shown(name)!r} {what} {_written(value.dims)}: it cannot be {_written(dims)}",
+            "bind only what is open; to change what is fixed, export the model anew",
+        )
+    for dim, size in zip(value.dims, dims, strict=True):
+        if isinstance(dim, str):
+            _agree(sizes, dim, size)
+
+
+def _agree(sizes: dict[str, int], name: str, size: int) -> None:
+    if sizes.setdefault(name, size) != size:
+        raise AnalysisError(
+            f"dimension {shown(name)!r} cannot be {sizes[name]} and {size} at once",
+            "bind each dimension once",
+        )
+
+
+def _open(value: Value, sizes: Mapping[str, int]) -> bool:
+    if value.dtype == dtypes.UNKNOWN:
+        return False  # a sequence or a map: nothing to bind
+    dims = settled(value, sizes)
+    return dims is None or None in dims
+
+
+def _written(dims: Iterable[int | str | None]) -> str:
+    return " x ".join("?" if dim is None else shown(str(dim)) for dim in dims) or "a single number"
+
+
+def _still_open(missing: Mapping[str, Value], sizes: Mapping[str, int]) -> AnalysisError:
+    name, value = next(iter(missing.items()))
+    names = [dim for dim in value.dims or () if isinstance(dim, str) and dim not in sizes]
+    unique = list(dict.fromkeys(names))
+    if value.dims is None:
+        what = "has no shape"
+    elif unique:
+        what = f"leaves {' and '.join(repr(shown(dim)) for dim in unique[:6])} open"
+    else:
+        what = "leaves a dimension without a name open"
+    where = f" ({_written(value.dims)})" if value.dims else ""
+    others = len(missing) - 1
+    more = f"; so do {others} more inputs" if others else ""
+    if unique and None not in (value.dims or ()):
+        hint = "bind it: " + " ".join(f"--shape {shown(dim)}=1" for dim in unique[:6])
+    else:
+        template = "x".join(str(dim) if isinstance(dim, int) else "1" for dim in value.dims or (1, 1))
+        hint = f"bind it: --shape {shown(name)}={template}"
+    return AnalysisError(f"input {shown(name)!r} {what}{where}{more}", f"{hint} (with the sizes you run)")
+
+
+def _no_such(graph: Graph, name: str, names: set[str]) -> AnalysisError:
+    every = [*graph.inputs, *sorted(names)]
+    if name in graph.inputs or name in names:
+        return AnalysisError(f"{shown(name)!r} does not have that many dimensions", _EXAMPLE)
+    near = get_close_matches(name, every[:1000], 3, 0.5)
+    hint = f"did you mean {', '.join(map(shown, near))}?" if near else ""
+    known = ", ".join(shown(item) for item in every[:12]) or "none"
+    return AnalysisError(f"no input or dimension {shown(name)!r}", hint or f"there are: {known}")

@@ -1,0 +1,30 @@
+"""How much of a file is believed: whatever a stranger writes, the analysis ends soon and stays small."""
+
+from typing import Final
+
+NODES: Final = 100_000
+"""Operators, with the bodies of functions and branches written out."""
+EDGES: Final = 1_000_000
+"""Inputs and outputs of all operators together."""
+TENSORS: Final = 500_000
+"""Constants and described values."""
+FIELDS: Final = 8_000_000
+"""Parts of the file that are looked at."""
+NAME: Final = 16 * 1024
+"""Bytes of one name."""
+TEXT: Final = 64 * 1024 * 1024
+"""Bytes of all names together."""
+DEPTH: Final = 16
+"""Bodies within bodies, calls within calls."""
+RANK: Final = 32
+"""Dimensions of one tensor."""
+ELEMENTS: Final = 2**48
+"""Elements of one tensor: no machine holds more."""
+VALUES: Final = 1024
+"""Elements of a constant whose values are read, because a shape may depend on them."""
+FOLDED: Final = 4_000_000
+"""Elements computed in advance, all together."""
+LISTED: Final = 4096
+"""Items of an attribute that is a list; the rest is not read."""
+NOTES: Final = 50
+"""Notes of one analysis."""

@@ -1,0 +1,145 @@
+"""Branches and loops: which branch runs, and how often a body does, depends on the data.
+
+Of a branch the heavier side is counted, of a loop one round; both are marked as not exact.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from fairlead.analyze.graph import Attribute, Dims, Fact, Graph, Node
+from fairlead.analyze.infer import Scope, Walk
+from fairlead.analyze.names import shown
+from fairlead.analyze.program import Step
+from fairlead.analyze.work import macs
+
+_Control: TypeAlias = Callable[[Walk, Node, Sequence[str], Scope], None]
+_Branch: TypeAlias = tuple[list[str], list[Step]]
+
+
+def _graph(walk: Walk, attribute: Attribute | None) -> Graph | None:
+    """Return a body that is given, or named by its number."""
+    if isinstance(attribute, Graph):
+        return attribute
+    if isinstance(attribute, int) and 0 < attribute < len(walk.model.bodies):
+        return walk.model.bodies[attribute]
+    return None
+
+
+def _unknown(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    walk.notes.add(f"{shown(node.op)} {shown(node.name)!r} has no body: it is not counted")
+    walk.step(node, scope, "control", inputs, [], exact=False)
+
+
+def _if(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    sides = [_graph(walk, node.attributes.get(name)) for name in ("then_branch", "else_branch")]
+    test = walk.facts[inputs[0]].values if inputs and inputs[0] else None
+    if test:
+        sides = [sides[0] if test[0] else sides[1]]
+    given = list(inputs[1:])
+    found = [_branch(walk, side, given, scope, node.name) for side in sides if side is not None]
+    if not found:
+        return _unknown(walk, node, inputs, scope)
+    found.sort(key=lambda branch: -sum(macs(step, walk.facts) for step in branch[1]))
+    outputs, steps = found[0]
+    walk.steps += steps
+    spare = [name for _, lighter in found[1:] for step in lighter for name in step.inputs if name]
+    if not test:
+        walk.notes.add(f"If {shown(node.name)!r} depends on the data: its heavier branch is counted")
+    results = [walk.facts[name] for name in outputs]
+    walk.step(node, scope, "control", [*inputs, *spare, *outputs], results, exact=bool(test))
+    return None
+
+
+def _branch(walk: Walk, graph: Graph, given: list[str], scope: Scope, label: str) -> _Branch:
+    """Write one side out, without making it part of the program yet."""
+    before = walk.steps
+    walk.steps = [*before[:0]]
+    try:
+        outputs = walk.body(graph, list(given), scope, f"{label}.{graph.name}")
+        return outputs, walk.steps
+    finally:
+        walk.steps = before
+
+
+def _round(fact: Fact) -> Fact:
+    """Return what is known of a value that every round of a loop changes."""
+    return Fact(fact.dtype, fact.dims)
+
+
+def _loop(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    graph = _graph(walk, node.attributes.get("body"))
+    if graph is None:
+        return _unknown(walk, node, inputs, scope)
+    walk.notes.add(f"Loop {shown(node.name)!r} runs as often as the data says: one round is counted")
+    carried = [_round(walk.facts[name]) if name else Fact() for name in inputs[2:]]
+    given: list[str | Fact] = [Fact("int64", ()), Fact("bool", ()), *carried]
+    outputs = walk.body(graph, given, scope, node.name, exact=False)[1:]
+    results = [walk.facts[name] for name in outputs[: len(carried)]]
+    for name in outputs[len(carried) :]:
+        fact = walk.facts[name]
+        results.append(Fact(fact.dtype, None if fact.dims is None else (None, *fact.dims)))
+    walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
+    return None
+
+
+def _scan(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    graph, count = _graph(walk, node.attributes.get("body")), node.attributes.get("num_scan_inputs")
+    if graph is None or not isinstance(count, int) or walk.model.opset < 9 or count > len(inputs):
+        return _unknown(walk, node, inputs, scope)
+    walk.notes.add(f"Scan {shown(node.name)!r} runs once for each member of a sequence: one round is counted")
+    states = [_round(walk.facts[name]) for name in inputs[: len(inputs) - count]]
+    axes = node.attributes.get("scan_input_axes", ())
+    length: int | None = None
+    given: list[str | Fact] = list(states)
+    for place, name in enumerate(inputs[len(states) :]):
+        axis = axes[place] if isinstance(axes, tuple) and place < len(axes) else 0
+        fact = walk.facts[name]
+        dims: Dims | None = None
+        if fact.dims:
+            at = int(axis) % len(fact.dims)
+            length, dims = fact.dims[at], (*fact.dims[:at], *fact.dims[at + 1 :])
+        given.append(Fact(fact.dtype, dims))
+    outputs = walk.body(graph, given, scope, node.name, exact=False)
+    results = [walk.facts[name] for name in outputs[: len(states)]]
+    for name in outputs[len(states) :]:
+        fact = walk.facts[name]
+        results.append(Fact(fact.dtype, None if fact.dims is None else (length, *fact.dims)))
+    walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
+    return None
+
+
+def _while(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    graph = _graph(walk, node.attributes.get("body"))
+    if graph is None:
+        return _unknown(walk, node, inputs, scope)
+    walk.notes.add("WHILE runs as often as the data says: one round is counted")
+    given: list[str | Fact] = [_round(walk.facts[name]) for name in inputs]
+    outputs = walk.body(graph, given, scope, node.name, exact=False)
+    results = [walk.facts[name] for name in outputs]
+    walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
+    return None
+
+
+def _composite(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    """Write out what a composite is made of."""
+    graph = _graph(walk, node.attributes.get("decomposition"))
+    if graph is None:
+        return _unknown(walk, node, inputs, scope)
+    for name, actual in zip(node.outputs, walk.body(graph, list(inputs), scope, node.name), strict=False):
+        scope.names[name] = actual
+    return None
+
+
+def _nothing(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    """Leave out what runs once, when the model is loaded."""
+
+
+CONTROL: Final[dict[str, _Control]] = {
+    "If": _if,
+    "IF": _if,
+    "Loop": _loop,
+    "Scan": _scan,
+    "WHILE": _while,
+    "STABLEHLO_COMPOSITE": _composite,
+    "CALL_ONCE": _nothing,
+}

@@ -1,0 +1,244 @@
+"""Work out the shape of every value, and write functions, branches and loops out as one list of steps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fairlead.analyze import bounds, dtypes
+from fairlead.analyze.bind import settled
+from fairlead.analyze.graph import Attribute, Constant, Fact, Function, Graph, Model, Node, Reference, Value
+from fairlead.analyze.names import shown
+from fairlead.analyze.operators import known
+from fairlead.analyze.order import ordered
+from fairlead.analyze.program import Notes, Program, Step
+from fairlead.analyze.shapes.call import Call, Rule, UnknownShapeError
+from fairlead.analyze.shapes.fold import folded
+from fairlead.errors import AnalysisError
+
+DOUBTS: Final = (ArithmeticError, LookupError, TypeError, ValueError, UnknownShapeError)
+"""What a rule raises that was given something it cannot make sense of."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names that a graph or body can see."""
+
+    prefix: str = ""
+    """What its own names are called by in the program."""
+    parent: "Scope | None" = None
+    names: dict[str, str] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] | None = None
+    """What the caller of a function gave it."""
+    depth: int = 0
+    exact: bool = True
+
+    def find(self, name: str) -> str:
+        """Return what a name is called in the program."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.names.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        raise AnalysisError(f"value {shown(name)!r} is read but never made", "export the model again")
+
+
+class Walk:
+    """One pass over a model."""
+
+    def __init__(self, model: Model, sizes: Mapping[str, int], notes: Notes) -> None:
+        self.model = model
+        self.facts: dict[str, Fact] = {}
+        self.steps: list[Step] = []
+        self.notes = notes
+        self._constants: dict[str, Constant] = {}
+        self._sizes = sizes
+        self._steps_left = bounds.NODES
+        self._fold_left = bounds.FOLDED
+
+    def run(self, shapes: Mapping[str, tuple[int, ...]]) -> Program:
+        """Return the program of the whole model."""
+        graph, scope = self.model.graph, Scope(values=self.model.graph.values)
+        for name, value in graph.inputs.items():
+            self.define(scope, name, Fact(value.dtype, shapes.get(name) or settled(value, self._sizes)))
+        self.graph(graph, scope)
+        inputs = tuple(scope.find(name) for name in graph.inputs)
+        outputs = tuple(scope.find(name) for name in graph.outputs)
+        shown_as = dict(zip(outputs, graph.outputs, strict=True))
+        return Program(tuple(self.steps), self.facts, self._constants, inputs, outputs, shown=shown_as)
+
+    def graph(self, graph: Graph, scope: Scope) -> None:
+        """Walk the constants and nodes of a graph."""
+        for name, constant in graph.constants.items():
+            self.constant(scope, name, constant)
+        for node in ordered(graph.nodes):
+            self._node(node, scope)
+
+    def define(self, scope: Scope, name: str, fact: Fact) -> str:
+        """Give a value of a scope its name in the program."""
+        key = scope.prefix + name if scope.prefix else name
+        if key in self.facts:
+            raise AnalysisError(f"value {shown(name)!r} is made twice", "export the model again")
+        if fact.elements > bounds.ELEMENTS:
+            dims = " x ".join(map(str, fact.dims or ()))
+            raise AnalysisError(
+                f"value {shown(name)!r} would be {dims}: no machine holds it",
+                "is the model, or --shape, right?",
+            )
+        scope.names[name] = key
+        self.facts[key] = fact
+        return key
+
+    def constant(self, scope: Scope, name: str, constant: Constant) -> None:
+        """Make a constant known."""
+        self._constants[self.define(scope, name, constant.fact)] = constant
+
+    def body(
+        self, graph: Graph, given: Sequence[str | Fact], scope: Scope, label: str, *, exact: bool = True
+    ) -> list[str]:
+        """Write a body out; return what its outputs are called. A fact is given for a value of its own."""
+        if scope.depth >= bounds.DEPTH:
+            raise AnalysisError(
+                f"more than {bounds.DEPTH} bodies or calls within one another at {shown(label)!r}",
+                "export the model again",
+            )
+        prefix = f"{scope.prefix[-200:]}{label[-200:]}#{len(self.steps)}/"
+        inner = Scope(
+            prefix, scope, {}, graph.values, scope.attributes, scope.depth + 1, scope.exact and exact
+        )
+        for formal, actual in zip(graph.inputs, given, strict=False):
+            if isinstance(actual, Fact):
+                self.define(inner, formal, actual)
+            elif actual:
+                inner.names[formal] = actual
+        self.graph(graph, inner)
+        return [inner.find(name) for name in graph.outputs]
+
+    def step(
+        self,
+        node: Node,
+        scope: Scope,
+        kind: str,
+        inputs: Sequence[str],
+        results: Sequence[Fact],
+        *,
+        exact: bool,
+    ) -> None:
+        """Add a step and what is known of its outputs."""
+        outputs = []
+        for place, name in enumerate(node.outputs):
+            if name:
+                fact = results[place] if place < len(results) else Fact()
+                outputs.append(self.define(scope, name, self._declared(scope, name, fact)))
+        label = scope.prefix + (node.name or (node.outputs[0] if node.outputs else node.op))
+        attributes = _settled(node.attributes, scope)
+        exact = exact and scope.exact
+        self.steps.append(Step(label, node.op, kind, tuple(inputs), tuple(outputs), attributes, exact))
+
+    def _node(self, node: Node, scope: Scope) -> None:
+        from fairlead.analyze.control import CONTROL  # noqa: PLC0415 - bodies are walked by this very class
+
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise AnalysisError(
+                f"more than {bounds.NODES:,} operators once functions are written out",
+                "export the model again",
+            )
+        inputs = [scope.find(name) if name else "" for name in node.inputs]
+        function = self.model.functions.get(node.op)
+        if function is not None:
+            self._call(function, node, inputs, scope)
+        elif node.op in CONTROL:
+            CONTROL[node.op](self, node, inputs, scope)
+        elif node.op == "Constant":
+            self._constant_node(node, scope)
+        else:
+            self._primitive(node, inputs, scope)
+
+    def _call(self, function: Function, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+        given = {**function.defaults, **_settled(node.attributes, scope)}
+        outer = Scope(scope.prefix, None, {}, {}, given, scope.depth, scope.exact)
+        missing = [name or Fact() for name in inputs]
+        missing += [Fact()] * (len(function.body.inputs) - len(missing))
+        found = self.body(function.body, missing, outer, node.name or node.op)
+        for name, actual in zip(node.outputs, found, strict=False):
+            if name:
+                scope.names[name] = actual
+
+    def _constant_node(self, node: Node, scope: Scope) -> None:
+        for name, value in _settled(node.attributes, scope).items():
+            if isinstance(value, Constant):
+                self.constant(scope, node.outputs[0], value)
+                return
+            if name in ("value_int", "value_ints", "value_float", "value_floats"):
+                values = value if isinstance(value, tuple) else (value,)
+                numbers = tuple(item for item in values if isinstance(item, int | float))
+                dims = (len(numbers),) if name.endswith("s") else ()
+                dtype = "int64" if "int" in name else "fp32"
+                size = dtypes.size(len(numbers), dtype)
+                self.constant(scope, node.outputs[0], Constant(dtype, dims, len(numbers), size, numbers))
+                return
+        self.define(scope, node.outputs[0], Fact("string", None))
+
+    def _primitive(self, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+        found = known(node.op)
+        kind, rule = found or ("other", None)
+        args = [self.facts[name] if name else None for name in inputs]
+        attributes = _settled(node.attributes, scope)
+        call = Call(node.op, args, attributes, len(node.outputs), self.model.opset)
+        results = self._results(call, rule) if rule is not None else []
+        if found is None:
+            what = "an operator that is not known: its own work is not counted"
+            self.notes.add(f"{shown(node.op)} is {what}")
+        self.step(node, scope, _kind(kind, call), inputs, results, exact=found is not None)
+
+    def _results(self, call: Call, rule: Rule) -> list[Fact]:
+        try:
+            results = rule(call)
+        except DOUBTS:
+            return []
+        if results and self._fold_left > 0 and results[0].elements <= bounds.VALUES:
+            self._fold_left -= results[0].elements
+            try:
+                return folded(call, results)
+            except DOUBTS:
+                return results
+        return results
+
+    def _declared(self, scope: Scope, name: str, fact: Fact) -> Fact:
+        """Return a fact with what the file itself says, where nothing better is known."""
+        if fact.known and fact.dtype != dtypes.UNKNOWN:
+            return fact
+        value = scope.values.get(name)
+        if value is None:
+            return fact
+        dims, said = fact.dims, settled(value, self._sizes)
+        if dims is None:
+            dims = said
+        elif said is not None and len(said) == len(dims):
+            dims = tuple(there if here is None else here for here, there in zip(dims, said, strict=True))
+        return Fact(fact.dtype if fact.dtype != dtypes.UNKNOWN else value.dtype, dims, fact.values)
+
+
+def _settled(attributes: Mapping[str, Attribute], scope: Scope) -> Mapping[str, Attribute]:
+    """Return attributes with what the caller of a function gave it."""
+    if scope.attributes is None:
+        return attributes
+    given = scope.attributes
+    found = {
+        name: given.get(value.name) if isinstance(value, Reference) else value
+        for name, value in attributes.items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _kind(kind: str, call: Call) -> str:
+    """Return the kind of an operator, where that depends on its inputs."""
+    if kind == "conv":
+        place = 3 if call.op == "QLinearConv" else 1
+        weights = call.args[place] if place < len(call.args) else None
+        dims = weights.dims if weights is not None else None
+        if call.integer("group", 1) > 1 and dims and len(dims) > 1 and dims[1] == 1:
+            return "depthwise"
+    return kind

@@ -1,0 +1,56 @@
+"""A model as it is run: one list of steps, with everything known about the values between them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairlead.analyze import bounds
+from fairlead.analyze.graph import Attribute, Constant, Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator, with the names of its values unique in the program."""
+
+    name: str
+    op: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    exact: bool = True
+    """False: what it costs is a lower bound, whatever its shapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps in an order in which they can be run."""
+
+    steps: tuple[Step, ...]
+    facts: Mapping[str, Fact]
+    constants: Mapping[str, Constant]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    derived: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Constants that are made of others before anything runs, and what they are made of."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """What the file calls its outputs, where steps that do nothing were left out."""
+
+    def fact(self, name: str) -> Fact:
+        """Return what is known of a value."""
+        return self.facts.get(name) or Fact()
+
+
+class Notes:
+    """What a person should know of an analysis: each once, and not too many."""
+
+    def __init__(self, notes: tuple[str, ...] = ()) -> None:
+        self._notes = dict.fromkeys(notes)
+
+    def add(self, note: str) -> None:
+        """Keep a note."""
+        if len(self._notes) < bounds.NOTES:
+            self._notes[note] = None
+
+    def all(self) -> tuple[str, ...]:
+        """Return the notes in the order they came."""
+        return tuple(self._notes)

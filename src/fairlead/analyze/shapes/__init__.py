@@ -1,0 +1,1 @@
+"""How operators shape their outputs, by what they do."""

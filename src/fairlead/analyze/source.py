@@ -1,0 +1,84 @@
+"""Read a model file in small pieces: weights are passed over, never read.
+
+A file is not mapped into memory. A map counts every page that was touched, and whoever shortens the file
+meanwhile ends the program with a signal; a read that comes back short is an error like any other.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fairlead.errors import AnalysisError
+
+_WINDOW: Final = 16 * 1024
+MARGIN: Final = 24
+"""Bytes that `at` makes sure of, where the file has them: two of the longest numbers."""
+CUT_OFF: Final = "the file is cut off or damaged"
+
+
+class Source:
+    """An open file of which one window is held in memory."""
+
+    __slots__ = ("_edge", "_handle", "base", "path", "size", "window")
+
+    def __init__(self, path: str, handle: int, size: int) -> None:
+        self.path = path
+        self.size = size
+        self.window = b""
+        """The piece of the file that is at hand."""
+        self.base = 0
+        """Where in the file the window begins."""
+        self._handle = handle
+        self._edge = -1
+
+    def at(self, place: int) -> int:
+        """Bring a place of the file into the window, with a margin; return its index there."""
+        index = place - self.base
+        if 0 <= index <= self._edge:
+            return index
+        if not 0 <= place < self.size:
+            raise self.damaged(place)
+        self.window = os.pread(self._handle, _WINDOW, place)
+        self.base = place
+        ends_here = place + len(self.window) >= self.size
+        self._edge = len(self.window) - (1 if ends_here else MARGIN)
+        if self._edge < 0:
+            raise self.damaged(place)
+        return 0
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes of a span."""
+        if not 0 <= start <= end <= self.size:
+            raise self.damaged(start)
+        index = start - self.base
+        if index >= 0 and end - self.base <= len(self.window):
+            return self.window[index : end - self.base]
+        data = os.pread(self._handle, end - start, start)
+        if len(data) != end - start:
+            raise self.damaged(start)
+        return data
+
+    def damaged(self, place: int) -> AnalysisError:
+        """Return the error for a place that cannot be what it should be."""
+        return AnalysisError(
+            f"{self.path}: {CUT_OFF} (at byte {place} of {self.size})", "fetch or export the model again"
+        )
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Source]:
+    """Open a model file for as long as it is read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no such name is possible"
+        raise AnalysisError(f"{path}: {reason.lower()}", "name an ONNX or TFLite file") from None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise AnalysisError(f"{path}: not a file", "name an ONNX or TFLite file")
+        yield Source(path, handle, found.st_size)
+    finally:
+        os.close(handle)

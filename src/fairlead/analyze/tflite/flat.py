@@ -1,0 +1,153 @@
+"""Follow flatbuffers: every offset is checked before it is believed."""
+
+import struct
+from typing import Final
+
+from fairlead.analyze import bounds
+from fairlead.analyze.source import Source
+from fairlead.errors import AnalysisError
+
+_BYTE, _SHORT, _INT, _WORD = (struct.Struct(form) for form in ("<b", "<H", "<i", "<I"))
+_LONG: Final = struct.Struct("<Q")
+_LARGEST_VTABLE: Final = 1024
+
+
+class Flat:
+    """A source as flatbuffers."""
+
+    __slots__ = ("_text", "_vtables", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._text = bounds.TEXT
+        self._vtables: dict[int, tuple[int, ...]] = {}
+
+    def root(self) -> "Table":
+        """Return the table that everything hangs from."""
+        return Table(self, self.word(0))
+
+    def word(self, place: int) -> int:
+        """Return an unsigned number of four bytes."""
+        return int(self._number(place, _WORD))
+
+    def signed(self, place: int) -> int:
+        """Return a signed number of four bytes."""
+        return int(self._number(place, _INT))
+
+    def byte(self, place: int) -> int:
+        """Return a signed number of one byte."""
+        return int(self._number(place, _BYTE))
+
+    def long(self, place: int) -> int:
+        """Return an unsigned number of eight bytes."""
+        return int(self._number(place, _LONG))
+
+    def _number(self, place: int, form: struct.Struct) -> int:
+        index = self.source.at(place)
+        try:
+            value: int = form.unpack_from(self.source.window, index)[0]
+        except struct.error:
+            raise self.source.damaged(place) from None
+        return value
+
+    def vtable(self, place: int) -> tuple[int, ...]:
+        """Return where a table keeps each field, from its own beginning; 0 for one that it has not."""
+        if place not in self._vtables:
+            if len(self._vtables) > 100_000:
+                self._vtables.clear()
+            length = int(self._number(place, _SHORT))
+            if length % 2 or not 4 <= length <= _LARGEST_VTABLE:
+                raise self.source.damaged(place)
+            data = self.source.read(place, place + length)
+            self._vtables[place] = struct.unpack(f"<{length // 2}H", data)[2:]
+        return self._vtables[place]
+
+    def vector(self, place: int, width: int, limit: int) -> tuple[int, int]:
+        """Return where a vector's items begin and how many there are."""
+        start = place + self.word(place)
+        count = self.word(start)
+        if start + 4 + count * width > self.source.size:
+            raise self.source.damaged(place)
+        if count > limit:
+            raise self.too_much(f"a list of {count:,} items at byte {start}")
+        return start + 4, count
+
+    def text(self, place: int) -> str:
+        """Return a text."""
+        start, length = self.vector(place, 1, bounds.NAME)
+        self._text -= length
+        if self._text < 0:
+            raise self.too_much(f"more than {bounds.TEXT:,} bytes of names")
+        return self.source.read(start, start + length).decode("utf-8", "replace")
+
+    def too_much(self, what: str) -> AnalysisError:
+        """Return the error for a file beyond the bounds."""
+        return AnalysisError(
+            f"{self.source.path}: {what}: no model looks like this", "fetch or export the model again"
+        )
+
+
+class Table:
+    """One table: fields by their number in the schema, with what they are when left out."""
+
+    __slots__ = ("_at", "_flat", "_slots")
+
+    def __init__(self, flat: Flat, at: int) -> None:
+        self._flat = flat
+        self._at = at
+        vtable = at - flat.signed(at)
+        self._slots = flat.vtable(vtable)
+
+    def _place(self, field: int) -> int:
+        """Return where a field is, or 0 where it was left out."""
+        offset = self._slots[field] if field < len(self._slots) else 0
+        return self._at + offset if offset else 0
+
+    def byte(self, field: int, default: int = 0) -> int:
+        """Return a number of one byte."""
+        place = self._place(field)
+        return self._flat.byte(place) if place else default
+
+    def number(self, field: int, default: int = 0) -> int:
+        """Return a number of four bytes."""
+        place = self._place(field)
+        return self._flat.signed(place) if place else default
+
+    def long(self, field: int, default: int = 0) -> int:
+        """Return a number of eight bytes."""
+        place = self._place(field)
+        return self._flat.long(place) if place else default
+
+    def text(self, field: int) -> str:
+        """Return a text, or an empty one."""
+        place = self._place(field)
+        return self._flat.text(place) if place else ""
+
+    def table(self, field: int) -> "Table | None":
+        """Return a table within this one."""
+        place = self._place(field)
+        return Table(self._flat, place + self._flat.word(place)) if place else None
+
+    def tables(self, field: int, limit: int) -> "list[Table]":
+        """Return a list of tables."""
+        return [Table(self._flat, at + self._flat.word(at)) for at in self._items(field, limit)]
+
+    def ints(self, field: int, limit: int) -> tuple[int, ...]:
+        """Return a list of numbers of four bytes."""
+        place = self._place(field)
+        if not place:
+            return ()
+        start, count = self._flat.vector(place, 4, limit)
+        return struct.unpack(f"<{count}i", self._flat.source.read(start, start + 4 * count))
+
+    def span(self, field: int) -> tuple[int, int]:
+        """Return where a list of bytes begins and how long it is; it is not read."""
+        place = self._place(field)
+        return self._flat.vector(place, 1, self._flat.source.size) if place else (0, 0)
+
+    def _items(self, field: int, limit: int) -> range:
+        place = self._place(field)
+        if not place:
+            return range(0)
+        start, count = self._flat.vector(place, 4, limit)
+        return range(start, start + 4 * count, 4)

@@ -1,0 +1,169 @@
+"""Read a TFLite file: what it is made of, but not its weights."""
+
+import struct
+from math import prod
+from typing import Final
+
+from fairlead.analyze import bounds, dtypes
+from fairlead.analyze.graph import Attribute, Constant, Graph, Model, Node, Number, Value
+from fairlead.analyze.names import shown
+from fairlead.analyze.source import Source
+from fairlead.analyze.tflite.flat import Flat, Table
+from fairlead.analyze.tflite.names import CUSTOM, name
+from fairlead.errors import AnalysisError
+
+BATCH: Final = "batch"
+"""What an open first dimension is called."""
+_OPTIONS: Final = {
+    "BATCH_MATMUL": ("adj_x", "adj_y"),
+    "IF": ("then_branch", "else_branch"),
+    "WHILE": ("cond", "body"),
+    "CALL_ONCE": ("init",),
+}
+"""The options that matter, in the order of their fields."""
+_CODES: Final = {"int32": "i", "int64": "q", "fp32": "f", "bool": "?"}
+
+
+def read(source: Source) -> Model:
+    """Return the model of a TFLite file."""
+    return _Reader(source).model()
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._flat = Flat(source)
+        self._nodes, self._edges = bounds.NODES, bounds.EDGES
+        self._tensors = bounds.TENSORS
+        self._codes: list[str] = []
+        self._buffers: list[Table] = []
+
+    def model(self) -> Model:
+        root = self._flat.root()
+        self._codes = [self._code(table) for table in root.tables(1, bounds.NODES)]
+        self._buffers = root.tables(4, bounds.TENSORS)
+        graphs = [self._graph(table) for table in root.tables(2, 4096)]
+        if not graphs:
+            raise AnalysisError(
+                f"{self._source.path}: a TFLite file without a graph", "convert the model again"
+            )
+        return Model("tflite", graphs[0], bodies=tuple(graphs))
+
+    def _code(self, table: Table) -> str:
+        number = max(table.byte(0), table.number(3))  # old writers fill the first, new ones both
+        return f"custom.{table.text(1)}" if number == CUSTOM else name(number)
+
+    def _graph(self, table: Table) -> Graph:
+        tensors = table.tables(0, bounds.TENSORS)
+        self._tensors -= len(tensors)
+        if self._tensors < 0:
+            raise self._flat.too_much(f"more than {bounds.TENSORS:,} tensors")
+        names = _unique([tensor.text(3) for tensor in tensors])
+        values = {key: self._value(tensor) for key, tensor in zip(names, tensors, strict=True)}
+        constants: dict[str, Constant] = {}
+        for key, tensor in zip(names, tensors, strict=True):
+            constant = self._constant(key, tensor)
+            if constant is not None:
+                constants[key] = constant
+        nodes = tuple(self._node(node, names) for node in table.tables(3, bounds.NODES))
+        inputs = self._named(table.ints(1, bounds.EDGES), names)
+        outputs = self._named(table.ints(2, bounds.EDGES), names)
+        formal = {key: values[key] for key in inputs if key in values}
+        return Graph(table.text(4), nodes, formal, outputs, constants, values)
+
+    def _named(self, indices: tuple[int, ...], names: list[str]) -> tuple[str, ...]:
+        self._edges -= len(indices)
+        if self._edges < 0:
+            raise self._flat.too_much(f"more than {bounds.EDGES:,} inputs and outputs of operators")
+        if any(index >= len(names) for index in indices):
+            raise self._source.damaged(self._source.base)
+        return tuple(names[index] if index >= 0 else "" for index in indices)
+
+    def _value(self, tensor: Table) -> Value:
+        kind = tensor.byte(1)
+        dtype = dtypes.TFLITE[kind] if 0 <= kind < len(dtypes.TFLITE) else dtypes.UNKNOWN
+        dims, signature = tensor.ints(0, bounds.RANK), tensor.ints(7, bounds.RANK)
+        if any(dim > bounds.ELEMENTS for dim in dims) or prod(abs(dim) for dim in dims) > bounds.ELEMENTS:
+            raise self._flat.too_much(f"a tensor of {'x'.join(map(str, dims))} elements")
+        if len(signature) != len(dims):
+            signature = dims
+        return Value(
+            dtype,
+            tuple(_dim(place, *pair) for place, pair in enumerate(zip(dims, signature, strict=True))),
+        )
+
+    def _constant(self, key: str, tensor: Table) -> Constant | None:
+        start, length = self._data(tensor.number(2))
+        if not length:
+            return None
+        dims = tuple(max(dim, 0) for dim in tensor.ints(0, bounds.RANK))
+        kind = tensor.byte(1)
+        dtype = dtypes.TFLITE[kind] if 0 <= kind < len(dtypes.TFLITE) else dtypes.UNKNOWN
+        elements = prod(dims)
+        size = dtypes.size(elements, dtype)
+        if tensor.table(6) is None and dtype in dtypes.BITS and length < size:
+            raise AnalysisError(
+                f"{self._source.path}: tensor {shown(key)!r} has {length} bytes where its dims say {size}",
+                "fetch or convert the model again",
+            )
+        values: tuple[Number, ...] | None = None
+        if dtype in _CODES and elements <= bounds.VALUES and length == size:
+            values = struct.unpack(f"<{elements}{_CODES[dtype]}", self._source.read(start, start + length))
+        return Constant(dtype, dims, elements, length if dtype in dtypes.BITS else 0, values)
+
+    def _data(self, index: int) -> tuple[int, int]:
+        """Return where a tensor's data begins in the file, and its length."""
+        if not 0 < index < len(self._buffers):
+            return 0, 0
+        buffer = self._buffers[index]
+        start, length = buffer.long(1), buffer.long(2)
+        if start > 1 and length:  # models beyond 2 GB keep their data behind the flatbuffer
+            if start + length > self._source.size:
+                raise self._source.damaged(start)
+            return start, length
+        return buffer.span(0)
+
+    def _node(self, table: Table, names: list[str]) -> Node:
+        self._nodes -= 1
+        code = table.number(0)
+        if self._nodes < 0:
+            raise self._flat.too_much(f"more than {bounds.NODES:,} operators")
+        if not 0 <= code < len(self._codes):
+            raise self._source.damaged(self._source.base)
+        op = self._codes[code]
+        inputs = self._named(table.ints(1, bounds.EDGES), names)
+        outputs = self._named(table.ints(2, bounds.EDGES), names)
+        return Node(op, outputs[0] if outputs else op, inputs, outputs, self._options(op, table))
+
+    def _options(self, op: str, table: Table) -> dict[str, Attribute]:
+        found: dict[str, Attribute] = {}
+        if op.startswith("custom."):
+            found["opaque"] = max(table.span(5)[1], table.long(10))
+        wanted = _OPTIONS.get(op, ())
+        options = table.table(4) if wanted else None
+        for field, option in enumerate(wanted):
+            if options is not None:
+                flag = option.startswith("adj")
+                found[option] = options.byte(field) if flag else options.number(field)
+        composite = table.table(12) if op == "STABLEHLO_COMPOSITE" else None
+        if composite is not None:
+            found["decomposition"] = composite.number(1)
+        return found
+
+
+def _dim(place: int, dim: int, sign: int) -> int | str | None:
+    if sign >= 0 and dim >= 0:
+        return dim
+    return BATCH if place == 0 else None
+
+
+def _unique(names: list[str]) -> list[str]:
+    seen: set[str] = set()
+    found: list[str] = []
+    for index, given in enumerate(names):
+        key = given or f"tensor{index}"
+        while key in seen:
+            key = f"{key}#{index}"
+        seen.add(key)
+        found.append(key)
+    return found

@@ -1,0 +1,146 @@
+"""What a model asks of a machine: its operators, their work and bytes, and where they cannot run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fairlead.units import Bytes
+
+KINDS: Final = (
+    "conv",
+    "depthwise",
+    "matmul",
+    "attention",
+    "recurrent",
+    "embedding",
+    "elementwise",
+    "activation",
+    "norm",
+    "pool",
+    "reduce",
+    "resize",
+    "move",
+    "control",
+    "other",
+)
+"""Every kind of operator; devices have an efficiency for each."""
+COMPUTE: Final = ("conv", "depthwise", "matmul", "attention", "recurrent")
+"""The kinds that have multiply-adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output of a model."""
+
+    name: str
+    dims: tuple[int | None, ...]
+    """None where a size depends on the data."""
+    dtype: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        return {"name": self.name, "dims": list(self.dims), "dtype": self.dtype}
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator that runs, with the quantisation and constants around it folded in."""
+
+    name: str
+    op: str
+    """As the file calls it: `Conv`, `com.microsoft.FusedMatMul`, `CONV_2D`."""
+    kind: str
+    macs: int
+    """Multiply-adds of convolutions and matrix products; biases and pointwise work are not counted."""
+    params: int
+    """Weights that no operator before it has."""
+    weight_bytes: Bytes
+    """The same in bytes, with statistics, tables and scales, as they are stored."""
+    read_bytes: Bytes
+    """Activations and weights that it reads, each once."""
+    written_bytes: Bytes
+    precision: str
+    """What it computes in; weights may be narrower."""
+    group: int
+    """Operators of one number are likely run as one kernel."""
+    exact: bool = True
+    """False: a lower bound, because a shape or the operator is not known; a note says why."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        return {
+            "name": self.name,
+            "op": self.op,
+            "kind": self.kind,
+            "macs": self.macs,
+            "params": self.params,
+            "weight_bytes": self.weight_bytes,
+            "read_bytes": self.read_bytes,
+            "written_bytes": self.written_bytes,
+            "precision": self.precision,
+            "group": self.group,
+            "exact": self.exact,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Everything that is known of a model without running it."""
+
+    name: str
+    format: str
+    """`onnx` or `tflite`."""
+    digest: str
+    """Names the work: structure, shapes and types, but no weights."""
+    precision: str
+    """Of most multiply-adds."""
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    macs: int
+    params: int
+    weight_bytes: Bytes
+    activations: int
+    """Elements written by convolutions and matrix products, as timm counts them."""
+    peak_bytes: Bytes
+    """The most that inputs, outputs and values between operators ever take at one time."""
+    unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By runtime, why this file does not run there as it is; each reason begins with its cause."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def batch(self) -> int | None:
+        """The first dimension of every input, where they agree."""
+        first = {tensor.dims[0] for tensor in self.inputs if tensor.dims}
+        return first.pop() if len(first) == 1 else None
+
+    @property
+    def groups(self) -> int:
+        """How many kernels are likely run."""
+        return len({operator.group for operator in self.operators})
+
+    @property
+    def exact(self) -> bool:
+        """Whether every figure is exact; otherwise they are lower bounds."""
+        return all(operator.exact for operator in self.operators)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of the contract."""
+        return {
+            "model": self.name,
+            "format": self.format,
+            "digest": self.digest,
+            "precision": self.precision,
+            "batch": self.batch,
+            "macs": self.macs,
+            "params": self.params,
+            "weight_bytes": self.weight_bytes,
+            "activations": self.activations,
+            "peak_bytes": self.peak_bytes,
+            "inputs": [tensor.to_json() for tensor in self.inputs],
+            "outputs": [tensor.to_json() for tensor in self.outputs],
+            "operators": [operator.to_json() for operator in self.operators],
+            "groups": self.groups,
+            "unsupported": {runtime: list(reasons) for runtime, reasons in self.unsupported.items()},
+            "notes": list(self.notes),
+        }

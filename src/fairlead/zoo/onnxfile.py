@@ -1,0 +1,179 @@
+"""Write a graph as an ONNX file, its weights as a stream: a large model takes no memory.
+
+Protocol buffers by hand: a message is a run of fields, and a message inside another needs its length first.
+The same graph always gives the same bytes.
+"""
+
+import random
+import struct
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import BinaryIO, Final
+
+from fairlead.zoo.graph import Attribute, Graph, Node, Value, Weight
+
+OPSET: Final = 17
+IR_VERSION: Final = 8
+DTYPES: Final = {
+    "fp32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9,
+    "fp16": 10, "fp64": 11, "uint32": 12, "uint64": 13,
+}  # fmt: skip
+"""Numbers of TensorProto.DataType."""
+FORMATS: Final = {
+    "fp32": "f", "uint8": "B", "int8": "b", "uint16": "H", "int16": "h", "int32": "i", "int64": "q",
+    "bool": "?", "fp16": "e", "fp64": "d", "uint32": "I", "uint64": "Q",
+}  # fmt: skip
+_NOISE: Final = 65_521
+"""Elements of the noise that weights are filled with, over and over; prime, so that no two rows are alike."""
+_FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS = 1, 2, 3, 4, 5, 6, 7
+
+
+def write(graph: Graph, path: str, *, opset: int = OPSET, domains: Mapping[str, int] | None = None) -> None:
+    """Write a graph to a file; `domains` are the versions of other operators than ONNX's own."""
+    with open(path, "wb") as out:
+        save(graph, out, opset, domains or {})
+
+
+def save(graph: Graph, out: BinaryIO, opset: int, domains: Mapping[str, int]) -> None:
+    """Write a graph to a stream."""
+    out.write(number(1, IR_VERSION) + text(2, "fairlead"))
+    for domain, version in {"": opset, **domains}.items():
+        out.write(piece(8, (text(1, domain) if domain else b"") + number(2, version)))
+    body = _body(graph)
+    heads = [_tensor_head(weight) for weight in graph.weights]
+    sizes = [len(head) + size(weight) for head, weight in zip(heads, graph.weights, strict=True)]
+    out.write(_head(7, len(body) + sum(len(_head(5, length)) + length for length in sizes)) + body)
+    for weight, head, length in zip(graph.weights, heads, sizes, strict=True):
+        out.write(_head(5, length) + head)
+        for block in content(weight):
+            out.write(block)
+
+
+def size(weight: Weight) -> int:
+    """Return the bytes of a weight."""
+    return weight.count * struct.calcsize(FORMATS[weight.dtype])
+
+
+def content(weight: Weight) -> Iterator[bytes]:
+    """Yield the bytes of a weight, block after block."""
+    form = FORMATS[weight.dtype]
+    if weight.values is not None and len(weight.values) == weight.count != 1:
+        yield struct.pack(f"<{weight.count}{form}", *weight.values)
+        return
+    block = (
+        _noise(weight.deviation, weight.dtype)
+        if weight.values is None
+        else struct.pack(f"<{form}", *weight.values) * _NOISE
+    )
+    left = size(weight)
+    while left > 0:
+        yield block[:left]
+        left -= len(block)
+
+
+@cache
+def _gauss() -> tuple[float, ...]:
+    draw = random.Random(17)  # noqa: S311 - weights, not secrets
+    return tuple(draw.gauss(0.0, 1.0) for _ in range(_NOISE))
+
+
+@cache
+def _noise(deviation: float, dtype: str) -> bytes:
+    if not dtype.startswith("fp"):
+        raise ValueError(f"{dtype}: only floating-point weights are filled with noise")
+    return struct.pack(f"<{_NOISE}{FORMATS[dtype]}", *(value * deviation for value in _gauss()))
+
+
+def _body(graph: Graph) -> bytes:
+    """Return a graph without its weights."""
+    parts = [piece(1, _node(node)) for node in graph.nodes]
+    parts.append(text(2, graph.name))
+    parts += [piece(11, _value(value)) for value in graph.inputs]
+    parts += [piece(12, _value(value)) for value in graph.outputs]
+    parts += [piece(13, _value(value)) for value in graph.values]
+    return b"".join(parts)
+
+
+def _node(node: Node) -> bytes:
+    parts = [text(1, name) for name in node.inputs]
+    parts += [text(2, name) for name in node.outputs]
+    parts += [text(3, node.name or node.outputs[0]), text(4, node.op)]
+    parts += [piece(5, _attribute(name, value)) for name, value in node.attributes.items()]
+    if node.domain:
+        parts.append(text(7, node.domain))
+    return b"".join(parts)
+
+
+def _attribute(name: str, value: Attribute) -> bytes:
+    match value:
+        case int():
+            kind, content = _INT, number(3, value)
+        case float():
+            kind, content = _FLOAT, fixed(2, value)
+        case str():
+            kind, content = _STRING, text(4, value)
+        case Weight():
+            kind, content = _TENSOR, piece(5, tensor(value))
+        case Graph():
+            kind, content = _GRAPH, piece(6, _whole(value))
+        case _ if any(isinstance(item, float) for item in value):
+            kind, content = _FLOATS, b"".join(fixed(7, item) for item in value)
+        case _:
+            kind, content = _INTS, b"".join(number(8, int(item)) for item in value)
+    return text(1, name) + content + number(20, kind)
+
+
+def _whole(graph: Graph) -> bytes:
+    return _body(graph) + b"".join(piece(5, tensor(weight)) for weight in graph.weights)
+
+
+def tensor(weight: Weight) -> bytes:
+    """Return a weight as one message."""
+    return _tensor_head(weight) + b"".join(content(weight))
+
+
+def _tensor_head(weight: Weight) -> bytes:
+    """Return a tensor up to its data, which comes next."""
+    dims = b"".join(number(1, dim) for dim in weight.dims)
+    return dims + number(2, DTYPES[weight.dtype]) + text(8, weight.name) + _head(9, size(weight))
+
+
+def _value(value: Value) -> bytes:
+    dims = (number(1, dim) if isinstance(dim, int) else text(2, dim) for dim in value.dims)
+    shape = b"".join(piece(1, dim) for dim in dims)
+    return text(1, value.name) + piece(2, piece(1, number(1, DTYPES[value.dtype]) + piece(2, shape)))
+
+
+def varint(value: int) -> bytes:
+    """Return a number as protocol buffers write it: seven bits a byte, the lowest first."""
+    value &= 2**64 - 1
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(field: int, value: int) -> bytes:
+    """Return a field that is a number."""
+    return varint(field << 3) + varint(value)
+
+
+def fixed(field: int, value: float) -> bytes:
+    """Return a field that is a float."""
+    return varint(field << 3 | 5) + struct.pack("<f", value)
+
+
+def piece(field: int, content: bytes) -> bytes:
+    """Return a field that is a message or bytes."""
+    return _head(field, len(content)) + content
+
+
+def text(field: int, content: str) -> bytes:
+    """Return a field that is a text."""
+    return piece(field, content.encode())
+
+
+def _head(field: int, length: int) -> bytes:
+    return varint(field << 3 | 2) + varint(length)

@@ -1,0 +1,72 @@
+"""Whole devices: a container gets the nodes of its own one, and of no other."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.e2e.api import wait_for
+from tests.e2e.install import Site
+from tests.e2e.machines import renumber_stick
+from tests.e2e.pods import Pods
+
+STICK, BUS, OLD, NEW = "2-1", 2, 2, 6
+
+
+@pytest.mark.parametrize(
+    ("host", "resource", "nodes"),
+    [
+        ("coral-pcie-4-healthy", "coral-pcie", ["/dev/apex_0"]),
+        ("hailo-10h", "hailo-10h", ["/dev/h1x-0"]),
+        ("arc-b580", "arc-b580", ["/dev/dri/card0", "/dev/dri/renderD128"]),
+    ],
+)
+def test_a_container_can_open_its_device(
+    site: Site, pods: Pods, host: str, resource: str, nodes: Sequence[str]
+) -> None:
+    site.become(host)
+    pods.start(["it", "other"], {f"fairlead.dev/{resource}": 1})
+    name = wait_for("one of two to run", lambda: next(iter(pods.running()), ""), pods.explain)
+    wait_for("the other to wait", lambda: waits(pods, {"it", "other"} - {name}, resource), pods.explain)
+    assert {pods.opens(name, node) for node in nodes} == {"ok"}
+    # A node that was not given cannot be had by making it.
+    said = pods.run(name, "mknod /tmp/x c 10 237; : <> /tmp/x")
+    assert "Operation not permitted" in said, said
+
+
+def test_nvidia_is_told_which_gpu_to_show(site: Site, pods: Pods) -> None:
+    site.become("server-t4")
+    pods.start(["it"], {"fairlead.dev/t4": 1})
+    pods.wait_running(["it"])
+    told = pods.environ(["it"])["it"]
+    assert told["NVIDIA_VISIBLE_DEVICES"] == "GPU-00000000-0000-0000-0000-000000000000"
+    assert told["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
+    assert "FAIRLEAD_MEMORY_MIB" not in told
+
+
+def test_a_stick_that_comes_back_under_another_number_can_be_opened_in_place(site: Site, pods: Pods) -> None:
+    site.become("coral-usb-two")
+    pods.start(["it"], {"fairlead.dev/coral-usb": 2})
+    pods.wait_running(["it"])
+    old, new = (f"/dev/bus/usb/{BUS:03d}/{number:03d}" for number in (OLD, NEW))
+    # Nothing is plugged in here: a driver that has no device answers, and nobody stands before it.
+    assert "No such device" in pods.opens("it", old)
+    renumber_stick(site.machine.folder, STICK, BUS, OLD, NEW)
+    assert "No such device" in pods.opens("it", new), "the container has the number already"
+    site.settled_labels()
+    pods.run("it", "kill -TERM 1")
+    wait_for("the container to run again", lambda: restarts(pods, "it") and pods.running(), pods.explain)
+    assert "No such device" in pods.opens("it", new)
+    assert "Operation not permitted" in pods.run("it", "mknod /tmp/x c 189 1; : <> /tmp/x"), "another bus"
+
+
+def waits(pods: Pods, names: set[str], resource: str) -> bool:
+    """Say whether all of these wait for a resource."""
+    found = pods.all()
+    conditions = [each for name in names for each in found[name]["status"].get("conditions", ())]
+    return any(f"Insufficient fairlead.dev/{resource}" in each.get("message", "") for each in conditions)
+
+
+def restarts(pods: Pods, name: str) -> int:
+    """Return how often a pod's container was started again."""
+    statuses = pods.all()[name]["status"].get("containerStatuses", ())
+    return sum(int(each["restartCount"]) for each in statuses)

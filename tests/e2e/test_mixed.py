@@ -1,0 +1,39 @@
+"""One accelerator in three forms at once: whole, by memory and by claim never overlap, and nothing leaks."""
+
+from tests.e2e.api import wait_for
+from tests.e2e.install import Site
+from tests.e2e.machines import second_t4
+from tests.e2e.pods import Pods
+from tests.e2e.truth import faults, truth, watched
+
+EACH = 10
+SHARE = 3000
+
+
+def test_forms_never_overlap_and_all_is_free_again_afterwards(site: Site, pods: Pods) -> None:
+    site.become("server-t4", second_t4)
+    pods.template("some", SHARE)
+    with watched(site):
+        for number in range(EACH):
+            pods.start([f"share-{number}"], {"fairlead.dev/gpu-mem": SHARE})
+            pods.start([f"whole-{number}"], {"fairlead.dev/t4": 1})
+            pods.start([f"claim-{number}"], claim="some")
+        wait_for("nothing more to start", lambda: still(pods), pods.explain)
+        found = truth(site)
+        assert not faults(found, site.inventory())
+        assert set(pods.running()) == {each.holder.name for each in found.holdings}
+        # Who holds something goes, and others come.
+        pods.stop(pods.running())
+        wait_for("others to run", pods.running, pods.explain)
+    pods.stop(pods.all())
+    site.settled()
+
+
+def still(pods: Pods) -> bool:
+    """Say whether every pod runs, waits for room, or was refused by the node with a reason."""
+    for pod in pods.all().values():
+        said = str(pod["status"].get("conditions", "")) + pod["status"].get("message", "")
+        waits = "Insufficient" in said or "cannot allocate all claims" in said
+        if pod["status"].get("phase") == "Pending" and not waits:
+            return False
+    return bool(pods.running())
