@@ -222,7 +222,7 @@ class _OneFile(Host):
 
 
 def test_device_nodes_can_be_out_of_sight(world: World) -> None:
-    root = world({"dev/apex_0": "", "sys/a": "1"}).root
+    root = world({"/dev/apex_0": "", "/sys/a": "1"}).root
     assert Host(root).names("/dev") == ["apex_0"]
     blind = Host(root, dev=False)
     assert not blind.exists("/dev")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from deploy.image.contents import USER
-
 from fairlead import __version__
 from fairlead.lab.parts import architecture
 

@@ -23,7 +23,6 @@ from typing import Final
 from deploy.image import elf
 from deploy.image.libraries import closure
 from deploy.image.packages import ensure_packages
-
 from fairlead.errors import UserError
 
 HOUSE: Final = Path(__file__).resolve().parents[2]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from deploy.image import elf
-
 from fairlead.errors import UserError
 
 _FOUND: Final = re.compile(r"^\s*(?P<name>\S+) => (?P<path>\S+) \(0x", re.MULTILINE)

@@ -18,7 +18,6 @@ HOUSE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HOUSE), str(HOUSE / "src")]
 
 from deploy.image import archive, contents  # noqa: E402  # the path above leads to them
-
 from fairlead.errors import FairleadError  # noqa: E402
 from fairlead.units import Bytes, format_bytes  # noqa: E402
 

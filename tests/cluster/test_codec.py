@@ -91,7 +91,7 @@ def test_says_what_it_is_when_sent() -> None:
         codec.document(unnamed, {"metadata": {"name": "p"}})
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.type is not Raw], ids=str)
 def test_every_kind_survives_the_journey(kind: Kind[Pod]) -> None:
     assert codec.decode(kind, codec.encode(kind, kind.type())) == kind.type()
 

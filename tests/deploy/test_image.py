@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from deploy.image import archive, contents, elf
 
+from deploy.image import archive, contents, elf
 from fairlead import __version__
 from tests.cluster.loopback import Authority, answering
 from tests.images import HOUSE, SCRIPT, agent_archive

@@ -3,6 +3,7 @@
 The agent mounts one folder for good, so a machine is changed inside of it, as a real one changes.
 """
 
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ _USB_MAJOR, _BUS = 189, 128
 NO_ACCELERATORS = "x86-server"
 TWO_T4 = ("pci-0000-3b-00-0", "pci-0000-86-00-0")
 T4_MIB = 16384
+SMALL_MIB = 4096
+"""Memory of each of two small GPUs: a kubelet takes long to compare very many units when it starts."""
 XAVIER = "platform-17000000-gv11b"
 
 
@@ -60,8 +63,8 @@ def make_node(path: Path) -> None:
     path.chmod(0o666)
 
 
-def second_t4(root: Path) -> None:
-    """Put a second T4 beside the first: another slot, another number, all else alike."""
+def two_small(root: Path) -> None:
+    """Put a second T4 beside the first: another slot, another number, all else alike; both with less memory."""
     slot = root / "sys/devices/pci0000:85/0000:85:00.0/0000:86:00.0"
     shutil.copytree(root / "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0", slot, symlinks=True)
     link = root / "sys/bus/pci/devices/0000:86:00.0"
@@ -73,6 +76,19 @@ def second_t4(root: Path) -> None:
     text = text.replace("000000000000\n", "000000000001\n")
     (gpus / "0000:86:00.0/information").write_text(text, encoding="utf-8")
     (root / "dev/nvidia1").touch()
+    rows = [
+        {
+            "index": index,
+            "address": slot,
+            "name": "Tesla T4",
+            "uuid": f"GPU-00000000-0000-0000-0000-{index:012d}",
+            "memory": SMALL_MIB << 20,
+            "driver_version": "550.54.15",
+        }
+        for index, slot in enumerate(("0000:3b:00.0", "0000:86:00.0"))
+    ]
+    (root / "fairlead").mkdir()
+    (root / "fairlead/nvml.json").write_text(json.dumps(rows), encoding="utf-8")
 
 
 def unplug(root: Path, device: str) -> None:

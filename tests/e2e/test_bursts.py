@@ -5,19 +5,19 @@ import pytest
 from fairlead.offer import Form, Holding
 from tests.e2e.api import wait_for
 from tests.e2e.install import Site
-from tests.e2e.machines import T4_MIB, TWO_T4, second_t4
+from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
 from tests.e2e.pods import CONTAINER, Pods
 from tests.e2e.truth import annotated, faults, results, truth, watched
 
 SHARE = 700
-FIT = len(TWO_T4) * (T4_MIB // SHARE)
+FIT = len(TWO_T4) * (SMALL_MIB // SHARE)
 NAMES = [f"pod-{number}" for number in range(50)]
 
 
 @pytest.fixture
 def two_gpus(site: Site, pods: Pods) -> Pods:
     """Return where to make pods, on a machine with two GPUs."""
-    site.become("server-t4", second_t4)
+    site.become("server-t4", two_small)
     return pods
 
 

@@ -2,7 +2,7 @@
 
 from tests.e2e.api import wait_for
 from tests.e2e.install import Site
-from tests.e2e.machines import second_t4
+from tests.e2e.machines import two_small
 from tests.e2e.pods import Pods
 from tests.e2e.truth import faults, truth, watched
 
@@ -11,7 +11,7 @@ SHARE = 3000
 
 
 def test_forms_never_overlap_and_all_is_free_again_afterwards(site: Site, pods: Pods) -> None:
-    site.become("server-t4", second_t4)
+    site.become("server-t4", two_small)
     pods.template("some", SHARE)
     with watched(site):
         for number in range(EACH):

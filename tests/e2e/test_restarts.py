@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.api import CORE, wait_for
 from tests.e2e.install import NAMESPACE, Site
-from tests.e2e.machines import T4_MIB, TWO_T4, second_t4
+from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
 from tests.e2e.pods import Pods
 from tests.e2e.test_privileges import find
 from tests.e2e.truth import faults, truth, watched
@@ -46,7 +46,7 @@ def kill(site: Site, container: str) -> None:
 
 @pytest.mark.parametrize("harm", [(kill_kubelet, kill_agent), (delete_agent, kill_warden)], ids=str)
 def test_allocations_survive_and_nothing_is_handed_out_twice(site: Site, pods: Pods, harm: tuple) -> None:
-    site.become("server-t4", second_t4)
+    site.become("server-t4", two_small)
     pods.template("share", SHARE)
     with watched(site):
         pods.start(SHARES, {"fairlead.dev/gpu-mem": SHARE})
@@ -67,7 +67,7 @@ def test_allocations_survive_and_nothing_is_handed_out_twice(site: Site, pods: P
             told = (environ[name]["FAIRLEAD_DEVICE"], int(environ[name]["FAIRLEAD_MEMORY_MIB"]))
             assert told == (held[name].accelerator, held[name].mebibytes), name
         assert {row.accelerator for row in after.holdings} <= set(TWO_T4)
-        free = len(TWO_T4) * T4_MIB - SHARE * len(CLAIMS)
+        free = len(TWO_T4) * SMALL_MIB - SHARE * len(CLAIMS)
         wait_for("all that is free, and no more", lambda: offers_left(site) == (free, free), site.disagreement)
 
 

@@ -1,6 +1,7 @@
 """Give every open dimension of a model's inputs a size; none is guessed."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from math import prod
 
@@ -27,31 +28,46 @@ def parse_shapes(given: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Return the size of every named dimension, or say which one is still open."""
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What the open dimensions of a model are."""
+
+    sizes: Mapping[str, int]
+    """By the names that the file gives them."""
+    inputs: Mapping[str, Dims | None]
+    """Each input's dims; None for one that is no tensor."""
+
+    def settled(self, value: Value) -> Dims | None:
+        """Return a value's dims with names replaced by sizes; None for those that stay open."""
+        if value.dims is None:
+            return None
+        return tuple(self.sizes.get(dim) if isinstance(dim, str) else dim for dim in value.dims)
+
+
+def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Bound:
+    """Return the size of every open dimension of the inputs, or say which one has none."""
     sizes: dict[str, int] = {}
+    whole: dict[str, tuple[int, ...]] = {}
     names = _dimensions(graph)
     for name, dims in shapes.items():
         value = graph.inputs.get(name)
         if value is not None and (name not in names or len(dims) == len(value.dims or dims)):
             _fit(name, value, dims, sizes)
+            whole[name] = dims
         elif name in names and len(dims) == 1:
             _agree(sizes, name, dims[0])
         else:
             raise _no_such(graph, name, names)
+    bound = Bound(sizes, {})
+    inputs = {name: whole.get(name) or bound.settled(value) for name, value in graph.inputs.items()}
     missing = {
-        name: value for name, value in graph.inputs.items() if _open(value, sizes) and name not in shapes
+        name: value
+        for name, value in graph.inputs.items()
+        if value.dtype != dtypes.UNKNOWN and None in (inputs[name] or (None,) * (inputs[name] is None))
     }
     if missing:
         raise _still_open(missing, sizes)
-    return sizes
-
-
-def settled(value: Value, sizes: Mapping[str, int]) -> Dims | None:
-    """Return a value's dims with names replaced by sizes; None for those that stay open."""
-    if value.dims is None:
-        return None
-    return tuple(sizes.get(dim) if isinstance(dim, str) else dim for dim in value.dims)
+    return Bound(sizes, inputs)
 
 
 def _dimensions(graph: Graph) -> set[str]:
@@ -85,36 +101,30 @@ def _agree(sizes: dict[str, int], name: str, size: int) -> None:
         )
 
 
-def _open(value: Value, sizes: Mapping[str, int]) -> bool:
-    if value.dtype == dtypes.UNKNOWN:
-        return False  # a sequence or a map: nothing to bind
-    dims = settled(value, sizes)
-    return dims is None or None in dims
-
-
 def _written(dims: Iterable[int | str | None]) -> str:
     return " x ".join("?" if dim is None else shown(str(dim)) for dim in dims) or "a single number"
 
 
 def _still_open(missing: Mapping[str, Value], sizes: Mapping[str, int]) -> AnalysisError:
     name, value = next(iter(missing.items()))
-    names = [dim for dim in value.dims or () if isinstance(dim, str) and dim not in sizes]
-    unique = list(dict.fromkeys(names))
+    dims = value.dims or ()
+    names = list(dict.fromkeys(dim for dim in dims if isinstance(dim, str) and dim not in sizes))
     if value.dims is None:
         what = "has no shape"
-    elif unique:
-        what = f"leaves {' and '.join(repr(shown(dim)) for dim in unique[:6])} open"
+    elif names:
+        what = f"leaves open: {', '.join(shown(dim) for dim in names[:6])}"
     else:
-        what = "leaves a dimension without a name open"
-    where = f" ({_written(value.dims)})" if value.dims else ""
-    others = len(missing) - 1
-    more = f"; so do {others} more inputs" if others else ""
-    if unique and None not in (value.dims or ()):
-        hint = "bind it: " + " ".join(f"--shape {shown(dim)}=1" for dim in unique[:6])
+        what = "leaves a dimension open that has no name"
+    where = f" ({_written(dims)})" if dims else ""
+    more = f", and {len(missing) - 1} more inputs do" if len(missing) > 1 else ""
+    if names and None not in dims:
+        options = (f"--shape {shown(dim)}={1 if dim == dims[0] else 'N'}" for dim in names[:6])
+        hint = " ".join(options)
     else:
-        template = "x".join(str(dim) if isinstance(dim, int) else "1" for dim in value.dims or (1, 1))
-        hint = f"bind it: --shape {shown(name)}={template}"
-    return AnalysisError(f"input {shown(name)!r} {what}{where}{more}", f"{hint} (with the sizes you run)")
+        sized = [str(dim) if isinstance(dim, int) else "N" for dim in dims] or ["1", "N"]
+        sized[0] = "1" if sized[0] == "N" else sized[0]
+        hint = f"--shape {shown(name)}={'x'.join(sized)}"
+    return AnalysisError(f"input {shown(name)!r} {what}{where}{more}", f"bind it: {hint}")
 
 
 def _no_such(graph: Graph, name: str, names: set[str]) -> AnalysisError:

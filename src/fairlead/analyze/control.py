@@ -3,16 +3,15 @@
 Of a branch the heavier side is counted, of a loop one round; both are marked as not exact.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from fairlead.analyze.graph import Attribute, Dims, Fact, Graph, Node
-from fairlead.analyze.infer import Scope, Walk
+from fairlead.analyze.infer import Control, Scope, Walk
 from fairlead.analyze.names import shown
 from fairlead.analyze.program import Step
 from fairlead.analyze.work import macs
 
-_Control: TypeAlias = Callable[[Walk, Node, Sequence[str], Scope], None]
 _Branch: TypeAlias = tuple[list[str], list[Step]]
 
 
@@ -53,7 +52,7 @@ def _if(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
 def _branch(walk: Walk, graph: Graph, given: list[str], scope: Scope, label: str) -> _Branch:
     """Write one side out, without making it part of the program yet."""
     before = walk.steps
-    walk.steps = [*before[:0]]
+    walk.steps = []
     try:
         outputs = walk.body(graph, list(given), scope, f"{label}.{graph.name}")
         return outputs, walk.steps
@@ -134,7 +133,7 @@ def _nothing(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> Non
     """Leave out what runs once, when the model is loaded."""
 
 
-CONTROL: Final[dict[str, _Control]] = {
+CONTROL: Final[dict[str, Control]] = {
     "If": _if,
     "IF": _if,
     "Loop": _loop,

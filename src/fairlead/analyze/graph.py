@@ -30,7 +30,12 @@ class Fact:
     @property
     def elements(self) -> int:
         """How many elements there are, at least."""
-        return prod(dim for dim in self.dims if dim is not None) if self.dims is not None else 0
+        if self.dims is None:
+            return 0
+        try:
+            return prod(self.dims)  # type: ignore[arg-type] # None is what the next line is for
+        except TypeError:
+            return prod(dim for dim in self.dims if dim is not None)
 
     @property
     def size(self) -> int:

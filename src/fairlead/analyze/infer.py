@@ -1,11 +1,11 @@
 """Work out the shape of every value, and write functions, branches and loops out as one list of steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from fairlead.analyze import bounds, dtypes
-from fairlead.analyze.bind import settled
+from fairlead.analyze.bind import Bound
 from fairlead.analyze.graph import Attribute, Constant, Fact, Function, Graph, Model, Node, Reference, Value
 from fairlead.analyze.names import shown
 from fairlead.analyze.operators import known
@@ -44,24 +44,30 @@ class Scope:
         raise AnalysisError(f"value {shown(name)!r} is read but never made", "export the model again")
 
 
+Control: TypeAlias = Callable[["Walk", Node, Sequence[str], Scope], None]
+"""How a node with bodies is written out."""
+
+
 class Walk:
     """One pass over a model."""
 
-    def __init__(self, model: Model, sizes: Mapping[str, int], notes: Notes) -> None:
+    def __init__(self, model: Model, bound: Bound, notes: Notes, control: Mapping[str, Control]) -> None:
         self.model = model
         self.facts: dict[str, Fact] = {}
         self.steps: list[Step] = []
         self.notes = notes
         self._constants: dict[str, Constant] = {}
-        self._sizes = sizes
+        self._bound = bound
+        self._control = control
+        self._bodies = 0
         self._steps_left = bounds.NODES
         self._fold_left = bounds.FOLDED
 
-    def run(self, shapes: Mapping[str, tuple[int, ...]]) -> Program:
+    def run(self) -> Program:
         """Return the program of the whole model."""
         graph, scope = self.model.graph, Scope(values=self.model.graph.values)
         for name, value in graph.inputs.items():
-            self.define(scope, name, Fact(value.dtype, shapes.get(name) or settled(value, self._sizes)))
+            self.define(scope, name, Fact(value.dtype, self._bound.inputs[name]))
         self.graph(graph, scope)
         inputs = tuple(scope.find(name) for name in graph.inputs)
         outputs = tuple(scope.find(name) for name in graph.outputs)
@@ -103,7 +109,8 @@ class Walk:
                 f"more than {bounds.DEPTH} bodies or calls within one another at {shown(label)!r}",
                 "export the model again",
             )
-        prefix = f"{scope.prefix[-200:]}{label[-200:]}#{len(self.steps)}/"
+        self._bodies += 1
+        prefix = f"{scope.prefix[-200:]}{label[-200:]}#{self._bodies}/"
         inner = Scope(
             prefix, scope, {}, graph.values, scope.attributes, scope.depth + 1, scope.exact and exact
         )
@@ -137,8 +144,6 @@ class Walk:
         self.steps.append(Step(label, node.op, kind, tuple(inputs), tuple(outputs), attributes, exact))
 
     def _node(self, node: Node, scope: Scope) -> None:
-        from fairlead.analyze.control import CONTROL  # noqa: PLC0415 - bodies are walked by this very class
-
         self._steps_left -= 1
         if self._steps_left < 0:
             raise AnalysisError(
@@ -149,8 +154,8 @@ class Walk:
         function = self.model.functions.get(node.op)
         if function is not None:
             self._call(function, node, inputs, scope)
-        elif node.op in CONTROL:
-            CONTROL[node.op](self, node, inputs, scope)
+        elif node.op in self._control:
+            self._control[node.op](self, node, inputs, scope)
         elif node.op == "Constant":
             self._constant_node(node, scope)
         else:
@@ -213,7 +218,7 @@ class Walk:
         value = scope.values.get(name)
         if value is None:
             return fact
-        dims, said = fact.dims, settled(value, self._sizes)
+        dims, said = fact.dims, self._bound.settled(value)
         if dims is None:
             dims = said
         elif said is not None and len(said) == len(dims):

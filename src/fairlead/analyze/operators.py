@@ -49,8 +49,8 @@ ONNX: Final[dict[str, tuple[str, Rule]]] = {
         "elementwise",
         pointwise.same,
         "Abs Neg Exp Log Sqrt Reciprocal Floor Ceil Round Sign Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh "
-        "Acosh Atanh Not BitwiseNot CumSum RotaryEmbedding com.microsoft.RotaryEmbedding BiasAdd Bernoulli Inverse "
-        "DequantizeBFP",
+        "Acosh Atanh Not BitwiseNot CumSum RotaryEmbedding com.microsoft.RotaryEmbedding BiasAdd CumProd "
+        "Inverse",
     ),
     **_kind(
         "elementwise",
@@ -62,7 +62,8 @@ ONNX: Final[dict[str, tuple[str, Rule]]] = {
     **_kind("elementwise", pointwise.same_bool, "IsNaN IsInf"),
     **_kind("elementwise", pointwise.chosen, "Where"),
     **_kind("elementwise", pointwise.q_binary, "QLinearAdd QLinearMul"),
-    **_kind("elementwise", pointwise.cast, "Cast"),
+    **_kind("elementwise", pointwise.typed, "Bernoulli"),
+    **_kind("elementwise", pointwise.cast, "Cast BitCast"),
     **_kind("elementwise", pointwise.cast_like, "CastLike"),
     **_kind("elementwise", pointwise.quantised, "QuantizeLinear"),
     **_kind("elementwise", pointwise.dequantised, "DequantizeLinear"),
@@ -95,7 +96,8 @@ ONNX: Final[dict[str, tuple[str, Rule]]] = {
     **_kind("resize", window.upsample, "Upsample"),
     **_kind("resize", window.sampled, "GridSample"),
     **_kind("resize", window.affine_grid, "AffineGrid"),
-    **_kind("move", pointwise.same, "Identity ReverseSequence Trilu Scatter ScatterElements ScatterND"),
+    **_kind("move", pointwise.same, "Identity ReverseSequence Trilu"),
+    **_kind("move", pointwise.same, "Scatter ScatterElements ScatterND TensorScatter"),
     **_kind("move", pointwise.dropout, "Dropout"),
     **_kind("move", move.reshape, "Reshape"),
     **_kind("move", move.flatten, "Flatten"),
@@ -151,17 +153,20 @@ TFLITE: Final = _kinds(
     embedding="EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE",
     activation="LOGISTIC RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 TANH SOFTMAX LOG_SOFTMAX PRELU LEAKY_RELU ELU "
     "HARD_SWISH GELU STABLEHLO_LOGISTIC STABLEHLO_TANH STABLEHLO_CLAMP",
-    elementwise="ADD SUB MUL DIV ADD_N MAXIMUM MINIMUM POW SQUARE SQRT RSQRT EXP LOG SIN COS ABS NEG FLOOR "
-    "CEIL ROUND SIGN FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL "
-    "LOGICAL_AND LOGICAL_OR LOGICAL_NOT SELECT SELECT_V2 CAST BITCAST QUANTIZE DEQUANTIZE FAKE_QUANT ATAN2 "
-    "BITWISE_XOR RIGHT_SHIFT CUMSUM STABLEHLO_ADD STABLEHLO_SUBTRACT STABLEHLO_MULTIPLY STABLEHLO_DIVIDE "
-    "STABLEHLO_MAXIMUM STABLEHLO_MINIMUM STABLEHLO_POWER STABLEHLO_RSQRT STABLEHLO_EXPONENTIAL STABLEHLO_LOG "
-    "STABLEHLO_NEGATE STABLEHLO_ABS STABLEHLO_COSINE STABLEHLO_FLOOR STABLEHLO_REMAINDER STABLEHLO_SELECT "
-    "STABLEHLO_COMPARE STABLEHLO_CONVERT STABLEHLO_AND STABLEHLO_OR STABLEHLO_CBRT STABLEHLO_SHIFT_LEFT",
+    elementwise="ADD SUB MUL DIV ADD_N MAXIMUM MINIMUM POW SQUARE SQRT RSQRT EXP LOG SIN COS ABS NEG "
+    "FLOOR CEIL ROUND SIGN FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE LESS LESS_EQUAL GREATER "
+    "GREATER_EQUAL EQUAL NOT_EQUAL LOGICAL_AND LOGICAL_OR LOGICAL_NOT SELECT SELECT_V2 CAST "
+    "BITCAST QUANTIZE DEQUANTIZE FAKE_QUANT ATAN2 BITWISE_XOR RIGHT_SHIFT CUMSUM "
+    "STABLEHLO_ADD STABLEHLO_SUBTRACT STABLEHLO_MULTIPLY STABLEHLO_DIVIDE STABLEHLO_MAXIMUM "
+    "STABLEHLO_MINIMUM STABLEHLO_POWER STABLEHLO_RSQRT STABLEHLO_EXPONENTIAL STABLEHLO_LOG "
+    "STABLEHLO_NEGATE STABLEHLO_ABS STABLEHLO_COSINE STABLEHLO_FLOOR STABLEHLO_REMAINDER "
+    "STABLEHLO_SELECT STABLEHLO_COMPARE STABLEHLO_CONVERT STABLEHLO_AND STABLEHLO_OR "
+    "STABLEHLO_CBRT STABLEHLO_SHIFT_LEFT",
     norm="L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION",
     pool="AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D REDUCE_WINDOW STABLEHLO_REDUCE_WINDOW",
     reduce="MEAN SUM REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_ANY REDUCE_ALL ARG_MAX ARG_MIN TOPK_V2 "
-    "SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD STABLEHLO_REDUCE",
+    "SEGMENT_SUM UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD "
+    "STABLEHLO_REDUCE",
     resize="RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
     move="CONCATENATION RESHAPE SQUEEZE EXPAND_DIMS PAD PADV2 MIRROR_PAD TRANSPOSE SLICE STRIDED_SLICE SPLIT "
     "SPLIT_V PACK UNPACK TILE BROADCAST_TO GATHER GATHER_ND SCATTER_ND ONE_HOT SPARSE_TO_DENSE DENSIFY FILL "
@@ -188,6 +193,33 @@ RANDOM: Final = _names(
     "RANDOM_STANDARD_NORMAL MULTINOMIAL"
 )
 """Operators that make something new of constants."""
+
+PARTS: Final = _names(
+    "Gather GatherElements GatherND Slice Split GATHER GATHER_ND SLICE STRIDED_SLICE SPLIT SPLIT_V "
+    "EMBEDDING_LOOKUP STABLEHLO_SLICE STABLEHLO_DYNAMIC_SLICE STABLEHLO_GATHER"
+)
+"""Operators that read no more of their first input than they write."""
+
+BESIDES: Final[dict[str, tuple[int, ...]]] = {
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "DEQUANTIZE", "QUANTIZE"), (1, 2)),
+    **dict.fromkeys(("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul"), (1, 2, 4, 5, 6, 7)),
+    **dict.fromkeys(("ConvInteger", "MatMulInteger"), (2, 3)),
+    **dict.fromkeys(("Clip", "Pad", "Resize", "Upsample"), (1, 2, 3)),
+    **dict.fromkeys(("Gather", "GATHER", "GatherElements", "GatherND"), (1,)),
+    "QGemm": (1, 2, 4, 5, 7, 8),
+    "QAttention": (3, 4, 6, 7),
+    "MatMulNBits": (2, 3, 4),
+    "MatMulIntegerToFloat": (2, 3, 4, 5),
+    "DynamicQuantizeMatMul": (2, 3),
+    "BatchNormalization": (3, 4),
+    "TRANSPOSE_CONV": (0,),
+}
+"""Inputs that are no parameters though they are constant: scales, statistics, places and shapes."""
+
+
+def besides(op: str) -> tuple[int, ...]:
+    """Return which inputs of an operator are no parameters."""
+    return BESIDES.get(op.removeprefix(_RUNTIME), ())
 
 
 def known(op: str) -> tuple[str, Rule | None] | None:

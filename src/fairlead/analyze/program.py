@@ -22,6 +22,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Derived:
+    """A constant that is made of others before anything runs."""
+
+    op: str
+    inputs: tuple[str, ...]
+    """The constants whose elements it holds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Steps in an order in which they can be run."""
 
@@ -30,10 +39,13 @@ class Program:
     constants: Mapping[str, Constant]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    derived: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Constants that are made of others before anything runs, and what they are made of."""
+    derived: Mapping[str, Derived] = field(default_factory=dict)
     shown: Mapping[str, str] = field(default_factory=dict)
     """What the file calls its outputs, where steps that do nothing were left out."""
+
+    def fixed(self, name: str) -> bool:
+        """Say whether a value is the same in every run."""
+        return name in self.constants or name in self.derived
 
     def fact(self, name: str) -> Fact:
         """Return what is known of a value."""

@@ -134,11 +134,12 @@ class Net:
     def linear(self, x: Value, out: int) -> Value:
         """Multiply rows by a matrix and add a bias, as exporters write it for rows and for sequences."""
         wide = x.shape[-1]
-        weight = self.noise(wide, out, deviation=sqrt(1 / wide))
-        bias = self.constant(out, value=0.0)
+        deviation = sqrt(1 / wide)
         if len(x.shape) == 2:
-            return self.op("Gemm", (x.shape[0], out), x, weight, bias)
-        return self.add(self.op("MatMul", (*x.shape[:-1], out), x, weight), bias)
+            weights = self.noise(out, wide, deviation=deviation), self.constant(out, value=0.0)
+            return self.op("Gemm", (x.shape[0], out), x, *weights, transB=1)
+        product = self.op("MatMul", (*x.shape[:-1], out), x, self.noise(wide, out, deviation=deviation))
+        return self.add(product, self.constant(out, value=0.0))
 
     def matmul(self, left: Value, right: Value) -> Value:
         """Multiply matrices of activations."""
@@ -159,9 +160,15 @@ class Net:
     def upsample(self, x: Value, factor: int) -> Value:
         """Repeat every point of an image."""
         batch, channels, height, width = x.shape
-        dims = (batch, channels, height * factor, width * factor)
-        nothing = Value("", ())
-        return self.op("Resize", dims, x, nothing, nothing, self.integers(*dims), mode="nearest")
+        scales = self._add(Weight(self._next(), (4,), "fp32", (1, 1, factor, factor)))
+        return self.op(
+            "Resize",
+            (batch, channels, height * factor, width * factor),
+            *(x, Value("", ()), scales),
+            coordinate_transformation_mode="asymmetric",
+            mode="nearest",
+            nearest_mode="floor",
+        )
 
     def unit(
         self, x: Value, out: int, kernel: Pair = 1, stride: int = 1, *, groups: int = 1, act: str = "relu"

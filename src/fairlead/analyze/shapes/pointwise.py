@@ -39,6 +39,12 @@ def cast(call: Call) -> list[Fact]:
     return [Fact(dtypes.ONNX.get(call.integer("to"), dtypes.UNKNOWN), call.dims(0))]
 
 
+def typed(call: Call) -> list[Fact]:
+    """Shape like the first input, in a type that may be named."""
+    first = call.arg(0)
+    return [Fact(dtypes.ONNX.get(call.integer("dtype"), first.dtype), first.dims)]
+
+
 def cast_like(call: Call) -> list[Fact]:
     """Shape the same in the type of the second input."""
     return [Fact(call.arg(1).dtype, call.dims(0))]

@@ -90,12 +90,12 @@ def fourier(call: Call) -> list[Fact]:
     dims = list(call.dims(0))
     axis = int((call.numbers(2) or (call.integer("axis", -2 if call.opset >= 20 else 1),))[0])
     at = axis_of(axis, len(dims))
-    length = call.numbers(1)
-    size = int(length[0]) if length else dims[at]
-    if size is None:
+    length, given = call.numbers(1), dims[at]
+    if given is None:
         raise UnknownShapeError
     back = bool(call.integer("inverse"))
     one_sided = bool(call.integer("onesided"))
+    size = int(length[0]) if length else 2 * (given - 1) if one_sided and back else given
     dims[at] = size // 2 + 1 if one_sided and not back else size
     dims[-1] = 1 if one_sided and back else 2
     return [Fact(call.arg(0).dtype, tuple(dims))]

@@ -24,7 +24,7 @@ def _spatial(call: Call, kernel: Dims, sizes: Dims, *, ceil: bool = False) -> Di
             continue
         around = 0 if auto == "VALID" else pads[place] + pads[place + rank]
         result.append(_steps(size, around, dilations[place] * (window - 1) + 1, stride, ceil=ceil))
-        if ceil and around and _begins_in_padding(result[-1], stride, size + pads[place]):
+        if ceil and _begins_in_padding(result[-1], stride, size + pads[place]):
             result[-1] = (result[-1] or 0) - 1
     return tuple(result)
 

@@ -1,0 +1,63 @@
+"""Name the work of a model: the same structure at the same sizes has the same name, whatever its weights.
+
+Retraining does not change how long a model runs, so what was measured of it stays true; and a file of many
+gigabytes need not be read.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from fairlead.analyze.bind import Bound
+from fairlead.analyze.graph import Attribute, Constant, Graph, Model, Node, Reference
+
+_SIZE = 20
+
+
+def digest(model: Model, bound: Bound) -> str:
+    """Return 40 hexadecimal digits."""
+    known = hashlib.blake2b(digest_size=_SIZE)
+    for line in _model(model, bound):
+        known.update(line.encode("utf-8", "replace"))
+        known.update(b"\n")
+    return known.hexdigest()
+
+
+def _model(model: Model, bound: Bound) -> Iterable[str]:
+    yield f"{model.format} {model.opset}"
+    for name, dims in sorted(bound.inputs.items()):
+        yield f"bound {name!r} {dims}"
+    for name, function in sorted(model.functions.items()):
+        yield f"function {name!r} {sorted((key, _value(value)) for key, value in function.defaults.items())}"
+        yield from _graph(function.body)
+    for body in model.bodies[1:]:
+        yield from _graph(body)
+    yield from _graph(model.graph)
+
+
+def _graph(graph: Graph) -> Iterable[str]:
+    yield f"graph {sorted(graph.inputs)} {graph.outputs}"
+    for name, constant in sorted(graph.constants.items()):
+        yield f"constant {name!r} {_value(constant)}"
+    for node in graph.nodes:
+        yield from _node(node)
+
+
+def _node(node: Node) -> Iterable[str]:
+    yield f"node {node.op!r} {node.inputs} {node.outputs}"
+    yield from _attributes(node.attributes)
+
+
+def _attributes(attributes: Mapping[str, Attribute]) -> Iterable[str]:
+    for name, value in sorted(attributes.items()):
+        if isinstance(value, Graph):
+            yield f"body {name!r}"
+            yield from _graph(value)
+        else:
+            yield f"attribute {name!r} {_value(value)}"
+
+
+def _value(value: Attribute) -> str:
+    if isinstance(value, Constant):
+        whole = value.values if value.dtype.startswith(("int", "uint", "bool")) else None
+        return f"{value.dtype} {value.dims} {whole}"
+    return repr(value.name) if isinstance(value, Reference) else repr(value)

@@ -1,0 +1,195 @@
+"""Guess which operators run as one kernel: a convolution with its norm and activation, attention, a norm.
+
+What every runtime does is taken, no more: pointwise work follows the operator before it where nobody else
+reads what lies between. The reader of a group sees one value come out of it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from fairlead.analyze.operators import SOFTMAX, VIEWS
+from fairlead.analyze.program import Program, Step
+from fairlead.analyze.prune import readers
+
+_ANCHORS: Final = ("conv", "depthwise", "matmul", "attention", "recurrent", "pool", "resize", "embedding")
+_POINTWISE: Final = ("elementwise", "activation")
+_LARGEST_TRIAL: Final = 16
+_Joins: TypeAlias = Callable[[Step], bool]
+
+
+def group(program: Program) -> tuple[Program, list[int]]:
+    """Return the program with attention recognised, and the group of every step."""
+    grouping = _Grouping(program)
+    steps = list(program.steps)
+    for place, step in enumerate(steps):
+        if step.kind == "matmul" and grouping.moving(step):
+            pair = grouping.attention(place)
+            for each in pair:
+                steps[each] = replace(steps[each], kind="attention")
+    for place in range(len(steps)):
+        grouping.begin(place)
+    return replace(program, steps=tuple(steps)), grouping.groups
+
+
+@dataclass(slots=True)
+class _Members:
+    """Some steps, and what they make that others still wait for."""
+
+    first: int
+    steps: list[int]
+    waiting: dict[str, int]
+    """How many steps outside read each value."""
+    inside: set[str] = field(default_factory=set)
+
+
+class _Grouping:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._steps = program.steps
+        self._base = _views(program)
+        self._readers = readers([_rebased(step, self._base) for step in program.steps])
+        self._makers = {name: place for place, step in enumerate(program.steps) for name in step.outputs}
+        self._outputs = {self._base.get(name, name) for name in program.outputs}
+        self._count = 0
+        self.groups = [-1] * len(self._steps)
+
+    def moving(self, step: Step) -> bool:
+        """Say whether both sides of a product change from run to run."""
+        return len(step.inputs) > 1 and not any(self._program.fixed(name) for name in step.inputs[:2])
+
+    def attention(self, place: int) -> tuple[int, ...]:
+        """Group a product, a softmax and a product, and return the two; nothing where they are not that."""
+        if self.groups[place] >= 0:
+            return ()
+        members = self._grown(place, lambda step: step.kind in _POINTWISE)
+        if not any(self._steps[each].op in SOFTMAX for each in members.steps) or len(members.waiting) != 1:
+            return ()
+        (value,) = members.waiting
+        following = self._readers.get(value, [])
+        if len(following) != 1 or value in self._outputs:
+            return ()
+        second = self._steps[following[0]]
+        if second.kind != "matmul" or not self.moving(second) or self.groups[following[0]] >= 0:
+            return ()
+        self._assign([*members.steps, following[0]])
+        return place, following[0]
+
+    def begin(self, place: int) -> None:
+        """Give a step a group, with all that follow it in one kernel."""
+        step = self._steps[place]
+        if self.groups[place] >= 0:
+            return
+        if step.op in VIEWS and step.inputs and self._makers.get(step.inputs[0], place) < place:
+            self.groups[place] = self.groups[self._makers[step.inputs[0]]]
+            return
+        self._assign(self._grown(place, _joins(step)).steps)
+
+    def _assign(self, steps: Sequence[int]) -> None:
+        for place in steps:
+            self.groups[place] = self._count
+        self._count += 1
+
+    def _grown(self, place: int, joins: _Joins) -> _Members:
+        """Return a step with what can follow it, as long as one value comes out."""
+        members = _Members(place, [], {})
+        self._add(members, place)
+        while len(members.waiting) == 1:
+            trial = self._only_reader(members, joins) or self._trial(members, joins)
+            if trial is None:
+                break
+            for each in trial:
+                self._add(members, each)
+        return members
+
+    def _only_reader(self, members: _Members, joins: _Joins) -> list[int] | None:
+        """Return the one step that waits, where there is but one and it can join."""
+        ((name, count),) = members.waiting.items()
+        following = self._readers.get(name, ())
+        if count != 1 or len(following) != 1 or not self._may_join(following[0], members, members, joins):
+            return None
+        return list(following)
+
+    def _trial(self, members: _Members, joins: _Joins) -> list[int] | None:
+        """Return the fewest steps after which one value comes out again."""
+        trial = _Members(members.first, [], dict(members.waiting), set())
+        while len(trial.steps) < _LARGEST_TRIAL:
+            place = self._next(members, trial)
+            if place is None or not self._may_join(place, members, trial, joins):
+                return None
+            self._add(trial, place)
+            if len(trial.waiting) == 1:
+                return trial.steps
+        return None
+
+    def _next(self, members: _Members, trial: _Members) -> int | None:
+        """Return the first step that waits for something made so far."""
+        if any(count > _LARGEST_TRIAL for count in trial.waiting.values()):
+            return None
+        waiting = (place for name in trial.waiting for place in self._readers.get(name, ()))
+        outside = (place for place in waiting if self._steps[place].op not in VIEWS)
+        return min((place for place in outside if not self._among(place, members, trial)), default=None)
+
+    def _among(self, place: int, members: _Members, trial: _Members) -> bool:
+        made = self._steps[place].outputs
+        return any(name in members.inside or name in trial.inside for name in made)
+
+    def _may_join(self, place: int, members: _Members, trial: _Members, joins: _Joins) -> bool:
+        step = self._steps[place]
+        if self.groups[place] >= 0 or not joins(step) or len(step.outputs) != 1:
+            return False
+        for given in step.inputs:
+            name = self._base.get(given, given)
+            maker = self._makers.get(name)
+            ready = maker is None or maker < members.first
+            if not ready and name not in members.inside and name not in trial.inside:
+                return False
+        return True
+
+    def _add(self, members: _Members, place: int) -> None:
+        members.steps.append(place)
+        step = self._steps[place]
+        for name in {self._base.get(name, name) for name in step.inputs}:
+            if name in members.waiting:
+                members.waiting[name] -= 1
+                if not members.waiting[name]:
+                    del members.waiting[name]
+        for name in step.outputs:
+            members.inside.add(name)
+            waiting = sum(self._steps[each].op not in VIEWS for each in self._readers.get(name, ()))
+            if name in self._outputs:
+                waiting += _LARGEST_TRIAL + 1  # whoever ran the model wants it
+            if waiting:
+                members.waiting[name] = waiting
+
+
+def _joins(head: Step) -> _Joins:
+    """Return which steps can follow in the kernel of a first one."""
+    if head.kind in _ANCHORS:
+        return lambda step: _pointwise(step) or step.op == "BatchNormalization"
+    if head.kind == "norm" or head.op in SOFTMAX:
+        return _pointwise
+    if head.kind in (*_POINTWISE, "reduce"):
+        return lambda step: (
+            _pointwise(step) or (step.kind == "reduce" and step.op.startswith(("Reduce", "MEAN")))
+        )
+    return lambda step: False
+
+
+def _pointwise(step: Step) -> bool:
+    return step.kind in _POINTWISE and step.op not in SOFTMAX
+
+
+def _views(program: Program) -> Mapping[str, str]:
+    """Return whose elements each view shows."""
+    base: dict[str, str] = {}
+    for step in program.steps:
+        if step.op in VIEWS and step.inputs and step.outputs:
+            base[step.outputs[0]] = base.get(step.inputs[0], step.inputs[0])
+    return base
+
+
+def _rebased(step: Step, base: Mapping[str, str]) -> Step:
+    if not any(name in base for name in step.inputs):
+        return step
+    return replace(step, inputs=tuple(base.get(name, name) for name in step.inputs))

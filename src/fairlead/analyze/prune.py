@@ -1,0 +1,78 @@
+"""Leave out what no runtime carries out: constants worked out beforehand, dead code, and nothing at all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from fairlead.analyze.operators import NOTHING, RANDOM
+from fairlead.analyze.program import Derived, Program, Step
+
+_ONLY_SHAPE: Final = frozenset(("Shape", "Size", "SHAPE", "RANK", "ConstantOfShape", "EyeLike", "ZEROS_LIKE"))
+"""Operators that look at no element of their input."""
+
+
+def prune(program: Program) -> Program:
+    """Return the program without the steps that need not run."""
+    kept, derived, alias = _unfixed(program)
+    outputs = tuple(alias.get(name, name) for name in program.outputs)
+    shown = {alias.get(name, name): given for name, given in program.shown.items()}
+    return replace(program, steps=tuple(_live(kept, outputs)), outputs=outputs, derived=derived, shown=shown)
+
+
+def _unfixed(program: Program) -> tuple[list[Step], dict[str, Derived], dict[str, str]]:
+    """Return the steps that depend on an input, the constants made by the others, and who stands for whom."""
+    kept: list[Step] = []
+    derived: dict[str, Derived] = {}
+    alias: dict[str, str] = {}
+    for step in program.steps:
+        inputs = tuple(alias.get(name, name) for name in step.inputs)
+        fixed = [name in program.constants or name in derived for name in inputs]
+        if _is_fixed(step, program, fixed):
+            held = tuple(name for name, constant in zip(inputs, fixed, strict=True) if constant and name)
+            made = Derived(step.op, () if step.op in _ONLY_SHAPE else held)
+            derived.update(dict.fromkeys(step.outputs, made))
+        elif _is_nothing(step, program, inputs):
+            alias[step.outputs[0]] = inputs[0]
+        else:
+            kept.append(step if inputs == step.inputs else replace(step, inputs=inputs))
+    return kept, derived, alias
+
+
+def _is_fixed(step: Step, program: Program, fixed: Sequence[bool]) -> bool:
+    if step.kind == "control" or step.op in RANDOM or not step.outputs:
+        return False
+    if all(program.fact(name).values is not None for name in step.outputs):
+        return True
+    given = [constant for constant, name in zip(fixed, step.inputs, strict=True) if name]
+    return bool(given) and all(given)
+
+
+def _is_nothing(step: Step, program: Program, inputs: Sequence[str]) -> bool:
+    if not step.outputs or not inputs or not inputs[0]:
+        return False
+    if step.op in ("Cast", "CAST"):
+        before, after = program.fact(inputs[0]).dtype, program.fact(step.outputs[0]).dtype
+        return before == after
+    return step.op in NOTHING
+
+
+def _live(steps: Sequence[Step], outputs: Sequence[str]) -> list[Step]:
+    """Return the steps that an output depends on."""
+    wanted = set(outputs)
+    found: list[Step] = []
+    for step in reversed(steps):
+        if any(name in wanted for name in step.outputs):
+            wanted.update(step.inputs)
+            found.append(step)
+    found.reverse()
+    return found
+
+
+def readers(steps: Sequence[Step]) -> Mapping[str, list[int]]:
+    """Return which steps read each value, in order, each once."""
+    found: dict[str, list[int]] = {}
+    for place, step in enumerate(steps):
+        for name in dict.fromkeys(step.inputs):
+            if name:
+                found.setdefault(name, []).append(place)
+    return found

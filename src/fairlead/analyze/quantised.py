@@ -1,0 +1,100 @@
+"""Fold quantisation into the operators around it.
+
+A graph that was quantised says so with pairs of Quantize and Dequantize around every operator. A runtime runs
+none of them: the operator between computes in few bits. Counting them as work, or the weights as the floats
+that they stand for, is the commonest mistake of such counts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from fairlead.analyze import dtypes
+from fairlead.analyze.graph import Fact
+from fairlead.analyze.program import Program, Step
+from fairlead.analyze.prune import readers
+
+_QUANTISE: Final = ("QuantizeLinear", "com.microsoft.QuantizeLinear")
+_RESTORE: Final = ("DequantizeLinear", "com.microsoft.DequantizeLinear")
+_SAME_ELEMENTS: Final = (
+    "Reshape",
+    "Transpose",
+    "Squeeze",
+    "Unsqueeze",
+    "Flatten",
+    "Identity",
+    "Slice",
+    "Split",
+)
+_FEW: Final = dtypes.NARROW | {"int16", "uint16"}
+
+
+def fold_quantisation(program: Program) -> Program:
+    """Return the program with operators that read and write quantised values."""
+    if not any(step.op in (*_QUANTISE, *_RESTORE) for step in program.steps):
+        return replace(program, facts={**program.facts, **_packed(program)})
+    facts = {**program.facts, **_packed(program)}
+    steps = tuple(_without_restoring(program))
+    return _without_quantising(replace(program, steps=steps, facts=facts))
+
+
+def _packed(program: Program) -> dict[str, Fact]:
+    """Return constants that are restored from few bits as what they are stored in."""
+    stored: dict[str, str] = {}
+    for name, made in program.derived.items():
+        if not made.inputs:
+            continue
+        source = made.inputs[0]
+        if made.op in (*_RESTORE, "DEQUANTIZE"):
+            stored[name] = stored.get(source) or program.fact(source).dtype
+        elif made.op in _SAME_ELEMENTS and source in stored:
+            stored[name] = stored[source]
+    return {name: Fact(dtype, program.fact(name).dims) for name, dtype in stored.items()}
+
+
+def _without_restoring(program: Program) -> list[Step]:
+    """Return the steps without each Dequantize whose readers can do without it."""
+    read, alias, kept = readers(program.steps), dict[str, str](), list[Step]()
+    for step in program.steps:
+        if step.op in _RESTORE and program.fact(step.inputs[0]).dtype in _FEW:
+            result = step.outputs[0]
+            if result not in program.outputs and result in read:
+                alias[result] = step.inputs[0]
+                continue
+        kept.append(_renamed(step, alias))
+    return kept
+
+
+def _without_quantising(program: Program) -> Program:
+    """Return the program without each Quantize that its maker can do itself."""
+    read = readers(program.steps)
+    makers = {name: step for step in program.steps for name in step.outputs}
+    takes: dict[str, str] = {}
+    alias: dict[str, str] = {}
+    for step in program.steps:
+        if step.op not in _QUANTISE or step.inputs[0] in program.outputs:
+            continue
+        source, result = step.inputs[0], step.outputs[0]
+        maker = makers.get(source)
+        only = all(program.steps[place].op in _QUANTISE for place in read[source])
+        if maker is None or maker.op in (*_QUANTISE, *_RESTORE) or not only or result in program.outputs:
+            continue
+        if source in takes:
+            alias[result] = takes[source]
+        else:
+            takes[source] = result
+    gone = {*takes.values(), *alias}
+    kept = [_renamed(step, alias) for step in program.steps if not (gone & set(step.outputs))]
+    steps = tuple(
+        replace(step, outputs=tuple(takes.get(name, name) for name in step.outputs))
+        if any(name in takes for name in step.outputs)
+        else step
+        for step in kept
+    )
+    return replace(program, steps=steps)
+
+
+def _renamed(step: Step, alias: Mapping[str, str]) -> Step:
+    if not any(name in alias for name in step.inputs):
+        return step
+    return replace(step, inputs=tuple(alias.get(name, name) for name in step.inputs))

@@ -1,0 +1,109 @@
+"""Why a model does not run on a runtime as it is: its format, its precision or an operator.
+
+A reason begins with its cause, so that programs can tell what a conversion cures: `format:`, `precision:`,
+`shape:` and `operator:`.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from fairlead.workload import COMPUTE, Operator
+
+_MOST: Final = 12
+"""Reasons of one runtime; what more there is, is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What one runtime takes, as its documentation says."""
+
+    says: str
+    """What people call it."""
+    source: str
+    formats: tuple[str, ...]
+    domains: tuple[str, ...] | None = None
+    precisions: tuple[str, ...] = ()
+    takes: frozenset[str] | None = None
+    refuses: frozenset[str] = frozenset()
+    customs: frozenset[str] | None = None
+    falls_back: str = ""
+    converted: Mapping[str, str] = field(default_factory=dict)
+    """What a converter makes of operators of another format."""
+
+
+@cache
+def runtimes() -> Mapping[str, Runtime]:
+    """Return every runtime that is spoken of."""
+    text = files(__package__).joinpath("support.toml").read_text(encoding="utf-8")
+    return {name: _runtime(row) for name, row in tomllib.loads(text).items()}
+
+
+def _runtime(row: Mapping[str, object]) -> Runtime:
+    def listed(key: str) -> tuple[str, ...] | None:
+        found = row.get(key)
+        return tuple(str(item) for item in found) if isinstance(found, list) else None
+
+    takes, customs, converted = listed("takes"), listed("customs"), row.get("converted")
+    return Runtime(
+        str(row["says"]),
+        str(row["source"]),
+        listed("formats") or (),
+        listed("domains"),
+        listed("precisions") or (),
+        None if takes is None else frozenset(takes),
+        frozenset(listed("refuses") or ()),
+        None if customs is None else frozenset(f"custom.{name}" for name in customs),
+        str(row.get("falls_back", "")),
+        converted if isinstance(converted, dict) else {},
+    )
+
+
+def unsupported(form: str, operators: Iterable[Operator]) -> dict[str, tuple[str, ...]]:
+    """Return, by runtime, why a model does not run there as it is; runtimes that take it are left out."""
+    listed = list({(each.op, each.kind, each.precision, each.exact): each for each in operators}.values())
+    found = {name: tuple(_reasons(runtime, form, listed)) for name, runtime in runtimes().items()}
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+def _reasons(runtime: Runtime, form: str, operators: list[Operator]) -> Iterable[str]:
+    if form not in runtime.formats:
+        yield f"format: {runtime.says} reads {' or '.join(runtime.formats)}, and this is {form}: convert it"
+        if not runtime.converted:
+            return
+    if runtime.precisions:
+        yield from _imprecise(runtime, operators)
+    wrong = dict.fromkeys(record.op for record in operators if not _takes(runtime, form, record))
+    for op in list(wrong)[:_MOST]:
+        fate = f": {runtime.falls_back}" if runtime.falls_back else ""
+        yield f"operator: {runtime.says} does not run {op}{fate}"
+    if len(wrong) > _MOST:
+        yield f"operator: and {len(wrong) - _MOST} more kinds of operators"
+
+
+def _imprecise(runtime: Runtime, operators: list[Operator]) -> Iterable[str]:
+    work = [record for record in operators if record.kind in COMPUTE]
+    other = sorted({record.precision for record in work} - set(runtime.precisions))
+    if other:
+        wants = " or ".join(runtime.precisions)
+        yield f"precision: {runtime.says} computes in {wants}, this model in {', '.join(other)}: quantise it"
+    if any(not record.exact for record in operators):
+        yield f"shape: {runtime.says} needs every size to be fixed"
+
+
+def _takes(runtime: Runtime, form: str, record: Operator) -> bool:
+    op = record.op
+    if record.kind == "control" and op in runtime.refuses:
+        return False
+    if form not in runtime.formats:
+        op = runtime.converted.get(op.removeprefix("com.microsoft."), "")
+    if runtime.takes is not None:
+        return op in runtime.takes
+    if op.startswith("custom."):
+        return runtime.customs is not None and op in runtime.customs
+    if runtime.domains is not None and op.rpartition(".")[0] not in runtime.domains:
+        return False
+    return op not in runtime.refuses

@@ -1,0 +1,70 @@
+"""The door to ONNX Runtime."""
+
+import importlib
+import random
+from array import array
+from math import prod
+from typing import Any, Final
+
+from fairlead.calibrate.job import Job
+from fairlead.errors import MissingPartError
+
+PROVIDERS: Final = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "rocm": "ROCMExecutionProvider",
+    "migraphx": "MIGraphXExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+}
+"""By the last word of the runtime's name, `onnxruntime-cuda`."""
+_QUIET: Final = 3
+"""Only errors are printed."""
+
+
+def module() -> Any:
+    """Return ONNX Runtime."""
+    try:
+        return importlib.import_module("onnxruntime")
+    except ImportError:
+        raise MissingPartError("ONNX Runtime is not installed", "pip install fairlead[calibrate]") from None
+
+
+def available() -> frozenset[str]:
+    """Return the providers that this installation has, as `PROVIDERS` calls them."""
+    found = module().get_available_providers()
+    return frozenset(name for name, provider in PROVIDERS.items() if provider in found)
+
+
+class Session:
+    """ONNX Runtime with one model."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._runtime = module()
+        self.version = str(self._runtime.__version__)
+
+    def load(self) -> None:
+        """Load the model; RuntimeError where it would run on another device than the one that is asked of."""
+        job, runtime = self._job, self._runtime
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = job.threads
+        options.log_severity_level = _QUIET
+        wanted = PROVIDERS[job.runtime.rpartition("-")[2]]
+        self._session = runtime.InferenceSession(job.file, options, providers=[wanted])
+        if self._session.get_providers()[0] != wanted:
+            raise RuntimeError(f"{wanted} did not start: ONNX Runtime does not find all its libraries")
+        self._inputs = {each.name: _noise(each) for each in self._session.get_inputs()}
+
+    def step(self) -> None:
+        """Run the model once."""
+        self._session.run(None, self._inputs)
+
+
+def _noise(described: Any) -> Any:
+    """Return an input: zeros would let a device skip work."""
+    numpy = importlib.import_module("numpy")
+    draw = random.Random(5)  # noqa: S311 - activations, not secrets
+    row = numpy.frombuffer(array("f", (draw.gauss(0.0, 1.0) for _ in range(4099))), dtype=numpy.float32)
+    kind = numpy.float16 if described.type == "tensor(float16)" else numpy.float32
+    return numpy.resize(row, prod(described.shape)).reshape(described.shape).astype(kind)

@@ -1,0 +1,32 @@
+"""What the kernel says of this process: its memory, and how long its threads waited for a CPU."""
+
+import os
+import re
+from typing import Final
+
+from fairlead.units import Bytes
+
+_SELF: Final = "/proc/self"
+_MEMORY: Final = {"now": "VmRSS", "most": "VmHWM"}
+
+
+def memory(which: str, folder: str = _SELF) -> Bytes:
+    """Return the process's memory: `now`, or the `most` it ever had; 0 where the kernel does not say."""
+    try:
+        with open(f"{folder}/status", encoding="ascii", errors="replace") as status:
+            found = re.search(rf"^{_MEMORY[which]}:\s+([0-9]+) kB", status.read(), re.MULTILINE)
+    except OSError:
+        return Bytes(0)
+    return Bytes(int(found[1]) * 1024) if found else Bytes(0)
+
+
+def waits(folder: str = _SELF) -> dict[str, float]:
+    """Return the seconds that each thread has waited for a CPU so far; nothing where it is not counted."""
+    found = {}
+    try:
+        for thread in os.listdir(f"{folder}/task"):
+            with open(f"{folder}/task/{thread}/schedstat", encoding="ascii") as stat:
+                found[thread] = int(stat.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return {}
+    return found

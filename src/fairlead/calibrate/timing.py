@@ -1,0 +1,102 @@
+"""What many runs say about one: figures that hold on a quiet machine, though this one may be busy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from fairlead.units import Seconds
+
+_WARM_UP: Final = 0.15
+"""Of the budget, before it begins."""
+_FEWEST, _MOST = 5, 2_000
+_PATIENCE: Final = 5.0
+"""How many times its budget a model may take until it has its fewest runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run."""
+
+    wall: float
+    waited: float = 0.0
+    """How long it was ready to run and other programs had the CPU."""
+
+    @property
+    def seconds(self) -> float:
+        """What it would have taken on a CPU of its own."""
+        return max(self.wall - self.waited, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What all rounds together say."""
+
+    seconds: Seconds
+    p90: Seconds
+    runs: int
+    wall: Seconds
+    waited: float
+
+
+def warm(step: Callable[[], object], budget: float, clock: Callable[[], float]) -> None:
+    """Run a step until caches, clocks and kernels have settled; it counts for nothing."""
+    began = clock()
+    step()
+    while clock() - began < budget * _WARM_UP:
+        step()
+
+
+def sample(
+    step: Callable[[], object],
+    budget: float,
+    clock: Callable[[], float],
+    waits: Callable[[], Mapping[str, float]],
+) -> list[Sample]:
+    """Run a step for as long as the budget lasts, and return every run."""
+    samples: list[Sample] = []
+    began = clock()
+    while len(samples) < _MOST:
+        spent = clock() - began
+        if spent >= budget and (len(samples) >= _FEWEST or (samples and spent >= budget * _PATIENCE)):
+            break
+        before, start = waits(), clock()
+        step()
+        wall = clock() - start
+        samples.append(Sample(wall, longest(before, waits())))
+    return samples
+
+
+def longest(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+    """Return the longest that any thread waited: a run ends with its last thread, and lost that at least."""
+    return max((total - before.get(thread, total) for thread, total in after.items()), default=0.0)
+
+
+def figures(rounds: Sequence[Sequence[Sample]]) -> Figures:
+    """Return the figures of the round with the least median: noise only ever makes a run longer."""
+    best = min((quiet(each) for each in rounds if each), key=_median)
+    everything = [run for each in rounds for run in each]
+    whole = sum(run.wall for run in everything)
+    return Figures(
+        seconds=Seconds(_median(best)),
+        p90=Seconds(_quantile([run.seconds for run in best], 0.9)),
+        runs=len(everything),
+        wall=Seconds(median(run.wall for run in best)),
+        waited=sum(run.waited for run in everything) / whole if whole else 0.0,
+    )
+
+
+def quiet(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the half that waited least: who waits also finds the caches cold."""
+    most = median(run.waited for run in samples)
+    return [run for run in samples if run.waited <= most]
+
+
+def _median(samples: Sequence[Sample]) -> float:
+    return median(run.seconds for run in samples)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Return the value that such a share of all does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]

@@ -1,0 +1,134 @@
+"""Ten small models that together ask of a device all that networks ask of it: the calibration pack.
+
+None is a published network: each leans on one kind of work, so that a device's speed at every kind can be
+told apart, and all are small, so that a slow board is through in a minute.
+"""
+
+from fairlead.zoo.attention import encoder, perceptron
+from fairlead.zoo.build import Net
+from fairlead.zoo.dense import residual
+from fairlead.zoo.graph import Graph, Value
+from fairlead.zoo.mobile import separable, squeeze
+
+
+def plain(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Dense 3x3 convolutions and nothing else, from large and thin to small and thick."""
+    net = Net("plain", dtype)
+    x = net.input(batch, 3, 128, 128)
+    for wide in (32, 64, 128, 256, 512):
+        x = net.unit(net.unit(x, wide, 3), wide, 3, 2)
+    return net.graph(net.mean(x))
+
+
+def points(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Convolutions of single points: matrix products over an image."""
+    net = Net("points", dtype)
+    x = net.unit(net.input(batch, 3, 112, 112), 64, 4, 4)
+    for wide in (128, 128, 256, 256):
+        x = net.unit(x, wide)
+    x = net.pool(x, 2, 2)
+    for wide in (512, 512, 512):
+        x = net.unit(x, wide)
+    return net.graph(net.mean(x))
+
+
+def depthwise(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Depthwise convolutions, with as little between them as there can be."""
+    net = Net("depthwise", dtype)
+    x = net.unit(net.input(batch, 3, 128, 128), 48, 3, 2)
+    for window, stride in ((3, 1), (5, 1), (3, 2), (3, 1), (5, 2), (3, 1), (3, 1), (5, 1)):
+        x = net.unit(x, x.shape[1], window, stride, groups=x.shape[1], act="relu6")
+        x = net.unit(x, 144 if stride == 1 else 192, act="relu6")
+    return net.graph(net.mean(x))
+
+
+def ladder(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Separable blocks that squeeze and weigh their channels: many kinds of small operators."""
+    net = Net("ladder", dtype)
+    x = net.unit(net.input(batch, 3, 160, 160), 24, 3, 2, act="silu")
+    for out, stride in ((48, 2), (48, 1), (96, 2), (96, 1), (96, 1), (192, 2), (192, 1), (192, 1)):
+        inner = separable(net, net.unit(x, 3 * x.shape[1], act="silu"), out, stride, "silu")
+        inner = squeeze(net, inner, out // 8)
+        x = net.add(x, inner) if x.shape == inner.shape else inner
+    return net.graph(net.linear(net.mean(x), 100))
+
+
+def shortcuts(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Residual blocks and their bottlenecks: additions between dense convolutions."""
+    net = Net("shortcuts", dtype)
+    x = net.pool(net.unit(net.input(batch, 3, 160, 160), 32, 7, 2), 3, 2, 1)
+    for out, stride, bottleneck in (
+        (32, 1, False),
+        (64, 2, False),
+        (64, 1, True),
+        (128, 2, True),
+        (128, 1, True),
+    ):
+        x = residual(net, x, out, stride, bottleneck=bottleneck)
+    return net.graph(net.linear(net.mean(x), 100))
+
+
+def branches(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Branches that are pooled, convolved and put together again, each block on top of all before it."""
+    net = Net("branches", dtype)
+    x = net.pool(net.unit(net.input(batch, 3, 128, 128), 48, 5, 2), 3, 2)
+    for _ in range(6):
+        x = net.concat(
+            x,
+            net.unit(net.unit(x, 32), 32, 3),
+            net.unit(net.unit(x, 16), 32, (1, 5)),
+            net.unit(net.pool(x, 3, 1, 1, kind="Average"), 16),
+        )
+    return net.graph(net.linear(net.mean(net.pool(x, 2, 2)), 100))
+
+
+def columns(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Large matrices that are used once: how fast weights come out of memory."""
+    net = Net("columns", dtype)
+    x = net.input(batch, 1024)
+    for wide in (3072, 1536, 1536, 1024):
+        x = net.act(net.linear(x, wide), "relu")
+    return net.graph(net.linear(x, 100))
+
+
+def sentence(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Attention over a short sequence: a transformer."""
+    net = Net("sentence", dtype)
+    x = net.input(batch, 96, 256)
+    for _ in range(3):
+        x = encoder(net, x, 4)
+    return net.graph(net.layer_norm(x))
+
+
+def mixer(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Perceptrons across places, then across channels: products, transpositions and smooth activations."""
+    net = Net("mixer", dtype)
+    x = net.input(batch, 144, 192)
+    for _ in range(4):
+        turned = perceptron(net, net.transpose(net.layer_norm(x), 0, 2, 1), 288)
+        x = net.add(x, net.transpose(turned, 0, 2, 1))
+        x = net.add(x, perceptron(net, net.layer_norm(x), 384))
+    return net.graph(net.layer_norm(x))
+
+
+def hourglass(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Down and up again with what was seen on the way down: large images, resizing, little arithmetic."""
+    net = Net("hourglass", dtype)
+    x = net.unit(net.input(batch, 3, 96, 96), 32, 3)
+    seen: list[Value] = []
+    for wide in (64, 96, 128):
+        seen.append(x)
+        x = net.unit(net.pool(x, 2, 2), wide, 3)
+    for skipped in reversed(seen):
+        x = net.unit(net.concat(net.upsample(x, 2), skipped), skipped.shape[1], 3)
+    return net.graph(net.act(net.conv(x, 1, bias=True), "sigmoid"))
+
+
+def thread(batch: int = 1, dtype: str = "fp32") -> Graph:
+    """Two hundred operators with nearly nothing to do: what it costs to begin one."""
+    net = Net("thread", dtype)
+    x = net.unit(net.input(batch, 3, 16, 16), 16, 3, 2)
+    for _ in range(25):
+        inner = net.act(net.conv(net.unit(x, 16, 3), 16), "sigmoid")
+        x = net.mul(net.add(x, inner), inner)
+    return net.graph(net.mean(x))
