@@ -16,11 +16,13 @@ HANDS = 8
 """How many he has; each node is written to by one of them only, so that there is a last write."""
 MEDDLING = 0.2
 """Which part of what he does undoes what agents published."""
+BUSIER = 3
+"""The higher, the more he writes to a few of his nodes."""
 _WHO = "stranger"
 
 
 class Stranger:
-    """Writes labels and annotations of his own, by patch and by replacing whole nodes."""
+    """Writes labels and annotations of his own, by patch and by replacing whole nodes, until stopped."""
 
     def __init__(
         self, client: Client, wanted: Mapping[str, Wanted], pace: float, dice: random.Random
@@ -30,21 +32,23 @@ class Stranger:
         self._pause = HANDS / pace
         self._dice = dice
         self._number = 0
+        self._stopped = False
         self.meddles = False
         """Whether he also undoes what agents published."""
-        self.stopped = False
         self.done: Counter[str] = Counter()
+        names = list(wanted)
+        self._hands = [asyncio.create_task(self._write(names[hand::HANDS])) for hand in range(HANDS)]
 
-    async def write(self) -> None:
-        """Write until told to stop."""
-        names = list(self._wanted)
-        async with asyncio.TaskGroup() as group:
-            for hand in range(HANDS):
-                group.create_task(self._write(names[hand::HANDS]))
+    async def stop(self) -> None:
+        """Finish what was begun, and write no more."""
+        self._stopped = True
+        await asyncio.gather(*self._hands)
 
     async def _write(self, names: Sequence[str]) -> None:
-        while names and not self.stopped:
-            name, roll = self._dice.choice(names), self._dice.random()
+        while names and not self._stopped:
+            # Some nodes are busier than others: that is where writers meet.
+            name = names[int(len(names) * self._dice.random() ** BUSIER)]
+            roll = self._dice.random()
             if self.meddles and roll < MEDDLING:
                 await self._undo(name)
             elif roll < 0.6:

@@ -53,6 +53,8 @@ class Work:
     operators: int = 0
     macs: int = 0
     weight_bytes: int = 0
+    largest_weight_bytes: int = 0
+    """Of one operator: runtimes hold copies of a weight while they rearrange it."""
     read_bytes: int = 0
     written_bytes: int = 0
 
@@ -62,6 +64,7 @@ class Work:
             "operators": self.operators,
             "macs": self.macs,
             "weight_bytes": self.weight_bytes,
+            "largest_weight_bytes": self.largest_weight_bytes,
             "read_bytes": self.read_bytes,
             "written_bytes": self.written_bytes,
         }
@@ -179,6 +182,7 @@ def features(profile: Profile) -> Features:
             before.operators + 1,
             before.macs + operator.macs,
             before.weight_bytes + operator.weight_bytes,
+            max(before.largest_weight_bytes, operator.weight_bytes),
             before.read_bytes + operator.read_bytes,
             before.written_bytes + operator.written_bytes,
         )

@@ -43,7 +43,7 @@ def site(installed: Site) -> Site:
 
 @pytest.fixture
 def pods(site: Site, node_namespace: str) -> Iterator[Pods]:
-    """Return a fresh namespace to make pods in; all of them are gone afterwards, and what they held is free."""
+    """Return a fresh namespace to make pods in; afterwards they are gone, and what they held is free."""
     made = Pods(site, node_namespace)
     yield made
     made.clear()

@@ -11,8 +11,8 @@ from fairlead.detect.capture import read_gpus
 from fairlead.errors import ClusterError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
-from fairlead.publish.labels import labels, ours, restricted_labels
 from fairlead.lab.build import ensure
+from fairlead.publish.labels import labels, ours, restricted_labels
 from fairlead.publish.offers import Plan, offers
 from fairlead.publish.slices import slices
 from fairlead.units import parse_quantity

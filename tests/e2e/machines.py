@@ -64,7 +64,7 @@ def make_node(path: Path) -> None:
 
 
 def two_small(root: Path) -> None:
-    """Put a second T4 beside the first: another slot, another number, all else alike; both with less memory."""
+    """Put a second T4 beside the first, in another slot; both have less memory than any T4."""
     slot = root / "sys/devices/pci0000:85/0000:85:00.0/0000:86:00.0"
     shutil.copytree(root / "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0", slot, symlinks=True)
     link = root / "sys/bus/pci/devices/0000:86:00.0"
@@ -83,7 +83,9 @@ def two_small(root: Path) -> None:
             "name": "Tesla T4",
             "uuid": f"GPU-00000000-0000-0000-0000-{index:012d}",
             "memory": SMALL_MIB << 20,
+            "power_limit": 70.0,
             "driver_version": "550.54.15",
+            "ecc_errors": 0,
         }
         for index, slot in enumerate(("0000:3b:00.0", "0000:86:00.0"))
     ]

@@ -58,6 +58,10 @@ class Pods:
         """Return the names of the pods that run."""
         return [name for name, pod in self.all().items() if is_running(pod)]
 
+    def waiting(self) -> list[str]:
+        """Return the names of the pods that do not run yet."""
+        return [name for name, pod in self.all().items() if pod["status"].get("phase") == "Pending"]
+
     def wait_running(self, names: Sequence[str]) -> None:
         """Wait until all of these run."""
         wait_for(f"{len(names)} pods to run", lambda: set(names) <= set(self.running()), self.explain)
@@ -152,8 +156,8 @@ def environ_of(pid: str) -> dict[str, str]:
         text = (_PROC / pid / "environ").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    pairs = (pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
-    return {key: value for key, value in pairs}
+    pairs = ((pair.partition("=")[0], pair.partition("=")[2]) for pair in text.split("\0") if "=" in pair)
+    return dict(pairs)
 
 
 def is_running(pod: Document) -> bool:

@@ -9,7 +9,7 @@ from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
 from tests.e2e.pods import CONTAINER, Pods
 from tests.e2e.truth import annotated, faults, results, truth, watched
 
-SHARE = 700
+SHARE = 170
 FIT = len(TWO_T4) * (SMALL_MIB // SHARE)
 NAMES = [f"pod-{number}" for number in range(50)]
 

@@ -18,7 +18,10 @@ def test_claims_share_a_device_by_amount_and_who_does_not_fit_waits(site: Site, 
     pods.start(["b"], claim="ten")
     pods.wait_running(["a", "b"])
     environ = pods.environ(["a", "b"])
-    assert {name: told["FAIRLEAD_MEMORY_MIB"] for name, told in environ.items()} == {"a": "4096", "b": "10240"}
+    assert {name: told["FAIRLEAD_MEMORY_MIB"] for name, told in environ.items()} == {
+        "a": "4096",
+        "b": "10240",
+    }
     for told in environ.values():
         assert told["FAIRLEAD_DEVICE"] == told["FAIRLEAD_DEVICE_IT"] == DEVICE
         assert told["NVIDIA_VISIBLE_DEVICES"].startswith("GPU-")

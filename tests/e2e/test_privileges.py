@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.api import Document, wait_for
-from tests.e2e.install import NAMESPACE, Site
-from tests.e2e.pods import environ_of
+from tests.e2e.api import wait_for
+from tests.e2e.install import Site
 
 AGENT = "10001"
 WRITABLE = {
@@ -16,7 +15,6 @@ WRITABLE = {
 }
 """Where a container may write, besides what every container has."""
 EVERYWHERE = ("/proc", "/dev", "/sys/fs/cgroup", "/dev/", "/etc/hosts", "/etc/resolv.conf", "/etc/hostname")
-TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +72,8 @@ def test_it_shares_no_namespace_with_the_node(processes: dict[str, Path], instal
         "open('/run/fairlead/x', 'w')",
         "open('/var/lib/kubelet/x', 'w')",
         "import os; os.listdir('/var/lib/kubelet/pods')",
-        "import socket; socket.socket(socket.AF_UNIX).connect('/var/lib/kubelet/pod-resources/kubelet.sock')",
-        "import socket; socket.socket(socket.AF_UNIX).connect('/var/lib/kubelet/device-plugins/kubelet.sock')",
+        "import socket; socket.socket(1).connect('/var/lib/kubelet/pod-resources/kubelet.sock')",
+        "import socket; socket.socket(1).connect('/var/lib/kubelet/device-plugins/kubelet.sock')",
         "import os; os.setuid(0)",
         "import os; os.mknod('/var/lib/kubelet/plugins/fairlead.dev/x', 0o20666, os.makedev(1, 11))",
         "import os; os.chroot('/host')",

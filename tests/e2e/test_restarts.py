@@ -2,8 +2,7 @@
 
 import os
 import signal
-
-import pytest
+from collections.abc import Callable
 
 from tests.e2e.api import CORE, wait_for
 from tests.e2e.install import NAMESPACE, Site
@@ -12,9 +11,9 @@ from tests.e2e.pods import Pods
 from tests.e2e.test_privileges import find
 from tests.e2e.truth import faults, truth, watched
 
-SHARES = [f"share-{number}" for number in range(12)]
-CLAIMS = [f"claim-{number}" for number in range(12)]
-SHARE = 1024
+NAMES = [f"pod-{number}" for number in range(24)]
+SHARE = 100
+Harm = Callable[[Site], None]
 
 
 def kill_kubelet(site: Site) -> None:
@@ -44,35 +43,43 @@ def kill(site: Site, container: str) -> None:
     os.kill(int(found[container].name), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("harm", [(kill_kubelet, kill_agent), (delete_agent, kill_warden)], ids=str)
-def test_allocations_survive_and_nothing_is_handed_out_twice(site: Site, pods: Pods, harm: tuple) -> None:
+def test_shares_survive_a_kubelet_and_an_agent_that_crash(site: Site, pods: Pods) -> None:
+    site.become("server-t4", two_small)
+    survive(
+        site, pods, lambda names: pods.start(names, {"fairlead.dev/gpu-mem": SHARE}), kill_kubelet, kill_agent
+    )
+    free = len(TWO_T4) * SMALL_MIB
+    wait_for("capacity", lambda: site.allocatable().get("fairlead.dev/gpu-mem") == free, site.disagreement)
+    left = free - SHARE * len(NAMES)
+    wait_for("slices", lambda: sum(site.offered().values()) == left, site.disagreement)
+
+
+def test_claims_survive_an_agent_that_is_replaced_and_a_warden_that_crashes(site: Site, pods: Pods) -> None:
     site.become("server-t4", two_small)
     pods.template("share", SHARE)
+    harm = (kill_kubelet, delete_agent, kill_warden)
+    survive(site, pods, lambda names: pods.start(names, claim="share"), *harm)
+    free = len(TWO_T4) * SMALL_MIB
+    wait_for("slices", lambda: sum(site.offered().values()) == free, site.disagreement)
+    left = free - SHARE * len(NAMES)
+    wait_for("capacity", lambda: site.allocatable().get("fairlead.dev/gpu-mem") == left, site.disagreement)
+
+
+def survive(site: Site, pods: Pods, start: Callable[[list[str]], None], *harm: Harm) -> None:
+    """Start pods, do harm in the middle, and see that all is well in the end and was so all the time."""
     with watched(site):
-        pods.start(SHARES, {"fairlead.dev/gpu-mem": SHARE})
-        pods.start(CLAIMS, claim="share")
+        start(NAMES)
         wait_for("some pods to run", lambda: len(pods.running()) >= 4, pods.explain)
         before = truth(site).of(pods.namespace)
         for each in harm:
             each(site)
         wait_for("a ready agent", site.ready_agent, site.trouble)
-        pods.wait_running([*SHARES, *CLAIMS])
+        pods.wait_running(NAMES)
         after = truth(site)
         assert not faults(after, site.inventory())
         held = after.of(pods.namespace)
-        kept = {name: held[name] for name in before}
-        assert kept == before, "what a container holds does not change"
-        environ = pods.environ([*SHARES, *CLAIMS])
-        for name in (*SHARES, *CLAIMS):
+        assert {name: held[name] for name in before} == before, "what a container holds does not change"
+        environ = pods.environ(NAMES)
+        for name in NAMES:
             told = (environ[name]["FAIRLEAD_DEVICE"], int(environ[name]["FAIRLEAD_MEMORY_MIB"]))
             assert told == (held[name].accelerator, held[name].mebibytes), name
-        assert {row.accelerator for row in after.holdings} <= set(TWO_T4)
-        free = len(TWO_T4) * SMALL_MIB - SHARE * len(CLAIMS)
-        wait_for("all that is free, and no more", lambda: offers_left(site) == (free, free), site.disagreement)
-
-
-def offers_left(site: Site) -> tuple[int, int]:
-    """Return the memory that the kubelet offers for shares, and the slices' for claims, corrected for each."""
-    shares = SHARE * len(SHARES)
-    claims = sum(site.offered().values()) + shares - SHARE * len(CLAIMS)
-    return site.allocatable().get("fairlead.dev/gpu-mem", 0), claims

@@ -8,6 +8,8 @@ EDGES: Final = 1_000_000
 """Inputs and outputs of all operators together."""
 TENSORS: Final = 500_000
 """Constants and described values."""
+VALUES_NAMED: Final = 600_000
+"""Values and constants, with bodies written out."""
 FIELDS: Final = 8_000_000
 """Parts of the file that are looked at."""
 NAME: Final = 16 * 1024

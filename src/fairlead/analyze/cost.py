@@ -53,8 +53,8 @@ class _Books:
         )
 
     def _kind(self, step: Step) -> str:
-        if step.op in _GATHER and self._program.fixed(step.inputs[0]):
-            fact = self._program.fact(step.inputs[0])
+        if step.op in _GATHER and self._program.fixed(step.first):
+            fact = self._program.fact(step.first)
             if len(fact.dims or ()) == 2 and fact.dtype in dtypes.FLOATS | dtypes.NARROW:
                 return "embedding"
         return step.kind

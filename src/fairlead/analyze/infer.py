@@ -86,8 +86,10 @@ class Walk:
         key = scope.prefix + name if scope.prefix else name
         if key in self.facts:
             raise AnalysisError(f"value {shown(name)!r} is made twice", "export the model again")
-        if fact.elements > bounds.ELEMENTS:
-            dims = " x ".join(map(str, fact.dims or ()))
+        if len(self.facts) >= bounds.VALUES_NAMED:
+            raise AnalysisError(f"more than {bounds.VALUES_NAMED:,} values", "export the model again")
+        if fact.elements > bounds.ELEMENTS or len(fact.dims or ()) > bounds.RANK:
+            dims = shown(" x ".join(map(str, fact.dims or ())))
             raise AnalysisError(
                 f"value {shown(name)!r} would be {dims}: no machine holds it",
                 "is the model, or --shape, right?",
@@ -202,6 +204,8 @@ class Walk:
         try:
             results = rule(call)
         except DOUBTS:
+            return []
+        if any(dim is not None and dim < 0 for result in results for dim in result.dims or ()):
             return []
         if results and self._fold_left > 0 and results[0].elements <= bounds.VALUES:
             self._fold_left -= results[0].elements

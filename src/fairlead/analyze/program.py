@@ -20,6 +20,11 @@ class Step:
     exact: bool = True
     """False: what it costs is a lower bound, whatever its shapes."""
 
+    @property
+    def first(self) -> str:
+        """The first input; empty where there is none."""
+        return self.inputs[0] if self.inputs else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Derived:

@@ -56,10 +56,10 @@ def _without_restoring(program: Program) -> list[Step]:
     """Return the steps without each Dequantize whose readers can do without it."""
     read, alias, kept = readers(program.steps), dict[str, str](), list[Step]()
     for step in program.steps:
-        if step.op in _RESTORE and program.fact(step.inputs[0]).dtype in _FEW:
+        if step.op in _RESTORE and program.fact(step.first).dtype in _FEW:
             result = step.outputs[0]
             if result not in program.outputs and result in read:
-                alias[result] = step.inputs[0]
+                alias[result] = step.first
                 continue
         kept.append(_renamed(step, alias))
     return kept
@@ -72,12 +72,12 @@ def _without_quantising(program: Program) -> Program:
     takes: dict[str, str] = {}
     alias: dict[str, str] = {}
     for step in program.steps:
-        if step.op not in _QUANTISE or step.inputs[0] in program.outputs:
+        maker = makers.get(step.first)
+        if step.op not in _QUANTISE or maker is None or maker.op in (*_QUANTISE, *_RESTORE):
             continue
-        source, result = step.inputs[0], step.outputs[0]
-        maker = makers.get(source)
+        source, result = step.first, step.outputs[0]
         only = all(program.steps[place].op in _QUANTISE for place in read[source])
-        if maker is None or maker.op in (*_QUANTISE, *_RESTORE) or not only or result in program.outputs:
+        if not only or source in program.outputs or result in program.outputs:
             continue
         if source in takes:
             alias[result] = takes[source]

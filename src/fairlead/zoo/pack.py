@@ -29,6 +29,9 @@ def points(batch: int = 1, dtype: str = "fp32") -> Graph:
     x = net.pool(x, 2, 2)
     for wide in (512, 512, 512):
         x = net.unit(x, wide)
+    x = net.pool(x, 2, 2)
+    for wide in (1024, 1024):
+        x = net.unit(x, wide)
     return net.graph(net.mean(x))
 
 
@@ -57,14 +60,10 @@ def shortcuts(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Residual blocks and their bottlenecks: additions between dense convolutions."""
     net = Net("shortcuts", dtype)
     x = net.pool(net.unit(net.input(batch, 3, 160, 160), 32, 7, 2), 3, 2, 1)
-    for out, stride, bottleneck in (
-        (32, 1, False),
-        (64, 2, False),
-        (64, 1, True),
-        (128, 2, True),
-        (128, 1, True),
-    ):
-        x = residual(net, x, out, stride, bottleneck=bottleneck)
+    for out, stride in ((32, 1), (64, 2)):
+        x = residual(net, x, out, stride)
+    for out, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (256, 1)):
+        x = residual(net, x, out, stride, bottleneck=True)
     return net.graph(net.linear(net.mean(x), 100))
 
 

@@ -20,7 +20,7 @@ def folded(call: Call, results: Sequence[Fact]) -> list[Fact]:
     first = results[0]
     if first.values is not None or not first.known or first.elements > bounds.VALUES:
         return list(results)
-    dims = tuple(dim for dim in first.dims or () if dim is not None)
+    dims = _small(first)
     if call.op == "Split":
         return _split(call, results)
     fold = _FOLDS.get(call.op)
@@ -48,7 +48,15 @@ def _given(call: Call, place: int) -> tuple[Values, tuple[int, ...]]:
     fact = call.arg(place)
     if fact.values is None or fact.dims is None:
         raise UnknownShapeError
-    return fact.values, tuple(dim for dim in fact.dims if dim is not None)
+    return fact.values, _small(fact)
+
+
+def _small(fact: Fact) -> tuple[int, ...]:
+    """Return sizes of which none is large: next to a size of none at all, any other may be."""
+    dims = tuple(dim for dim in fact.dims or () if dim is not None)
+    if any(dim > bounds.VALUES for dim in dims):
+        raise UnknownShapeError
+    return dims
 
 
 def _strides(dims: Sequence[int]) -> list[int]:

@@ -91,7 +91,7 @@ def split(call: Call) -> list[Fact]:
     axis = axis_of(call.integer("axis"), len(dims))
     sizes: Sequence[int | None] = call.values(1) if call.has(1) else call.ints("split")
     if not sizes:
-        count, total = call.integer("num_outputs") or call.outputs, dims[axis]
+        count, total = min(call.integer("num_outputs") or call.outputs, call.outputs), dims[axis]
         each = None if total is None else -(-total // count)
         sizes = [each] * count
         if each is not None and total is not None:

@@ -1,0 +1,94 @@
+"""What 500 simulated agents need before they can start: nodes, tokens, guards, and machines to replay."""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bench.agents_check import Wanted
+from bench.labs import ACCOUNT, NAMESPACE, look, machines
+from fairlead.catalog import load
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config, Login
+from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
+from fairlead.errors import AccessError, InvalidError
+from fairlead.lab.dummy import manifests
+from fairlead.lab.fleet import plain
+from fairlead.publish.labels import PREFIX
+
+PATIENCE = 60.0
+Roles = list[dict[str, Any]]
+"""For each agent, what agents_worker.py must know of it."""
+
+
+def bare_fleet(count: int) -> tuple[dict[str, Any], ...]:
+    """Return nodes that nobody has labelled yet."""
+    found = manifests(plain(count), load())
+    for node in found:
+        labels = node["metadata"]["labels"]
+        node["metadata"]["labels"] = {key: labels[key] for key in labels if not key.startswith(PREFIX)}
+    return tuple(found)
+
+
+async def bound_tokens(client: Client, count: int) -> dict[str, str]:
+    """Wait for the DaemonSet's pods; return, for each node, a token that is bound to its pod."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        pods = (await client.list(PODS, NAMESPACE, labels="app.kubernetes.io/component=agent")).items
+        placed = [pod for pod in pods if pod.spec.node_name and pod.status.phase == "Running"]
+        if len(placed) == count:
+            break
+        if time.monotonic() > until:
+            raise SystemExit(f"only {len(placed)} of {count} pods of the DaemonSet run")
+        await asyncio.sleep(1)
+    made = await asyncio.gather(*(_token(client, pod.metadata.name, pod.metadata.uid) for pod in placed))
+    return {pod.spec.node_name: token for pod, token in zip(placed, made, strict=True)}
+
+
+async def _token(client: Client, pod: str, uid: str) -> str:
+    """Return a token as a kubelet gets it for a pod."""
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid}
+    spec = {"expirationSeconds": 3600, "boundObjectRef": bound}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = SERVICE_ACCOUNTS.path(NAMESPACE, ACCOUNT, "token")
+    answer = json.loads(await client.request("POST", path, body=json.dumps(body).encode()))
+    return str(answer["status"]["token"])
+
+
+async def await_guards(config: Config, tokens: Mapping[str, str]) -> None:
+    """Wait until the policies stand: an agent may label its own node and not its neighbour's."""
+    (mine, token), (other, _) = list(tokens.items())[:2]
+    until = time.monotonic() + PATIENCE
+    async with Client.connect(replace(config, login=Login(token=token))) as agent:
+        while await _refusal(agent, mine) or "own-node" not in await _refusal(agent, other):
+            if time.monotonic() > until:
+                raise SystemExit("the admission policies do not stand")
+            await asyncio.sleep(0.2)
+
+
+async def _refusal(agent: Client, node: str) -> str:
+    """Return why an agent may not label a node; empty where it may."""
+    patch = json.dumps({"metadata": {"labels": {f"{PREFIX}arch": "none"}}}).encode()
+    path, how = NODES.path(name=node), "application/merge-patch+json"
+    try:
+        await agent.request("PATCH", path, query={"dryRun": "All"}, body=patch, content_type=how)
+    except (AccessError, InvalidError) as error:
+        return str(error)
+    return ""
+
+
+def cast(tokens: Mapping[str, str], dice: random.Random) -> tuple[dict[str, Wanted], Roles]:
+    """Give each node a machine to replay, and every fifth another one for later."""
+    catalog, names = load(), machines()
+    found = {name: look(name, catalog) for name in names}
+    wanted, roles = {}, []
+    for number, (node, token) in enumerate(sorted(tokens.items())):
+        machine = names[number % len(names)]
+        later = dice.choice(names) if number % 5 == 0 else machine
+        wanted[node] = Wanted(found[machine])
+        role = {"node": node, "token": token, "machine": machine, "later": later}
+        roles.append({**role, "restarts": number % 10 == 0})
+    return wanted, roles

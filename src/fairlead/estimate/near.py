@@ -1,0 +1,52 @@
+"""Which known devices resemble a new one: how far each is, and how much it counts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.estimate.library import Library
+from fairlead.estimate.traits import Array, Columns
+
+_SHARPNESS = 2.5
+"""A device twice as far counts 2 ** -2.5 as much."""
+_CLOSEST = 0.01
+"""Nobody is nearer than one percent: measurements differ by that much anyway."""
+_WORDS = 1.5
+"""How much words count: a device that shares all of one aspect counts e ** 1.5 as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Known devices as seen from a new one."""
+
+    weights: Array
+    """By device of the library, 0 where it cannot be compared; they need not add up to 1."""
+    offsets: Array
+    """What to add to a device's logarithms to come to the level of the new one."""
+
+
+def near(library: Library, columns: Columns, observed: Array, affinity: Array) -> Near:
+    """Compare every known device with a new one over the models that were observed on both.
+
+    `affinity` says how alike devices are by their words; see `fairlead.estimate.device.likeness`.
+    """
+    apart = observed - library.values[:, columns]
+    shared = ~np.isnan(apart)
+    count = shared.sum(1)
+    usable = count >= max(2, min(3, len(columns)), count.max(initial=0) / 2)
+    offsets = _medians(apart, usable)
+    distance = np.where(shared, np.abs(apart - offsets[:, None]), 0).sum(1) / np.maximum(count, 1)
+    return Near(weigh(distance * np.sqrt(1 + 2 / np.maximum(count, 1)), affinity, usable), offsets)
+
+
+def weigh(distance: Array, affinity: Array, usable: np.ndarray | bool = True) -> Array:
+    """Return how much devices at these distances count."""
+    pull = np.exp(_WORDS * (affinity - affinity.max(initial=-np.inf)))
+    return np.where(usable, pull * (distance + _CLOSEST) ** -_SHARPNESS, 0.0)
+
+
+def _medians(apart: Array, usable: np.ndarray) -> Array:
+    medians = np.zeros(len(apart))
+    if usable.any():
+        medians[usable] = np.nanmedian(apart[usable], axis=1)
+    return medians
