@@ -57,6 +57,12 @@ bench-detect: $(VENV)/.dev ## Time discovery on 240 devices and weigh the idle a
 bench-client: $(VENV)/.dev $(VENV)/bench/.installed ## Measure the Kubernetes client beside the official one
 	$(BIN)/python bench/client.py --peers $(VENV)/bench
 
+bench-agent: $(VENV)/.dev ## Weigh the agent's pod on a real node beside what NFD asks for (some minutes)
+	$(BIN)/python -m bench.agent
+
+bench-agents: $(VENV)/.dev ## Let 500 agents publish through a real API server, with others writing between
+	$(BIN)/python -m bench.agents
+
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
 	cd requirements && for set in run agent dev bench; do \
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -87,4 +93,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help setup demo lab image check-nvidia test test-chaos manifests check format bench-detect bench-client lock clean
+.PHONY: help setup demo lab image check-nvidia test test-chaos manifests check format bench-detect bench-client bench-agent bench-agents lock clean

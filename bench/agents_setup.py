@@ -19,7 +19,7 @@ from fairlead.lab.dummy import manifests
 from fairlead.lab.fleet import plain
 from fairlead.publish.labels import PREFIX
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 Roles = list[dict[str, Any]]
 """For each agent, what agents_worker.py must know of it."""
 
@@ -38,11 +38,11 @@ async def bound_tokens(client: Client, count: int) -> dict[str, str]:
     until = time.monotonic() + PATIENCE
     while True:
         pods = (await client.list(PODS, NAMESPACE, labels="app.kubernetes.io/component=agent")).items
-        placed = [pod for pod in pods if pod.spec.node_name and pod.status.phase == "Running"]
+        placed = [pod for pod in pods if pod.spec.node_name]
         if len(placed) == count:
             break
         if time.monotonic() > until:
-            raise SystemExit(f"only {len(placed)} of {count} pods of the DaemonSet run")
+            raise SystemExit(f"only {len(placed)} of {count} pods of the DaemonSet have a node")
         await asyncio.sleep(1)
     made = await asyncio.gather(*(_token(client, pod.metadata.name, pod.metadata.uid) for pod in placed))
     return {pod.spec.node_name: token for pod, token in zip(placed, made, strict=True)}

@@ -18,6 +18,8 @@ MEDDLING = 0.2
 """Which part of what he does undoes what agents published."""
 BUSIER = 3
 """The higher, the more he writes to a few of his nodes."""
+THOUGHT = 0.3
+"""Seconds at most between his reading of a node and his writing it back."""
 _WHO = "stranger"
 
 
@@ -74,6 +76,7 @@ class Stranger:
             node = (await self._client.get(NODES.raw(), name)).document()
             for kind, entries in change.items():
                 node["metadata"].setdefault(kind, {}).update(entries)
+            await asyncio.sleep(self._dice.uniform(0, THOUGHT))
             try:
                 await self._client.update(NODES.raw(), node, field_manager=_WHO)
             except ConflictError:

@@ -26,12 +26,15 @@ class Setup:
     effective_ops: float | None = None
     """Operations per second that the device was capable of, under its clock cap and link at that time."""
     link_bits_per_second: float | None = None
+    power: Watts | None = None
+    """The limit of the power mode."""
 
     @property
     def name(self) -> str:
         """Tell setups of one machine apart; it may stand in a file's name."""
         threads = f"-{self.threads}t" if self.threads else ""
-        return f"{self.device}-{self.runtime}-{self.precision}{threads}"
+        power = f"-{self.power:.0f}w" if self.power else ""
+        return f"{self.device}-{self.runtime}-{self.precision}{threads}{power}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the document."""
@@ -43,6 +46,7 @@ class Setup:
             "threads": self.threads,
             "effective_ops": self.effective_ops,
             "link_bits_per_second": self.link_bits_per_second,
+            "power_w": self.power,
         }
 
 

@@ -58,10 +58,6 @@ class Pods:
         """Return the names of the pods that run."""
         return [name for name, pod in self.all().items() if is_running(pod)]
 
-    def waiting(self) -> list[str]:
-        """Return the names of the pods that do not run yet."""
-        return [name for name, pod in self.all().items() if pod["status"].get("phase") == "Pending"]
-
     def wait_running(self, names: Sequence[str]) -> None:
         """Wait until all of these run."""
         wait_for(f"{len(names)} pods to run", lambda: set(names) <= set(self.running()), self.explain)

@@ -8,8 +8,7 @@ from tests.e2e.truth import faults, truth, watched
 
 EACH = 10
 SHARE = 750
-REFUSED = "was asked for, but"
-REASONS = ("Insufficient", "cannot allocate all claims", REFUSED)
+REASONS = ("Insufficient", "cannot allocate all claims", "was asked for, but")
 
 
 def test_forms_never_overlap_and_all_is_free_again_afterwards(site: Site, pods: Pods) -> None:
@@ -24,10 +23,9 @@ def test_forms_never_overlap_and_all_is_free_again_afterwards(site: Site, pods: 
         found = truth(site)
         assert not faults(found, site.inventory())
         assert set(pods.running()) == {each.holder.name for each in found.holdings}
-        # Who holds something goes; claims that waited on the node for room have it now.
-        waited = [name for name in pods.waiting() if REFUSED in pods.events(name)]
+        # Who holds something goes, and others come.
         pods.stop(pods.running())
-        pods.wait_running(waited)
+        wait_for("others to run", pods.running, pods.explain)
     pods.stop(pods.all())
     site.settled()
 

@@ -20,6 +20,10 @@ much as being root on the node. So it is small, checks every byte, and has no to
     - --device-root=/host
     {{- end }}
     {{- end }}
+  # All containers are told to end at once; the agent still has CDI files to take away.
+  lifecycle:
+    preStop:
+      sleep: {seconds: 3}
   securityContext:
     runAsUser: 0
     runAsGroup: 0

@@ -44,9 +44,22 @@ def _if(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     spare = [name for _, lighter in found[1:] for step in lighter for name in step.inputs if name]
     if not test:
         walk.notes.add(f"If {shown(node.name)!r} depends on the data: its heavier branch is counted")
-    results = [walk.facts[name] for name in outputs]
+    results = [
+        _either([walk.facts[name] for name in each]) for each in zip(*(b[0] for b in found), strict=False)
+    ]
     walk.step(node, scope, "control", [*inputs, *spare, *outputs], results, exact=bool(test))
     return None
+
+
+def _either(facts: Sequence[Fact]) -> Fact:
+    """Return what is known of a value that is one of several."""
+    first, *others = facts
+    if all(fact == first for fact in others):
+        return first
+    if first.dims is None or any(len(fact.dims or ()) != len(first.dims) for fact in others):
+        return Fact(first.dtype)
+    columns = zip(*(fact.dims or () for fact in facts), strict=True)
+    return Fact(first.dtype, tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in columns))
 
 
 def _branch(walk: Walk, graph: Graph, given: list[str], scope: Scope, label: str) -> _Branch:
@@ -60,8 +73,9 @@ def _branch(walk: Walk, graph: Graph, given: list[str], scope: Scope, label: str
         walk.steps = before
 
 
-def _round(fact: Fact) -> Fact:
+def _round(walk: Walk, name: str) -> Fact:
     """Return what is known of a value that every round of a loop changes."""
+    fact = walk.facts.get(name) or Fact()
     return Fact(fact.dtype, fact.dims)
 
 
@@ -70,7 +84,7 @@ def _loop(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     if graph is None:
         return _unknown(walk, node, inputs, scope)
     walk.notes.add(f"Loop {shown(node.name)!r} runs as often as the data says: one round is counted")
-    carried = [_round(walk.facts[name]) if name else Fact() for name in inputs[2:]]
+    carried = [_round(walk, name) for name in inputs[2:]]
     given: list[str | Fact] = [Fact("int64", ()), Fact("bool", ()), *carried]
     outputs = walk.body(graph, given, scope, node.name, exact=False)[1:]
     results = [walk.facts[name] for name in outputs[: len(carried)]]
@@ -86,13 +100,13 @@ def _scan(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     if graph is None or not isinstance(count, int) or walk.model.opset < 9 or count > len(inputs):
         return _unknown(walk, node, inputs, scope)
     walk.notes.add(f"Scan {shown(node.name)!r} runs once for each member of a sequence: one round is counted")
-    states = [_round(walk.facts[name]) for name in inputs[: len(inputs) - count]]
+    states = [_round(walk, name) for name in inputs[: len(inputs) - count]]
     axes = node.attributes.get("scan_input_axes", ())
     length: int | None = None
     given: list[str | Fact] = list(states)
     for place, name in enumerate(inputs[len(states) :]):
         axis = axes[place] if isinstance(axes, tuple) and place < len(axes) else 0
-        fact = walk.facts[name]
+        fact = _round(walk, name)
         dims: Dims | None = None
         if fact.dims:
             at = int(axis) % len(fact.dims)
@@ -112,7 +126,7 @@ def _while(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     if graph is None:
         return _unknown(walk, node, inputs, scope)
     walk.notes.add("WHILE runs as often as the data says: one round is counted")
-    given: list[str | Fact] = [_round(walk.facts[name]) for name in inputs]
+    given: list[str | Fact] = [_round(walk, name) for name in inputs]
     outputs = walk.body(graph, given, scope, node.name, exact=False)
     results = [walk.facts[name] for name in outputs]
     walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)

@@ -15,6 +15,8 @@ from fairlead.analyze.prune import readers
 _ANCHORS: Final = ("conv", "depthwise", "matmul", "attention", "recurrent", "pool", "resize", "embedding")
 _POINTWISE: Final = ("elementwise", "activation")
 _LARGEST_TRIAL: Final = 16
+_SIDE: Final = 3
+"""How many steps may make something for a kernel while it is being put together."""
 _Joins: TypeAlias = Callable[[Step], bool]
 
 
@@ -138,13 +140,21 @@ class _Grouping:
         step = self._steps[place]
         if self.groups[place] >= 0 or not joins(step) or len(step.outputs) != 1:
             return False
-        for given in step.inputs:
-            name = self._base.get(given, given)
-            maker = self._makers.get(name)
-            ready = maker is None or maker < members.first
-            if not ready and name not in members.inside and name not in trial.inside:
-                return False
-        return True
+        if len(step.inputs) > _LARGEST_TRIAL:
+            return False
+        names = (self._base.get(name, name) for name in step.inputs)
+        outside = (name for name in names if name not in members.inside and name not in trial.inside)
+        return all(self._ready(name, members.first, _SIDE) for name in outside)
+
+    def _ready(self, name: str, first: int, depth: int) -> bool:
+        """Say whether a value is there before the kernel runs, or needs little that is, such as a mask."""
+        maker = self._makers.get(name)
+        if maker is None or maker < first:
+            return True
+        step = self._steps[maker]
+        if not depth or step.kind not in (*_POINTWISE, "move"):
+            return False
+        return all(self._ready(each, first, depth - 1) for each in step.inputs[:8])
 
     def _add(self, members: _Members, place: int) -> None:
         members.steps.append(place)

@@ -17,6 +17,8 @@ from fairlead.errors import AnalysisError
 
 DOUBTS: Final = (ArithmeticError, LookupError, TypeError, ValueError, UnknownShapeError)
 """What a rule raises that was given something it cannot make sense of."""
+_BODY: Final = 4
+"""What writing a body out counts as, in steps."""
 
 
 @dataclass(slots=True)
@@ -112,6 +114,7 @@ class Walk:
                 "export the model again",
             )
         self._bodies += 1
+        self._spend(_BODY)
         prefix = f"{scope.prefix[-200:]}{label[-200:]}#{self._bodies}/"
         inner = Scope(
             prefix, scope, {}, graph.values, scope.attributes, scope.depth + 1, scope.exact and exact
@@ -123,6 +126,14 @@ class Walk:
                 inner.names[formal] = actual
         self.graph(graph, inner)
         return [inner.find(name) for name in graph.outputs]
+
+    def _spend(self, steps: int) -> None:
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise AnalysisError(
+                f"more than {bounds.NODES:,} operators once functions are written out",
+                "export the model again",
+            )
 
     def step(
         self,
@@ -146,12 +157,7 @@ class Walk:
         self.steps.append(Step(label, node.op, kind, tuple(inputs), tuple(outputs), attributes, exact))
 
     def _node(self, node: Node, scope: Scope) -> None:
-        self._steps_left -= 1
-        if self._steps_left < 0:
-            raise AnalysisError(
-                f"more than {bounds.NODES:,} operators once functions are written out",
-                "export the model again",
-            )
+        self._spend(1)
         inputs = [scope.find(name) if name else "" for name in node.inputs]
         function = self.model.functions.get(node.op)
         if function is not None:
@@ -174,6 +180,8 @@ class Walk:
                 scope.names[name] = actual
 
     def _constant_node(self, node: Node, scope: Scope) -> None:
+        if not node.outputs or not node.outputs[0]:
+            return
         for name, value in _settled(node.attributes, scope).items():
             if isinstance(value, Constant):
                 self.constant(scope, node.outputs[0], value)
@@ -207,8 +215,8 @@ class Walk:
             return []
         if any(dim is not None and dim < 0 for result in results for dim in result.dims or ()):
             return []
-        if results and self._fold_left > 0 and results[0].elements <= bounds.VALUES:
-            self._fold_left -= results[0].elements
+        if results and self._fold_left > 0 and results[0].elements <= bounds.VALUES and len(call.args) <= 64:
+            self._fold_left -= results[0].elements * (len(call.args) + 1)
             try:
                 return folded(call, results)
             except DOUBTS:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from fairlead import nvml
 from fairlead.calibrate import process
 from fairlead.calibrate.job import Job, Outcome
-from fairlead.calibrate.timing import sample, warm
+from fairlead.calibrate.timing import Clocks, sample, warm
 from fairlead.units import Bytes, Watts
 
 _LONGEST_REASON: Final = 300
@@ -90,9 +90,9 @@ def measure(runner: Runner, job: Job, gauge: HostGauge | GpuGauge) -> Outcome:
     """Load a model, run it for a while, and return what that took."""
     base = gauge.now()
     runner.load()
-    warm(runner.step, job.budget, time.perf_counter)
+    warm(runner.step, job.budget, Clocks())
     before, began = gauge.joules(), time.perf_counter()
-    samples = sample(runner.step, job.budget, time.perf_counter, process.waits)
+    samples = sample(runner.step, job.budget, Clocks())
     after, took = gauge.joules(), time.perf_counter() - began
     watts = None if before is None or after is None else Watts((after - before) / took)
     return Outcome(tuple(samples), runner.version, gauge.most(), base, watts)

@@ -44,10 +44,10 @@ class Eager:
     def load(self) -> None:
         """Make the model, and record a run of it where that can be done."""
         graph = fold(BUILDERS[self._job.model](self._job.batch, self._job.precision))
-        self._fixed = {weight.name: self._constant(weight) for weight in graph.weights}
+        self.fixed = {weight.name: self._constant(weight) for weight in graph.weights}
         for value in graph.inputs:
             noise = self._torch.randn(value.shape, device=self._device)
-            self._fixed[value.name] = noise.to(self._dtype(value.dtype))
+            self.fixed[value.name] = noise.to(self._dtype(value.dtype))
         self._program = program(self._torch, graph)
         self._outputs = [value.name for value in graph.outputs]
         self._call: Callable[[], object] = self._recorded() if self._device == "cuda" else self.values
@@ -60,7 +60,7 @@ class Eager:
 
     def values(self) -> list[Any]:
         """Return the outputs of one run, step by step."""
-        values = dict(self._fixed)
+        values = dict(self.fixed)
         with self._torch.inference_mode():
             for line in self._program:
                 self._do(line, values)

@@ -1,10 +1,12 @@
 """What many runs say about one: figures that hold on a quiet machine, though this one may be busy."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from fairlead.calibrate import process
 from fairlead.units import Seconds
 
 _WARM_UP: Final = 0.15
@@ -20,12 +22,14 @@ class Sample:
 
     wall: float
     waited: float = 0.0
-    """How long it was ready to run and other programs had the CPU."""
+    """How long it was ready to run and other programs had the CPU, a little around it included."""
+    worked: float = 0.0
+    """How long its own thread had a CPU."""
 
     @property
     def seconds(self) -> float:
         """What it would have taken on a CPU of its own."""
-        return max(self.wall - self.waited, 0.0)
+        return max(self.wall - self.waited, self.worked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +43,37 @@ class Figures:
     waited: float
 
 
-def warm(step: Callable[[], object], budget: float, clock: Callable[[], float]) -> None:
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Where time is read."""
+
+    wall: Callable[[], float] = time.perf_counter
+    worked: Callable[[], float] = time.thread_time
+    """How long this thread has had a CPU."""
+    waited: Callable[[], Mapping[str, float]] = process.waits
+    """How long each thread has waited for one."""
+
+
+def warm(step: Callable[[], object], budget: float, clocks: Clocks) -> None:
     """Run a step until caches, clocks and kernels have settled; it counts for nothing."""
-    began = clock()
+    began = clocks.wall()
     step()
-    while clock() - began < budget * _WARM_UP:
+    while clocks.wall() - began < budget * _WARM_UP:
         step()
 
 
-def sample(
-    step: Callable[[], object],
-    budget: float,
-    clock: Callable[[], float],
-    waits: Callable[[], Mapping[str, float]],
-) -> list[Sample]:
+def sample(step: Callable[[], object], budget: float, clocks: Clocks) -> list[Sample]:
     """Run a step for as long as the budget lasts, and return every run."""
     samples: list[Sample] = []
-    began = clock()
+    began = clocks.wall()
     while len(samples) < _MOST:
-        spent = clock() - began
+        spent = clocks.wall() - began
         if spent >= budget and (len(samples) >= _FEWEST or (samples and spent >= budget * _PATIENCE)):
             break
-        before, start = waits(), clock()
+        waited, start, worked = clocks.waited(), clocks.wall(), clocks.worked()
         step()
-        wall = clock() - start
-        samples.append(Sample(wall, longest(before, waits())))
+        worked, wall = clocks.worked() - worked, clocks.wall() - start
+        samples.append(Sample(wall, longest(waited, clocks.waited()), worked))
     return samples
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from fairlead.estimate.device import Device
 from fairlead.estimate.traits import Array, Columns, Scale, Sheet, Traits, Vocabulary
 
+_ROUNDS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Library:
@@ -15,8 +17,10 @@ class Library:
 
     devices: tuple[Device, ...]
     models: tuple[Traits, ...]
-    values: Array
-    """Devices x models; nan where nothing was measured."""
+    rows: Array
+    """Devices x models, nan where nothing was measured; the last row is of a device that is quite usual."""
+    levels: Array
+    """How slow each device is on the whole, beside the usual one."""
     sheet: Sheet
     vocabulary: Vocabulary
     scale: Scale | None
@@ -30,13 +34,21 @@ class Library:
         columns: dict[str, int] = {}
         for index, model in enumerate(models):
             columns.setdefault(model.name, index)
-        shaped = np.asarray(values, dtype=np.float64).reshape(len(devices), len(models))
         sheet = vocabulary.sheet(models)
-        return cls(tuple(devices), tuple(models), shaped, sheet, vocabulary, _scale(sheet, shaped), columns)
+        empty = cls((), tuple(models), values[:0], values[:0, 0], sheet, vocabulary, None, columns)
+        return empty.holding(devices, values)
 
     def column(self, name: str) -> int | None:
         """Return where a model stands, if it is known."""
         return self._columns.get(name)
+
+    def holding(self, devices: Sequence[Device], values: Array) -> "Library":
+        """Return a library of the same models for these devices and their values."""
+        levels, usual = _parts(values)
+        known = np.flatnonzero(~np.isnan(usual))
+        scale = Scale.of(self.sheet.take(known)) if len(known) else None
+        rows = np.vstack([values, usual])
+        return replace(self, devices=tuple(devices), rows=rows, levels=levels, scale=scale)
 
     def including(self, models: Iterable[Traits]) -> "Library":
         """Return the library with columns, as yet empty, for models that it does not know."""
@@ -44,14 +56,15 @@ class Library:
         if not new:
             return self
         empty = np.full((len(self.devices), len(new)), np.nan)
-        return Library.of(self.devices, (*self.models, *new), np.hstack([self.values, empty]))
-
-    def holding(self, devices: Columns, values: Array) -> "Library":
-        """Return a library of some of its devices and of what is left of their values."""
-        chosen = tuple(self.devices[index] for index in devices)
-        return replace(self, devices=chosen, values=values, scale=_scale(self.sheet, values))
+        return Library.of(self.devices, (*self.models, *new), np.hstack([self.rows[:-1], empty]))
 
 
-def _scale(sheet: Sheet, values: Array) -> Scale | None:
-    known = np.flatnonzero((~np.isnan(values)).any(0))
-    return Scale.of(sheet.take(known)) if len(known) else None
+def _parts(values: Array) -> tuple[Array, Array]:
+    """Take values for sums of a device's part and a model's part, and return both."""
+    known = ~np.isnan(values)
+    devices = np.zeros(len(values))
+    models = np.zeros(values.shape[1])
+    for _ in range(_ROUNDS):
+        models = np.where(known, values - devices[:, None], 0).sum(0) / np.maximum(known.sum(0), 1)
+        devices = np.where(known, values - models, 0).sum(1) / np.maximum(known.sum(1), 1)
+    return devices, np.where(known.any(0), models, np.nan)

@@ -20,29 +20,39 @@ class Near:
     """Known devices as seen from a new one."""
 
     weights: Array
-    """By device of the library, 0 where it cannot be compared; they need not add up to 1."""
+    """By row of the library, 0 where it cannot be compared; they need not add up to 1."""
     offsets: Array
     """What to add to a device's logarithms to come to the level of the new one."""
+    made: float = 1.0
+    """How much a made-up device counts beside a real one that is as near."""
 
 
 def near(library: Library, columns: Columns, observed: Array, affinity: Array) -> Near:
     """Compare every known device with a new one over the models that were observed on both.
 
-    `affinity` says how alike devices are by their words; see `fairlead.estimate.device.likeness`.
+    `affinity` says how alike rows of the library are by their words.
     """
-    apart = observed - library.values[:, columns]
+    apart = observed - library.rows[:, columns]
     shared = ~np.isnan(apart)
     count = shared.sum(1)
     usable = count >= max(2, min(3, len(columns)), count.max(initial=0) / 2)
     offsets = _medians(apart, usable)
     distance = np.where(shared, np.abs(apart - offsets[:, None]), 0).sum(1) / np.maximum(count, 1)
-    return Near(weigh(distance * np.sqrt(1 + 2 / np.maximum(count, 1)), affinity, usable), offsets)
+    distance *= np.sqrt(1 + 2 / np.maximum(count, 1))
+    if not usable.any():
+        return nobody(library)
+    pull = np.exp(_WORDS * (affinity - affinity[usable].max()))
+    return Near(np.where(usable, pull * weigh(distance), 0.0), offsets, float(np.median(pull[usable])))
 
 
-def weigh(distance: Array, affinity: Array, usable: np.ndarray | bool = True) -> Array:
+def nobody(library: Library) -> Near:
+    """Return what there is to see where no device can be compared."""
+    return Near(np.zeros(len(library.rows)), np.zeros(len(library.rows)))
+
+
+def weigh(distance: Array) -> Array:
     """Return how much devices at these distances count."""
-    pull = np.exp(_WORDS * (affinity - affinity.max(initial=-np.inf)))
-    return np.where(usable, pull * (distance + _CLOSEST) ** -_SHARPNESS, 0.0)
+    return (distance + _CLOSEST) ** -_SHARPNESS
 
 
 def _medians(apart: Array, usable: np.ndarray) -> Array:

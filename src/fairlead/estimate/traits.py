@@ -103,12 +103,17 @@ class Scale:
         useful = (seen.sum(0) > len(logs) / 2) & (spread > 1e-6)
         return cls(tuple(_medians(view) for view in known.views), centre, np.where(useful, spread, np.inf))
 
-    def design(self, sheet: Sheet, view: int) -> Array:
-        """Return a constant and the amounts of a view, unknown ones as usual."""
-        known = np.isfinite(self.usual[view])
-        amounts = sheet.views[view][:, known]
-        filled = np.where(np.isnan(amounts), self.usual[view][known], amounts)
-        return np.column_stack([np.ones(len(filled)), filled])
+    def design(self, sheet: Sheet) -> Array:
+        """Return a constant, then the amounts of all views; unknown ones as usual."""
+        parts: list[Array] = [np.ones((len(sheet.counts), 1))]
+        for view, usual in zip(sheet.views, self.usual, strict=True):
+            parts.append(np.nan_to_num(np.where(np.isnan(view), usual, view)))
+        return np.hstack(parts)
+
+    def parts(self) -> list[Columns]:
+        """Return for each view which columns of a design are its own, the constant among them."""
+        ends = np.cumsum([1, *(len(usual) for usual in self.usual)])
+        return [np.append(0, np.arange(first, last)) for first, last in zip(ends, ends[1:], strict=False)]
 
     def alike(self, left: Sheet, right: Sheet) -> Array:
         """Return a kernel, `left` x `right`, over the logarithms of amounts and over words."""

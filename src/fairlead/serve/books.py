@@ -127,6 +127,11 @@ class Books:
             task.cancel()
             await asyncio.wait([task])
 
+    async def again(self) -> None:
+        """Look into the kubelet's books once more, for somebody who cannot wait for the next time."""
+        if self._socket is not None:
+            await self._look(self._socket)
+
     def _admitted(self, asked: Sequence[Holding]) -> Ledger:
         answer = admit_all(self.ledger, self._inventory, asked, self._clock())
         if isinstance(answer, Refusal):

@@ -60,7 +60,10 @@ class Desk:
 
     async def forget(self) -> None:
         """Leave no CDI file behind that nobody needs any more."""
-        if self._writer is not None and self._described and not any(self._books.ledger):
+        if self._writer is None or not self._described:
+            return
+        await self._books.again()  # who held something a moment ago may be gone
+        if not any(self._books.ledger):
             with suppress(WardenError):  # it may have ended before us
                 await asyncio.to_thread(self._writer.remove, _ACCELERATORS)
 

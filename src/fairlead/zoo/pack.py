@@ -14,7 +14,7 @@ from fairlead.zoo.mobile import separable, squeeze
 def plain(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Dense 3x3 convolutions and nothing else, from large and thin to small and thick."""
     net = Net("plain", dtype)
-    x = net.input(batch, 3, 128, 128)
+    x = net.input(batch, 3, 192, 192)
     for wide in (32, 64, 128, 256, 512):
         x = net.unit(net.unit(x, wide, 3), wide, 3, 2)
     return net.graph(net.mean(x))
@@ -23,7 +23,7 @@ def plain(batch: int = 1, dtype: str = "fp32") -> Graph:
 def points(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Convolutions of single points: matrix products over an image."""
     net = Net("points", dtype)
-    x = net.unit(net.input(batch, 3, 112, 112), 64, 4, 4)
+    x = net.unit(net.input(batch, 3, 128, 128), 64, 4, 4)
     for wide in (128, 128, 256, 256):
         x = net.unit(x, wide)
     x = net.pool(x, 2, 2)
@@ -38,7 +38,7 @@ def points(batch: int = 1, dtype: str = "fp32") -> Graph:
 def depthwise(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Depthwise convolutions, with as little between them as there can be."""
     net = Net("depthwise", dtype)
-    x = net.unit(net.input(batch, 3, 128, 128), 48, 3, 2)
+    x = net.unit(net.input(batch, 3, 160, 160), 48, 3, 2)
     for window, stride in ((3, 1), (5, 1), (3, 2), (3, 1), (5, 2), (3, 1), (3, 1), (5, 1)):
         x = net.unit(x, x.shape[1], window, stride, groups=x.shape[1], act="relu6")
         x = net.unit(x, 144 if stride == 1 else 192, act="relu6")
@@ -48,7 +48,7 @@ def depthwise(batch: int = 1, dtype: str = "fp32") -> Graph:
 def ladder(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Separable blocks that squeeze and weigh their channels: many kinds of small operators."""
     net = Net("ladder", dtype)
-    x = net.unit(net.input(batch, 3, 160, 160), 24, 3, 2, act="silu")
+    x = net.unit(net.input(batch, 3, 192, 192), 24, 3, 2, act="silu")
     for out, stride in ((48, 2), (48, 1), (96, 2), (96, 1), (96, 1), (192, 2), (192, 1), (192, 1)):
         inner = separable(net, net.unit(x, 3 * x.shape[1], act="silu"), out, stride, "silu")
         inner = squeeze(net, inner, out // 8)
@@ -59,7 +59,7 @@ def ladder(batch: int = 1, dtype: str = "fp32") -> Graph:
 def shortcuts(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Residual blocks and their bottlenecks: additions between dense convolutions."""
     net = Net("shortcuts", dtype)
-    x = net.pool(net.unit(net.input(batch, 3, 160, 160), 32, 7, 2), 3, 2, 1)
+    x = net.pool(net.unit(net.input(batch, 3, 256, 256), 32, 7, 2), 3, 2, 1)
     for out, stride in ((32, 1), (64, 2)):
         x = residual(net, x, out, stride)
     for out, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (256, 1)):
@@ -70,7 +70,7 @@ def shortcuts(batch: int = 1, dtype: str = "fp32") -> Graph:
 def branches(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Branches that are pooled, convolved and put together again, each block on top of all before it."""
     net = Net("branches", dtype)
-    x = net.pool(net.unit(net.input(batch, 3, 128, 128), 48, 5, 2), 3, 2)
+    x = net.pool(net.unit(net.input(batch, 3, 160, 160), 48, 5, 2), 3, 2)
     for _ in range(6):
         x = net.concat(
             x,
@@ -93,8 +93,8 @@ def columns(batch: int = 1, dtype: str = "fp32") -> Graph:
 def sentence(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Attention over a short sequence: a transformer."""
     net = Net("sentence", dtype)
-    x = net.input(batch, 96, 256)
-    for _ in range(3):
+    x = net.input(batch, 128, 256)
+    for _ in range(6):
         x = encoder(net, x, 4)
     return net.graph(net.layer_norm(x))
 
@@ -103,7 +103,7 @@ def mixer(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Perceptrons across places, then across channels: products, transpositions and smooth activations."""
     net = Net("mixer", dtype)
     x = net.input(batch, 144, 192)
-    for _ in range(4):
+    for _ in range(6):
         turned = perceptron(net, net.transpose(net.layer_norm(x), 0, 2, 1), 288)
         x = net.add(x, net.transpose(turned, 0, 2, 1))
         x = net.add(x, perceptron(net, net.layer_norm(x), 384))
@@ -113,7 +113,7 @@ def mixer(batch: int = 1, dtype: str = "fp32") -> Graph:
 def hourglass(batch: int = 1, dtype: str = "fp32") -> Graph:
     """Down and up again with what was seen on the way down: large images, resizing, little arithmetic."""
     net = Net("hourglass", dtype)
-    x = net.unit(net.input(batch, 3, 96, 96), 32, 3)
+    x = net.unit(net.input(batch, 3, 128, 128), 32, 3)
     seen: list[Value] = []
     for wide in (64, 96, 128):
         seen.append(x)

@@ -1,0 +1,89 @@
+"""A whole calibration: make the models, run them in rounds, put the trials together."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from fairlead.calibrate.job import Job, Outcome
+from fairlead.calibrate.targets import Target
+from fairlead.calibrate.trial import rounds, trial
+from fairlead.calibration import Calibration, features
+from fairlead.workload import Profile
+from fairlead.zoo import BUILDERS
+from fairlead.zoo.onnxfile import write
+
+Told: TypeAlias = Callable[[int, int, str], None]
+"""Is told how many models of how many are done, and which one comes next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to calibrate."""
+
+    models: tuple[str, ...]
+    runtime: str = "onnxruntime"
+    precision: str = "fp32"
+    batch: int = 1
+    threads: int = 1
+    rounds: int = 3
+    budget: float = 1.0
+    """Seconds that each model runs in each round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A model on disk."""
+
+    file: str
+    profile: Profile
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may use: runtimes would count those of the whole machine."""
+    return len(os.sched_getaffinity(0))
+
+
+def make(plan: Plan, folder: str, analyze: Callable[[str], Profile]) -> dict[str, Made]:
+    """Write the models of a plan into a folder and analyse them."""
+    made = {}
+    for name in plan.models:
+        file = os.path.join(folder, f"{name}.onnx")
+        write(BUILDERS[name](plan.batch, plan.precision), file)
+        made[name] = Made(file, analyze(file))
+    return made
+
+
+def calibrate(plan: Plan, target: Target, made: Mapping[str, Made], host: str, told: Told) -> Calibration:
+    """Run the models of a plan on one target."""
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in plan.models}
+    jobs = [_job(plan, target, name, made[name].file) for name in plan.models]
+    total = len(jobs) * plan.rounds
+    told(0, total, plan.models[0])
+    for number, (job, outcome) in enumerate(rounds(jobs, plan.rounds), start=1):
+        outcomes[job.model].append(outcome)
+        told(number, total, plan.models[number % len(jobs)] if number < total else "")
+    return Calibration(
+        setup=target.setup(plan.runtime, _version(outcomes.values()), plan.precision, plan.threads),
+        host=host,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        trials=tuple(trial(name, features(made[name].profile), found) for name, found in outcomes.items()),
+    )
+
+
+def _job(plan: Plan, target: Target, name: str, file: str) -> Job:
+    return Job(
+        model=name,
+        file=file,
+        runtime=f"{plan.runtime}-{target.provider}",
+        precision=plan.precision,
+        batch=plan.batch,
+        threads=plan.threads,
+        budget=plan.budget,
+        gpu=target.gpu,
+    )
+
+
+def _version(outcomes: Iterable[list[Outcome]]) -> str:
+    return next((outcome.version for found in outcomes for outcome in found if outcome.version), "")

@@ -1,0 +1,81 @@
+"""Which accelerators of a machine can be calibrated, and through what; why the others cannot."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.calibration import Setup
+from fairlead.inventory import Accelerator
+
+_WAYS: Final = {
+    ("cpu", ""): ("cpu",),
+    ("gpu", "NVIDIA"): ("cuda", "tensorrt"),
+    ("gpu", "AMD"): ("migraphx", "rocm"),
+    ("gpu", "Intel"): ("openvino",),
+    ("npu", "Intel"): ("openvino",),
+}
+"""By kind and vendor (empty: any), the providers of ONNX Runtime that reach an accelerator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An accelerator and the way to it."""
+
+    accelerator: Accelerator
+    provider: str
+
+    @property
+    def gpu(self) -> str:
+        """The UUID that NVML and CUDA know it by; empty for others."""
+        return self.accelerator.uuid or "" if self.provider in ("cuda", "tensorrt") else ""
+
+    def setup(self, runtime: str, version: str, precision: str, threads: int) -> Setup:
+        """Return the setup that its figures hold for."""
+        acc = self.accelerator
+        return Setup(
+            device=acc.model or acc.candidates[0],
+            runtime=f"{runtime}-{self.provider}",
+            version=version,
+            precision=precision,
+            threads=threads if self.provider == "cpu" else 0,
+            effective_ops=acc.effective.get(precision),
+            link_bits_per_second=acc.link.rate if acc.link else None,
+            power=acc.power if self.provider != "cpu" else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An accelerator that cannot be calibrated here."""
+
+    accelerator: Accelerator
+    reason: str
+
+
+def targets(
+    accelerators: Iterable[Accelerator], available: Iterable[str]
+) -> tuple[list[Target], list[Refusal]]:
+    """Return every way to every accelerator, and the accelerators without one."""
+    found: list[Target] = []
+    refused: list[Refusal] = []
+    for acc in accelerators:
+        ways = _WAYS.get((acc.kind, "")) or _WAYS.get((acc.kind, acc.vendor)) or ()
+        here = [way for way in ways if way in set(available)]
+        reason = _refusal(acc, ways, here)
+        if reason:
+            refused.append(Refusal(acc, reason))
+        else:
+            found += [Target(acc, way) for way in here]
+    return found, refused
+
+
+def _refusal(acc: Accelerator, ways: tuple[str, ...], here: list[str]) -> str:
+    if not acc.state.allocatable:
+        return f"it is {acc.state.value} only: {acc.reason}"
+    if not acc.candidates and not acc.model:
+        return "the catalog does not know it"
+    if not ways:
+        return "ONNX Runtime has no way to it"
+    if not here:
+        return f"this ONNX Runtime was built without {' and '.join(ways)}"
+    return ""

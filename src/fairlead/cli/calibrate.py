@@ -1,0 +1,182 @@
+"""`fairlead calibrate`: run a pack of small models on this machine's accelerators and keep what they took."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli import options as shared
+from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.errors import SettingsError
+from fairlead.units import format_bytes
+
+if TYPE_CHECKING:
+    from fairlead.calibrate.campaign import Plan
+    from fairlead.calibrate.targets import Refusal, Target
+    from fairlead.calibration import Calibration, Trial
+    from fairlead.inventory import Inventory
+
+_BUSY = 0.2
+"""Who waits more than this share of the time is on a machine that does something else as well."""
+_MOST_ROUNDS = 100
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "calibrate",
+        help="measure this machine's accelerators with a pack of small models",
+        description="Run about ten small models, made on the spot, on every accelerator of this machine that "
+        "ONNX Runtime reaches, and store how long they took, their memory and their power. Predictions for "
+        "this machine then start from measured speed instead of the data sheet. It takes about a minute for "
+        "each accelerator; let the machine rest meanwhile.",
+    )
+    command.add_argument(
+        "--on",
+        metavar="DEVICE",
+        action="append",
+        default=[],
+        help="only this accelerator: a catalog id, or an id that `fairlead detect` prints; may be repeated",
+    )
+    command.add_argument(
+        "--models", metavar="N|LIST", default="", help="the first N models of the pack, or their names: a,b,c"
+    )
+    command.add_argument(
+        "--runs", metavar="N", type=int, default=3, help="how often each model is measured anew (default: 3)"
+    )
+    command.add_argument(
+        "--threads", metavar="N", type=int, help="threads on a CPU (default: as many as it may use)"
+    )
+    command.add_argument(
+        "--precision", choices=("fp32", "fp16"), default="fp32", help="of weights and activations"
+    )
+    command.add_argument(
+        "--out", metavar="FILE", help="the profile to write (default: among the profiles of this user)"
+    )
+    shared.add_catalog(command)
+    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    import os
+    import tempfile
+
+    from fairlead.analyze import analyze
+    from fairlead.calibrate import ort
+    from fairlead.calibrate.campaign import make
+    from fairlead.calibrate.profile import folder, save
+    from fairlead.calibrate.targets import targets
+
+    plan = plan_of(options)
+    inventory = _inventory(options)
+    found, refused = targets(chosen(inventory, options.on), ort.available())
+    if options.out and len(found) > 1:
+        names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
+        raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
+    done: list[tuple[str, Calibration]] = []
+    with tempfile.TemporaryDirectory(prefix="fairlead-pack-") as place:
+        made = make(plan, place, analyze)
+        for target in found:
+            calibration = _calibrate(plan, target, made, inventory)
+            file = options.out or os.path.join(folder(os.environ), f"{calibration.setup.name}.json")
+            save(calibration, file)
+            done.append((file, calibration))
+    _print(done, refused, options.output)
+    return 0 if done and all(calibration.done for _, calibration in done) else 1
+
+
+def plan_of(options: argparse.Namespace) -> "Plan":
+    """Return the plan that the options ask for."""
+    from fairlead.calibrate.campaign import Plan, usable_cpus
+    from fairlead.zoo import PACK
+
+    names = tuple(PACK)
+    if options.models.isdecimal() and 1 <= int(options.models) <= len(names):
+        names = names[: int(options.models)]
+    elif options.models:
+        names = tuple(dict.fromkeys(options.models.split(",")))
+    odd = [name for name in names if name not in PACK]
+    if odd:
+        hint = f"a number up to {len(PACK)}, or some of: {', '.join(PACK)}"
+        raise SettingsError(f"--models {options.models}: the pack has no {odd[0]!r}", hint)
+    if not 1 <= options.runs <= _MOST_ROUNDS:
+        raise SettingsError(f"--runs {options.runs}: not between 1 and {_MOST_ROUNDS}", "3 is usual")
+    threads = usable_cpus() if options.threads is None else options.threads
+    if threads < 1:
+        raise SettingsError(f"--threads {threads}: at least one is needed", "leave it out for all CPUs")
+    return Plan(names, precision=options.precision, threads=threads, rounds=options.runs)
+
+
+def chosen(inventory: "Inventory", wanted: list[str]) -> list[Any]:
+    """Return the accelerators that were asked for; all of them where none was named."""
+    names = [name for text in wanted for name in text.split(",")]
+    for name in names:
+        if not any(name in (acc.id, acc.model) for acc in inventory.accelerators):
+            here = ", ".join(f"{acc.model or acc.id}" for acc in inventory.accelerators)
+            raise SettingsError(f"--on {name}: not on this machine", f"here: {here or 'nothing'}")
+    return [acc for acc in inventory.accelerators if not names or {acc.id, acc.model} & set(names)]
+
+
+def _inventory(options: argparse.Namespace) -> "Inventory":
+    from fairlead.detect import detect
+    from fairlead.host import Host
+
+    host = Host("/")
+    return detect(host, shared.catalog_of(options), shared.gpus_of(host))
+
+
+def _calibrate(plan: "Plan", target: "Target", made: Any, inventory: "Inventory") -> "Calibration":
+    from fairlead.calibrate.campaign import calibrate
+    from fairlead.lab.narrate import Narrator
+
+    cpu = next((acc.name for acc in inventory.accelerators if acc.kind == "cpu"), "")
+    narrator = Narrator(sys.stderr)
+    with narrator.step(f"{target.accelerator.model} by {target.provider}") as step:
+        calibration = calibrate(plan, target, made, inventory.machine.board or cpu, step.at)
+    waited = max((trial.measured.waited for trial in calibration.done if trial.measured), default=0.0)
+    if waited > _BUSY:
+        narrator.say(f"  The machine is busy: models waited for a CPU up to {waited:.0%} of the time.")
+        narrator.say("  The figures leave that out, but are less sure; calibrate again when it is quiet.")
+    return calibration
+
+
+def _print(done: "list[tuple[str, Calibration]]", refused: "list[Refusal]", output: str) -> None:
+    if output == "table":
+        for file, calibration in done:
+            print(table(calibration))
+            print(f"wrote {file}")
+        for refusal in refused:
+            print(f"{refusal.accelerator.bus}: {refusal.accelerator.name}: {refusal.reason}")
+        return
+    show(
+        {
+            "calibrations": [{"file": file, **calibration.to_json()} for file, calibration in done],
+            "refused": [{"accelerator": each.accelerator.id, "reason": each.reason} for each in refused],
+        },
+        output,
+    )
+
+
+def table(calibration: "Calibration") -> str:
+    """Return a calibration for people."""
+    setup = calibration.setup
+    threads = f", {setup.threads} thread{'s' * (setup.threads > 1)}" if setup.threads else ""
+    head = f"{setup.device}, {setup.runtime} {setup.version}, {setup.precision}{threads}"
+    rows = [_row(trial) for trial in calibration.trials]
+    return f"{head}\n{to_table(('MODEL', 'TIME', 'P90', 'RUNS', 'WAITED', 'MEMORY', 'POWER'), rows)}"
+
+
+def _row(trial: "Trial") -> tuple[str, ...]:
+    found = trial.measured
+    if found is None:
+        return (trial.model, trial.reason, *[""] * 5)
+    return (
+        trial.model,
+        f"{found.seconds * 1e3:.2f} ms",
+        f"{found.p90 * 1e3:.2f} ms",
+        str(found.runs),
+        f"{found.waited:.0%}",
+        format_bytes(found.peak_bytes),
+        "-" if found.watts is None else f"{found.watts:.0f} W",
+    )

@@ -1,0 +1,78 @@
+"""Tiny models for the analyser: a few nodes, written as real files by the zoo's writer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairlead.analyze import analyze
+from fairlead.workload import Operator, Profile
+from fairlead.zoo.graph import Attribute, Dims, Graph, Node, Value, Weight
+from fairlead.zoo.onnxfile import write
+
+Open = tuple[int | str, ...]
+
+
+def node(op: str, inputs: str, outputs: str, **attributes: Attribute) -> Node:
+    """Make a node from names with spaces between; `_` is an input that is left out."""
+    domain, _, name = op.rpartition(".")
+    given = tuple("" if name == "_" else name for name in inputs.split())
+    return Node(name, given, tuple(outputs.split()), attributes, domain=domain)
+
+
+def weight(name: str, *dims: int, dtype: str = "fp32") -> Weight:
+    """Make a weight of zeros."""
+    return Weight(name, dims, dtype, (0,))
+
+
+def ints(name: str, *values: int, dims: Dims | None = None) -> Weight:
+    """Make a list of integers, or one integer where the dims say so."""
+    return Weight(name, (len(values),) if dims is None else dims, "int64", values)
+
+
+def value(name: str, *dims: int | str, dtype: str = "fp32") -> Value:
+    """Describe an input, an output or what lies between."""
+    return Value(name, dims, dtype)
+
+
+def graph(
+    nodes: Sequence[Node],
+    inputs: Sequence[Value],
+    weights: Sequence[Weight] = (),
+    outputs: Sequence[str] = (),
+    values: Sequence[Value] = (),
+) -> Graph:
+    """Make a graph whose output, unless named, is what the last node makes; outputs are not described."""
+    names = outputs or nodes[-1].outputs[:1]
+    ends = tuple(Value(name, ()) for name in names)
+    return Graph("tiny", tuple(inputs), ends, tuple(nodes), tuple(weights), tuple(values))
+
+
+def saved(folder: Path, made: Graph, opset: int = 17, name: str = "tiny.onnx") -> str:
+    """Write a graph to a file and return its path."""
+    path = str(folder / name)
+    domains = {node.domain: 1 for node in made.nodes if node.domain}
+    write(made, path, opset=opset, domains=domains)
+    return path
+
+
+def profile(folder: Path, made: Graph, opset: int = 17, **shapes: tuple[int, ...]) -> Profile:
+    """Write a graph and analyse it."""
+    return analyze(saved(folder, made, opset), shapes)
+
+
+def by_op(found: Profile, op: str) -> Operator:
+    """Return the one operator of that name."""
+    (record,) = [record for record in found.operators if record.op == op]
+    return record
+
+
+def ops(found: Profile) -> list[str]:
+    """Return the operators that run, in order."""
+    return [record.op for record in found.operators]
+
+
+def grouped(found: Profile) -> list[list[str]]:
+    """Return the operators of each group, in order of the groups."""
+    groups: dict[int, list[str]] = {}
+    for record in found.operators:
+        groups.setdefault(record.group, []).append(record.op)
+    return [groups[number] for number in sorted(groups)]

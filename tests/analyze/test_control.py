@@ -1,0 +1,169 @@
+"""Branches, loops and functions: bodies are written out; what the data decides is a lower bound."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.analyze import analyze
+from fairlead.errors import AnalysisError
+from fairlead.zoo.graph import Graph, Weight
+from fairlead.zoo.onnxfile import number, piece, text
+from tests.analyze.models import graph, ints, node, ops, profile, saved, value, weight
+
+PATH = value("x", 2, 4)
+
+
+def body(name: str, wide: int, op: str = "MatMul") -> Graph:
+    """Make a branch that multiplies by a matrix of its own, and reads x from around it."""
+    made = graph([node(op, "x v", "out")], [], [weight("v", 4, wide)])
+    return Graph(name, (), made.outputs, made.nodes, made.weights)
+
+
+def branches(**sides: Graph) -> Graph:
+    return graph([node("If", "test", "y", **sides)], [PATH, value("test", dtype="bool")])
+
+
+def test_the_heavier_branch_is_counted_and_both_are_loaded(tmp_path: Path) -> None:
+    found = profile(tmp_path, branches(then_branch=body("a", 3), else_branch=body("b", 10)))
+    assert ops(found) == ["MatMul", "If"]
+    assert (found.macs, found.params, found.exact) == (2 * 4 * 10, 40 + 12, False)
+    assert found.outputs[0].dims == (2, None)
+    assert any("its heavier branch is counted" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("test", "wide"), [(True, 3), (False, 10)])
+def test_a_branch_that_is_sure_is_exact(tmp_path: Path, test: bool, wide: int) -> None:
+    made = graph(
+        [node("If", "test", "y", then_branch=body("a", 3), else_branch=body("b", 10))],
+        [PATH],
+        [Weight("test", (), "bool", (test,))],
+    )
+    found = profile(tmp_path, made)
+    assert (found.macs, found.exact, found.outputs[0].dims) == (2 * 4 * wide, True, (2, wide))
+    assert found.notes == ()
+
+
+def test_the_shape_of_an_input_can_settle_a_branch(tmp_path: Path) -> None:
+    made = graph(
+        [
+            node("Shape", "x", "s"),
+            node("Gather", "s zero", "n"),
+            node("Equal", "n one", "test"),
+            node("If", "test", "y", then_branch=body("a", 3), else_branch=body("b", 10)),
+        ],
+        [value("x", "n", 4)],
+        [ints("zero", 0, dims=()), ints("one", 1, dims=())],
+    )
+    assert profile(tmp_path, made, n=(1,)).macs == 4 * 3
+    assert profile(tmp_path, made, n=(2,)).macs == 2 * 4 * 10
+
+
+def test_a_loop_is_counted_once(tmp_path: Path) -> None:
+    inside = Graph(
+        "body",
+        (value("i", dtype="int64"), value("go", dtype="bool"), value("s", 4, 4)),
+        (value("go2"), value("s2"), value("each")),
+        (
+            node("Identity", "go", "go2"),
+            node("MatMul", "s w", "s2"),
+            node("ReduceSum", "s2", "each", keepdims=0),
+        ),
+        (weight("w", 4, 4),),
+    )
+    made = graph(
+        [node("Loop", "times _ state", "y all", body=inside)],
+        [value("times", dtype="int64"), value("state", 4, 4)],
+        outputs=["y", "all"],
+    )
+    found = profile(tmp_path, made)
+    assert (found.macs, found.params) == (64, 16)
+    assert [tensor.dims for tensor in found.outputs] == [(4, 4), (None,)]
+    assert not any(record.exact for record in found.operators if record.op != "Identity")
+
+
+def test_a_scan_knows_how_long_it_is(tmp_path: Path) -> None:
+    inside = Graph(
+        "body",
+        (value("s", 3), value("e", 5)),
+        (value("s2"), value("o")),
+        (node("MatMul", "e w", "o"), node("Add", "s o", "s2")),
+        (weight("w", 5, 3),),
+    )
+    made = graph(
+        [node("Scan", "start seq", "y all", body=inside, num_scan_inputs=1)],
+        [value("start", 3), value("seq", 7, 5)],
+        outputs=["y", "all"],
+    )
+    found = profile(tmp_path, made)
+    assert (found.macs, [tensor.dims for tensor in found.outputs]) == (15, [(3,), (7, 3)])
+
+
+def nested(depth: int) -> Graph:
+    """Make branches within branches."""
+    inner = body("leaf", 3)
+    for level in range(depth):
+        branch = node("If", "test", "out", then_branch=inner, else_branch=inner)
+        inner = Graph(f"level{level}", (), (value("out"),), (branch,))
+    return inner
+
+
+def test_bodies_may_lie_within_bodies_but_not_for_ever(tmp_path: Path) -> None:
+    sides = nested(4)
+    assert profile(tmp_path, branches(then_branch=sides, else_branch=sides)).macs == 24
+    deep = nested(1)
+    for _ in range(20):
+        deep = Graph("d", (), (value("out"),), (node("If", "test", "out", then_branch=deep),))
+    with pytest.raises(AnalysisError, match="graphs within graphs"):
+        profile(tmp_path, branches(then_branch=deep, else_branch=deep))
+
+
+def function(name: str, inputs: str, outputs: str, *nodes: bytes) -> bytes:
+    """Return a function of the domain `mine`, as the model's field."""
+    parts = [text(1, name), text(10, "mine")]
+    parts += [text(4, each) for each in inputs.split()] + [text(5, each) for each in outputs.split()]
+    return piece(25, b"".join(parts) + b"".join(piece(7, each) for each in nodes))
+
+
+def raw(op: str, inputs: str, outputs: str, domain: str = "", *attributes: bytes) -> bytes:
+    """Return a node as bytes."""
+    parts = [text(1, each) for each in inputs.split()] + [text(2, each) for each in outputs.split()]
+    parts += [text(4, op), text(7, domain), *(piece(5, each) for each in attributes)]
+    return b"".join(parts)
+
+
+def with_functions(folder: Path, made: Graph, *functions: bytes) -> str:
+    """Write a model and append functions to it."""
+    path = Path(saved(folder, made))
+    path.write_bytes(path.read_bytes() + b"".join(functions))
+    return str(path)
+
+
+def test_a_function_is_written_out_with_what_its_caller_gives(tmp_path: Path) -> None:
+    turned = text(1, "transB") + text(21, "turn") + number(20, 2)
+    product = function("Linear", "a b", "c", raw("Gemm", "a b", "t", "", turned), raw("Relu", "t", "c"))
+    made = graph(
+        [node("mine.Linear", "x w", "m", turn=1), node("mine.Linear", "m v", "y", turn=0)],
+        [PATH],
+        [weight("w", 8, 4), weight("v", 8, 3)],
+    )
+    found = analyze(with_functions(tmp_path, made, product))
+    assert ops(found) == ["Gemm", "Relu", "Gemm", "Relu"]
+    assert (found.macs, found.outputs[0].dims) == (2 * 4 * 8 + 2 * 8 * 3, (2, 3))
+
+
+def test_functions_that_never_end_are_refused(tmp_path: Path) -> None:
+    again = function("Linear", "a", "c", raw("Linear", "a", "c", "mine"))
+    made = graph([node("mine.Linear", "x", "y")], [PATH])
+    with pytest.raises(AnalysisError, match="bodies or calls within one another"):
+        analyze(with_functions(tmp_path, made, again))
+
+
+def test_functions_that_double_are_refused_in_time(tmp_path: Path) -> None:
+    doubling = [
+        function(f"F{at}", "a", "d", *(raw(f"F{at + 1}", "a", f"{name}", "mine") for name in "bcdefg"))
+        for at in range(15)
+    ]
+    leaf = function("F15", "a", "d", raw("Relu", "a", "d"))
+    made = graph([node("mine.F0", "x", "y")], [PATH])
+    with pytest.raises(AnalysisError, match="once functions are written out"):
+        analyze(with_functions(tmp_path, made, *doubling, leaf))

@@ -1,0 +1,41 @@
+"""Which accelerators can be calibrated and through what: a table of machines."""
+
+import pytest
+
+from fairlead.calibrate.targets import Target, targets
+from fairlead.inventory import Accelerator, State
+from tests.accelerators import accelerator
+
+CPU = accelerator("cpu:0", vendor="Intel", kind="cpu", model="cpu-x86-64-avx2")
+NVIDIA = accelerator(vendor="NVIDIA", kind="gpu", model="l4", uuid="GPU-1")
+CORAL = accelerator("usb:1-1", vendor="Google", kind="tpu", model="coral-usb")
+BROKEN = accelerator(vendor="NVIDIA", kind="gpu", model="l4", state=State.PRESENT)
+
+MACHINES: list[tuple[Accelerator, set[str], list[str], str]] = [
+    (CPU, {"cpu"}, ["cpu"], ""),
+    (NVIDIA, {"cpu", "cuda"}, ["cuda"], ""),
+    (NVIDIA, {"cpu", "cuda", "tensorrt"}, ["cuda", "tensorrt"], ""),
+    (NVIDIA, {"cpu"}, [], "this ONNX Runtime was built without cuda and tensorrt"),
+    (CORAL, {"cpu"}, [], "ONNX Runtime has no way to it"),
+    (BROKEN, {"cpu", "cuda"}, [], "it is present only: not yet"),
+]
+
+
+@pytest.mark.parametrize(("acc", "available", "providers", "reason"), MACHINES)
+def test_ways_and_refusals(acc: Accelerator, available: set[str], providers: list[str], reason: str) -> None:
+    found, refused = targets([acc], available)
+    assert [target.provider for target in found] == providers
+    assert [refusal.reason for refusal in refused] == ([reason] if reason else [])
+
+
+def test_a_setup_tells_runtimes_precisions_and_threads_apart() -> None:
+    one = Target(CPU, "cpu").setup("onnxruntime", "1.2", "fp32", 4)
+    two = Target(NVIDIA, "cuda").setup("onnxruntime", "1.2", "fp16", 4)
+    assert one.name == "cpu-x86-64-avx2-onnxruntime-cpu-fp32-4t"
+    assert two.name == "l4-onnxruntime-cuda-fp16"
+    assert (one.threads, two.threads) == (4, 0)
+
+
+def test_only_nvidia_gpus_are_known_by_uuid() -> None:
+    assert Target(NVIDIA, "cuda").gpu == "GPU-1"
+    assert Target(CPU, "cpu").gpu == ""

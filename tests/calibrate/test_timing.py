@@ -1,0 +1,103 @@
+"""Figures from many runs: steady on a busy machine, and never less than what the thread itself worked."""
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from fairlead.calibrate.timing import Clocks, Sample, figures, longest, quiet, sample, warm
+
+
+class World:
+    """A clock that only a step moves; every fourth step, others have the CPU for a while."""
+
+    def __init__(self, takes: float, stolen: float = 0.0) -> None:
+        self.now = self.worked = 0.0
+        self.waits = {"1": 0.0}
+        self.steps = 0
+        self._takes, self._stolen = takes, stolen
+
+    def step(self) -> None:
+        self.steps += 1
+        stolen = self._stolen if self.steps % 4 == 0 else 0.0
+        self.now += self._takes + stolen
+        self.worked += self._takes
+        self.waits["1"] += stolen
+
+    @property
+    def clocks(self) -> Clocks:
+        return Clocks(lambda: self.now, lambda: self.worked, lambda: dict(self.waits))
+
+
+def test_a_model_runs_for_as_long_as_its_budget() -> None:
+    world = World(0.01)
+    samples = sample(world.step, 1.0, world.clocks)
+    assert len(samples) == pytest.approx(100, abs=1)
+    assert samples[0].seconds == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("takes", "runs"),
+    [
+        (0.4, 5),  # slow: the fewest runs, beyond the budget
+        (20.0, 1),  # hopeless: one run is enough to say so
+        (1e-6, 2000),  # quick: as many as make a difference
+    ],
+)
+def test_slow_and_quick_models_get_a_sensible_number_of_runs(takes: float, runs: int) -> None:
+    world = World(takes)
+    assert len(sample(world.step, 1.0, world.clocks)) == runs
+
+
+def test_warming_up_counts_for_nothing_and_runs_at_least_once() -> None:
+    world = World(30.0)
+    warm(world.step, 1.0, world.clocks)
+    assert world.steps == 1
+
+
+def test_time_that_others_had_the_cpu_is_taken_off() -> None:
+    world = World(0.01, stolen=0.05)
+    found = figures([sample(world.step, 1.0, world.clocks)])
+    assert found.seconds == pytest.approx(0.01)
+    assert found.p90 == pytest.approx(0.01)
+    assert found.waited == pytest.approx(0.05 / 0.09, abs=0.05)
+
+
+def test_no_more_is_taken_off_than_leaves_the_work_of_the_thread_itself() -> None:
+    assert Sample(wall=10.0, waited=9.5, worked=8.0).seconds == 8.0
+    assert Sample(wall=10.0, waited=1.0, worked=8.0).seconds == 9.0
+
+
+def test_the_quickest_round_counts() -> None:
+    slow = [Sample(1.5)] * 9
+    quick = [Sample(1.0)] * 7 + [Sample(3.0)] * 2
+    found = figures([slow, quick, []])
+    assert (found.seconds, found.p90, found.runs) == (1.0, 3.0, 18)
+
+
+def test_runs_that_waited_are_left_out_where_there_are_others() -> None:
+    calm, disturbed = [Sample(1.0)] * 5, [Sample(9.0, 7.0)] * 4
+    assert quiet([*calm, *disturbed]) == calm
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds"),
+    [
+        ({}, {}, 0.0),
+        ({"1": 1.0, "2": 5.0}, {"1": 1.5, "2": 5.2}, 0.5),
+        ({"1": 1.0}, {"1": 1.0, "9": 4.0}, 0.0),  # a thread that was not there before
+        ({"1": 1.0, "2": 1.0}, {"1": 1.1}, 0.1),  # a thread that has gone
+    ],
+)
+def test_the_wait_of_a_run_is_that_of_the_thread_that_waited_most(
+    before: Mapping[str, float], after: Mapping[str, float], seconds: float
+) -> None:
+    assert longest(before, after) == pytest.approx(seconds)
+
+
+def rounds() -> Iterator[list[Sample]]:
+    yield from ([Sample(float(number))] for number in (3, 1, 2))
+
+
+def test_one_run_is_enough_for_figures() -> None:
+    found = figures(list(rounds()))
+    assert (found.seconds, found.p90, found.runs, found.waited) == (1.0, 1.0, 3, 0.0)

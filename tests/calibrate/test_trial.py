@@ -1,0 +1,86 @@
+"""Models in child processes: however one ends, there is a row for it."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from fairlead.calibrate import trial as trials
+from fairlead.calibrate.job import Job, Outcome
+from fairlead.calibrate.timing import Sample
+from fairlead.calibration import Features
+from fairlead.units import Bytes, Watts
+
+JOB = Job("thread", "/nowhere.onnx", "onnxruntime-cpu")
+NOTHING = Features("digest", 1, 1, Bytes(0))
+ANSWER = Outcome((Sample(0.5, 0.1, 0.3),), "1.2", Bytes(100), Bytes(10), Watts(7.0))
+
+
+def child(source: str) -> Sequence[str]:
+    """Return a command that does something else than a child does."""
+    return (sys.executable, "-c", source)
+
+
+def test_an_answer_is_the_last_line() -> None:
+    done = trials.run(JOB, child(f"print('a library says hello'); print({ANSWER.to_text()!r})"))
+    assert done == ANSWER
+
+
+def test_the_child_is_given_the_job() -> None:
+    echo = (
+        "import sys, json; job = json.loads(sys.stdin.readline());"
+        "print(json.dumps({'samples': [], 'reason': job['model']}))"
+    )
+    assert trials.run(JOB, child(echo)).reason == "thread"
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "memory ran out"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV: nothing was said"),
+        ("import sys; sys.exit('no CUDA here')", "ended with 1: no CUDA here"),
+        ("print('hello')", "gave no answer"),
+        ("pass", "gave no answer"),
+        ("print('[1, 2]')", "gave no answer"),
+        ('print(\'{"samples": [{"odd": 1}]}\')', "gave no answer"),
+    ],
+)
+def test_an_end_without_an_answer_is_a_reason(source: str, reason: str) -> None:
+    assert reason in trials.run(JOB, child(source)).reason
+
+
+def test_the_real_child_answers_what_a_runtime_raises() -> None:
+    found = trials.run(JOB)
+    assert found.reason.startswith(("MissingPartError", "NoSuchFile", "Fail"))
+    assert "\n" not in found.reason
+
+
+def test_the_gpu_that_is_asked_of_is_the_only_one_seen() -> None:
+    job = Job("thread", "", "onnxruntime-cuda", gpu="GPU-1234")
+    inherited = {"CUDA_VISIBLE_DEVICES": "7", "HOME": "/home/x"}
+    assert trials.environment(job, inherited)["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
+    assert trials.environment(JOB, inherited)["CUDA_VISIBLE_DEVICES"] == "7"
+    assert trials.environment(JOB, inherited)["HOME"] == "/home/x"
+
+
+def test_rounds_of_one_model_become_one_row() -> None:
+    slow = Outcome((Sample(0.9),), "1.2", Bytes(120), Bytes(12), Watts(9.0))
+    found = trials.trial("thread", NOTHING, [ANSWER, slow]).measured
+    assert found is not None
+    assert (found.seconds, found.wall, found.runs) == (0.4, 0.5, 2)
+    assert (found.peak_bytes, found.base_bytes, found.watts) == (120, 10, 8.0)
+
+
+def test_a_model_that_failed_once_has_a_reason_and_no_figures() -> None:
+    found = trials.trial("thread", NOTHING, [ANSWER, Outcome(reason="it crashed")])
+    assert (found.measured, found.reason) == (None, "it crashed")
+    assert trials.trial("thread", NOTHING, []).reason == "not run"
+
+
+def test_jobs_and_outcomes_travel_as_lines() -> None:
+    assert Job.of(JOB.to_text()) == JOB
+    assert Outcome.of(ANSWER.to_text()) == ANSWER
+    assert "\n" not in ANSWER.to_text()
+    assert json.loads(JOB.to_text())["runtime"] == "onnxruntime-cpu"

@@ -1,0 +1,91 @@
+"""`fairlead calibrate`: what it asks for, what it refuses, and a true run on this machine's CPU."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.calibrate.profile import load
+from fairlead.cli import calibrate
+from fairlead.errors import SettingsError
+from fairlead.zoo import PACK
+from tests.accelerators import accelerator, node
+
+ABOVE = ["calibrations", "refused"]
+CALIBRATION = ["file", "version", "setup", "host", "made", "trials"]
+SETUP = ["device", "runtime", "version", "precision", "threads"]
+SETUP += ["effective_ops", "link_bits_per_second", "power_w"]
+TRIAL = ["model", "features", "measured", "reason"]
+FEATURES = ["digest", "batch", "groups", "peak_bytes", "work"]
+WORK = ["operators", "macs", "weight_bytes", "largest_weight_bytes", "read_bytes", "written_bytes"]
+MEASURED = ["seconds", "p90", "runs", "wall", "waited", "peak_bytes", "base_bytes", "watts"]
+
+
+def options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    calibrate.add(parser.add_subparsers())
+    return parser.parse_args(["calibrate", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "models"),
+    [
+        ((), tuple(PACK)),
+        (("--models", "3"), tuple(PACK)[:3]),
+        (("--models", "thread,plain,thread"), ("thread", "plain")),
+    ],
+)
+def test_which_models_are_run(words: tuple[str, ...], models: tuple[str, ...]) -> None:
+    assert calibrate.plan_of(options(*words)).models == models
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--models", "resnet50"), "the pack has no 'resnet50'"),
+        (("--models", "0"), "the pack has no '0'"),
+        (("--models", "999"), "the pack has no '999'"),
+        (("--runs", "0"), "not between 1 and 100"),
+        (("--threads", "0"), "at least one is needed"),
+    ],
+)
+def test_what_cannot_be_asked_for(words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(SettingsError, match=says) as caught:
+        calibrate.plan_of(options(*words))
+    assert caught.value.hint
+
+
+def test_accelerators_are_chosen_by_catalog_id_or_by_their_own() -> None:
+    cpu = accelerator("cpu:0", kind="cpu", model="cpu-x86-64")
+    gpu = accelerator(vendor="NVIDIA", kind="gpu", model="l4")
+    machine = node(cpu, gpu)
+    assert calibrate.chosen(machine, []) == [cpu, gpu]
+    assert calibrate.chosen(machine, ["l4"]) == [gpu]
+    assert calibrate.chosen(machine, [cpu.id, "l4"]) == [cpu, gpu]
+    assert calibrate.chosen(machine, ["cpu-x86-64,l4"]) == [cpu, gpu]
+    with pytest.raises(SettingsError, match="--on a100: not on this machine") as caught:
+        calibrate.chosen(machine, ["a100"])
+    assert caught.value.hint == "here: cpu-x86-64, l4"
+
+
+def test_a_run_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    file = str(tmp_path / "profile.json")
+    asked = options("--models", "thread", "--runs", "1", "--threads", "1", "--out", file, "-o", "json")
+    code = asked.run(asked)
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert code == 0
+    assert list(document) == ABOVE
+    (found,) = document["calibrations"]
+    assert list(found) == CALIBRATION
+    assert list(found["setup"]) == SETUP
+    (trial,) = found["trials"]
+    assert list(trial) == TRIAL
+    assert list(trial["features"]) == FEATURES
+    assert list(trial["features"]["work"]["conv"]) == WORK
+    assert list(trial["measured"]) == MEASURED
+    assert "by cpu" in printed.err
+    assert "MODEL" in calibrate.table(load(file))
+    assert "thread" in calibrate.table(load(file))
