@@ -157,8 +157,7 @@ def _content(out: bytearray, value: Field) -> int:
         data = value.encode() if isinstance(value, str) else value
         out += struct.pack("<I", len(data)) + data + b"\0"
         return start
-    assert isinstance(value, Sequence)
-    items: Sequence[int | Table] = value
+    items: Sequence[int | Table] = value  # type: ignore[assignment] # numbers stand in the table itself
     out += struct.pack("<I", len(items)) + bytes(4 * len(items))
     for at, item in enumerate(items):
         place = start + 4 + 4 * at

@@ -47,7 +47,11 @@ _NOT_OF_PACKAGES: Final = (
     *("bin", "plugin", "testing", "test_utils", "pytest_plugin"),
     "_frozenlist",  # alone wants the C++ library, 2 MB; without it frozenlist is written in Python
 )
-_LAB: Final = f"{APPLICATION}/fairlead/lab/"
+_NOT_OF_OURS: Final = tuple(
+    f"{APPLICATION}/fairlead/{name}/"
+    for name in ("analyze", "calibrate", "estimate", "evaluate", "lab", "zoo")
+)
+"""Parts that no node needs."""
 
 _COMMAND: Final = f"""#!/{PROGRAM} -IS
 import sys
@@ -87,7 +91,7 @@ def application(packages: Path) -> dict[str, Path]:
     return {
         **_tree(packages, APPLICATION, (".py", ".so"), _NOT_OF_PACKAGES),
         **{f"{APPLICATION}/{path.relative_to(packages)}": path for path in _papers(packages)},
-        **{name: path for name, path in ours.items() if not name.startswith(_LAB)},
+        **{name: path for name, path in ours.items() if not name.startswith(_NOT_OF_OURS)},
         f"{APPLICATION}/fairlead/LICENSE": HOUSE / "LICENSE",
     }
 

@@ -1,9 +1,7 @@
 """Files of a stranger: whatever they hold, there is a profile or a clear error, soon and in little memory."""
 
-import time
-import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,14 +74,16 @@ def outcome(folder: Path, data: bytes) -> Profile | AnalysisError:
     try:
         found = analyze(str(path))
     except AnalysisError as error:
-        assert error.hint
-        assert str(error).isprintable()
-        assert len(str(error)) < 1000
-        return error
-    for record in found.operators:
-        assert min(record.macs, record.params, record.read_bytes, record.written_bytes) >= 0
-    assert found.peak_bytes >= 0
-    return found
+        said = error
+    else:
+        for record in found.operators:
+            assert min(record.macs, record.params, record.read_bytes, record.written_bytes) >= 0
+        assert found.peak_bytes >= 0
+        return found
+    assert said.hint
+    assert str(said).isprintable()
+    assert len(str(said)) < 1000
+    return said
 
 
 @pytest.mark.parametrize("form", ["onnx", "tflite"])
@@ -160,16 +160,28 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
             analyze(path)
 
 
-@contextmanager
-def bounded(seconds: float, mebibytes: float) -> Iterator[None]:
-    """Hold what is inside to some processor time and memory."""
-    tracemalloc.start()
-    begin = time.process_time()
-    yield
-    spent, (_, peak) = time.process_time() - begin, tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert spent < seconds
-    assert peak < mebibytes * 2**20
+ALONE = """
+import resource, sys, time
+from fairlead.analyze import analyze
+from fairlead.errors import AnalysisError
+began = time.process_time()
+try:
+    analyze(sys.argv[1])
+except AnalysisError as error:
+    print(error)
+print(time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+"""A program that analyses one file and says what it said, its seconds, and its most memory in KiB."""
+
+
+def alone(path: Path) -> tuple[str, float, float]:
+    """Analyse a file in a process of its own; return what it said, seconds and MiB."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(path)], capture_output=True, text=True, check=True, timeout=120
+    )
+    *said, figures = done.stdout.splitlines()
+    seconds, most = figures.split()
+    return "".join(said), float(seconds), int(most) / 1024
 
 
 def whole(*fields: bytes) -> bytes:
@@ -187,12 +199,12 @@ def relu(given: str, made: str) -> bytes:
 
 HUGE: dict[str, tuple[bytes, str]] = {
     "a name of 10 MB": (whole(X, Y, relu("x", "n" * 10_000_000)), "a name of 10,000,000 bytes"),
-    "too many operators": (whole(X, Y, *[relu("x", "y")] * 130_000), "more than 100,000 operators"),
-    "a million inputs": (
-        whole(X, Y, piece(1, text(1, "x") * 1_100_000 + text(2, "y") + text(4, "Sum"))),
-        "more than 1,000,000 inputs and outputs",
+    "too many operators": (whole(X, Y, *[relu("x", "y")] * 101_000), "more than 100,000 operators"),
+    "inputs without end": (
+        whole(X, Y, piece(1, text(1, "x") * 401_000 + text(2, "y") + text(4, "Sum"))),
+        "more than 400,000 inputs and outputs",
     ),
-    "fields without end": (number(1, 8) + number(99, 1) * 8_500_000, "more than 8,000,000 parts"),
+    "fields without end": (number(1, 8) + number(99, 1) * 3_001_000, "more than 3,000,000 parts"),
     "names without end": (
         whole(X, Y, *[relu("x", f"{at:04}" + "n" * 16_000) for at in range(4300)]),
         "more than 67,108,864 bytes of names",
@@ -211,8 +223,10 @@ def test_bounds_hold(tmp_path: Path, name: str) -> None:
     data, message = HUGE[name]
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
-    with bounded(30, 300), pytest.raises(AnalysisError, match=message):
-        analyze(str(path))
+    said, seconds, mebibytes = alone(path)
+    assert message in said
+    assert seconds < 15
+    assert mebibytes < 300
 
 
 def test_shapes_that_grow_are_refused(tmp_path: Path) -> None:

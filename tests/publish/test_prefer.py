@@ -29,9 +29,9 @@ A, B, C = units("aaaaa", *range(8)), units("bbbbb", 0, 1, 2), units("ccccc", 0, 
 @pytest.mark.parametrize(
     ("available", "required", "size", "expected"),
     [
-        ([*A, *B, *C], [], 2, B[:2]),  # as much is free on gpu-3; the first by name is taken
+        ([*A, *B, *C], [], 2, C[:2]),  # as much is free on gpu-2; claims begin with the first
         ([*A, *C], [], 2, C[:2]),
-        ([*A, *B, *C], [], 3, B),
+        ([*A, *B, *C], [], 3, C),
         ([*A, *B, *C], [], 4, A[:4]),
         ([*A, *B, *C], [], 9, []),
         ([*reversed(A)], [], 3, A[:3]),

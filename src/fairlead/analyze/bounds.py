@@ -4,13 +4,13 @@ from typing import Final
 
 NODES: Final = 100_000
 """Operators, with the bodies of functions and branches written out."""
-EDGES: Final = 1_000_000
+EDGES: Final = 400_000
 """Inputs and outputs of all operators together."""
-TENSORS: Final = 500_000
+TENSORS: Final = 200_000
 """Constants and described values."""
-VALUES_NAMED: Final = 600_000
+VALUES_NAMED: Final = 400_000
 """Values and constants, with bodies written out."""
-FIELDS: Final = 8_000_000
+FIELDS: Final = 3_000_000
 """Parts of the file that are looked at."""
 NAME: Final = 16 * 1024
 """Bytes of one name."""

@@ -14,7 +14,9 @@ from fairlead.estimate.traits import Array
 
 _LEVEL = 10.0
 """The variance of the level: as good as unknown."""
-_SIZES = tuple(product((0.3, 1.0, 3.0), (0.0, 0.005, 0.02, 0.08), (0.0, 0.01, 0.05), (0.001, 0.004, 0.016, 0.06)))
+_SIZES = tuple(
+    product((0.3, 1.0, 3.0), (0.0, 0.005, 0.02, 0.08), (0.0, 0.01, 0.05), (0.001, 0.004, 0.016, 0.06))
+)
 """Variances of pattern, smooth function, tilt and noise, of logarithms."""
 _FREEDOM = 4.0
 """Of the t distribution that outliers come from."""

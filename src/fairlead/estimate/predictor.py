@@ -58,7 +58,9 @@ class Predictor:
         values[:, [column is not None for column in columns]] = self.library.rows[:, known]
         asked = Questions.of(values, self.library.vocabulary.sheet(models), self.scale)
         logs, spreads = self._answer(asked)
-        return [[_estimate(*pair) for pair in zip(*row, strict=True)] for row in zip(logs, spreads, strict=True)]
+        return [
+            [_estimate(*pair) for pair in zip(*row, strict=True)] for row in zip(logs, spreads, strict=True)
+        ]
 
     def _answer(self, asked: Questions) -> tuple[Array, Array]:
         knows = self.warm.knows(asked)

@@ -26,7 +26,9 @@ def decision(table: Table, calibration: int, seed: int) -> Result:
     """
     drawn = _sets(table, calibration, seed)
     if not drawn:
-        return nothing(table, f"no model was run on {BOARDS} physical devices, beside {calibration} others on each")
+        return nothing(
+            table, f"no model was run on {BOARDS} physical devices, beside {calibration} others on each"
+        )
     examiner = Examiner(table, table.seconds)
     chosen: dict[str, list[tuple[bool, float]]] = {name: [] for name in METHODS}
     for splits in drawn:
@@ -54,8 +56,14 @@ def _sets(table: Table, calibration: int, seed: int) -> list[list[Split]]:
     tested = np.zeros(measured.shape, dtype=bool)
     for device, (pack, rest) in enumerate(packs):
         tested[device, rest if len(pack) == calibration else rest[:0]] = True
-    able = [column for column in order if len({table.physical[row] for row in np.flatnonzero(tested[:, column])}) >= BOARDS]
-    return [_set(table, tested, packs, int(random.choice(able)), random) for _ in range(_SETS)] if able else []
+    able = [
+        column
+        for column in order
+        if len({table.physical[row] for row in np.flatnonzero(tested[:, column])}) >= BOARDS
+    ]
+    return (
+        [_set(table, tested, packs, int(random.choice(able)), random) for _ in range(_SETS)] if able else []
+    )
 
 
 def _set(

@@ -15,14 +15,14 @@ Method = Callable[[Exam], Array | None]
 
 def flops(exam: Exam) -> Array | None:
     """Predict a time in proportion to multiply-adds."""
-    macs = _amounts(exam)[:, :1]
-    known = exam.columns[np.isfinite(macs[exam.columns, 0])]
-    if not len(known):
+    names = exam.library.vocabulary.amounts
+    if not names or "macs" not in names[0]:
         return None
-    logs = np.log(macs[:, 0])
-    seen = np.isfinite(logs[exam.columns])
-    level = float(np.median(exam.values[seen] - logs[exam.columns][seen]))
-    return _filled(logs[exam.asked] + level, exam)
+    logs = np.log(_amounts(exam)[:, names[0].index("macs")])
+    own = logs[exam.columns]
+    if not np.isfinite(own).any():
+        return None
+    return _filled(logs[exam.asked] + np.nanmedian(exam.values - own), exam)
 
 
 def roofline(exam: Exam) -> Array | None:
@@ -48,7 +48,9 @@ METHODS: Final[Mapping[str, Method]] = {"flops": flops, "roofline": roofline, "f
 
 def _amounts(exam: Exam) -> Array:
     sheet = exam.library.sheet
-    return sheet.views[0] if sheet.views and sheet.views[0].shape[1] else np.full((len(sheet.counts), 1), np.nan)
+    return (
+        sheet.views[0] if sheet.views and sheet.views[0].shape[1] else np.full((len(sheet.counts), 1), np.nan)
+    )
 
 
 def _filled(predicted: Array, exam: Exam) -> Array:

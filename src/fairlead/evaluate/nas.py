@@ -81,7 +81,9 @@ def nas(table: Table, calibration: int, seed: int) -> Result:
         return nothing(table, "this protocol needs a table of cells x devices, with a column arch")
     places = {key.device: index for index, key in enumerate(table.keys)}
     chosen = [places[name] for name in UNSEEN] if set(UNSEEN) <= set(places) else list(places.values())
-    together = frozenset(table.physical[device] for device in chosen) if len(chosen) < len(places) else frozenset()
+    together = (
+        frozenset(table.physical[device] for device in chosen) if len(chosen) < len(places) else frozenset()
+    )
     order, splits = draw(table, seed), []
     for device in chosen:
         pack, rest = packed(order, ~np.isnan(table.seconds[device]), calibration)

@@ -24,7 +24,9 @@ def new_device(table: Table, calibration: int, seed: int) -> Result:
     answers = ask(Examiner(table, table.seconds), splits)
     note = left_out(table, len(splits), calibration + FEWEST)
     if calibration:
-        return Result(table, {name: over_models(table.seconds, found) for name, found in answers.items()}, note)
+        return Result(
+            table, {name: over_models(table.seconds, found) for name, found in answers.items()}, note
+        )
     note = "; ".join(filter(None, [note, "spearman and kendall are over devices, for one model"]))
     return Result(table, {name: over_devices(table, found) for name, found in answers.items()}, note)
 

@@ -50,7 +50,9 @@ def nothing(table: Table, note: str) -> Result:
     return Result(table, dict.fromkeys(METHODS, Figures()), note)
 
 
-def ask(examiner: Examiner, splits: Iterable[Split], methods: Mapping[str, Method] = METHODS) -> dict[str, list[Answer]]:
+def ask(
+    examiner: Examiner, splits: Iterable[Split], methods: Mapping[str, Method] = METHODS
+) -> dict[str, list[Answer]]:
     """Set every exam to every method; a method that cannot answer is left out."""
     answers: dict[str, list[Answer]] = {name: [] for name in methods}
     for split in splits:
@@ -87,6 +89,10 @@ def _joined(answers: Sequence[Answer]) -> list[tuple[int, Columns, Array]]:
     for answer in answers:
         parts[answer.device].append(answer)
     return [
-        (device, np.concatenate([one.columns for one in found]), np.concatenate([one.predicted for one in found]))
+        (
+            device,
+            np.concatenate([one.columns for one in found]),
+            np.concatenate([one.predicted for one in found]),
+        )
         for device, found in parts.items()
     ]

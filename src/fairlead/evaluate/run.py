@@ -20,7 +20,9 @@ def load(path: str) -> list[Table]:
 def evaluate(path: str, protocol: str, calibration: int, seed: int) -> dict[str, Any]:
     """Run a protocol on every table of a file."""
     if calibration < 0 or seed < 0:
-        raise SettingsError("--calibration and --seed must not be negative", "such as --calibration 10 --seed 0")
+        raise SettingsError(
+            "--calibration and --seed must not be negative", "such as --calibration 10 --seed 0"
+        )
     results = [PROTOCOLS[protocol](table, calibration, seed) for table in load(path)]
     return {
         "protocol": protocol,

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairlead.estimate.traits import Array
 
-_CHUNK = 1024
 _DIGITS = 6
 """Predictions that agree in so many decimals of their logarithm are a tie."""
 
@@ -68,17 +68,38 @@ def spearman(one: Array, two: Array) -> float | None:
 
 def kendall(one: Array, two: Array) -> float | None:
     """Return Kendall's tau-b: pairs in the same order less pairs in the other, ties taken into account."""
-    first, second = np.round(one, _DIGITS), np.round(two, _DIGITS)
-    agree = ties_one = ties_two = 0.0
-    for start in range(0, len(first), _CHUNK):
-        left = np.sign(first[start : start + _CHUNK, None] - first[None])
-        right = np.sign(second[start : start + _CHUNK, None] - second[None])
-        agree += float((left * right).sum())
-        ties_one += float((left != 0).sum())
-        ties_two += float((right != 0).sum())
-    if len(first) < 3 or not ties_one or not ties_two:
+    first, second = _dense(one), _dense(two)
+    pairs = len(first) * (len(first) - 1) / 2
+    tied_first, tied_second = _ties(first), _ties(second)
+    if len(first) < 3 or tied_first == pairs or tied_second == pairs:
         return None
-    return agree / float(np.sqrt(ties_one * ties_two))
+    both = _ties(_dense(first * (second.max() + 1.0) + second))
+    swapped = _inversions(second[np.lexsort((second, first))])
+    same = pairs - tied_first - tied_second + both - swapped
+    return float((same - swapped) / np.sqrt((pairs - tied_first) * (pairs - tied_second)))
+
+
+def _dense(values: Array) -> NDArray[np.int64]:
+    return np.unique(np.round(values, _DIGITS), return_inverse=True)[1].astype(np.int64)
+
+
+def _ties(ranked: NDArray[np.int64]) -> float:
+    count = np.bincount(ranked).astype(np.float64)
+    return float((count * (count - 1) / 2).sum())
+
+
+def _inversions(ranked: NDArray[np.int64]) -> float:
+    """Count pairs in falling order: each shows at the highest bit in which the two differ."""
+    total = 0.0
+    for bit in range(int(ranked.max(initial=0)).bit_length()):
+        prefix = ranked >> (bit + 1)
+        order = np.argsort(prefix, kind="stable")
+        high = (ranked[order] >> bit) & 1
+        before = np.cumsum(high) - high
+        starts = np.flatnonzero(np.diff(prefix[order], prepend=-1))
+        lengths = np.diff(np.append(starts, len(order)))
+        total += float(((before - np.repeat(before[starts], lengths)) * (1 - high)).sum())
+    return total
 
 
 def ranks(values: Array) -> Array:

@@ -60,9 +60,15 @@ def table(group: str, rows: Sequence[Row]) -> Table:
     for key, found in _keyed(rows).items():
         for row in found:
             cells[key, (row.model, row.size)].append(row)
-    keys = sorted({key for key, _ in cells}, key=lambda key: (key.device, key.runtime, key.precision, key.mode, key.config))
+    keys = sorted(
+        {key for key, _ in cells},
+        key=lambda key: (key.device, key.runtime, key.precision, key.mode, key.config),
+    )
     models = sorted({model for _, model in cells})
-    places = {key: index for index, key in enumerate(keys)}, {model: index for index, model in enumerate(models)}
+    places = (
+        {key: index for index, key in enumerate(keys)},
+        {model: index for index, model in enumerate(models)},
+    )
     seconds, watts = np.full((2, len(keys), len(models)), np.nan)
     for (key, model), found in cells.items():
         place = places[0][key], places[1][model]
@@ -108,7 +114,9 @@ def _keyed(rows: Sequence[Row]) -> dict[Key, list[Row]]:
         plain[Key(row.device, row.runtime, row.precision, row.mode)].append(row)
     keyed: dict[Key, list[Row]] = defaultdict(list)
     for key, found in plain.items():
-        batches = Counter((row.model, row.size) for row in {(r.model, r.size, r.batch): r for r in found}.values())
+        batches = Counter(
+            (row.model, row.size) for row in {(r.model, r.size, r.batch): r for r in found}.values()
+        )
         batched = max(batches.values()) > 1
         for row in found:
             mode = f"{key.mode} {row.batch:g}" if batched else key.mode

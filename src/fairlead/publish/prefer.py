@@ -33,7 +33,9 @@ def _share(offer: Offer, available: Sequence[str], required: Sequence[str], size
     ]
     if not fits:
         return []
-    _, _, prefix = min(fits)
+    fewest = min(fits)[0]
+    # Of several, the last: a scheduler that allots claims begins with the first.
+    _, _, prefix = max(fit for fit in fits if fit[0] == fewest)
     chosen = list(dict.fromkeys(required))
     taken = set(chosen)
     units = (unit for block in offer.blocks if block.prefix == prefix for unit in block.ids())

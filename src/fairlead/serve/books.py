@@ -21,7 +21,7 @@ from fairlead.serve.terms import Terms
 from fairlead.units import Seconds
 
 _OFTEN, _SELDOM = Seconds(10.0), Seconds(60.0)
-_SHARE: Final = 1000
+_SHARE: Final = 500
 """A look pauses for so many times as long as it took: reading books must not be what a node does."""
 _SOON: Final = Seconds(2.0)
 """So long after something was given out the kubelet has written it down, mostly."""

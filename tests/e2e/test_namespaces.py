@@ -1,0 +1,32 @@
+"""The mode in which root of the pod is nobody on the node: a user namespace around all three parts."""
+
+from pathlib import Path
+
+from fairlead.detect import detect
+from fairlead.host import Host
+from fairlead.publish.labels import labels
+from tests import catalogs
+from tests.e2e.api import wait_for
+from tests.e2e.install import Site
+from tests.e2e.test_privileges import find
+
+
+def test_all_of_it_runs_in_a_user_namespace_of_its_own(installed: Site) -> None:
+    installed.install({"userNamespaces": True, "replay.root": ""})
+    processes = wait_for("the agent's processes", lambda: find(installed), installed.trouble)
+    for name, process in processes.items():
+        inside, outside, _ = (process / "uid_map").read_text(encoding="ascii").split()
+        assert (inside, int(outside) > 0) == ("0", True), name
+        assert uid_of(process) == outside, "whoever it is inside, on the node it is nobody"
+    found = labels(detect(Host(dev=False), catalogs.shipped()))
+    wait_for("this machine's labels", lambda: installed.labels().items() >= found.items(), installed.trouble)
+    registered = installed.exec("python3", "-c", METRICS).stdout
+    assert 'fairlead_plugin_registered{resource="claims"} 1.0' in registered
+
+
+METRICS = "import urllib.request as web; print(web.urlopen('http://127.0.0.1:19809/metrics').read().decode())"
+
+
+def uid_of(process: Path) -> str:
+    status = (process / "status").read_text(encoding="utf-8")
+    return next(line.split()[1] for line in status.splitlines() if line.startswith("Uid:"))
