@@ -94,7 +94,7 @@ def find(site: Site) -> dict[str, Path] | None:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
-            name = Path(f"/proc/{pid}/root/etc/hostname").read_text(encoding="utf-8").strip()
+            name = Path("/proc", str(pid), "root", "etc", "hostname").read_text(encoding="utf-8").strip()
         except OSError:
             continue
         if name == pod["metadata"]["name"]:

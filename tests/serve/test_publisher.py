@@ -267,6 +267,8 @@ def test_labels_and_slices_that_somebody_took_away_come_back(nook: Path) -> None
             await until(lambda: _has_label(it, "fairlead.dev/gpu-a.count"))
             await it.cluster.delete(RESOURCE_SLICES, "n1-fairlead-0")
             await until(lambda: _count_slices(it))
+            await it.cluster.patch(RESOURCE_SLICES, "n1-fairlead-0", {"spec": {"devices": []}})
+            await until(lambda: _has_devices(it))
 
     asyncio.run(play())
 
@@ -304,6 +306,10 @@ async def _has_no_label(it: Place, key: str) -> bool:
 
 async def _count_slices(it: Place) -> int:
     return len((await it.cluster.list(RESOURCE_SLICES)).items)
+
+
+async def _has_devices(it: Place) -> bool:
+    return bool((await it.cluster.get(RESOURCE_SLICES, "n1-fairlead-0")).spec.devices)
 
 
 async def _no_slices(it: Place) -> bool:

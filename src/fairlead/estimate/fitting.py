@@ -16,6 +16,8 @@ _BLENDED: Final = 5
 """A blend is made of so many devices."""
 _FLOOR: Final = 1e-3
 """A made-up device is never faster than this share of the least time observed."""
+_GAPS: Final = 1 / 3
+"""Of the amounts of observed models, the share that may be unknown for a roofline to make sense."""
 _USUAL: Final = 0.15
 """What errors are expected to be, as good as two observations say so."""
 
@@ -50,26 +52,34 @@ def surface(library: Library, scale: Scale, observed: Observed, found: Near) -> 
 
 
 def _make(asked: Questions, scale: Scale, observed: Observed, found: Near, nearest: Columns) -> _Made:
+    """Make up devices from what was observed: a roofline of every view, and a blend of the nearest devices."""
     times = np.exp(observed.values)
-    size, width = len(nearest), asked.design.shape[1]
-    designs: list[tuple[Columns, Array]] = []
-    for view, part in zip(asked.sheet.views, scale.parts(), strict=True):
-        if view.size and np.isnan(view).mean() < 1 / 3:
-            designs.append((size + part, asked.design[:, part]))
-    if size:
-        usual = found.weights @ (asked.values + found.offsets[:, None] * asked.known)
-        usual = usual / np.maximum(found.weights @ asked.known, 1e-300)
-        near = np.exp(neighbours(asked, nearest[None], found.offsets[None], usual[None]))[0].T
-        own = designs[0][0] - size if designs else np.arange(1)
-        designs.append((np.append(np.arange(size), size + own), np.hstack([near, asked.design[:, own]])))
-    coefficients = np.zeros((len(designs), size + width))
+    designs = _designs(asked, scale, found, nearest) if len(times) else []
+    coefficients = np.zeros((len(designs), len(nearest) + asked.design.shape[1]))
     said = np.zeros((len(designs), len(times)))
+    weights = np.zeros(len(designs))
     for row, (places, design) in enumerate(designs):
         coefficients[row, places] = nonnegative.fit(design, times)
         said[row] = nonnegative.held_out(design, times)
-    errors = observed.values - said
-    distance = np.abs(errors - np.median(errors, axis=1, keepdims=True)).mean(1)
-    return _Made(coefficients, said, found.made * weigh(distance))
+        errors = observed.values - said[row]
+        weights[row] = found.made * weigh(np.abs(errors - np.median(errors)).mean())
+    return _Made(coefficients, said, weights)
+
+
+def _designs(asked: Questions, scale: Scale, found: Near, nearest: Columns) -> list[tuple[Columns, Array]]:
+    """Return for each made-up device which coefficients it has, and what they are multiplied with."""
+    size = len(nearest)
+    designs: list[tuple[Columns, Array]] = []
+    for view, part in zip(asked.sheet.views, scale.parts(), strict=True):
+        if view.size and np.isnan(view).mean() < _GAPS:
+            designs.append((size + part, asked.design[:, part]))
+    if size:
+        said = found.weights @ (asked.values + found.offsets[:, None] * asked.known)
+        usual = said / np.maximum(found.weights @ asked.known, 1e-300)
+        near = np.exp(neighbours(asked, nearest[None], found.offsets[None], usual[None]))[0].T
+        own = designs[0][0] - size if designs else np.arange(1)
+        designs.append((np.append(np.arange(size), size + own), np.hstack([near, asked.design[:, own]])))
+    return designs
 
 
 def _blank(

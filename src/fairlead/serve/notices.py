@@ -45,6 +45,8 @@ class Notices:
         self._seen: set[str] = set()
         """Of which kinds a whole list was taken in."""
         self._mine = f"spec.nodeName={terms.node},spec.driver={DRIVER}"
+        self._made: dict[str, int] = {}
+        """By slice, the generation that our last write gave it: another one is somebody else's work."""
         self._told = False
         self._trouble = ""
         self.written = Counter(dict.fromkeys(_WRITTEN, 0))
@@ -106,18 +108,27 @@ class Notices:
 
     async def _show_slices(self, node: Node, inventory: Inventory, held: Iterable[Holding]) -> None:
         wanted = slices.slices(node.metadata.name, node.metadata.uid, inventory, held, 0)
-        if _same(wanted, self._slices.values()):
+        if self._same(wanted, self._slices.values()):
             return
         listed = await self._counted("read", self._cluster.list(RESOURCE_SLICES, fields=self._mine))
         live = {each.metadata.name: each for each in listed.items}
-        if _same(wanted, live.values()):
+        if self._same(wanted, live.values()):
             return
         generation = 1 + max((each.spec.pool.generation for each in live.values()), default=0)
         for body in slices.slices(node.metadata.name, node.metadata.uid, inventory, held, generation):
             name = body["metadata"]["name"]
-            await self._counted("slice", self._put(body, live.pop(name, None)))
+            put = await self._counted("slice", self._put(body, live.pop(name, None)))
+            self._made[name] = put.metadata.generation
         for extra in live.values():
             await self._counted("slice", self._cluster.delete(RESOURCE_SLICES, extra.metadata.name))
+
+    def _same(self, wanted: Sequence[dict[str, Any]], live: Iterable[ResourceSlice]) -> bool:
+        """Whether the slices that are there say what is wanted; the server may have added defaults."""
+        there = {}
+        for each in live:
+            changed = self._made.get(each.metadata.name, each.metadata.generation) != each.metadata.generation
+            there[each.metadata.name] = "" if changed else each.metadata.annotations.get(DIGEST)
+        return there == {body["metadata"]["name"]: body["metadata"]["annotations"][DIGEST] for body in wanted}
 
     async def _put(self, body: dict[str, Any], live: ResourceSlice | None) -> Object:
         kind = RESOURCE_SLICES.raw()
@@ -167,10 +178,5 @@ def _take(copy: dict[str, Any], item: Object, *, gone: bool) -> bool:
 
 
 def _looked_at(item: Object) -> tuple[object, ...]:
-    return item.metadata.uid, item.metadata.labels, item.metadata.annotations
-
-
-def _same(wanted: Sequence[dict[str, Any]], live: Iterable[ResourceSlice]) -> bool:
-    """Whether the slices that are there were made from what is wanted; the server may have added defaults."""
-    there = {each.metadata.name: each.metadata.annotations.get(DIGEST) for each in live}
-    return there == {body["metadata"]["name"]: body["metadata"]["annotations"][DIGEST] for body in wanted}
+    said = item.metadata
+    return said.uid, said.labels, said.annotations, said.generation

@@ -1,0 +1,82 @@
+"""Whole networks: their counts agree with what was published of them, and large files take no time."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead.analyze import analyze
+from fairlead.workload import KINDS
+from fairlead.zoo import attention, dense, mobile
+from fairlead.zoo.graph import Graph
+from fairlead.zoo.onnxfile import number, piece, save, text, varint, write
+from tests.analyze.models import graph, node, value
+from tests.analyze.test_hostile import alone
+
+PUBLISHED = [
+    (mobile.mobilenet_v1, 0.569e9, 4.23e6, None),
+    (mobile.mobilenet_v2, 0.3008e9, 3.505e6, 6.68e6),
+    (dense.resnet18, 1.814e9, 11.69e6, 2.48e6),
+    (dense.resnet50, 4.089e9, 25.557e6, 11.11e6),
+    (dense.inception_v3, 5.713e9, 23.83e6, 8.97e6),
+    (mobile.efficientnet_b0, 0.3855e9, 5.289e6, 6.75e6),
+    (attention.vit_tiny, 1.258e9, 5.72e6, 5.97e6),
+]
+"""Multiply-adds and parameters as the papers, torchvision and timm give them; activations as timm counts."""
+
+
+@pytest.mark.parametrize(("build", "macs", "params", "activations"), PUBLISHED)
+def test_counts_agree_with_what_was_published(
+    tmp_path: Path, build: Callable[[], Graph], macs: float, params: float, activations: float | None
+) -> None:
+    write(build(), str(tmp_path / "net.onnx"))
+    found = analyze(str(tmp_path / "net.onnx"))
+    assert found.macs == pytest.approx(macs, rel=0.01)
+    assert found.params == pytest.approx(params, rel=0.01)
+    assert activations is None or found.activations == pytest.approx(activations, rel=0.01)
+    assert found.exact
+    assert {record.kind for record in found.operators} <= set(KINDS)
+    assert sum(record.params for record in found.operators) == found.params
+
+
+def large(path: Path, count: int, side: int) -> None:
+    """Write a chain of products whose weights are holes: large on paper, small on the disk."""
+    nodes = [node("MatMul", f"v{at} w{at}", f"v{at + 1}") for at in range(count)]
+    with open(path, "wb") as out:
+        save(graph(nodes, [value("v0", 1, side)]), out, 17, {})
+    data = path.read_bytes()
+    start = data.index(b"\x3a")
+    skip = start + 1
+    while data[skip] >= 0x80:
+        skip += 1
+    body, size = data[skip + 1 :], side * side * 4
+    heads = []
+    for at in range(count):
+        head = number(1, side) * 2 + number(2, 1) + text(8, f"w{at}") + varint(9 << 3 | 2) + varint(size)
+        heads.append(varint(5 << 3 | 2) + varint(len(head) + size) + head)
+    total = len(body) + sum(len(head) + size for head in heads)
+    with open(path, "wb") as out:
+        out.write(data[:start] + b"\x3a" + varint(total) + body)
+        for head in heads:
+            out.write(head)
+            out.seek(size, 1)
+        out.truncate()
+
+
+def test_half_a_gigabyte_takes_under_a_second_and_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.onnx"
+    large(path, 2000, 256)
+    assert path.stat().st_size > 500e6
+    said, seconds, mebibytes = alone(path)
+    assert said == ""
+    assert seconds < 1
+    assert mebibytes < 100
+
+
+def test_the_smallest_model_is_one_too(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.onnx"
+    tensor = piece(2, piece(1, number(1, 1) + piece(2, piece(1, number(1, 4)))))
+    path.write_bytes(number(1, 8) + piece(7, piece(11, text(1, "x") + tensor) + piece(12, text(1, "x"))))
+    found = analyze(str(path))
+    assert (found.operators, found.macs, found.groups, found.precision) == ((), 0, 0, "unknown")
+    assert found.peak_bytes == 16
