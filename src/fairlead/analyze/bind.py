@@ -60,14 +60,15 @@ def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Bound:
             raise _no_such(graph, name, names)
     bound = Bound(sizes, {})
     inputs = {name: whole.get(name) or bound.settled(value) for name, value in graph.inputs.items()}
-    missing = {
-        name: value
-        for name, value in graph.inputs.items()
-        if value.dtype != dtypes.UNKNOWN and None in (inputs[name] or (None,) * (inputs[name] is None))
-    }
+    missing = {name: value for name, value in graph.inputs.items() if _is_open(value, inputs[name])}
     if missing:
         raise _still_open(missing, sizes)
     return Bound(sizes, inputs)
+
+
+def _is_open(value: Value, dims: Dims | None) -> bool:
+    """Say whether an input still lacks a size; a sequence or a map has none to give."""
+    return value.dtype != dtypes.UNKNOWN and (dims is None or None in dims)
 
 
 def _dimensions(graph: Graph) -> set[str]:

@@ -56,9 +56,10 @@ def _either(facts: Sequence[Fact]) -> Fact:
     first, *others = facts
     if all(fact == first for fact in others):
         return first
-    if first.dims is None or any(len(fact.dims or ()) != len(first.dims) for fact in others):
+    shapes = [fact.dims for fact in facts if fact.dims is not None]
+    if len(shapes) < len(facts) or len({len(shape) for shape in shapes}) > 1:
         return Fact(first.dtype)
-    columns = zip(*(fact.dims or () for fact in facts), strict=True)
+    columns = zip(*shapes, strict=True)
     return Fact(first.dtype, tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in columns))
 
 

@@ -139,9 +139,8 @@ def precision_of(records: Sequence[Operator]) -> str:
     """Return what most multiply-adds are computed in."""
     work: dict[str, int] = {}
     for record in records:
-        if record.kind in COMPUTE or not work:
-            work[record.precision] = work.get(record.precision, 0) + record.macs
-    return max(work, key=lambda precision: work[precision]) if work else dtypes.UNKNOWN
+        work[record.precision] = work.get(record.precision, 0) + record.macs
+    return max(work, key=lambda precision: work[precision], default=dtypes.UNKNOWN)
 
 
 def activations_of(program: Program) -> int:

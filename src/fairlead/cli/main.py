@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from fairlead import __version__
-from fairlead.cli import capture, catalog, detect, lab, nodes, retract, serve, warden
+from fairlead.cli import analyze, calibrate, capture, catalog, detect, lab, nodes, retract, serve, warden
 from fairlead.errors import FairleadError
 
-COMMANDS = (detect, capture, catalog, nodes, serve, warden, retract, lab)
+COMMANDS = (detect, capture, catalog, analyze, calibrate, nodes, serve, warden, retract, lab)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,1 +1,0 @@
-"""Measure predictions against published tables: protocols, scores, and methods to compare with."""
