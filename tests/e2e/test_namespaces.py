@@ -11,9 +11,16 @@ from tests.e2e.install import Site
 from tests.e2e.test_privileges import find
 
 
-def test_all_of_it_runs_in_a_user_namespace_of_its_own(installed: Site) -> None:
+@pytest.fixture
+def apart(installed: Site) -> Iterator[Site]:
+    """Return the node with fairlead in user namespaces; afterwards it is as most people have it."""
     installed.install({"userNamespaces": True, "replay.root": ""})
-    processes = wait_for("the agent's processes", lambda: find(installed), installed.trouble)
+    yield installed
+    installed.install()
+
+
+def test_all_of_it_runs_in_a_user_namespace_of_its_own(apart: Site) -> None:
+    processes = wait_for("the agent's processes", lambda: find(apart), apart.trouble)
     for name, process in processes.items():
         inside, outside, _ = (process / "uid_map").read_text(encoding="ascii").split()
         assert (inside, int(outside) > 0) == ("0", True), name

@@ -203,7 +203,7 @@ def _why(error: Exception) -> str:
         return f"{error.status.name}: {error.message}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    if not isinstance(error, ValueError):
+    if isinstance(error, AttributeError):
         return "the connection broke"  # the library stumbles over one that ends in the wrong moment
     return str(error) or type(error).__name__
 
