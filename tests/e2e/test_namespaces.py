@@ -1,6 +1,9 @@
 """The mode in which root of the pod is nobody on the node: a user namespace around all three parts."""
 
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from fairlead.detect import detect
 from fairlead.host import Host
@@ -26,8 +29,8 @@ def test_all_of_it_runs_in_a_user_namespace_of_its_own(apart: Site) -> None:
         assert (inside, int(outside) > 0) == ("0", True), name
         assert uid_of(process) == outside, "whoever it is inside, on the node it is nobody"
     found = labels(detect(Host(dev=False), catalogs.shipped()))
-    wait_for("this machine's labels", lambda: installed.labels().items() >= found.items(), installed.trouble)
-    registered = installed.exec("python3", "-c", METRICS).stdout
+    wait_for("this machine's labels", lambda: apart.labels().items() >= found.items(), apart.trouble)
+    registered = apart.exec("python3", "-c", METRICS).stdout
     assert 'fairlead_plugin_registered{resource="claims"} 1.0' in registered
 
 
