@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from fairlead.calibrate import process
 
 
@@ -26,6 +28,17 @@ def test_a_kernel_that_does_not_say(tmp_path: Path) -> None:
     (tmp_path / "task" / "7" / "schedstat").write_text("nonsense\n")
     assert process.memory("now", str(tmp_path)) == 0
     assert process.waits(str(tmp_path)) == {}
+
+
+@pytest.mark.parametrize(
+    ("limit", "count"),
+    [("max 100000", 10**6), ("150000 100000", 2), ("50000 100000", 1), ("9900000 100000", 99), ("", 10**6)],
+)
+def test_a_limit_on_cpus_counts_as_that_many(limit: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text(f"{limit}\n")
+    here = len(os.sched_getaffinity(0))
+    assert process.cpus(str(tmp_path / "cpu.max")) == min(count, here)
+    assert process.cpus(str(tmp_path / "none")) == here
 
 
 def test_this_process_has_memory_and_its_waits_only_grow() -> None:

@@ -40,7 +40,7 @@ def test_a_model_runs_for_as_long_as_its_budget() -> None:
     [
         (0.4, 5),  # slow: the fewest runs, beyond the budget
         (20.0, 1),  # hopeless: one run is enough to say so
-        (1e-6, 2000),  # quick: as many as make a difference
+        (1e-6, 10_000),  # quick: as many as make a difference
     ],
 )
 def test_slow_and_quick_models_get_a_sensible_number_of_runs(takes: float, runs: int) -> None:

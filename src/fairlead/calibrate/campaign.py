@@ -40,11 +40,6 @@ class Made:
     profile: Profile
 
 
-def usable_cpus() -> int:
-    """Return how many CPUs this process may use: runtimes would count those of the whole machine."""
-    return len(os.sched_getaffinity(0))
-
-
 def make(plan: Plan, folder: str, analyze: Callable[[str], Profile]) -> dict[str, Made]:
     """Write the models of a plan into a folder and analyse them."""
     made = {}

@@ -11,7 +11,7 @@ from fairlead.units import Seconds
 
 _WARM_UP: Final = 0.15
 """Of the budget, before it begins."""
-_FEWEST, _MOST = 5, 2_000
+_FEWEST, _MOST = 5, 10_000
 _PATIENCE: Final = 5.0
 """How many times its budget a model may take until it has its fewest runs."""
 

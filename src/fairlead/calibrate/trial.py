@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import fairlead
 from fairlead.calibrate.job import Job, Outcome
 from fairlead.calibrate.timing import figures
 from fairlead.calibration import Features, Measured, Trial
@@ -55,7 +56,8 @@ def run(job: Job, command: Sequence[str] = _CHILD) -> Outcome:
 
 def environment(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the child's environment: the same program, and of all GPUs the one that is asked of."""
-    places = os.pathsep.join(place for place in sys.path if place)
+    ours = os.path.dirname(os.path.dirname(fairlead.__file__))
+    places = os.pathsep.join(place for place in (ours, inherited.get("PYTHONPATH", "")) if place)
     chosen = {"CUDA_VISIBLE_DEVICES": job.gpu} if job.gpu else {}
     return {**inherited, "PYTHONPATH": places, **chosen}
 

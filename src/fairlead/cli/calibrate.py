@@ -88,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
 
 def plan_of(options: argparse.Namespace) -> "Plan":
     """Return the plan that the options ask for."""
-    from fairlead.calibrate.campaign import Plan, usable_cpus
+    from fairlead.calibrate.campaign import Plan
+    from fairlead.calibrate.process import cpus
     from fairlead.zoo import PACK
 
     names = tuple(PACK)
@@ -102,7 +103,7 @@ def plan_of(options: argparse.Namespace) -> "Plan":
         raise SettingsError(f"--models {options.models}: the pack has no {odd[0]!r}", hint)
     if not 1 <= options.runs <= _MOST_ROUNDS:
         raise SettingsError(f"--runs {options.runs}: not between 1 and {_MOST_ROUNDS}", "3 is usual")
-    threads = usable_cpus() if options.threads is None else options.threads
+    threads = cpus() if options.threads is None else options.threads
     if threads < 1:
         raise SettingsError(f"--threads {threads}: at least one is needed", "leave it out for all CPUs")
     return Plan(names, precision=options.precision, threads=threads, rounds=options.runs)

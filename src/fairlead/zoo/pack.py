@@ -62,7 +62,7 @@ def shortcuts(batch: int = 1, dtype: str = "fp32") -> Graph:
     x = net.pool(net.unit(net.input(batch, 3, 256, 256), 32, 7, 2), 3, 2, 1)
     for out, stride in ((32, 1), (64, 2)):
         x = residual(net, x, out, stride)
-    for out, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (256, 1)):
+    for out, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)):
         x = residual(net, x, out, stride, bottleneck=True)
     return net.graph(net.linear(net.mean(x), 100))
 
