@@ -11,6 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE ?=
+# Published tables and traces, for benchmarks alone.
+DATA ?= ../shared/data
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +65,24 @@ bench-agent: $(VENV)/.dev ## Weigh the agent's pod on a real node beside what NF
 bench-agents: $(VENV)/.dev ## Let 500 agents publish through a real API server, with others writing between
 	$(BIN)/python -m bench.agents
 
+bench-predict: $(VENV)/.dev ## Predict published latency tables by every protocol (DATA=folder; some minutes)
+	$(BIN)/python bench/predict.py --data $(DATA)
+
+bench-real: $(VENV)/.dev ## Calibrate this machine's CPU, predict eight networks, then run them (some minutes)
+	$(BIN)/python bench/real_predict.py
+
+bench-estimate: $(VENV)/.dev ## Time one model on a thousand devices
+	$(BIN)/python bench/estimate.py
+
+bench-openb: $(VENV)/.dev ## Fill a published cluster trace with every policy, ten seeds each (DATA=folder)
+	$(BIN)/python bench/openb.py --data $(DATA)/openb
+
+bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and searches
+	$(BIN)/python bench/engine.py
+
+bench-simulate: $(VENV)/.dev ## Play a published experiment beside what was measured, and time openb (DATA=folder)
+	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
+
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
 	cd requirements && for set in run agent dev bench; do \
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -93,4 +113,5 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help setup demo lab image check-nvidia test test-chaos manifests check format bench-detect bench-client bench-agent bench-agents lock clean
+.PHONY: help setup demo lab image check-nvidia test test-chaos manifests check format bench-detect bench-client bench-agent bench-agents \
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate lock clean

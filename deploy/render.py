@@ -24,7 +24,12 @@ NAMESPACE: Final = "fairlead-system"
 _TABLE: Final = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->)", re.DOTALL)
 _KIND: Final = re.compile(r"^kind: (\w+)$", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: .*\n", re.MULTILINE)
+_KEPT: Final = re.compile(r"^  annotations:\n    helm\.sh/resource-policy: keep\n", re.MULTILINE)
 _NOTE: Final = "# Rendered from deploy/chart by `make manifests`. Change the chart, not this file.\n"
+_APART: Final = {
+    "deviceclasses.yaml": "DeviceClass",
+    "modelprofiles.yaml": "CustomResourceDefinition",
+}
 _OWN_NAMESPACE: Final = f"""\
 apiVersion: v1
 kind: Namespace
@@ -53,14 +58,17 @@ def template(helm: Path, *options: str, namespace: str = NAMESPACE) -> str:
 
 
 def manifests(helm: Path) -> dict[str, str]:
-    """Return the files for `kubectl apply`: one for every server, one for those that know claims."""
-    pieces = [_SOURCE.sub("", piece).strip() + "\n" for piece in _documents(template(helm, "--no-hooks"))]
-    classes = [piece for piece in pieces if _kind(piece) == "DeviceClass"]
+    """Return the files for `kubectl apply`: one for every server, one for those that know claims.
+
+    The kind of profiles has its own: `kubectl delete -f` of the rest must not take every profile along.
+    """
+    pieces = [_plain(piece) for piece in _documents(template(helm, "--no-hooks"))]
+    apart = {name: [each for each in pieces if _kind(each) == kind] for name, kind in _APART.items()}
+    rest = [piece for piece in pieces if _kind(piece) not in _APART.values()]
     # Guards go first, so that no agent ever runs without them.
-    rest = sorted((piece for piece in pieces if piece not in classes), key=_is_guarded)
     return {
-        "fairlead.yaml": _file([_OWN_NAMESPACE, *rest]),
-        "deviceclasses.yaml": _file(classes),
+        "fairlead.yaml": _file([_OWN_NAMESPACE, *sorted(rest, key=_is_guarded)]),
+        **{name: _file(each) for name, each in apart.items()},
     }
 
 
@@ -94,6 +102,11 @@ def with_table(page: str) -> str:
 
 def _documents(text: str) -> list[str]:
     return [piece for piece in re.split(r"^---$", text, flags=re.MULTILINE) if piece.strip()]
+
+
+def _plain(piece: str) -> str:
+    """Return a document without what is Helm's alone."""
+    return _KEPT.sub("", _SOURCE.sub("", piece).strip() + "\n")
 
 
 def _kind(piece: str) -> str:

@@ -11,6 +11,8 @@ from hypothesis.strategies import SearchStrategy
 from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
 from fairlead.nvml import Gpu
 from fairlead.offer import Form, Holder, Holding, ranges
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import Demand, Effect, Neighbour, Port, Request, Selector, Spread, Taint, Toleration
 from fairlead.units import Bytes, Ops, Watts
 from tests.worlds import PCI, PLATFORM, TREE, USB, Entry, Files, Link, Sparse, Special, crowded
 
@@ -264,3 +266,72 @@ def tarballs(draw: st.DrawFn) -> bytes:
         if place < len(tar_bytes):
             tar_bytes[place] = value
     return bytes(tar_bytes[: draw(st.integers(0, len(tar_bytes)) | st.just(len(tar_bytes)))])
+
+
+ZONE: Final = "zone"
+_APPS: Final = ("web", "db")
+
+
+def devices(at: int) -> SearchStrategy[DeviceState]:
+    """Return accelerators of a few models, some that cannot be shared or are not well."""
+    return st.builds(
+        DeviceState,
+        st.just(f"gpu-{at}"),
+        st.sampled_from(["t4", "jetson", "coral"]),
+        st.just("nvidia"),
+        st.sampled_from([Bytes(0), Bytes(4 << 30), Bytes(16 << 30)]),
+        healthy=st.sampled_from([True, True, True, False]),
+        unified=st.booleans(),
+        shareable=st.sampled_from([True, True, False]),
+    )
+
+
+@st.composite
+def node_states(draw: st.DrawFn, name: str = "") -> NodeState:
+    """Return small nodes: with or without accelerators, labels, taints."""
+    return NodeState(
+        name or f"n{draw(st.integers(0, 5))}",
+        draw(st.sampled_from([500, 2000, 8000])),
+        Bytes(draw(st.sampled_from([1, 8, 64])) << 30),
+        draw(st.sampled_from([2, 110])),
+        {"x.io/y": draw(st.integers(0, 2))},
+        {ZONE: draw(st.sampled_from("ab"))} if draw(st.booleans()) else {},
+        (Taint("t", effect=draw(st.sampled_from(Effect))),) if draw(st.booleans()) else (),
+        draw(st.sampled_from([False, False, False, True])),
+        tuple(draw(devices(at)) for at in range(draw(st.integers(0, 3)))),
+    )
+
+
+def demands() -> SearchStrategy[Demand]:
+    """Return demands for nothing, whole accelerators, and shares by memory, compute, or both."""
+    return st.builds(
+        Demand,
+        st.integers(1, 2),
+        st.none() | st.sampled_from([Bytes(1 << 30), Bytes(3 << 30)]),
+        st.none() | st.sampled_from([100, 500, 1000]),
+        st.just(()) | st.just(("t4",)),
+    ) | st.just(Demand())
+
+
+@st.composite
+def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request:
+    """Return requests of every sort, with and without rules about neighbours."""
+    app = Selector.of({"app": draw(st.sampled_from(_APPS))})
+    rule = Neighbour(
+        app, draw(st.sampled_from([ZONE, "kubernetes.io/hostname"])), weight=draw(st.sampled_from([0, 5]))
+    )
+    return Request(
+        name or f"r{draw(st.integers(0, 9))}",
+        cpu=draw(st.sampled_from([0, 300, 1000])),
+        memory=Bytes(draw(st.sampled_from([0, 1 << 20, 2 << 30]))),
+        resources=draw(st.sampled_from([(), (("x.io/y", 1),)])),
+        demand=draw(demands()),
+        labels={"app": draw(st.sampled_from(_APPS))},
+        priority=draw(st.integers(0, 3)),
+        selector=draw(st.sampled_from([Selector(), Selector(), Selector.of({ZONE: "a"})])),
+        tolerations=draw(st.sampled_from([(), (Toleration(exists=True),)])),
+        near=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
+        apart=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
+        spread=(Spread(app, ZONE),) if social and draw(st.integers(0, 5)) == 0 else (),
+        ports=(Port(80),) if social and draw(st.integers(0, 5)) == 0 else (),
+    )

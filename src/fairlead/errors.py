@@ -8,6 +8,7 @@ FairleadError              someone must act; `hint` says how
 │   ├── FleetError         a fleet file cannot be used
 │   ├── LabError           a lab cannot be built, started or found
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
+│   ├── ManifestError      a manifest, snapshot or decision cannot be used
 │   └── SettingsError      an option or setting has no such value
 ├── MissingPartError       an optional part is not installed          exit 2
 ├── KubeletError           a kubelet could not be asked or served      exit 1
@@ -57,6 +58,10 @@ class CaptureError(UserError):
 
 class KubeconfigError(UserError):
     """A kubeconfig, or what it names, cannot be used."""
+
+
+class ManifestError(UserError):
+    """A manifest, a snapshot or a decision, or something in it, cannot be used."""
 
 
 class FleetError(UserError):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Final
 
 from fairlead.units import Bytes
@@ -26,6 +27,30 @@ KINDS: Final = (
 """Every kind of operator; devices have an efficiency for each."""
 COMPUTE: Final = ("conv", "depthwise", "matmul", "attention", "recurrent")
 """The kinds that have multiply-adds."""
+BITS: Final = {
+    "fp64": 64,
+    "fp32": 32,
+    "fp16": 16,
+    "bf16": 16,
+    "fp8": 8,
+    "fp4": 4,
+    "int64": 64,
+    "int32": 32,
+    "int16": 16,
+    "int8": 8,
+    "int4": 4,
+    "int2": 2,
+    "uint64": 64,
+    "uint32": 32,
+    "uint16": 16,
+    "uint8": 8,
+    "uint4": 4,
+    "uint2": 2,
+    "bool": 8,
+    "complex64": 64,
+    "complex128": 128,
+}
+"""Of one element. A text or an opaque thing has no size that the file knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +61,12 @@ class Tensor:
     dims: tuple[int | None, ...]
     """None where a size depends on the data."""
     dtype: str
+
+    @property
+    def size(self) -> Bytes:
+        """Return its bytes; a size that depends on the data counts as one."""
+        elements = prod(1 if dim is None else dim for dim in self.dims)
+        return Bytes((elements * BITS.get(self.dtype, 0) + 7) // 8)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""

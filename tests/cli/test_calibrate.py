@@ -13,12 +13,13 @@ from fairlead.zoo import PACK
 from tests.accelerators import accelerator, node
 
 ABOVE = ["calibrations", "refused"]
-CALIBRATION = ["file", "version", "setup", "host", "made", "trials"]
+CALIBRATION = ["file", "stored", "version", "setup", "host", "made", "trials"]
 SETUP = ["device", "runtime", "version", "precision", "threads"]
 SETUP += ["effective_ops", "link_bits_per_second", "power_w"]
 TRIAL = ["model", "features", "measured", "reason"]
-FEATURES = ["digest", "batch", "groups", "peak_bytes", "work"]
+FEATURES = ["digest", "batch", "groups", "peak_bytes", "work", "input_bytes", "output_bytes"]
 WORK = ["operators", "macs", "weight_bytes", "largest_weight_bytes", "read_bytes", "written_bytes"]
+WORK += ["smooth_bytes", "kernels"]
 MEASURED = ["seconds", "p90", "runs", "wall", "waited", "peak_bytes", "base_bytes", "watts"]
 
 

@@ -87,6 +87,9 @@ capabilities:
 {{- if and .publish.legacyLabels (not .publish.labels) -}}
 {{- fail "publish.legacyLabels: they come with the other labels. Set publish.labels to true." -}}
 {{- end -}}
+{{- if and .profiles.agentsWrite (not .profiles.enabled) -}}
+{{- fail "profiles.agentsWrite: there is nothing to write without the kind ModelProfile. Set profiles.enabled to true." -}}
+{{- end -}}
 {{- if and .replay.root .userNamespaces -}}
 {{- fail "replay.root: a user namespace shows the machine itself, not a replayed one. Set userNamespaces to false." -}}
 {{- end -}}

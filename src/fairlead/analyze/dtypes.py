@@ -2,30 +2,9 @@
 
 from typing import Final
 
-BITS: Final = {
-    "fp64": 64,
-    "fp32": 32,
-    "fp16": 16,
-    "bf16": 16,
-    "fp8": 8,
-    "fp4": 4,
-    "int64": 64,
-    "int32": 32,
-    "int16": 16,
-    "int8": 8,
-    "int4": 4,
-    "int2": 2,
-    "uint64": 64,
-    "uint32": 32,
-    "uint16": 16,
-    "uint8": 8,
-    "uint4": 4,
-    "uint2": 2,
-    "bool": 8,
-    "complex64": 64,
-    "complex128": 128,
-}
-"""A text or an opaque thing has no size that the file knows."""
+from fairlead.workload import BITS
+
+__all__ = ["BITS", "FLOATS", "INTEGERS", "NARROW", "ONNX", "TFLITE", "UNKNOWN", "precision", "size"]
 
 UNKNOWN: Final = "unknown"
 FLOATS: Final = frozenset(("fp64", "fp32", "fp16", "bf16", "fp8", "fp4"))

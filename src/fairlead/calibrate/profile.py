@@ -1,16 +1,28 @@
-"""Profiles: calibrations as files, one for each setup."""
+"""Profiles as files: one for each setup that was calibrated, and beside them one for each model seen."""
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
-from fairlead.calibration import VERSION, Calibration, Features, Measured, Setup, Trial, Work
+from fairlead.calibrate.document import DAMAGE, VersionError, parse, parse_seen
+from fairlead.calibration import Calibration, Seen, place
 from fairlead.errors import UserError
-from fairlead.units import Bytes, Seconds, Watts
 
+SEEN: Final = "seen"
+"""The folder of models that were seen, inside the folder of profiles."""
 _SIZE_LIMIT: Final = 4 * 1024 * 1024
-T = TypeVar("T")
+_SUFFIX: Final = ".json"
+T = TypeVar("T", bound=Calibration | Seen)
+
+
+class Profiles(NamedTuple):
+    """All that a folder holds."""
+
+    calibrations: tuple[Calibration, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    damaged: tuple[str, ...] = ()
+    """A line for each file that cannot be used: which one, and why."""
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -23,22 +35,98 @@ def folder(environ: Mapping[str, str]) -> str:
     )
 
 
+def calibration_file(within: str, calibration: Calibration) -> str:
+    """Return the file of a setup in a folder of profiles."""
+    return os.path.join(within, f"{calibration.setup.name}{_SUFFIX}")
+
+
+def seen_file(within: str, seen: Seen) -> str:
+    """Return the file of a model on a setup in a folder of profiles."""
+    return os.path.join(within, SEEN, f"{seen.digest[:12]}-{place(seen.setup, seen.host)}{_SUFFIX}")
+
+
 def save(calibration: Calibration, path: str) -> None:
-    """Write a profile, whole or not at all."""
-    parts = f"{path}.part"
+    """Write a calibration, whole or not at all."""
+    _write(calibration.to_json(), path)
+
+
+def save_seen(seen: Seen, path: str) -> None:
+    """Write what was seen of a model, whole or not at all."""
+    _write(seen.to_json(), path)
+
+
+def load(path: str) -> Calibration:
+    """Read a calibration."""
+    return _read(path, parse, "make it again: fairlead calibrate")
+
+
+def load_seen(path: str) -> Seen:
+    """Read what was seen of a model."""
+    return _read(path, parse_seen, "remove it: it is written again when the model runs")
+
+
+def load_any(path: str) -> Calibration | Seen:
+    """Read a profile of either kind."""
+    return _read(path, _parse_any, "make it again: fairlead calibrate")
+
+
+def load_all(within: str) -> Profiles:
+    """Read a folder; one that is not there holds nothing, and a damaged file hides no other."""
+    damaged: list[str] = []
+    calibrations = tuple(_readable(within, load, damaged))
+    seen = tuple(_readable(os.path.join(within, SEEN), load_seen, damaged))
+    return Profiles(calibrations, seen, tuple(damaged))
+
+
+def files(within: str) -> list[str]:
+    """Return the profiles of a folder, without those in folders below it."""
+    try:
+        with os.scandir(within) as entries:
+            # A pipe or a device would be waited for.
+            names = [each.name for each in entries if each.name.endswith(_SUFFIX) and each.is_file()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UserError(f"{within}: {error.strerror}", "name another folder") from None
+    return [os.path.join(within, name) for name in sorted(names)]
+
+
+def _parse_any(document: Mapping[str, Any]) -> Calibration | Seen:
+    return parse(document) if "trials" in document else parse_seen(document)
+
+
+def _readable(within: str, read: Callable[[str], T], damaged: list[str]) -> Iterator[T]:
+    try:
+        found = files(within)
+    except UserError as error:
+        damaged.append(str(error))
+        return
+    for path in found:
+        try:
+            yield read(path)
+        except UserError as error:
+            damaged.append(str(error))
+
+
+def _write(document: Mapping[str, Any], path: str) -> None:
+    # Two programs may write the same profile at once: each has a part of its own.
+    parts = f"{path}.{os.getpid()}.part"
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(parts, "w", encoding="ascii") as out:
-            json.dump(calibration.to_json(), out, indent=1)
-            out.write("\n")
-        os.replace(parts, path)
+        try:
+            with open(parts, "w", encoding="ascii") as out:
+                json.dump(document, out, indent=1)
+                out.write("\n")
+            os.replace(parts, path)
+        except BaseException:
+            if os.path.exists(parts):
+                os.unlink(parts)
+            raise
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}", "name another file with --out") from None
 
 
-def load(path: str) -> Calibration:
-    """Read a profile."""
-    hint = "make it again: fairlead calibrate"
+def _read(path: str, of: Callable[[Any], T], hint: str) -> T:
     try:
         with open(path, "rb") as source:
             data = source.read(_SIZE_LIMIT + 1)
@@ -47,83 +135,8 @@ def load(path: str) -> Calibration:
     if len(data) > _SIZE_LIMIT:
         raise UserError(f"{path}: larger than {_SIZE_LIMIT >> 20} MiB: not a profile", hint)
     try:
-        document = json.loads(data)
-        version = document["version"]
-        if version == VERSION:
-            return parse(document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return of(json.loads(data))
+    except VersionError as error:
+        raise UserError(f"{path}: {error}", hint) from None
+    except DAMAGE as error:
         raise UserError(f"{path}: not a profile: {type(error).__name__}: {error}", hint) from None
-    raise UserError(f"{path}: a profile of version {version!r}; this program reads {VERSION}", hint)
-
-
-def parse(document: Mapping[str, Any]) -> Calibration:
-    """Read a document; KeyError, TypeError or ValueError where it is not one."""
-    return Calibration(
-        setup=_setup(document["setup"]),
-        host=str(document["host"]),
-        made=str(document["made"]),
-        trials=tuple(_trial(each) for each in document["trials"]),
-    )
-
-
-def _setup(fields: Mapping[str, Any]) -> Setup:
-    return Setup(
-        device=str(fields["device"]),
-        runtime=str(fields["runtime"]),
-        version=str(fields["version"]),
-        precision=str(fields["precision"]),
-        threads=int(fields["threads"]),
-        effective_ops=_maybe(float, fields["effective_ops"]),
-        link_bits_per_second=_maybe(float, fields["link_bits_per_second"]),
-        power=_maybe(_watts, fields["power_w"]),
-    )
-
-
-def _trial(fields: Mapping[str, Any]) -> Trial:
-    measured = _maybe(_measured, fields["measured"])
-    return Trial(str(fields["model"]), _features(fields["features"]), measured, str(fields["reason"]))
-
-
-def _features(fields: Mapping[str, Any]) -> Features:
-    return Features(
-        digest=str(fields["digest"]),
-        batch=int(fields["batch"]),
-        groups=int(fields["groups"]),
-        peak_bytes=Bytes(int(fields["peak_bytes"])),
-        work={
-            str(kind): Work(**{name: int(amount) for name, amount in work.items()})
-            for kind, work in fields["work"].items()
-        },
-    )
-
-
-def _measured(fields: Mapping[str, Any]) -> Measured:
-    return Measured(
-        seconds=_positive(fields["seconds"]),
-        p90=_positive(fields["p90"]),
-        runs=int(fields["runs"]),
-        wall=_positive(fields["wall"]),
-        waited=float(fields["waited"]),
-        peak_bytes=Bytes(int(fields["peak_bytes"])),
-        base_bytes=_maybe(_bytes, fields["base_bytes"]),
-        watts=_maybe(_watts, fields["watts"]),
-    )
-
-
-def _maybe(kind: Callable[[Any], T], value: Any) -> T | None:
-    return None if value is None else kind(value)
-
-
-def _positive(value: Any) -> Seconds:
-    number = float(value)
-    if not 0 < number < 1e9:
-        raise ValueError(f"{value!r} is not a duration")
-    return Seconds(number)
-
-
-def _bytes(value: Any) -> Bytes:
-    return Bytes(int(value))
-
-
-def _watts(value: Any) -> Watts:
-    return Watts(float(value))

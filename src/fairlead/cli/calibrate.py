@@ -2,22 +2,39 @@
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
-from fairlead.errors import SettingsError
+from fairlead.cli.profiles_cluster import add_cluster, add_node, check, in_cluster, node_of, store
+from fairlead.errors import ClusterError, SettingsError
 from fairlead.units import format_bytes
 
 if TYPE_CHECKING:
     from fairlead.calibrate.campaign import Plan
     from fairlead.calibrate.targets import Refusal, Target
     from fairlead.calibration import Calibration, Trial
+    from fairlead.cluster.profiles import Stored
     from fairlead.inventory import Inventory
 
 _BUSY = 0.2
 """Who waits more than this share of the time is on a machine that does something else as well."""
 _MOST_ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One accelerator: what was measured, and where that is kept."""
+
+    file: str
+    calibration: "Calibration"
+    stored: "Stored | None"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a document."""
+        stored = self.stored.to_json() if self.stored else None
+        return {"file": self.file, "stored": stored, **self.calibration.to_json()}
 
 
 def add(commands: Any) -> None:
@@ -52,6 +69,8 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--out", metavar="FILE", help="the profile to write (default: among the profiles of this user)"
     )
+    add_cluster(command, "store the profile in the cluster as well")
+    add_node(command)
     shared.add_catalog(command)
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
     command.set_defaults(run=run)
@@ -65,25 +84,27 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.analyze import analyze
     from fairlead.calibrate import ort
     from fairlead.calibrate.campaign import make
-    from fairlead.calibrate.profile import folder, save
+    from fairlead.calibrate.profile import calibration_file, folder, save
     from fairlead.calibrate.targets import targets
 
     plan = plan_of(options)
+    if in_cluster(options):
+        check(options)
     inventory = _inventory(options)
     found, refused = targets(chosen(inventory, options.on), ort.available())
     if options.out and len(found) > 1:
         names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
         raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
-    done: list[tuple[str, Calibration]] = []
+    done: list[Done] = []
     with tempfile.TemporaryDirectory(prefix="fairlead-pack-") as place:
         made = make(plan, place, analyze)
         for target in found:
             calibration = _calibrate(plan, target, made, inventory)
-            file = options.out or os.path.join(folder(os.environ), f"{calibration.setup.name}.json")
+            file = options.out or calibration_file(folder(os.environ), calibration)
             save(calibration, file)
-            done.append((file, calibration))
+            done.append(Done(file, calibration, _stored(options, file, calibration)))
     _print(done, refused, options.output)
-    return 0 if done and all(calibration.done for _, calibration in done) else 1
+    return 0 if done and all(each.calibration.done for each in done) else 1
 
 
 def plan_of(options: argparse.Namespace) -> "Plan":
@@ -142,17 +163,33 @@ def _calibrate(plan: "Plan", target: "Target", made: Any, inventory: "Inventory"
     return calibration
 
 
-def _print(done: "list[tuple[str, Calibration]]", refused: "list[Refusal]", output: str) -> None:
+def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") -> "Stored | None":
+    """Store a calibration in the cluster, where that is wanted."""
+    if not in_cluster(options):
+        return None
+    from fairlead.cluster.knowledge import of_calibration
+
+    try:
+        return store(options, of_calibration(calibration, node_of(options)))
+    except ClusterError as error:
+        kept = f"the figures are in {file}; bring them later: fairlead profiles import {file}"
+        error.hint = f"{error.hint}; {kept}" if error.hint else kept
+        raise
+
+
+def _print(done: "list[Done]", refused: "list[Refusal]", output: str) -> None:
     if output == "table":
-        for file, calibration in done:
-            print(table(calibration))
-            print(f"wrote {file}")
+        for each in done:
+            print(table(each.calibration))
+            print(f"wrote {each.file}")
+            if each.stored:
+                print(f"in the cluster: {each.stored}")
         for refusal in refused:
             print(f"{refusal.accelerator.bus}: {refusal.accelerator.name}: {refusal.reason}")
         return
     show(
         {
-            "calibrations": [{"file": file, **calibration.to_json()} for file, calibration in done],
+            "calibrations": [each.to_json() for each in done],
             "refused": [{"accelerator": each.accelerator.id, "reason": each.reason} for each in refused],
         },
         output,

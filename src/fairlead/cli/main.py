@@ -11,10 +11,46 @@ import sys
 from collections.abc import Sequence
 
 from fairlead import __version__
-from fairlead.cli import analyze, calibrate, capture, catalog, detect, lab, nodes, retract, serve, warden
+from fairlead.cli import (
+    analyze,
+    bench,
+    calibrate,
+    capture,
+    catalog,
+    detect,
+    estimate,
+    explain,
+    lab,
+    nodes,
+    profiles,
+    retract,
+    schedule,
+    serve,
+    simulate,
+    snapshot,
+    warden,
+)
 from fairlead.errors import FairleadError
 
-COMMANDS = (detect, capture, catalog, analyze, calibrate, nodes, serve, warden, retract, lab)
+COMMANDS = (
+    detect,
+    capture,
+    catalog,
+    analyze,
+    estimate,
+    calibrate,
+    profiles,
+    schedule,
+    explain,
+    simulate,
+    bench,
+    nodes,
+    snapshot,
+    serve,
+    warden,
+    retract,
+    lab,
+)
 
 
 def parser() -> argparse.ArgumentParser:

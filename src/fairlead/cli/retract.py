@@ -1,6 +1,7 @@
 """`fairlead retract`: take back from a cluster everything that agents published there."""
 
 import argparse
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ def add(commands: Any) -> None:
         "retract",
         help="take back what agents published to a cluster",
         description="Remove the labels, annotations, slices and empty resources that agents published on the "
-        "nodes of a cluster. Run it after the agents are gone: a running one publishes again.",
+        "nodes of a cluster, and the kind ModelProfile unless profiles are kept of it. Run it after the "
+        "agents are gone: a running one publishes again.",
     )
     command.add_argument("node", nargs="*", metavar="NODE", help="only these nodes (default: all)")
     shared.add_cluster(command)
@@ -52,7 +54,13 @@ def run(options: argparse.Namespace) -> int:
             "look first with --dry-run, then say --yes",
         )
     config = kubeconfig.load(options.kubeconfig, options.context)
-    rows = asyncio.run(_retract_for(config, options, _period(options.wait)))
+    rows, kept = asyncio.run(_retract_for(config, options, _period(options.wait)))
+    if kept:
+        print(
+            f"{kept} model profiles stay; `fairlead profiles export` saves them, "
+            "`kubectl delete crd modelprofiles.fairlead.dev` removes them",
+            file=sys.stderr,
+        )
     if options.output != "table":
         show(rows, options.output)
         return 0
@@ -71,17 +79,25 @@ def _period(text: str) -> float:
         raise SettingsError(f"wait: {error}", "durations are written like 500ms, 10s or 5m") from None
 
 
-async def _retract_for(config: Any, options: argparse.Namespace, period: float) -> list[dict[str, Any]]:
-    """Retract, and look again until the time is over; returns what went, by node."""
+async def _retract_for(
+    config: Any, options: argparse.Namespace, period: float
+) -> tuple[list[dict[str, Any]], int]:
+    """Retract, and look again until the time is over; returns what went, by node, and the profiles kept."""
     import asyncio
     import time
+
+    from fairlead.cluster.client import Client
+    from fairlead.cluster.profiles import discard
 
     until, found = time.monotonic() + period, await _retract(config, options)
     while not options.dry_run and time.monotonic() < until:
         await asyncio.sleep(min(_PAUSE, max(0.0, until - time.monotonic())))
         for row in await _retract(config, options):
             found = [*(each for each in found if each["node"] != row["node"]), row]
-    return found
+    if options.node:
+        return found, 0
+    async with Client.connect(config) as client:
+        return found, await discard(client, dry=options.dry_run)
 
 
 async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import Final, Generic
 from urllib.parse import quote
 
 from fairlead.cluster.meta import Object, Raw, T
+from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.cluster.objects import (
     ConfigMap,
     CustomResourceDefinition,
@@ -87,6 +88,10 @@ RESOURCE_SLICES: Final = Kind(
 RESOURCE_CLAIMS: Final = Kind.of(
     "resource.k8s.io", "v1", "resourceclaims", namespaced=True, name="ResourceClaim"
 )
+MODEL_PROFILES: Final = Kind(
+    "fairlead.dev", "v1alpha1", "modelprofiles", False, ModelProfile, "ModelProfile", whole=True
+)
+"""Our own; served where the chart is installed."""
 
 KINDS: Final[dict[str, Kind[Object]]] = {
     kind.resource: kind  # type: ignore[misc]  # Kind is read-only, so a Kind[Pod] is a Kind[Object]
@@ -103,4 +108,4 @@ KINDS: Final[dict[str, Kind[Object]]] = {
         RESOURCE_CLAIMS,
     )
 }
-"""By the name that roles and error messages use."""
+"""What every server has, by the name that roles and error messages use."""

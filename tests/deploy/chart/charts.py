@@ -43,6 +43,8 @@ OPTIONS: dict[str, Values] = {
     },
     "own account": {"serviceAccount": {"create": False, "name": "mine"}, "rbac.create": False},
     "without guard": {"policy.enabled": False, "deviceClasses.enabled": False, "cleanup.enabled": False},
+    "profiles of agents": {"profiles.agentsWrite": True},
+    "without profiles": {"profiles.enabled": False},
     "elsewhere": {
         "image": {"repository": "registry.example.org:5000/edge/fairlead", "digest": f"sha256:{'0' * 64}"},
         "imagePullSecrets": [{"name": "registry"}],

@@ -32,6 +32,10 @@ REFUSED: dict[str, tuple[Values, str]] = {
         {"publish.labels": False, "publish.legacyLabels": True},
         "Set publish.labels to true",
     ),
+    "profiles of no kind": (
+        {"profiles.enabled": False, "profiles.agentsWrite": True},
+        "Set profiles.enabled to true",
+    ),
     "replay in a user namespace": ({"replay.root": "/x", "userNamespaces": True}, "replay.root"),
 }
 

@@ -29,6 +29,8 @@ RETRACTS: Verbs = {
     ("patch", "nodes/status"),
     ("list", "resourceslices.resource.k8s.io"),
     ("delete", "resourceslices.resource.k8s.io"),
+    ("list", "modelprofiles.fairlead.dev"),
+    ("delete", "customresourcedefinitions.apiextensions.k8s.io"),
 }
 """What `fairlead retract` calls; its own tests play it."""
 STREAMLESS: Verbs = {("list", "nodes")}
@@ -63,10 +65,13 @@ def allowed(role: Document) -> Verbs:
 
 def test_no_role_has_a_wildcard(chart: Chart) -> None:
     roles = [each for each in chart.render({}) if each["kind"] == "ClusterRole"]
-    assert {each["metadata"]["name"] for each in roles} == {"fairlead-agent", "fairlead-retract"}
+    names = {"fairlead-agent", "fairlead-retract", "fairlead-profiles-view", "fairlead-profiles-edit"}
+    assert {each["metadata"]["name"] for each in roles} == names
     for role in roles:
         assert "*" not in str(role["rules"])
-        assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in role["rules"])
+        assert all(
+            rule.keys() - {"resourceNames"} == {"apiGroups", "resources", "verbs"} for rule in role["rules"]
+        )
 
 
 def test_the_cleanup_may_do_what_it_does(chart: Chart) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from deploy import render
 from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import MODEL_PROFILES
 from fairlead.errors import ClusterError
 from fairlead.lab import helm as lab_helm
 from tests.deploy.chart.charts import OPTIONS, Chart, Document, one
@@ -99,7 +100,9 @@ def helm(chart: Chart, real_cluster: RealCluster) -> Iterator[Helm]:
     helm("uninstall", render.RELEASE, "--ignore-not-found", "--no-hooks")
 
 
-def test_install_upgrade_and_uninstall_leave_nothing(helm: Helm, real_cluster: RealCluster) -> None:
+def test_install_upgrade_and_uninstall_leave_only_what_was_measured(
+    helm: Helm, real_cluster: RealCluster
+) -> None:
     # Nothing runs pods here, so the job of the cleanup would wait forever: it is played where nodes are.
     options = ("--set", "cleanup.enabled=false")
     place = str(render.CHART)
@@ -109,6 +112,7 @@ def test_install_upgrade_and_uninstall_leave_nothing(helm: Helm, real_cluster: R
     assert {kind for kind, _ in first} == {
         "ClusterRole",
         "ClusterRoleBinding",
+        "CustomResourceDefinition",
         "DaemonSet",
         "DeviceClass",
         "ServiceAccount",
@@ -127,7 +131,11 @@ def test_install_upgrade_and_uninstall_leave_nothing(helm: Helm, real_cluster: R
     }
     assert ("ValidatingAdmissionPolicy", "fairlead-agent-slices") in gone
     helm("uninstall", render.RELEASE)
-    assert asyncio.run(_found(real_cluster)) == set()
+    assert asyncio.run(_found(real_cluster)) == {("CustomResourceDefinition", MODEL_PROFILES.resource)}
+    # The kind was left by another release: this one goes beside it, and says so.
+    notes = helm("install", "another", place, *options)
+    assert "ModelProfile was here before this release" in notes
+    helm("uninstall", "another")
 
 
 async def _found(cluster: RealCluster) -> set[tuple[str, str]]:

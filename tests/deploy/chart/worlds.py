@@ -12,7 +12,7 @@ from typing import Any
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
-from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
+from fairlead.cluster.kinds import CRDS, NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, FairleadError, NotFoundError
 from tests.deploy.chart.charts import Chart, Document, Values
 from tests.labs import LABEL, RealApi, open_namespace, wipe_namespace
@@ -22,6 +22,7 @@ KINDS = {
     "ClusterRole": Kind.of("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False),
     "ClusterRoleBinding": Kind.of("rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False),
     "ConfigMap": Kind.of("", "v1", "configmaps", namespaced=True),
+    "CustomResourceDefinition": CRDS.raw(),
     "DaemonSet": Kind.of("apps", "v1", "daemonsets", namespaced=True),
     "DeviceClass": Kind.of("resource.k8s.io", "v1", "deviceclasses", namespaced=False),
     "Job": Kind.of("batch", "v1", "jobs", namespaced=True),
@@ -46,6 +47,7 @@ GUARDS = (
 GENEROUS = [
     {"apiGroups": [""], "resources": ["nodes", "nodes/status", "nodes/proxy"], "verbs": ["*"]},
     {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": ["*"]},
+    {"apiGroups": ["fairlead.dev"], "resources": ["modelprofiles"], "verbs": ["*"]},
 ]
 """What a careless administrator may add to the role: the policies must hold without it."""
 PATIENCE = 60.0
@@ -141,7 +143,9 @@ def installed(api: RealApi, chart: Chart, values: Values, *, generous: bool = Fa
     documents = chart.render({"cleanup.enabled": False, **values}, namespace=namespace)
     guards = list(_guards(documents, namespace))
     if generous:
-        next(each for each in guards if each["kind"] == "ClusterRole")["rules"] += GENEROUS
+        name = f"{ACCOUNT}-{namespace}"
+        role = next(each for each in guards if each["metadata"]["name"] == name and "rules" in each)
+        role["rules"] += GENEROUS
     asyncio.run(open_namespace(api, namespace))
     try:
         world = World(api, namespace, asyncio.run(_set_up(api, namespace, guards)), generous)

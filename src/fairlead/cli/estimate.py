@@ -1,0 +1,173 @@
+"""`fairlead estimate`: how fast a model would run on devices, in what memory, and how sure that is."""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli import options as shared
+from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.errors import MissingPartError, SettingsError, UserError
+from fairlead.units import Seconds, format_bytes, parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairlead.calibrate.profile import Profiles
+    from fairlead.catalog import Catalog
+    from fairlead.estimate.target import Target
+    from fairlead.prediction import Estimate
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "estimate",
+        help="predict a model's latency, memory and energy on devices",
+        description="Predict how fast an ONNX or TFLite model runs on devices, with how much memory and "
+        "energy, whether it runs and fits and why not, and how sure that is. Nothing is run. Predictions "
+        "start from data sheets; what `fairlead calibrate` stored makes them sharper.",
+    )
+    command.add_argument("model", metavar="MODEL", help="an ONNX or TFLite file")
+    command.add_argument(
+        "--on",
+        metavar="DEVICE[,DEVICE...]",
+        action="append",
+        default=[],
+        help="catalog ids, each with link, power mode, memory or share where wanted (coral-usb@usb2, "
+        "jetson-agx-xavier@15w, a100@80GiB@1/7), or all; may be repeated (default: what this machine has)",
+    )
+    command.add_argument("--precision", metavar="P", help="as if the model were converted to it: int8, fp16")
+    command.add_argument(
+        "--batch", metavar="N", type=int, help="inputs in one run (default: as the file says)"
+    )
+    command.add_argument("--slo", metavar="TIME", help="nine of ten runs must be done in this time: 30ms")
+    command.add_argument(
+        "--shape",
+        metavar="NAME=DIMS",
+        action="append",
+        default=[],
+        help="bind what the model leaves open: input=1x3x224x224, or batch=1; may be repeated",
+    )
+    command.add_argument(
+        "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
+    )
+    shared.add_catalog(command)
+    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from fairlead.analyze import analyze, parse_shapes
+
+    _needs_numpy()
+    from fairlead.estimate.knowledge import Knowledge
+    from fairlead.estimate.predict import estimate
+    from fairlead.estimate.question import Question
+    from fairlead.prediction import order
+
+    slo = slo_of(options.slo)
+    catalog = shared.catalog_of(options)
+    targets = _targets(options, catalog)
+    known = profiles(options.profiles)
+    knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
+    profile = analyze(options.model, parse_shapes(options.shape))
+    question = Question.of(profile, options.precision, options.batch, slo)
+    found = sorted(estimate(question, targets, knowledge), key=order)
+    if options.output == "table":
+        print(table(found))
+        for note in profile.notes:
+            print(f"note: {note}")
+    else:
+        show({"estimates": [each.to_json() for each in found]}, options.output)
+    return 0 if any(each.good for each in found) else 1
+
+
+def slo_of(text: str | None) -> Seconds | None:
+    """Return the latency that was asked for."""
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise SettingsError(f"--slo {text}: {error}", "write it like 30ms") from None
+
+
+def profiles(place: str | None) -> "Profiles":
+    """Return every profile of a folder; one that cannot be read is named and passed over."""
+    from fairlead.calibrate.profile import folder, load_all
+
+    if place is not None and not os.path.isdir(place):
+        raise SettingsError(f"--profiles {place}: no such folder", "name a folder of profiles")
+    found = load_all(place or folder(os.environ))
+    for line in found.damaged:
+        print(f"fairlead: passed over: {line}", file=sys.stderr)
+    return found
+
+
+def _needs_numpy() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("numpy") is None:
+        raise MissingPartError("numpy is not installed", "pip install 'fairlead[predict]'")
+
+
+def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
+    """Return the devices that were asked for, or those of this machine."""
+    from fairlead.estimate.target import found, targets
+
+    if options.on:
+        return targets(options.on, catalog)
+    from fairlead.detect import detect
+    from fairlead.host import Host
+
+    host = Host("/")
+    inventory = detect(host, catalog, shared.gpus_of(host))
+    if not inventory.accelerators:
+        raise UserError("this machine has no accelerator that the catalog knows", "name a device: --on ID")
+    return [found(each, catalog) for each in inventory.accelerators]
+
+
+_HEAD = ("DEVICE", "LATENCY", "P90", "MEMORY", "ENERGY", "CONFIDENCE", "WHY")
+
+
+def table(estimates: "list[Estimate]") -> str:
+    """Return estimates for people."""
+    return to_table(_HEAD, [_row(each) for each in estimates])
+
+
+def _row(each: "Estimate") -> tuple[str, ...]:
+    if each.seconds is None or each.p90 is None:
+        return (each.device, *["-"] * 5, f"does not run: {_first(each.reasons)}")
+    return (
+        each.device,
+        format_time(each.seconds),
+        format_time(each.p90),
+        "-" if each.memory is None else format_bytes(each.memory),
+        "-" if each.joules is None else format_energy(each.joules),
+        f"{each.confidence}, {each.basis}",
+        _why(each),
+    )
+
+
+def _why(each: "Estimate") -> str:
+    """Say through what it runs, and what stands against it."""
+    parts = [f"does not fit: {_first(each.reasons)}"] if each.reasons else []
+    parts += ["too slow"] if each.meets_slo is False else []
+    parts.append(f"{each.runtime}, {each.precision}")
+    parts += [f"first {', '.join(each.needs)}"] if each.needs else []
+    return "; ".join(parts)
+
+
+def _first(reasons: "Sequence[str]") -> str:
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}"
+
+
+def format_time(seconds: float) -> str:
+    """Print a latency: `0.22 ms`, `1.05 s`."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def format_energy(joules: float) -> str:
+    """Print the energy of a run: `24 mJ`."""
+    return f"{joules:.3g} J" if joules >= 1 else f"{joules * 1e3:.3g} mJ"

@@ -1,0 +1,155 @@
+"""Where profiles are: a folder of this machine, or a cluster. What `profiles` and `calibrate` share."""
+
+import argparse
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli import options as shared
+
+if TYPE_CHECKING:
+    from fairlead.calibration import Calibration, Seen, Setup
+    from fairlead.cluster.client import Client
+    from fairlead.cluster.modelprofile import ModelProfile
+    from fairlead.cluster.profiles import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """All that is known of one setup."""
+
+    id: str
+    setup: "Setup"
+    host: str
+    calibration: "Calibration | None" = None
+    seen: "tuple[Seen, ...]" = ()
+
+    @property
+    def made(self) -> str:
+        """When something was last learnt."""
+        return max(each.made for each in (self.calibration, *self.seen) if each)
+
+
+def add_place(command: argparse.ArgumentParser) -> None:
+    """Let the user choose between a folder and a cluster."""
+    command.add_argument(
+        "--folder", metavar="DIR", help="the folder of profiles (default: the profiles of this user)"
+    )
+    add_cluster(command, "look into the cluster instead of the folder")
+
+
+def add_cluster(command: argparse.ArgumentParser, purpose: str) -> None:
+    """Let the user turn to a cluster."""
+    command.add_argument(
+        "--cluster", action="store_true", help=f"{purpose}; said by --kubeconfig and --context as well"
+    )
+    shared.add_cluster(command)
+
+
+def add_node(command: argparse.ArgumentParser) -> None:
+    """Let the user say who signs what is stored."""
+    command.add_argument(
+        "--node", metavar="NAME", default="", help="who signs what is stored (default: $NODE_NAME, this host)"
+    )
+
+
+def in_cluster(options: argparse.Namespace) -> bool:
+    """Say whether the user turns to a cluster."""
+    return bool(options.cluster or options.kubeconfig or options.context)
+
+
+def folder_of(options: argparse.Namespace) -> str:
+    """Return the folder of profiles."""
+    import os
+
+    from fairlead.calibrate.profile import folder
+
+    return str(options.folder or folder(os.environ))
+
+
+def node_of(options: argparse.Namespace) -> str:
+    """Return who signs what is stored."""
+    import os
+
+    return str(options.node or os.environ.get("NODE_NAME") or os.uname().nodename)
+
+
+@asynccontextmanager
+async def connected(options: argparse.Namespace) -> AsyncIterator["Client"]:
+    """Open the cluster that the options name."""
+    from fairlead.cluster import kubeconfig
+    from fairlead.cluster.client import Client
+
+    async with Client.connect(kubeconfig.load(options.kubeconfig, options.context)) as client:
+        yield client
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise where the cluster cannot keep profiles."""
+    import asyncio
+
+    from fairlead.cluster import profiles
+
+    async def inside() -> None:
+        async with connected(options) as client:
+            await profiles.check(client)
+
+    asyncio.run(inside())
+
+
+def store(options: argparse.Namespace, objects: "Iterable[ModelProfile]") -> "Stored":
+    """Add profiles to what the cluster knows."""
+    import asyncio
+    from random import Random
+
+    from fairlead.cluster import profiles
+
+    async def inside() -> "Stored":
+        async with connected(options) as client:
+            return await profiles.store(client, objects, Random())  # noqa: S311 - pauses, not secrets
+
+    return asyncio.run(inside())
+
+
+def known(options: argparse.Namespace) -> tuple[list[Entry], tuple[str, ...]]:
+    """Return all that the folder or the cluster knows, and a line for each thing that cannot be read."""
+    if not in_cluster(options):
+        from fairlead.calibrate.profile import load_all
+
+        calibrations, seen, damaged = load_all(folder_of(options))
+        return entries(calibrations, seen), damaged
+    import asyncio
+
+    from fairlead.cluster import profiles
+
+    async def inside() -> Any:
+        async with connected(options) as client:
+            return await profiles.read(client)
+
+    calibrations, seen, unread = asyncio.run(inside())
+    return entries(calibrations, seen), unread
+
+
+def entries(calibrations: "Iterable[Calibration]", seen: "Iterable[Seen]") -> list[Entry]:
+    """Put together what is of one setup."""
+    from fairlead.calibration import joined, united
+
+    found: dict[str, Entry] = {}
+    for each in calibrations:
+        entry = _entry(found, each)
+        both = united(entry.calibration, each) if entry.calibration else each
+        found[entry.id] = replace(entry, calibration=both)
+    for one in seen:
+        entry = _entry(found, one)
+        models = {model.digest: model for model in entry.seen}
+        models[one.digest] = joined(models[one.digest], one) if one.digest in models else one
+        found[entry.id] = replace(entry, seen=tuple(models.values()))
+    return sorted(found.values(), key=lambda entry: (entry.setup.name, entry.id))
+
+
+def _entry(found: dict[str, Entry], each: "Calibration | Seen") -> Entry:
+    from fairlead.calibration import place
+
+    setup = place(each.setup, each.host)
+    return found.get(setup) or Entry(setup, each.setup, each.host)

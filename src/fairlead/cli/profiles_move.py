@@ -1,0 +1,95 @@
+"""`fairlead profiles import` and `export`: bring profiles from files into a cluster, and back."""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli import options as shared
+from fairlead.cli.output import FORMATS, show
+from fairlead.cli.profiles_cluster import add_node, connected, folder_of, node_of, store
+
+if TYPE_CHECKING:
+    from fairlead.calibrate.profile import Profiles
+    from fairlead.cluster.knowledge import Knowledge
+
+
+def add(verbs: Any) -> None:
+    """Add both verbs."""
+    bringing = verbs.add_parser(
+        "import",
+        help="store files in the cluster",
+        description="Add what files say to what the cluster knows; figures that are there and better stay.",
+    )
+    bringing.add_argument(
+        "file", metavar="FILE", nargs="*", help="profiles, or folders of them (default: those of this user)"
+    )
+    add_node(bringing)
+    bringing.set_defaults(run=run_import)
+    fetching = verbs.add_parser(
+        "export",
+        help="write what the cluster knows into files",
+        description="Write the cluster's profiles into a folder; what is there already is added to.",
+    )
+    fetching.add_argument("--folder", metavar="DIR", help="where to (default: the profiles of this user)")
+    fetching.set_defaults(run=run_export)
+    for verb in (bringing, fetching):
+        shared.add_cluster(verb)
+        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+
+
+def run_import(options: argparse.Namespace) -> int:
+    """Store files in the cluster."""
+    from fairlead.calibrate.profile import folder
+    from fairlead.cluster.knowledge import of_calibration, of_seen
+
+    found = gathered(options.file or [folder(os.environ)])
+    for line in found.damaged:
+        print(f"fairlead: left out: {line}", file=sys.stderr)
+    node = node_of(options)
+    objects = [each for calibration in found.calibrations for each in of_calibration(calibration, node)]
+    objects += [of_seen(seen, node) for seen in found.seen]
+    stored = store(options, objects)
+    if options.output != "table":
+        show({**stored.to_json(), "left_out": list(found.damaged)}, options.output)
+    else:
+        print(f"profiles: {stored}")
+    return 1 if found.damaged else 0
+
+
+def gathered(places: list[str]) -> "Profiles":
+    """Read files, and folders of files; a file that was named must be one."""
+    from fairlead.calibrate.profile import Profiles, load_all, load_any
+    from fairlead.calibration import Calibration, Seen
+
+    folders = [load_all(place) for place in places if os.path.isdir(place)]
+    singles = [load_any(place) for place in places if not os.path.isdir(place)]
+    calibrations = [each for each in singles if isinstance(each, Calibration)]
+    seen = [each for each in singles if isinstance(each, Seen)]
+    return Profiles(
+        (*calibrations, *(each for found in folders for each in found.calibrations)),
+        (*seen, *(each for found in folders for each in found.seen)),
+        tuple(line for found in folders for line in found.damaged),
+    )
+
+
+def run_export(options: argparse.Namespace) -> int:
+    """Write what the cluster knows into files."""
+    import asyncio
+
+    from fairlead.calibrate.shelf import keep
+    from fairlead.cluster import profiles
+
+    async def inside() -> "Knowledge":
+        async with connected(options) as client:
+            return await profiles.read(client)
+
+    found = asyncio.run(inside())
+    for line in found.unread:
+        print(f"fairlead: left out: {line}", file=sys.stderr)
+    files = keep(found.calibrations, found.seen, folder_of(options))
+    if options.output != "table":
+        show({"files": files, "left_out": list(found.unread)}, options.output)
+    else:
+        print("\n".join(f"wrote {file}" for file in files) or "no profiles")
+    return 1 if found.unread else 0

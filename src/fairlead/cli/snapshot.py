@@ -1,0 +1,119 @@
+"""`fairlead snapshot`: a live cluster as a document that `fairlead schedule` can be asked about."""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli import options as shared
+from fairlead.cli.output import FORMATS, to_json, to_table, to_yaml
+from fairlead.units import format_bytes
+
+if TYPE_CHECKING:
+    from fairlead.catalog import Catalog
+    from fairlead.cluster.config import Config
+    from fairlead.manifest import Snapshot
+    from fairlead.placement import NodeState
+
+_HEAD = ("NODE", "CPU", "MEMORY", "ACCELERATORS", "THEIR MEMORY", "PODS")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "snapshot",
+        help="write down a cluster's nodes, accelerators and pods",
+        description="Write down what a cluster has and who holds it: nodes, accelerators, and what pods ask "
+        "for. No environment, image, secret or annotation of a pod is in it.",
+    )
+    shared.add_cluster(command)
+    shared.add_catalog(command)
+    command.add_argument("--out", metavar="FILE", help="where to write it (default: the standard output)")
+    command.add_argument(
+        "-o",
+        "--output",
+        choices=FORMATS,
+        default="json",
+        help="how to write it (default: json); table is for people, and cannot be asked questions",
+    )
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    import asyncio
+
+    from fairlead.cluster import kubeconfig
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    found, passed_over = asyncio.run(_taken(config, shared.catalog_of(options)))
+    for complaint in passed_over:
+        print(f"fairlead: passed over: {complaint}", file=sys.stderr)
+    text = table(found) if options.output == "table" else written(found.to_json(), options.output)
+    if options.out is None:
+        print(text)
+        return 0
+    _write(options.out, text)
+    devices = sum(len(node.devices) for node in found.nodes)
+    print(
+        f"{options.out}: {len(found.nodes)} nodes, {devices} accelerators, {len(found.placements)} pods that "
+        f"run, {len(found.pending)} that wait",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def written(document: object, output: str) -> str:
+    """Return a document as JSON or YAML."""
+    return to_yaml(document) if output == "yaml" else to_json(document)
+
+
+def table(snapshot: "Snapshot") -> str:
+    """Return what a cluster has for people."""
+    pods = Counter(each.node for each in snapshot.placements)
+    rows = [_row(node, pods[node.name]) for node in snapshot.nodes]
+    return f"{to_table(_HEAD, rows)}\n{len(snapshot.pending)} pods wait"
+
+
+def _row(node: "NodeState", pods: int) -> tuple[str, ...]:
+    models = Counter(device.model or device.vendor or "unknown" for device in node.devices)
+    listed = ", ".join(f"{count} x {model}" for model, count in models.items())
+    memory = sum(device.memory for device in node.devices)
+    return (
+        node.name,
+        f"{node.cpu / 1000:g}",
+        format_bytes(node.memory),
+        listed or "-",
+        format_bytes(memory),
+        str(pods),
+    )
+
+
+async def _taken(config: "Config", catalog: "Catalog") -> "tuple[Snapshot, list[str]]":
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    from fairlead.cluster.client import Client
+    from fairlead.manifest import of_objects
+    from fairlead.manifest.live import objects
+
+    async with Client.connect(config) as client:
+        there = await objects(client)
+    complaints: list[str] = []
+    found = of_objects(there, catalog, complaints=complaints)
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return replace(found, taken=now, source=config.context or config.server), complaints
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file whole, or not at all."""
+    from fairlead.errors import SettingsError
+
+    part = f"{path}.part"
+    try:
+        with open(part, "w", encoding="utf-8") as stream:
+            stream.write(f"{text}\n")
+        os.replace(part, path)
+    except OSError as error:
+        raise SettingsError(f"--out {path}: {error.strerror}", "name a file that can be written") from None

@@ -1,0 +1,104 @@
+"""A ModelProfile: what is known of one model on one setup, as the API server keeps it.
+
+Fields are those of the nouns in `fairlead.calibration`, under the same names: `knowledge.py` turns one into
+the other. Bounds and rules stand in the chart's definition of the kind.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import field
+
+from fairlead.cluster.meta import Object, Part
+from fairlead.units import Bytes, Seconds, Watts
+
+
+class SetupPart(Part, frozen=True):
+    """The fields of Setup."""
+
+    device: str
+    runtime: str
+    version: str
+    precision: str
+    threads: int = 0
+    effective_ops: float | None = None
+    link_bits_per_second: float | None = None
+    power: Watts | None = None
+
+
+class WorkPart(Part, frozen=True):
+    """The fields of Work."""
+
+    operators: int = 0
+    macs: int = 0
+    weight_bytes: int = 0
+    largest_weight_bytes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    smooth_bytes: int = 0
+    kernels: int = 0
+
+
+class FeaturesPart(Part, frozen=True):
+    """The fields of Features, without the digest."""
+
+    batch: int
+    groups: int
+    peak_bytes: Bytes
+    work: Mapping[str, WorkPart] = field(default_factory=dict)
+    input_bytes: Bytes = Bytes(0)
+    output_bytes: Bytes = Bytes(0)
+
+
+class MeasuredPart(Part, frozen=True):
+    """The fields of Measured."""
+
+    seconds: Seconds
+    p90: Seconds
+    runs: int
+    wall: Seconds
+    peak_bytes: Bytes
+    waited: float = 0.0
+    base_bytes: Bytes | None = None
+    watts: Watts | None = None
+
+
+class LatencyPart(Part, frozen=True):
+    """The fields of Latency."""
+
+    median: Seconds
+    p90: Seconds
+    count: int
+    ratio: float | None = None
+
+
+class SeenPart(Part, frozen=True):
+    """The fields of Seen that are not the object's own."""
+
+    image: str = ""
+    peak_bytes: Bytes | None = None
+    latency: LatencyPart | None = None
+    watts: Watts | None = None
+    ramp: Seconds | None = None
+
+
+class ModelProfileSpec(Part, frozen=True):
+    """A model on a setup; `seen` is of real use, the rest of a trial."""
+
+    version: int
+    setup: SetupPart
+    host: str
+    model: str
+    digest: str
+    made: str
+    node: str = ""
+    """Who wrote it last."""
+    features: FeaturesPart | None = None
+    measured: MeasuredPart | None = None
+    reason: str = ""
+    seen: SeenPart | None = None
+
+
+class ModelProfile(Object, frozen=True, kw_only=True):
+    """What is known of one model on one setup."""
+
+    spec: ModelProfileSpec

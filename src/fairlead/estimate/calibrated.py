@@ -1,0 +1,134 @@
+"""What runs on a device say of it: seconds, joules and memory for each amount of work."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from fairlead.calibration import Calibration, Measured, Setup, Trial
+from fairlead.catalog import Catalog
+from fairlead.estimate import feasible, memory, nonnegative, roofline
+from fairlead.estimate.amounts import Array, amounts
+from fairlead.estimate.speeds import Speed, runtimes, speed
+from fairlead.estimate.target import Target, measured
+from fairlead.units import Ops
+
+STRENGTH: Final = 0.05
+"""How much the data sheet's proportions count beside the runs: they decide what the runs leave open."""
+_POWER_STRENGTH: Final = 0.01
+"""The same for joules: watts differ by up to four times between kinds of work, so that less is usual."""
+_DOUBT: Final = 2.0
+"""Errors at new models are larger than at those that were fitted, by this."""
+_SURE: Final = 0.06
+"""No spread is smaller: runs of one model differ by as much from day to day."""
+_LEAST_WATTS: Final = 1e-3
+_MOST_WATTS: Final = 1e5
+"""What a device may take."""
+_ENOUGH: Final = 10
+"""So many models tell all kinds of work apart; the data sheet's spread counts for those that are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What a busy device takes."""
+
+    joules: Array
+    """Of each amount."""
+    least: float
+    most: float
+    """Watts that were ever seen."""
+
+    def watts(self, work: Array, seconds: float) -> float:
+        """Return the power of a model that takes so long, within what the device was seen to take."""
+        return min(self.most, max(self.least, float(self.joules @ work) / seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A setup that was calibrated."""
+
+    setup: Setup
+    target: Target
+    """As the catalog knows it."""
+    times: Array
+    """Seconds of each amount."""
+    sheet: Array
+    """The same by the data sheet."""
+    rate: Ops
+    """Operations per second that the data sheet promises."""
+    memory: Array
+    """Bytes of each amount of memory."""
+    spread: float
+    """Of the logarithm of real times around predicted ones."""
+    jitter: float
+    """By how much, in logarithms, the ninth decile of runs of one model lies above the usual one."""
+    power: Power | None = None
+    """None where it was not measured."""
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+    """By the digest of the model."""
+
+
+def fit(calibration: Calibration, catalog: Catalog) -> Fitted | None:
+    """Return what a calibration says; None where it says nothing or its device is not known."""
+    setup, done = calibration.setup, [_sound(trial) for trial in calibration.done]
+    target = measured(setup, catalog)
+    if target is None or not done:
+        return None
+    rate = _rate(target, setup.precision)
+    [sheet] = roofline.coefficients([target], [rate])
+    design = np.array([amounts(trial.features).time for trial in done])
+    found = [trial.measured for trial in done if trial.measured]
+    seconds = np.array([each.seconds for each in found])
+    times = nonnegative.fit_near(design, seconds, sheet, STRENGTH)
+    power = _power(design, found, times)
+    return Fitted(
+        setup=setup,
+        target=target,
+        times=times,
+        sheet=sheet,
+        rate=rate,
+        memory=memory.fit(done, _usual_memory(target, setup.runtime)),
+        spread=_spread(np.log(design @ times / seconds), speed(target.kind, target.vendor, target.family)),
+        jitter=float(np.median([np.log(max(1.0, each.p90 / each.seconds)) for each in found])),
+        power=power,
+        trials={trial.features.digest: trial for trial in done},
+    )
+
+
+def _sound(trial: Trial) -> Trial:
+    """Leave out a power that no device has."""
+    found = trial.measured
+    if found is None or found.watts is None or _LEAST_WATTS <= found.watts <= _MOST_WATTS:
+        return trial
+    return replace(trial, measured=replace(found, watts=None))
+
+
+def _rate(target: Target, precision: str) -> Ops:
+    """Return its rate; where it has none, one that is as good as any: the runs set the level."""
+    return feasible.rate(precision, target.rates) or max(target.rates.values(), default=Ops(1e12))
+
+
+def _usual_memory(target: Target, name: str) -> Array:
+    known = runtimes()
+    usual = speed(target.kind, target.vendor, target.family).runtimes[0]
+    return np.array(known.get(name, known[usual]).memory)
+
+
+def _spread(residuals: Array, given: Speed) -> float:
+    """Return how far predictions for new models will be off."""
+    missing = max(0.0, 1 - len(residuals) / _ENOUGH)
+    fitted = max(_SURE, _DOUBT * float(np.sqrt(np.mean(residuals**2))))
+    return float(np.hypot(fitted, missing * given.spread))
+
+
+def _power(design: Array, found: Sequence[Measured], times: Array) -> Power | None:
+    """Return the joules of each amount: near what they would be if every kind of work took the same power."""
+    rows = [(row, each.seconds, each.watts) for row, each in zip(design, found, strict=True) if each.watts]
+    if not rows:
+        return None
+    watts = np.array([each for *_, each in rows])
+    energy = np.array([seconds * each for _, seconds, each in rows])
+    usual = times * float(np.median(watts))
+    joules = nonnegative.fit_near(np.array([row for row, *_ in rows]), energy, usual, _POWER_STRENGTH)
+    return Power(joules, float(watts.min()), float(watts.max()))

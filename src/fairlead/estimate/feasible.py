@@ -1,0 +1,112 @@
+"""Whether a model runs on a device, through what and in what precision; else why not."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.estimate.speeds import Runtime, Speed, runtimes
+from fairlead.units import Ops
+from fairlead.workload import Profile
+
+_INSTEAD: Final = {
+    "fp64": ("fp64", "fp32"),
+    "fp32": ("tf32", "fp32", "fp16", "bf16", "int8"),
+    "tf32": ("tf32", "fp32", "fp16", "bf16", "int8"),
+    "bf16": ("bf16", "fp16", "fp32", "int8"),
+    "fp16": ("fp16", "bf16", "fp32", "int8"),
+    "fp8": ("fp8", "fp16", "bf16", "fp32"),
+    "fp4": ("fp4", "fp8", "fp16", "bf16", "fp32"),
+    "int8": ("int8", "fp16", "bf16", "fp32"),
+    "int4": ("int4", "int8", "fp16", "bf16", "fp32"),
+}
+"""What a model of a precision is best computed in, where a device does not have that one.
+
+Libraries compute fp32 on tensor cores as tf32 where there are any.
+"""
+_CURED: Final = ("format:", "precision:")
+"""Causes that a conversion takes away."""
+_FLOAT: Final = ("fp", "bf", "tf")
+_USUAL: Final = "fp32"
+"""What a model is taken for that does not say what it computes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a model would run on a device."""
+
+    runtime: Runtime
+    precision: str
+    """Of the values it is stored and moved in."""
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a model does not run on a device."""
+
+    reasons: tuple[str, ...]
+    runtime: str = ""
+
+
+def way(profile: Profile, speed: Speed, has: Sequence[str], asked: str | None) -> Way | Refusal:
+    """Return how a model runs where these precisions are had; what is asked for need not be made first."""
+    if not has:
+        return Refusal(("speed: the catalog knows no peak of it: calibrate it",))
+    own = profile.precision if profile.precision in _INSTEAD else _USUAL
+    chosen = _precision(own, asked, has)
+    if isinstance(chosen, Refusal):
+        return chosen
+    known = [runtimes()[name] for name in speed.runtimes]
+    blocking = [_blocking(runtime, profile.unsupported.get(runtime.name, ())) for runtime in known]
+    ways = [
+        Way(runtime, chosen, _needs(runtime, profile.format, own, None if asked else chosen))
+        for runtime, reasons in zip(known, blocking, strict=True)
+        if not reasons
+    ]
+    if not ways:
+        return Refusal(blocking[0], known[0].name)
+    return next((each for each in ways if not each.needs), ways[0])
+
+
+def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
+    """Return the operations per second at which values of a precision are computed; 0 if they are not."""
+    return max([rates[each] for each in _same(precision) if each in rates], default=Ops(0.0))
+
+
+def _precision(own: str, asked: str | None, has: Sequence[str]) -> str | Refusal:
+    """Return what is computed in: what was asked for, or else the model's own, or the next best."""
+    if asked is not None and not any(each in has for each in _same(asked)):
+        return Refusal((f"precision: it computes in {_listed(has)}, not in {asked}",))
+    if asked is not None:
+        return asked
+    for each in _INSTEAD[own]:
+        if each in has:
+            return own if each in _same(own) else each
+    return Refusal((f"precision: it computes in {_listed(has)}, the model in {own}",))
+
+
+def _same(precision: str) -> tuple[str, ...]:
+    """Return the rates at which values of a precision are computed as they are."""
+    return ("tf32", "fp32") if precision in ("tf32", "fp32") else (precision,)
+
+
+def _blocking(runtime: Runtime, reasons: Iterable[str]) -> tuple[str, ...]:
+    lasting = tuple(reason for reason in reasons if not reason.startswith(_CURED))
+    return () if runtime.partial else lasting
+
+
+def _needs(runtime: Runtime, form: str, own: str, chosen: str | None) -> tuple[str, ...]:
+    """Return what must be done to a file before it runs there, its precision unless that is granted."""
+    needs = []
+    if runtime.reads and form not in runtime.reads:
+        needs.append(f"convert it to {' or '.join(runtime.reads)}")
+    if chosen and chosen != own:
+        if chosen.startswith("int"):
+            needs.append(f"quantise it to {chosen}")
+        elif not (runtime.casts and own.startswith(_FLOAT)):
+            needs.append(f"convert it to {chosen}")
+    return (*needs, runtime.needs) if runtime.needs else tuple(needs)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,64 @@
+"""What is said of one model on one device, and what takes its place once the model has run."""
+
+from collections.abc import Sequence
+from math import log
+from typing import Final, NamedTuple
+
+from fairlead.calibration import Measured, Seen
+from fairlead.estimate import live
+from fairlead.estimate.calibrated import Fitted
+from fairlead.estimate.transfer import transferred
+
+NINTH: Final = 1.2816
+"""Standard deviations below which nine of ten normal errors lie."""
+_MEASURED: Final = "measured"
+
+
+class Figures(NamedTuple):
+    """A prediction in numbers; a tuple, because a thousand are made at a time."""
+
+    seconds: float
+    p90: float
+    memory: float
+    spread: float
+    """Of the logarithm of real times around predicted ones."""
+    basis: str
+    watts: float | None
+    runtime: str
+
+
+def after_runs(figures: Figures, digest: str, own: Fitted, known: Sequence[Fitted]) -> Figures:
+    """Put runs of this very model in the place of its prediction: here, or on devices like this one."""
+    trial = own.trials.get(digest)
+    if trial is not None and trial.measured is not None:
+        return _after_run(figures, trial.measured)
+    found = transferred(digest, own, known)
+    if found is None:
+        return figures
+    spread = log(found.p90 / found.mean) / NINTH
+    return figures._replace(seconds=found.mean, p90=found.p90, spread=spread, basis="similar")
+
+
+def after_use(figures: Figures, seen: Seen) -> Figures:
+    """Draw a prediction toward what was seen in real use; memory that was once needed is needed."""
+    measured = figures.memory if figures.basis == _MEASURED else 0
+    peak = max(seen.peak_bytes or 0, measured) or figures.memory
+    watts = seen.watts or figures.watts
+    known = figures._replace(memory=peak, watts=watts, runtime=seen.setup.runtime)
+    if seen.latency is None:
+        return known
+    seconds, p90 = live.corrected(figures.seconds, figures.p90, seen.latency)
+    if seen.latency.count < live.ENOUGH:
+        return known._replace(seconds=seconds, p90=p90)
+    return known._replace(seconds=seconds, p90=p90, spread=0.0, basis=_MEASURED)
+
+
+def _after_run(figures: Figures, run: Measured) -> Figures:
+    return figures._replace(
+        seconds=run.seconds,
+        p90=max(run.seconds, run.p90),
+        memory=run.peak_bytes or figures.memory,
+        watts=run.watts or figures.watts,
+        spread=0.0,
+        basis=_MEASURED,
+    )

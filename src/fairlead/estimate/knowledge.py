@@ -1,0 +1,81 @@
+"""What is known beyond data sheets: calibrations, and what models did in real use."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from fairlead.calibration import Calibration, Seen, Setup, joined
+from fairlead.catalog import Catalog
+from fairlead.estimate.calibrated import Fitted, fit
+from fairlead.estimate.target import Target
+from fairlead.units import Ops
+
+_SOME: Final = 1e12
+"""A rate that is as good as any where runs set the level."""
+_ROUNDED: Final = 0.1
+"""Rates, power limits and links that differ by less are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """Everything that predictions may stand on."""
+
+    fitted: tuple[Fitted, ...] = ()
+    by_device: Mapping[str, tuple[Fitted, ...]] = field(default_factory=dict)
+    seen: Mapping[tuple[str, str], tuple[Seen, ...]] = field(default_factory=dict)
+    """By a model's digest and the catalog id of the device."""
+
+    @classmethod
+    def of(
+        cls, calibrations: Iterable[Calibration], catalog: Catalog, seen: Iterable[Seen] = ()
+    ) -> "Knowledge":
+        """Learn from calibrations and real use; a device that the catalog does not know is passed over."""
+        found = [fit(calibration, catalog) for calibration in calibrations]
+        fitted = tuple(each for each in found if each is not None)
+        shelves: dict[str, tuple[Fitted, ...]] = {}
+        for each in fitted:
+            shelves[each.setup.device] = (*shelves.get(each.setup.device, ()), each)
+        lived: dict[tuple[str, str], tuple[Seen, ...]] = {}
+        for one in seen:
+            key = (one.digest, one.setup.device)
+            lived[key] = (*lived.get(key, ()), one)
+        return cls(fitted, shelves, lived)
+
+    def rates(self, target: Target) -> Mapping[str, Ops]:
+        """Return the rates of a device; where the catalog has none, those at which it was calibrated."""
+        if target.rates:
+            return target.rates
+        same = self.by_device.get(target.device, ())
+        return {each.setup.precision: Ops(each.setup.effective_ops or _SOME) for each in same}
+
+    def own(self, target: Target, precision: str) -> Fitted | None:
+        """Return the calibration of this very device, whole and in the same mode."""
+        known = self.by_device.get(target.device, ())
+        same = [each for each in known if _same(each.setup, target, precision)]
+        return max(same, key=lambda each: (each.setup.threads, each.setup.runtime), default=None)
+
+    def lived(self, digest: str, target: Target, precision: str) -> Seen | None:
+        """Return what a model did in real use on this very device, on all machines together."""
+        found: Seen | None = None
+        for each in self.seen.get((digest, target.device), ()):
+            if _same(each.setup, target, precision):
+                found = each if found is None else joined(found, each)
+        return found
+
+
+def _same(setup: Setup, target: Target, precision: str) -> bool:
+    """Say whether a setup is of a target as it is used: precision, the whole of it, link, rate and power."""
+    if target.share < 1 or setup.precision != precision:
+        return False
+    if target.link:
+        return _near(setup.link_bits_per_second, target.link)
+    rate = target.rates.get(precision)  # many processors share an id, and only their rates tell them apart
+    if rate and setup.effective_ops and not _near(setup.effective_ops, rate):
+        return False
+    if setup.power is None or target.power is None:
+        return not target.capped
+    return _near(setup.power, target.power)
+
+
+def _near(one: float | None, other: float) -> bool:
+    return one is not None and abs(one / other - 1) < _ROUNDED

@@ -1,0 +1,74 @@
+"""Correct data sheets by what calibrated devices like them gave of theirs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.amounts import Array
+from fairlead.estimate.calibrated import Fitted
+from fairlead.estimate.target import Target
+
+_DOUBT: Final = 0.5
+"""The data sheet counts as much as half a device of the same family."""
+_MOST: Final = log(8)
+"""No amount is corrected by more: beyond it a fit says that it could not tell."""
+_REACH: Final = 1.5
+"""Devices resemble one another while their peaks differ by less than about e to this."""
+_KIND: Final = 0.25
+_KINDRED: Final = {"vendor": 0.25, "family": 0.5, "device": 1.0}
+"""What it counts to be of one kind, and what it adds to be of one vendor, family or model."""
+_OTHER_PRECISION: Final = 0.5
+_UNALIKE: Final = 0.1
+"""Below this nothing is learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What calibrated devices say of others."""
+
+    factors: Array
+    """Targets x amounts: what the data sheet's seconds are multiplied by."""
+    trust: Array
+    """From 0, nothing is known, to 1: as good as the devices that it comes from."""
+    spread: Array
+    """Of those devices, at models that were not run on them."""
+
+
+def corrections(
+    targets: Sequence[Target], precisions: Sequence[str], rates: Array, others: Sequence[Fitted]
+) -> Corrections | None:
+    """Return corrections from calibrated devices, each counted by how alike it is; None without any."""
+    if not others:
+        return None
+    weights = _alike(targets, precisions, rates, others)
+    weights = np.where(weights < _UNALIKE, 0.0, weights)
+    total = weights.sum(1)
+    factors = np.exp(weights @ np.array([_ratios(other) for other in others]) / (total + _DOUBT)[:, None])
+    spread = weights @ np.array([other.spread for other in others]) / np.where(total > 0, total, 1)
+    return Corrections(factors, total / (total + _DOUBT), spread)
+
+
+def _ratios(other: Fitted) -> Array:
+    """Return the logarithm of measured over data sheet, for each amount."""
+    return np.clip(np.log(np.maximum(other.times, 1e-300) / other.sheet), -_MOST, _MOST)
+
+
+def _alike(
+    targets: Sequence[Target], precisions: Sequence[str], rates: Array, others: Sequence[Fitted]
+) -> Array:
+    """Return targets x others: how much the one says of the other."""
+
+    def same(name: str) -> Array:
+        theirs = np.array([getattr(other.target, name) for other in others])
+        ours = np.array([getattr(target, name) for target in targets])
+        return np.asarray(ours[:, None] == theirs, dtype=np.float64)
+
+    kindred = _KIND + sum(gain * same(name) for name, gain in _KINDRED.items())
+    known = np.array([other.setup.precision for other in others])
+    precise = np.where(np.array(precisions)[:, None] == known, 1.0, _OTHER_PRECISION)
+    theirs = np.array([other.rate for other in others])
+    distance = np.log(rates[:, None] / theirs) / _REACH
+    return np.asarray(same("kind") * kindred * precise * np.exp(-0.5 * distance**2))

@@ -1,0 +1,137 @@
+"""Predict a model on many devices: what runs is put into matrices, once for all of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.amounts import Amounts
+from fairlead.estimate.calibrated import Fitted
+from fairlead.estimate.feasible import Refusal, Way, way
+from fairlead.estimate.figures import NINTH, Figures, after_runs, after_use
+from fairlead.estimate.grounds import grounds
+from fairlead.estimate.knowledge import Knowledge
+from fairlead.estimate.question import Question
+from fairlead.estimate.speeds import speed
+from fairlead.estimate.target import Target
+from fairlead.prediction import Estimate
+from fairlead.units import Bytes, Seconds, Watts, format_bytes
+
+_HIGH: Final = 0.15
+_MEDIUM: Final = 0.35
+"""Spreads, of logarithms, up to which an estimate is of high and of medium confidence."""
+
+
+def estimate(question: Question, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
+    """Return what to expect of a model on each device, in their order."""
+    ways = _ways(question, targets, knowledge)
+    taken = [(target, how) for target, how in zip(targets, ways, strict=True) if isinstance(how, Way)]
+    found = iter(_figures(question, taken, knowledge))
+    return [
+        _refused(question, target, how)
+        if isinstance(how, Refusal)
+        else _answer(question, target, how, next(found))
+        for target, how in zip(targets, ways, strict=True)
+    ]
+
+
+def _ways(question: Question, targets: Sequence[Target], knowledge: Knowledge) -> list[Way | Refusal]:
+    """Ask once for all devices of a family that compute in the same precisions."""
+    known: dict[tuple[str, ...], Way | Refusal] = {}
+    ways: list[Way | Refusal] = []
+    for target in targets:
+        if target.reason:
+            ways.append(Refusal((target.reason,)))
+            continue
+        has = tuple(knowledge.rates(target))
+        key = (target.kind, target.vendor, target.family, *has)
+        if key not in known:
+            given = speed(target.kind, target.vendor, target.family)
+            known[key] = way(question.profile, given, has, question.precision)
+        ways.append(known[key])
+    return ways
+
+
+def _figures(
+    question: Question, taken: Sequence[tuple[Target, Way]], knowledge: Knowledge
+) -> Iterator[Figures]:
+    """Work out all targets at once, then put in the place of predictions what was really seen."""
+    if not taken:
+        return
+    targets, ways = zip(*taken, strict=True)
+    places = {precision: place for place, precision in enumerate({how.precision for how in ways})}
+    kinds = [question.amounts(precision) for precision in places]
+    picked = [places[how.precision] for how in ways]
+    work = [kinds[place] for place in picked]
+    base = grounds(targets, ways, work, knowledge)
+    seconds = (base.times * np.array([each.time for each in kinds])[picked]).sum(1) + base.link
+    p90 = seconds * np.exp(np.hypot(NINTH * base.spread, base.jitter))
+    memory = (base.memory * np.array([each.memory for each in kinds])[picked]).sum(1)
+    rows = zip(seconds.tolist(), p90.tolist(), memory.tolist(), base.spread.tolist(), base.basis, strict=True)
+    for (target, how), own, each, row in zip(taken, base.own, work, rows, strict=True):
+        runtime = how.runtime.name if own is None else own.setup.runtime
+        figures = Figures(*row, watts=_watts(target, own, each, row[0]), runtime=runtime)
+        if own is not None and question.same(how.precision):
+            figures = after_runs(figures, question.profile.digest, own, knowledge.fitted)
+        if knowledge.seen and question.same(how.precision):
+            lived = knowledge.lived(question.profile.digest, target, how.precision)
+            figures = figures if lived is None else after_use(figures, lived)
+        yield figures
+
+
+def _watts(target: Target, own: Fitted | None, work: Amounts, seconds: float) -> float | None:
+    """Return the power while busy: by what each amount of work was seen to take, or by the data sheet."""
+    if own is not None and own.power is not None:
+        return own.power.watts(work.time, seconds)
+    if target.power is None:
+        return None
+    return target.power * speed(target.kind, target.vendor, target.family).busy
+
+
+def _answer(question: Question, target: Target, how: Way, figures: Figures) -> Estimate:
+    memory = Bytes(int(figures.memory))
+    lacking = _lacking(memory, target.memory)
+    return Estimate(
+        device=target.name,
+        model=question.profile.name,
+        runtime=figures.runtime,
+        precision=how.precision,
+        batch=question.batch,
+        fits=not lacking,
+        needs=how.needs,
+        reasons=lacking,
+        seconds=Seconds(figures.seconds),
+        p90=Seconds(figures.p90),
+        memory=memory,
+        available=target.memory,
+        watts=None if figures.watts is None else Watts(figures.watts),
+        joules=None if figures.watts is None else figures.watts * figures.seconds,
+        confidence=_confidence(figures, exact=question.exact),
+        basis=figures.basis,
+        meets_slo=None if question.slo is None else figures.p90 <= question.slo,
+    )
+
+
+def _lacking(memory: Bytes, there: Bytes | None) -> tuple[str, ...]:
+    if there is None or memory <= there:
+        return ()
+    return (f"memory: it takes {format_bytes(memory)}, and there are {format_bytes(there)}",)
+
+
+def _confidence(figures: Figures, *, exact: bool) -> str:
+    if not exact and figures.basis != "measured":
+        return "low"
+    return "high" if figures.spread <= _HIGH else "medium" if figures.spread <= _MEDIUM else "low"
+
+
+def _refused(question: Question, target: Target, refusal: Refusal) -> Estimate:
+    return Estimate(
+        device=target.name,
+        model=question.profile.name,
+        runtime=refusal.runtime,
+        batch=question.batch,
+        runs=False,
+        reasons=refusal.reasons,
+        available=target.memory,
+        meets_slo=None if question.slo is None else False,
+    )

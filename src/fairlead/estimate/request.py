@@ -1,0 +1,66 @@
+"""What people write for a device: a catalog id and, after each `@`, a link, power mode, memory or share."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fairlead.errors import SettingsError
+from fairlead.units import BitsPerSecond, Bytes, Watts, parse_bytes
+
+_USB: Final = {"usb1": 12e6, "usb2": 480e6, "usb3": 5e9, "usb3.1": 5e9, "usb3.2": 10e9, "usb4": 40e9}
+_PCIE_LANE: Final = {"1": 2e9, "2": 4e9, "3": 7.877e9, "4": 15.754e9, "5": 31.508e9, "6": 60.5e9}
+"""Bits per second of one lane, its coding taken off, by generation."""
+_PCIE: Final = re.compile(r"pcie([1-6])(?:x(1|2|4|8|16))?")
+_POWER: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)w")
+_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%")
+_FRACTION: Final = re.compile(r"([0-9]{1,3})/([0-9]{1,3})")
+_DECIMAL: Final = re.compile(r"[01]?\.[0-9]{1,6}|1")
+_MEMORY: Final = re.compile(r"([0-9]{1,4})(?:gb|gib|g)")
+_HINT: Final = "a link (usb2, pcie3x4), a power mode (15w), a memory (80GiB) or a share (1/7)"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A device as it was asked for."""
+
+    text: str
+    device: str
+    bus: str = ""
+    link: BitsPerSecond | None = None
+    power: Watts | None = None
+    memory: Bytes | None = None
+    share: float = 1.0
+
+
+def parse(text: str) -> Request:
+    """Read `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@80GiB@1/7`."""
+    device, *terms = text.strip().split("@")
+    request = Request(text, device.strip().lower())
+    for term in terms:
+        request = _with(request, term.strip().lower())
+    return request
+
+
+def _with(request: Request, term: str) -> Request:
+    if term in _USB:
+        return replace(request, bus="usb", link=BitsPerSecond(_USB[term]))
+    if lane := _PCIE.fullmatch(term):
+        return replace(request, bus="pcie", link=BitsPerSecond(_PCIE_LANE[lane[1]] * int(lane[2] or 1)))
+    if watts := _POWER.fullmatch(term):
+        return replace(request, power=Watts(float(watts[1])))
+    if size := _MEMORY.fullmatch(term):
+        return replace(request, memory=parse_bytes(f"{size[1]}GiB"))
+    share = _share(term)
+    if share is None:
+        raise SettingsError(f"{request.text}: {term!r} says nothing of a device", f"write {_HINT}")
+    if not 0 < share <= 1:
+        raise SettingsError(f"{request.text}: a share is more than 0 and at most 1", "write it like 1/7")
+    return replace(request, share=share)
+
+
+def _share(term: str) -> float | None:
+    if part := _FRACTION.fullmatch(term):
+        return int(part[1]) / int(part[2]) if int(part[2]) else 0.0
+    if part := _PERCENT.fullmatch(term):
+        return float(part[1]) / 100
+    return float(term) if _DECIMAL.fullmatch(term) else None

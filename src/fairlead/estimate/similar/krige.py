@@ -1,0 +1,92 @@
+"""Spread what is left over at observed models to the others: Gaussian regression, closed form.
+
+What a prediction leaves over (its errors at the observed models) is taken for a sum: a level, a pattern
+that other devices show, a smooth function of the models, a tilt along the prediction itself, and noise.
+How large each one is differs by device, so that a grid of sizes is tried, and every entry counts by its
+evidence.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from fairlead.estimate.similar.traits import Array
+
+_LEVEL = 10.0
+"""The variance of the level: as good as unknown."""
+_SIZES = tuple(
+    product((0.3, 1.0, 3.0), (0.0, 0.005, 0.02, 0.08), (0.0, 0.01, 0.05), (0.001, 0.004, 0.016, 0.06))
+)
+"""Variances of pattern, smooth function, tilt and noise, of logarithms."""
+_ABSENT = 3.0
+"""A smooth function or a tilt is as likely not to be there as to have one of so many sizes."""
+_FREEDOM = 4.0
+"""Of the t distribution that outliers come from."""
+_SAMPLE = 64
+"""So many models are enough to find the sizes by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What explains the errors at observed models."""
+
+    level: float
+    pattern: Array
+    """By observed model; for a model elsewhere, times its covariance of pattern with each."""
+    smooth: Array
+    """By observed model; times the kernel."""
+    tilt: float
+    """Times the place of a model along the prediction."""
+    held_out: Array
+    """The errors of this explanation at each observed model, made without it."""
+
+
+def explain(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> Left:
+    """Explain errors by covariances of pattern and smooth function, and by places along the prediction."""
+    if not len(errors):
+        return Left(0.0, errors, errors, 0.0, errors)
+    mean = float(errors.mean())
+    sizes, share, noise = _evidence(errors - mean, pattern, smooth, tilt)
+    inverse = np.linalg.inv(_covariance(sizes, pattern, smooth, tilt, noise))
+    parts = inverse @ (errors - mean)
+    combined = share[:, None] * parts
+    return Left(
+        level=mean + _LEVEL * float(combined.sum()),
+        pattern=sizes[:, 0] @ combined,
+        smooth=sizes[:, 1] @ combined,
+        tilt=float(sizes[:, 2] @ (combined @ tilt)),
+        held_out=share @ (parts / np.diagonal(inverse, axis1=1, axis2=2)),
+    )
+
+
+def _evidence(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> tuple[Array, Array, Array]:
+    """Return sizes, how much each counts, and the noise of every model relative to the usual one."""
+    some = slice(0, _SAMPLE)
+    sizes = np.array(_SIZES)
+    noise = np.ones(len(errors))
+    part = (pattern[some, some], smooth[some, some], tilt[some])
+    prior = _ABSENT ** (sizes[:, 1:3] == 0).sum(1)
+    share = _shares(errors[some], _covariance(sizes, *part, noise[some]), prior)[0]
+    if len(errors) > _SAMPLE:  # one entry then says as much as all, and many a large inverse is spared
+        return sizes[[np.argmax(share)]], np.ones(1), noise
+    strange = share @ _shares(errors, _covariance(sizes, *part, noise), prior)[1]
+    noise = np.maximum(1.0, (_FREEDOM + strange) / (_FREEDOM + 1))
+    return sizes, _shares(errors, _covariance(sizes, *part, noise), prior)[0], noise
+
+
+def _covariance(sizes: Array, pattern: Array, smooth: Array, tilt: Array, noise: Array) -> Array:
+    one, two, three, four = sizes.T[:, :, None, None]
+    total: Array = (
+        one * pattern + two * smooth + three * np.outer(tilt, tilt) + four * np.diag(noise) + _LEVEL
+    )
+    return total
+
+
+def _shares(errors: Array, covariance: Array, prior: Array) -> tuple[Array, Array]:
+    """Return what each covariance counts by its evidence, and how strange it finds each error, squared."""
+    inverse = np.linalg.inv(covariance)
+    parts = inverse @ errors
+    evidence = -0.5 * (np.linalg.slogdet(covariance)[1] + parts @ errors)
+    share = prior * np.exp(evidence - evidence.max())
+    return share / share.sum(), parts**2 / np.diagonal(inverse, axis1=1, axis2=2)

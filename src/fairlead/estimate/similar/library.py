@@ -1,0 +1,70 @@
+"""The library: how long known models took on known devices."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fairlead.estimate.similar.device import Device
+from fairlead.estimate.similar.traits import Array, Scale, Sheet, Traits, Vocabulary
+
+_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A table of devices x models. Quantities are logarithms: of seconds, or of watts."""
+
+    devices: tuple[Device, ...]
+    models: tuple[Traits, ...]
+    rows: Array
+    """Devices x models, nan where nothing was measured; the last row is of a device that is quite usual."""
+    levels: Array
+    """How slow each device is on the whole, beside the usual one."""
+    sheet: Sheet
+    vocabulary: Vocabulary
+    scale: Scale | None
+    """What is usual among the models that were measured; None while none was."""
+    _columns: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, devices: Sequence[Device], models: Sequence[Traits], values: Array) -> "Library":
+        """Make a library; of models of one name the first one counts."""
+        vocabulary = Vocabulary.of(models)
+        columns: dict[str, int] = {}
+        for index, model in enumerate(models):
+            columns.setdefault(model.name, index)
+        sheet = vocabulary.sheet(models)
+        empty = cls((), tuple(models), values[:0], values[:0, 0], sheet, vocabulary, None, columns)
+        return empty.holding(devices, values)
+
+    def column(self, name: str) -> int | None:
+        """Return where a model stands, if it is known."""
+        return self._columns.get(name)
+
+    def holding(self, devices: Sequence[Device], values: Array) -> "Library":
+        """Return a library of the same models for these devices and their values."""
+        levels, usual = _parts(values)
+        known = np.flatnonzero(~np.isnan(usual))
+        scale = Scale.of(self.sheet.take(known)) if len(known) else None
+        rows = np.vstack([values, usual])
+        return replace(self, devices=tuple(devices), rows=rows, levels=levels, scale=scale)
+
+    def including(self, models: Iterable[Traits]) -> "Library":
+        """Return the library with columns, as yet empty, for models that it does not know."""
+        new = list({model.name: model for model in models if model.name not in self._columns}.values())
+        if not new:
+            return self
+        empty = np.full((len(self.devices), len(new)), np.nan)
+        return Library.of(self.devices, (*self.models, *new), np.hstack([self.rows[:-1], empty]))
+
+
+def _parts(values: Array) -> tuple[Array, Array]:
+    """Take values for sums of a device's part and a model's part, and return both."""
+    known = ~np.isnan(values)
+    devices = np.zeros(len(values))
+    models = np.zeros(values.shape[1])
+    for _ in range(_ROUNDS):
+        models = np.where(known, values - devices[:, None], 0).sum(0) / np.maximum(known.sum(0), 1)
+        devices = np.where(known, values - models, 0).sum(1) / np.maximum(known.sum(1), 1)
+    return devices, np.where(known.any(0), models, np.nan)

@@ -1,0 +1,135 @@
+"""Fit a device from a few runs and from the library of others, then predict any model on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.similar.device import Device, likeness
+from fairlead.estimate.similar.fitting import Observed, surface
+from fairlead.estimate.similar.library import Library
+from fairlead.estimate.similar.near import near, nobody
+from fairlead.estimate.similar.prior import Guess, unseen
+from fairlead.estimate.similar.surface import Questions, Surface, stack
+from fairlead.estimate.similar.traits import Array, Columns, Scale, Traits
+
+_NINTH: Final = 1.2816
+"""Standard deviations below which nine of ten normal errors lie."""
+_SURE: Final = 0.12
+_FAIR: Final = 0.3
+"""Spreads, of logarithms, up to which an estimate is of high and of medium confidence."""
+_MOST: Final = 800
+"""Observations that are used; more cost the third power of their number and add little."""
+_ENOUGH: Final = 16
+"""So many models show what a device is like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A prediction and how far to trust it."""
+
+    mean: float
+    """Seconds, or watts: as likely too high as too low."""
+    p90: float
+    """What nine of ten runs stay below."""
+    confidence: str
+    """`high`, `medium` or `low`, by the errors at models that were observed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """Predictions for one device, or for a stack of them."""
+
+    library: Library
+    scale: Scale
+    warm: Surface
+    """For models that devices of the library know."""
+    cold: Surface
+    """For models that nobody has run, from their traits alone."""
+
+    def at(self, columns: Columns) -> tuple[Array, Array]:
+        """Return logarithms and their spreads, devices x models, for columns of the library."""
+        return self._answer(Questions.at(self.library, columns, self.scale))
+
+    def predict(self, models: Sequence[Traits]) -> list[list[Estimate]]:
+        """Return estimates, by device and then by model."""
+        columns = [self.library.column(model.name) for model in models]
+        known = [column for column in columns if column is not None]
+        values = np.full((len(self.library.rows), len(models)), np.nan)
+        values[:, [column is not None for column in columns]] = self.library.rows[:, known]
+        asked = Questions.of(values, self.library.vocabulary.sheet(models), self.scale)
+        logs, spreads = self._answer(asked)
+        return [
+            [_estimate(*pair) for pair in zip(*row, strict=True)] for row in zip(logs, spreads, strict=True)
+        ]
+
+    def _answer(self, asked: Questions) -> tuple[Array, Array]:
+        knows = self.warm.knows(asked)
+        logs, spreads = np.zeros(knows.shape), np.zeros(knows.shape)
+        for chosen, part in ((knows, self.warm), (~knows, self.cold)):
+            if chosen.any():
+                alike = self.scale.alike(asked.sheet, self.library.sheet.take(part.anchors))
+                logs = np.where(chosen, part.predict(asked, alike), logs)
+                spreads = np.where(chosen, part.spread, spreads)
+        return logs, spreads
+
+
+def fit(device: Device, runs: Sequence[tuple[Traits, float]], library: Library) -> Predictor:
+    """Fit a device to the seconds (or watts) that models took on it, and to the library of other devices.
+
+    With no runs, the device's words and figures are compared with those of the library's devices.
+    """
+    shelf = library.including(model for model, _ in runs)
+    columns = [column for model, _ in runs if (column := shelf.column(model.name)) is not None]
+    values = np.log([value for _, value in runs])
+    return fit_columns(device, np.array(columns, dtype=np.intp), values, shelf)
+
+
+def fit_columns(device: Device, columns: Columns, values: Array, library: Library) -> Predictor:
+    """Fit a device to logarithms observed on it, of models that are columns of the library."""
+    observed = Observed(
+        np.asarray(columns, dtype=np.intp)[:_MOST], np.asarray(values, dtype=np.float64)[:_MOST]
+    )
+    scale = library.scale or Scale.of(library.sheet.take(observed.columns))
+    affinity = _affinity(device, library)
+    if not len(observed.columns):
+        return _unseen(library, scale, unseen(device, library, affinity))
+    cold = surface(library, scale, observed, nobody(library))
+    found = near(library, observed.columns, observed.values, affinity)
+    shared = (~np.isnan(library.rows[found.weights > 0][:, observed.columns])).any(0)
+    if not shared.any():
+        return Predictor(library, scale, cold, cold)
+    known = Observed(observed.columns[shared], observed.values[shared])
+    return Predictor(library, scale, surface(library, scale, known, found), cold)
+
+
+def together(predictors: Sequence[Predictor]) -> Predictor:
+    """Join predictors of one library, so that one pass over arrays predicts for all of them."""
+    first = predictors[0]
+    if any(one.library is not first.library or one.scale is not first.scale for one in predictors):
+        raise ValueError("predictors of different libraries cannot be joined")
+    warm = stack([one.warm for one in predictors])
+    return Predictor(first.library, first.scale, warm, stack([one.cold for one in predictors]))
+
+
+def _unseen(library: Library, scale: Scale, guessed: Guess) -> Predictor:
+    """Predict by the mean of devices that ought to be alike; a roofline of that mean serves cold models."""
+    known = np.flatnonzero(~np.isnan(library.rows[-1]))[:_ENOUGH]
+    nothing = Observed(known[:0], np.zeros(0))
+    warm = surface(library, scale, nothing, guessed.near)
+    mean = warm.mean(Questions.at(library, known, scale))[0][0]
+    cold = surface(library, scale, Observed(known, mean), nobody(library))
+    spread = np.array([[guessed.spread]])
+    return Predictor(library, scale, replace(warm, spread=spread), replace(cold, spread=spread))
+
+
+def _affinity(device: Device, library: Library) -> Array:
+    """Return how alike rows of the library are by their words; the usual device is like any other."""
+    alike = likeness(device, library.devices)
+    return np.append(alike, np.median(alike) if len(alike) else 0.0)
+
+
+def _estimate(log: float, spread: float) -> Estimate:
+    confidence = "high" if spread <= _SURE else "medium" if spread <= _FAIR else "low"
+    return Estimate(float(np.exp(log)), float(np.exp(log + _NINTH * spread)), confidence)

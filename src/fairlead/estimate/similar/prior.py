@@ -1,0 +1,74 @@
+"""A device on which nothing was run: its speed, guessed from data sheets and words of devices that were.
+
+How slow a device is on the whole is taken to fall with the operations that its data sheet promises; what
+is left over is a smooth function of its kind and of the words that describe it: Gaussian regression over
+known devices.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.similar.device import Device, shared_words
+from fairlead.estimate.similar.library import Library
+from fairlead.estimate.similar.near import Near
+from fairlead.estimate.similar.traits import Array, Columns
+
+_GAIN: Final = 0.7
+"""A device of e times the operations takes e ** -0.7 of the time: small models do not fill large devices."""
+_VARIANCES: Final = {"gain": 0.02, "kind": 0.5, "unknown": 0.5, "level": 2.0, "noise": 0.1}
+_ASPECTS: Final = (0.5, 0.3, 0.2, 0.1)
+"""Variances of what the words of each aspect tell."""
+_ENOUGH: Final = 250
+"""Devices that are looked at, the most alike first."""
+_SHAPE: Final = 3.0
+"""How much words count for which models a device runs well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Known devices as they would be seen from the new one, and how wrong that may be."""
+
+    near: Near
+    spread: float
+
+
+def unseen(device: Device, library: Library, affinity: Array) -> Guess:
+    """Guess what a device is like; `affinity` is by row of the library."""
+    weights = np.exp(_SHAPE * (affinity - affinity.max()))
+    levels = np.append(library.levels, 0.0)
+    level, spread = _level(device, library, np.argsort(-affinity[:-1], kind="stable")[:_ENOUGH])
+    return Guess(Near(weights, level - levels), spread)
+
+
+def _level(device: Device, library: Library, chosen: Columns) -> tuple[float, float]:
+    """Return how slow the device ought to be beside the usual one, and the standard deviation of that."""
+    if not len(chosen):
+        return 0.0, 1.0
+    everyone = [*(library.devices[index] for index in chosen), device]
+    shares = shared_words(everyone)
+    speeds, guessed = _speeds(everyone, shares)
+    kinds = np.array([one.kind for one in everyone])
+    same = kinds[:, None] == kinds[None]
+    covariance = _VARIANCES["level"] + _VARIANCES["gain"] * np.outer(speeds, speeds)
+    covariance += _VARIANCES["kind"] * same + _VARIANCES["unknown"] * np.outer(guessed, guessed)
+    covariance += np.tensordot(np.array(_ASPECTS[: len(shares)]), shares[: len(_ASPECTS)], axes=1)
+    counted = (~np.isnan(library.rows[chosen])).sum(1)
+    noise = _VARIANCES["noise"] * (1 + 2 / np.maximum(counted, 1))
+    left = library.levels[chosen] + _GAIN * speeds[:-1]
+    toward = np.linalg.solve(covariance[:-1, :-1] + np.diag(noise), covariance[:-1, -1])
+    level = float(left.mean() + toward @ (left - left.mean()) - _GAIN * speeds[-1])
+    return level, float(np.sqrt(max(covariance[-1, -1] - toward @ covariance[:-1, -1], 0.01)))
+
+
+def _speeds(devices: list[Device], shares: Array) -> tuple[Array, Array]:
+    """Return logarithms of operations, about their mean, and 1 where one is only guessed from words."""
+    known = np.array([bool(one.ops) for one in devices])
+    speeds = np.log([one.ops or 1.0 for one in devices])
+    if not known.any():
+        return np.zeros(len(devices)), np.ones(len(devices))
+    pull = np.exp(2 * _SHAPE * (shares[0] if len(shares) else np.zeros((len(devices), len(devices))))) * known
+    guesses = pull @ np.where(known, speeds, 0) / pull.sum(1)
+    speeds = np.where(known, speeds, guesses)
+    return speeds - speeds[:-1].mean(), (~known).astype(np.float64)

@@ -1,0 +1,92 @@
+"""How much of its data sheet a device gives, and what its runtimes are like: two tables, read once."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from fairlead.units import parse_bytes
+
+_NARROWING: Final = ("kind", "vendor", "families")
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """A kind of device, as `speeds.toml` describes it; there stands what each figure means."""
+
+    conv: float
+    product: float
+    bytes: float
+    depthwise: float
+    light: float
+    smooth: float
+    weights: float
+    kernel_conv_us: float
+    kernel_us: float
+    call_us: float
+    ops_per_byte: float
+    link: float
+    on_chip: float
+    busy: float
+    spread: float
+    runtimes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A runtime, as `runtimes.toml` describes it."""
+
+    name: str
+    says: str
+    memory: tuple[float, ...]
+    """Coefficients, in the order of `amounts.MEMORY`."""
+    reads: tuple[str, ...] = ()
+    casts: bool = False
+    partial: bool = False
+    needs: str = ""
+
+
+@cache
+def speed(kind: str, vendor: str, family: str) -> Speed:
+    """Return what holds for a device: every row that means it, the later ones above the earlier."""
+    found: dict[str, Any] = {}
+    for row in _table("speeds.toml")["speed"]:
+        if _means(row, kind, vendor, family):
+            found |= {name: value for name, value in row.items() if name not in _NARROWING}
+    values = {each.name: found[each.name] for each in fields(Speed)}
+    return Speed(**{**values, "runtimes": tuple(values["runtimes"])})
+
+
+@cache
+def runtimes() -> Mapping[str, Runtime]:
+    """Return every runtime that a device may be used through."""
+    return {name: _runtime(name, row) for name, row in _table("runtimes.toml").items()}
+
+
+def _runtime(name: str, row: Mapping[str, Any]) -> Runtime:
+    process, *rest = row["memory"]
+    memory = (float(parse_bytes(process)), *map(float, rest))
+    return Runtime(
+        name=name,
+        says=row["says"],
+        memory=memory,
+        reads=tuple(row.get("reads", ())),
+        casts=row.get("casts", False),
+        partial=row.get("partial", False),
+        needs=row.get("needs", ""),
+    )
+
+
+def _means(row: Mapping[str, Any], kind: str, vendor: str, family: str) -> bool:
+    return (
+        row.get("kind", kind) == kind
+        and row.get("vendor", vendor) == vendor
+        and (family in row["families"] if "families" in row else True)
+    )
+
+
+@cache
+def _table(name: str) -> Mapping[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))

@@ -1,0 +1,209 @@
+"""A device as a model would meet it: a catalog row with link, power mode and share, or one that was found."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from fairlead.calibration import Setup
+from fairlead.catalog import Catalog, Device
+from fairlead.catalog.device import Variant
+from fairlead.errors import SettingsError
+from fairlead.estimate.request import Request, parse
+from fairlead.inventory import Accelerator
+from fairlead.units import BitsPerSecond, Bytes, BytesPerSecond, Ops, Watts, format_bytes
+
+_POWER_ROUNDED: Final = 1.05
+"""Modes are named in round watts, and data sheets are too."""
+_CLOCK_OF_POWER: Final = 0.8
+"""Speed goes with this power of the watts allowed.
+
+GPU clocks of nvpmodel, over the best mode's: TX2 7.5 of 15 W 0.66, Nano 5 of 10 W 0.69, AGX Xavier 15 of 30 W
+0.49 and 10 W 0.38, AGX Orin 30 of 60 W 0.47 and 15 W 0.32.
+"""
+_BANDWIDTH_OF_CLOCK: Final = 0.6
+"""Memory is slowed less than the clock: AGX Xavier at 15 W to 0.62 while its GPU goes to 0.49."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What predictions know of a device before a model is run on it."""
+
+    name: str
+    """As it was asked for."""
+    device: str
+    """The catalog id."""
+    vendor: str
+    kind: str
+    family: str
+    rates: Mapping[str, Ops] = field(default_factory=dict)
+    """Dense operations per second by precision, under power mode, clock and share."""
+    bandwidth: BytesPerSecond | None = None
+    memory: Bytes | None = None
+    """Of its own, or the host's where it uses that; None where it is not known or models stream through."""
+    on_chip: Bytes | None = None
+    """For weights, in a device without memory of its own; what is beyond comes over the link in every run."""
+    bus: str = ""
+    link: BitsPerSecond | None = None
+    """Only of devices that depend on it."""
+    power: Watts | None = None
+    """At most, in its mode."""
+    capped: bool = False
+    """A power mode below the best was asked for."""
+    share: float = 1.0
+    reason: str = ""
+    """Why nothing can run on it, whatever the model."""
+
+
+def targets(texts: Iterable[str], catalog: Catalog) -> list[Target]:
+    """Return the devices that were asked for, each once; `all` is every product of the catalog."""
+    names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    found: dict[str, Target] = {}
+    for name in names:
+        rows = [row.id for row in catalog.devices.values() if not row.generic] if name == "all" else [name]
+        found.update({row: target(row, catalog) for row in rows})
+    if not found:
+        raise SettingsError("no device is named", "name one: --on coral-usb, or --on all")
+    return list(found.values())
+
+
+def target(text: str, catalog: Catalog) -> Target:
+    """Return a device by its id: `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@1/7`, `a100@80GiB@1/7`."""
+    request = parse(text)
+    device = catalog.get(request.device)
+    variant = _variant(device, request)
+    whole = _sheet(text, device, variant)
+    linked = _linked(whole, device, request)
+    return _shared(_capped(linked, device, request), device, request)
+
+
+def found(accelerator: Accelerator, catalog: Catalog) -> Target:
+    """Return an accelerator of a machine, as it is there now."""
+    name = accelerator.model or next(iter(accelerator.candidates), "")
+    device = catalog.devices.get(name)
+    if device is None:
+        sheet = Target(accelerator.id, name, accelerator.vendor, accelerator.kind, "")
+    else:
+        sheet = _sheet(accelerator.id, device, None)
+    speed = _slowest(accelerator)
+    streams = device is not None and device.link is not None
+    usable = accelerator.state.allocatable
+    return replace(
+        sheet,
+        rates=_dense(accelerator.peak if streams else accelerator.effective),
+        bandwidth=_slowed(sheet.bandwidth, 1.0 if streams else speed),
+        memory=None if streams else accelerator.memory,
+        link=accelerator.link.rate if streams and accelerator.link else sheet.link,
+        power=accelerator.power or sheet.power,
+        reason="" if usable else f"it is {accelerator.state.value} only: {accelerator.reason}",
+    )
+
+
+def measured(setup: Setup, catalog: Catalog) -> Target | None:
+    """Return the device that a calibration was made on; None where the catalog does not know it."""
+    device = catalog.devices.get(setup.device)
+    if device is None:
+        return None
+    sheet = _sheet(setup.name, device, None)
+    rates = dict(sheet.rates)
+    if setup.effective_ops and device.link is None:  # of others the link is in it, and counted by itself
+        rates[setup.precision] = Ops(setup.effective_ops)
+    link = BitsPerSecond(setup.link_bits_per_second) if setup.link_bits_per_second else sheet.link
+    return replace(sheet, rates=rates, link=link if device.link else None, power=setup.power or sheet.power)
+
+
+def _sheet(name: str, device: Device, variant: Variant | None) -> Target:
+    """Return what the catalog says; where SKUs differ and none is named, the least memory of theirs."""
+    peak = variant.peak if variant and variant.peak else device.peak
+    peak = peak or next((each.peak for each in device.variants if each.peak), {})
+    sizes = [each.memory for each in device.variants if each.memory]
+    memory = variant.memory if variant and variant.memory else device.memory or min(sizes, default=None)
+    return Target(
+        name=name,
+        device=device.id,
+        vendor=device.vendor,
+        kind=device.kind,
+        family=device.family,
+        rates=_dense(peak),
+        bandwidth=(variant.bandwidth if variant else None) or device.bandwidth,
+        memory=None if device.link else memory,
+        on_chip=memory if device.link else None,
+        bus=device.link.bus if device.link else "",
+        link=device.link.full if device.link else None,
+        power=(variant.power if variant else None) or device.power,
+    )
+
+
+def _dense(peak: Mapping[str, Ops]) -> dict[str, Ops]:
+    """Leave out rates that hold for pruned models alone, and those that say nothing."""
+    return {name: rate for name, rate in peak.items() if rate > 0 and not name.endswith("-sparse")}
+
+
+def _slowest(accelerator: Accelerator) -> float:
+    """Return the share of its peak that clock and power mode leave of an accelerator."""
+    pairs = [(rate, accelerator.peak.get(name, 0)) for name, rate in accelerator.effective.items()]
+    return min((rate / peak for rate, peak in pairs if peak), default=1.0)
+
+
+def _slowed(bandwidth: BytesPerSecond | None, clock: float) -> BytesPerSecond | None:
+    return None if bandwidth is None else BytesPerSecond(bandwidth * clock**_BANDWIDTH_OF_CLOCK)
+
+
+def _variant(device: Device, request: Request) -> Variant | None:
+    if request.memory is None:
+        return None
+    for each in device.variants:
+        if each.memory == request.memory:
+            return each
+    if device.memory == request.memory:
+        return None
+    sizes = sorted({size for size in (device.memory, *(each.memory for each in device.variants)) if size})
+    known = ", ".join(format_bytes(size).replace(" ", "") for size in sizes)
+    hint = f"it comes with {known}" if known else "leave the memory out"
+    raise SettingsError(f"{request.text}: no {device.id} has {format_bytes(request.memory)}", hint)
+
+
+def _linked(whole: Target, device: Device, request: Request) -> Target:
+    if request.link is None:
+        return whole
+    if device.link is None:
+        hint = "leave the link out; devices with memory of their own hardly depend on it"
+        raise SettingsError(f"{request.text}: the catalog knows no link of {device.id}", hint)
+    if request.bus != device.link.bus:
+        raise SettingsError(
+            f"{request.text}: {device.id} is not on {request.bus}", f"it is on {device.link.bus}"
+        )
+    return replace(whole, link=BitsPerSecond(min(request.link, device.link.full)))
+
+
+def _capped(whole: Target, device: Device, request: Request) -> Target:
+    if request.power is None:
+        return whole
+    most, least = whole.power, device.power_min
+    if most is None:
+        raise SettingsError(f"{request.text}: the catalog knows no power of {device.id}", "leave it out")
+    if not (least or 0) / _POWER_ROUNDED <= request.power <= most * _POWER_ROUNDED:
+        hint = f"it takes {least:g} to {most:g} W" if least else f"it takes up to {most:g} W"
+        raise SettingsError(f"{request.text}: {device.id} has no mode of {request.power:g} W", hint)
+    clock = min(1.0, request.power / most) ** _CLOCK_OF_POWER
+    return replace(
+        whole,
+        rates={name: Ops(rate * clock) for name, rate in whole.rates.items()},
+        bandwidth=_slowed(whole.bandwidth, clock),
+        power=request.power,
+        capped=clock < 1,
+    )
+
+
+def _shared(whole: Target, device: Device, request: Request) -> Target:
+    if request.share == 1:
+        return whole
+    if not device.shareable:
+        raise SettingsError(f"{request.text}: {device.id} cannot be shared", "leave the share out")
+    return replace(
+        whole,
+        rates={name: Ops(rate * request.share) for name, rate in whole.rates.items()},
+        bandwidth=None if whole.bandwidth is None else BytesPerSecond(whole.bandwidth * request.share),
+        memory=None if whole.memory is None else Bytes(int(whole.memory * request.share)),
+        power=None if whole.power is None else Watts(whole.power * request.share),
+        share=request.share,
+    )

@@ -1,0 +1,1 @@
+"""Measure predictions against published tables: protocols, scores, and methods to compare with."""

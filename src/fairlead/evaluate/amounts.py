@@ -1,0 +1,68 @@
+"""What models are made of, where a table says so: also for tables of the same file that do not.
+
+Only counts of work are handed on, by the names of models; nothing that was measured is.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairlead.evaluate.rows import Row
+
+_TAG: Final = re.compile(r"\.[a-z].*")
+"""What weights a model has: `resnet50.a1_in1k`."""
+_LETTERS: Final = re.compile(r"[^a-z0-9]+")
+_SIDE: Final = re.compile(r"[0-9]+")
+_PER_PIXEL: Final = ("macs", "activations")
+"""Amounts that grow with the input; parameters do not."""
+Amounts = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Amounts by the plain name of a model and the side of its input, 0 where that is not said."""
+
+    models: Mapping[str, Mapping[int, Amounts]]
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> "Known":
+        """Collect the amounts of all rows; the median counts."""
+        found: dict[str, dict[int, dict[str, list[float]]]] = defaultdict(
+            lambda: defaultdict(lambda: defaultdict(list))
+        )
+        for row in rows:
+            for amount, value in row.amounts.items():
+                found[_plain(row.model)][_side(row.size)][amount].append(value)
+        return cls(
+            {
+                name: {
+                    side: {amount: float(np.median(values)) for amount, values in amounts.items()}
+                    for side, amounts in sides.items()
+                }
+                for name, sides in found.items()
+            }
+        )
+
+    def amounts(self, model: str, size: str) -> Amounts:
+        """Return the amounts of a model; where it was counted at others, of the nearest size, scaled."""
+        sides, side = self.models.get(_plain(model), {}), _side(size)
+        found: Amounts = {}
+        for amount in sorted({amount for amounts in sides.values() for amount in amounts}):
+            counted = [other for other in sides if amount in sides[other]]
+            nearest = min(counted, key=lambda other: (other == 0, abs(other - side) if side else other))
+            scale = (side / nearest) ** 2 if side and nearest and amount in _PER_PIXEL else 1.0
+            found[amount] = sides[nearest][amount] * scale
+        return found
+
+
+def _plain(model: str) -> str:
+    return _LETTERS.sub("", _TAG.sub("", model.lower()))
+
+
+def _side(size: str) -> int:
+    """Return the side of a square input: the largest number of its size."""
+    return max(map(int, _SIDE.findall(size)), default=0)

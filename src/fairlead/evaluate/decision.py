@@ -1,0 +1,108 @@
+"""The decision: which one of five new devices runs a model fastest."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.similar.traits import Array, Columns, Mask
+from fairlead.evaluate.methods import METHODS
+from fairlead.evaluate.result import Result, ask, nothing
+from fairlead.evaluate.score import Figures, choose
+from fairlead.evaluate.split import Examiner, Split, draw, packed
+from fairlead.evaluate.table import Table
+
+BOARDS: Final = 5
+_SETS: Final = 120
+"""Sets of devices that are drawn."""
+_PER_SET: Final = 5
+"""Models that a set is asked for, at most."""
+
+
+def decision(table: Table, calibration: int, seed: int) -> Result:
+    """Draw sets of five physical devices, all new, and ask which one of each is fastest for a model.
+
+    All five have run the same pack of models; nothing else is known of any of them.
+    """
+    drawn = sets(table, calibration, seed)
+    if not drawn:
+        return nothing(
+            table, f"no model was run on {BOARDS} physical devices, beside {calibration} others on each"
+        )
+    ready = _Ready(Examiner(table, table.seconds))
+    chosen: dict[str, list[tuple[bool, float]]] = {name: [] for name in METHODS}
+    for splits in drawn:
+        truth = np.array([table.seconds[split.device, split.test] for split in splits])
+        for name in METHODS:
+            said = np.array([ready.rows(split)[name][split.test] for split in splits])
+            if not np.isnan(said).any():
+                chosen[name] += [choose(*pair) for pair in zip(said.T, truth.T, strict=True)]
+    trials = sum(len(splits[0].test) for splits in drawn)
+    note = f"{trials} choices, of one in {BOARDS} devices each"
+    return Result(table, {name: _figures(found) for name, found in chosen.items()}, note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """Predictions of a device among the same four others, made once for all models that may be asked for."""
+
+    examiner: Examiner
+    made: dict[tuple[int, frozenset[str]], dict[str, Array]] = field(default_factory=dict)
+
+    def rows(self, split: Split) -> dict[str, Array]:
+        """Return by method what was predicted of every model, nan where a method has no answer."""
+        key = split.device, split.apart
+        if key not in self.made:
+            measured = np.flatnonzero(~np.isnan(self.examiner.values[split.device]))
+            whole = replace(split, test=np.setdiff1d(measured, split.calibration))
+            rows = {name: np.full(self.examiner.values.shape[1], np.nan) for name in METHODS}
+            for name, answers in ask(self.examiner, [whole]).items():
+                for answer in answers:
+                    rows[name][answer.columns] = answer.predicted
+            self.made[key] = rows
+        return self.made[key]
+
+
+def _figures(chosen: list[tuple[bool, float]]) -> Figures:
+    if not chosen:
+        return Figures()
+    right, regret = np.array(chosen, dtype=np.float64).T
+    return Figures(top1=float(100 * right.mean()), mean_regret=float(regret.mean()))
+
+
+def sets(table: Table, calibration: int, seed: int) -> list[list[Split]]:
+    """Draw sets of five splits, one for each device of a set; none where there are too few."""
+    order, random = draw(table, seed), np.random.default_rng([seed, 5, *table.group.encode()])
+    measured = ~np.isnan(table.seconds)
+    packs = [packed(order, row, calibration) for row in measured]
+    tested = np.zeros(measured.shape, dtype=bool)
+    for device, (pack, rest) in enumerate(packs):
+        tested[device, rest if len(pack) == calibration else rest[:0]] = True
+    able = [
+        column
+        for column in order
+        if len({table.physical[row] for row in np.flatnonzero(tested[:, column])}) >= BOARDS
+    ]
+    return (
+        [_set(table, tested, packs, int(random.choice(able)), random) for _ in range(_SETS)] if able else []
+    )
+
+
+def _set(
+    table: Table,
+    tested: Mask,
+    packs: list[tuple[Columns, Columns]],
+    column: int,
+    random: np.random.Generator,
+) -> list[Split]:
+    """Draw five devices that have a model in common, and ask for it and some more that they share."""
+    keys: dict[str, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(tested[:, column]):
+        keys[table.physical[row]].append(int(row))
+    names = random.choice(sorted(keys), BOARDS, replace=False)
+    devices = [int(random.choice(keys[str(name)])) for name in names]
+    shared = random.permutation(np.flatnonzero(tested[devices].all(0)))
+    asked = np.append(column, shared[shared != column])[:_PER_SET]
+    apart = frozenset(str(name) for name in names)
+    return [Split(device, apart, packs[device][0], asked) for device in devices]

@@ -1,0 +1,47 @@
+"""Energy of one inference: the power of a busy device times the time it takes, both predicted."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.similar.traits import Array
+from fairlead.evaluate.methods import METHODS, fairlead
+from fairlead.evaluate.result import Answer, Result, ask, nothing, over_models
+from fairlead.evaluate.split import FEWEST, Exam, Examiner, left_out, one_by_one
+from fairlead.evaluate.table import Table
+
+
+def constant(exam: Exam) -> Array:
+    """Take a device for one that always draws what it drew on the average."""
+    return np.full(len(exam.asked), np.log(np.exp(exam.values).mean()))
+
+
+POWERS: Final[Mapping[str, Callable[[Exam], Array | None]]] = {
+    "flops": constant,
+    "roofline": constant,
+    "fairlead": fairlead,
+}
+
+
+def energy(table: Table, calibration: int, seed: int) -> Result:
+    """Take each physical device in turn as new: power and time of so many models are known."""
+    measured = ~np.isnan(table.seconds) & ~np.isnan(table.watts)
+    if not measured.any():
+        return nothing(table, "no row has power_w")
+    splits = one_by_one(table, measured, max(calibration, 1), seed)
+    times = ask(Examiner(table, table.seconds), splits, METHODS)
+    powers = ask(Examiner(table, table.watts), splits, POWERS)
+    joules = table.seconds + table.watts
+    figures = {name: over_models(joules, _products(times[name], powers[name])) for name in METHODS}
+    return Result(table, figures, left_out(table, len(splits), calibration + FEWEST))
+
+
+def _products(times: list[Answer], powers: list[Answer]) -> list[Answer]:
+    """Multiply times with powers: both are logarithms."""
+    known = {answer.device: answer.predicted for answer in powers}
+    return [
+        Answer(answer.device, answer.columns, answer.predicted + known[answer.device])
+        for answer in times
+        if answer.device in known
+    ]

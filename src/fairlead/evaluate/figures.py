@@ -1,0 +1,126 @@
+"""Read a device's description: which processor it names, and what the data sheet says of that one."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final
+
+from fairlead.catalog import Catalog
+from fairlead.catalog.device import Device as Row
+from fairlead.evaluate.cores import Processors, count_of
+from fairlead.evaluate.naming import Name, bare, look_up, nearly, plain, said, tells
+
+_HOST: Final = frozenset(("cpu", "neon", "ruy", "xnnpack"))
+"""Words that say the host's cores compute, whatever else is named."""
+_HOST_FIRST: Final = frozenset(("ncnn", "mnn", "tflite", "tengine"))
+"""Runtimes that compute there unless something else is named."""
+_SHADERS: Final = frozenset(("vulkan", "opencl", "opengl", "metal"))
+"""Ways to a graphics processor that pass by its matrix units."""
+_GRAPHICS: Final = _SHADERS | {"gpu", "igpu"}
+_NEURAL: Final = frozenset(
+    ("npu", "coral", "edgetpu", "tpu", "dsp", "htp", "qnn", "nnapi", "dla", "timvx", "cann", "rknn", "vip")
+)
+_ELSEWHERE: Final = _GRAPHICS | _NEURAL | {"cuda", "tensorrt"}
+_PRECISIONS: Final = {
+    **{"int8": "int8", "uint8": "int8", "w8a8": "int8", "bf16": "bf16", "fp16": "fp16", "float16": "fp16"},
+    **{"amp": "fp16", "fp32": "fp32", "float": "fp32"},
+}
+_PART: Final = re.compile(r"\b([0-9]{1,2}) npu cores?\b")
+_GLUED: Final = re.compile(r"(?<=[0-9])m[pc](?=[0-9])")
+_CORES: Final = 4
+"""Of a graphics processor that is named without their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a data sheet promises; nothing where the processor is not known."""
+
+    kind: str = ""
+    ops: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sheets:
+    """Data sheets by the words of names: the catalog's accelerators, and the chips that tables name."""
+
+    catalog: Mapping[Name, Row]
+    short: Mapping[Name, Row]
+    """What tables call devices of the catalog for short; any longer name goes first."""
+    processors: Processors
+    graphics: Mapping[Name, Mapping[str, float]]
+    neural: Mapping[Name, Mapping[str, float]]
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> "Sheets":
+        """Collect the names of all that have figures."""
+        text = resources.files("fairlead.evaluate").joinpath("chips.toml").read_text(encoding="utf-8")
+        chips: dict[str, Any] = tomllib.loads(text)
+        parts: dict[str, dict[Name, Any]] = {
+            part: {tuple(name.split()): value for name, value in rows.items()} for part, rows in chips.items()
+        }
+        rows: dict[Name, Row] = {}
+        for row in catalog.devices.values():
+            if row.peak and row.kind != "cpu" and not row.generic:
+                rows |= {name: row for text in (row.name, row.id, *row.aliases) if tells(name := bare(text))}
+        short = {name: catalog.devices[row] for name, row in parts["alias"].items() if row in catalog.devices}
+        processors = Processors(parts["core"], parts["line"], parts["chip"])
+        return cls(rows, short, processors, parts["gpu"], parts["npu"])
+
+    def read(self, device: str, runtime: str, precision: str) -> Figures:
+        """Return the figures of what computes on a device as described, under a runtime."""
+        words = set(re.split(r"[\s+]", " ".join(said(f"{device} {runtime}"))))
+        drawing = bool(words & _GRAPHICS)
+        wanted = next((known for word, known in _PRECISIONS.items() if word in precision.lower()), "")
+        host = self.processors.ops(device, wanted)
+        if host and _on_host(words):
+            return Figures("cpu", host)
+        found = None if drawing else self._neural(device, wanted)
+        found = found or self._catalogued(device, wanted or ("fp32" if words & _SHADERS else ""), drawing)
+        found = found or self._graphics(device, wanted, drawing)
+        return found or (Figures(_kind(words), host) if host else Figures())
+
+    def _catalogued(self, device: str, precision: str, drawing: bool) -> Figures | None:
+        name = bare(device)
+        row = look_up(name, self.catalog) or nearly(name, self.catalog) or look_up(name, self.short)
+        if row is None or (drawing and row.kind != "gpu"):
+            return None
+        return Figures(row.kind, _peak(row, precision))
+
+    def _neural(self, device: str, precision: str) -> Figures | None:
+        """Read a neural processor; a description may say that only some of its cores compute."""
+        found = look_up(said(device), self.neural)
+        if found is None:
+            return None
+        part = _PART.search(plain(device))
+        share = min(int(part[1]) / found.get("cores", 1), 1.0) if part else 1.0
+        return Figures("npu", 1e12 * found["tops"] * share * (1.0 if precision in ("", "int8") else 0.5))
+
+    def _graphics(self, device: str, precision: str, meant: bool) -> Figures | None:
+        text = _GLUED.sub(r" \g<0>", plain(device))
+        found = look_up(said(text), self.graphics)
+        if found is None or not (meant or not self.processors.clusters(device)):
+            return None
+        piece = next(
+            (one for one in re.split(r"[+;,()\[\]&]", text) if look_up(said(one), self.graphics)), text
+        )
+        speed = 1e9 * found.get("gflops", found.get("each", 0.0) * (count_of(piece) or _CORES))
+        return Figures("gpu", speed * (2 if precision == "fp16" else 1))
+
+
+def _on_host(words: set[str]) -> bool:
+    if words & {"coral", "edgetpu"}:
+        return False
+    return bool(words & _HOST) or bool(words & _HOST_FIRST and not words & _ELSEWHERE)
+
+
+def _kind(words: set[str]) -> str:
+    """Return what computes on a chip of which the cores alone are known."""
+    return "cpu" if _on_host(words) else "gpu" if words & _GRAPHICS else "npu" if words & _NEURAL else "cpu"
+
+
+def _peak(row: Row, precision: str) -> float:
+    """Return the peak at a precision; where it is not said or not known, the highest of the usual ones."""
+    usual = [row.peak[name] for name in ("int8", "fp16", "bf16", "fp32") if name in row.peak]
+    return float(row.peak.get(precision) or max(usual or row.peak.values()))

@@ -1,0 +1,59 @@
+"""The methods that are compared. Each is given an exam and returns logarithms, or None where it cannot."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate import nonnegative
+from fairlead.estimate.similar.predictor import fit_columns
+from fairlead.estimate.similar.traits import Array
+from fairlead.evaluate.split import Exam
+
+Method = Callable[[Exam], Array | None]
+_KNOWN: Final = 0.5
+"""Of the calibrated models, the share of which an amount must be known for a peer to lean on it."""
+
+
+def flops(exam: Exam) -> Array | None:
+    """Predict a time in proportion to multiply-adds."""
+    for names, view in zip(exam.library.vocabulary.amounts, exam.library.sheet.views, strict=True):
+        if "macs" in names and len(exam.columns):
+            logs = np.log(view[:, names.index("macs")])
+            ratios = exam.values - logs[exam.columns]
+            if np.isfinite(ratios).mean() <= _KNOWN:
+                return None
+            return _filled(logs[exam.asked] + np.nanmedian(ratios), exam)
+    return None
+
+
+def roofline(exam: Exam) -> Array | None:
+    """Predict a time as a start and a share for each amount of work, none of them negative."""
+    sheet = exam.library.sheet
+    if not len(exam.columns) or not sheet.views:
+        return None
+    amounts = sheet.views[0]
+    amounts = amounts[:, np.isfinite(amounts[exam.columns]).mean(0) > _KNOWN]
+    seen = exam.columns[np.isfinite(amounts[exam.columns]).all(1)]
+    if not len(seen) or not amounts.shape[1]:
+        return None
+    design = np.column_stack([np.ones(len(amounts)), amounts])
+    own = np.isin(exam.columns, seen)
+    times = np.exp(exam.values[own])
+    return _filled(nonnegative.logs(design[exam.asked], nonnegative.fit(design[seen], times), times), exam)
+
+
+def fairlead(exam: Exam) -> Array | None:
+    """Predict by devices that are alike, by the work of models, and by data sheets where nothing was run."""
+    if not len(exam.columns) and not exam.library.devices:
+        return None
+    predicted: Array = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.asked)[0][0]
+    return predicted
+
+
+METHODS: Final[Mapping[str, Method]] = {"flops": flops, "roofline": roofline, "fairlead": fairlead}
+
+
+def _filled(predicted: Array, exam: Exam) -> Array:
+    """Put the usual time where a model's work is not known."""
+    return np.where(np.isfinite(predicted), predicted, np.median(exam.values))

@@ -1,0 +1,72 @@
+"""Find the names of a table in a description, word by word."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+_WORD: Final = re.compile(r"[a-z0-9][a-z0-9.+]*")
+_MARKS: Final = re.compile(r"\((?:r|tm)\)")
+_GLUED: Final = re.compile(r"\b(kryo|kyro|rtx|gtx|visionfive)(?=[0-9])")
+_PART: Final = 6
+"""A part number of so many letters also names its variants: `stm32h7` is in `stm32h747i`."""
+_MAKERS: Final = frozenset(("nvidia", "intel", "amd", "geforce", "google", "tesla", "xilinx", "npu", "arm"))
+Name = tuple[str, ...]
+Found = TypeVar("Found")
+
+
+def plain(text: str) -> str:
+    """Return a description in lower case, without the marks of trade names."""
+    return _GLUED.sub(r"\1 ", _MARKS.sub(" ", text.lower()))
+
+
+def said(text: str) -> list[str]:
+    """Return the words of a description: `Cortex-A72` is `cortex` and `a72`."""
+    spaced = plain(text).replace("-", " ").replace("_", " ")
+    return [word.strip(".") for word in _WORD.findall(spaced)]
+
+
+def bare(text: str) -> Name:
+    """Return the words of a name without its maker."""
+    return tuple(word for word in said(text) if word not in _MAKERS)
+
+
+def tells(name: Sequence[str]) -> bool:
+    """Say whether a name is more than a common word."""
+    return len(name) > 1 or any(letter.isdigit() for word in name for letter in word)
+
+
+def longest(words: Sequence[str], table: Mapping[Name, Found]) -> Name | None:
+    """Return the longest name that stands in a description word by word."""
+    found = [name for name in table if any(map(partial(_starts, name), _tails(words)))]
+    return max(found, key=lambda name: (len(name), sum(map(len, name))), default=None)
+
+
+def look_up(words: Sequence[str], table: Mapping[Name, Found]) -> Found | None:
+    """Return what stands in a table under the longest name."""
+    name = longest(words, table)
+    return None if name is None else table[name]
+
+
+def nearly(words: Sequence[str], table: Mapping[Name, Found]) -> Found | None:
+    """Return what has at least two words of a name, and all but one that is no number."""
+    heard = set(words)
+    found = {
+        name: len(heard & set(name))
+        for name in table
+        if len(lacking := set(name) - heard) == 1
+        and not any(letter.isdigit() for word in lacking for letter in word)
+        and len(heard & set(name)) >= 2
+    }
+    return table[max(found, key=lambda name: (found[name], name))] if found else None
+
+
+def _tails(words: Sequence[str]) -> list[Sequence[str]]:
+    return [words[at:] for at in range(len(words))]
+
+
+def _starts(name: Name, words: Sequence[str]) -> bool:
+    """Say whether words begin with a name; a lone part number may be that of a variant."""
+    if len(name) == 1 and len(name[0]) >= _PART and tells(name):
+        return words[0].startswith(name[0])
+    return tuple(words[: len(name)]) == name

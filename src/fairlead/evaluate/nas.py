@@ -1,0 +1,114 @@
+"""NAS-Bench-201: networks are cells of six edges, and devices are columns of one wide table."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.similar.device import Device, words
+from fairlead.estimate.similar.traits import Traits
+from fairlead.evaluate.result import Result, ask, nothing, over_models
+from fairlead.evaluate.rows import number
+from fairlead.evaluate.split import FEWEST, Examiner, Split, draw, one_by_one, packed
+from fairlead.evaluate.table import Key, Table
+
+UNSEEN: Final = ("titan_rtx_256", "gold_6226", "pixel2", "raspi4", "eyeriss", "fpga")
+"""The devices that HELP keeps for its test; where a table lacks one of them, every device is tested."""
+_EDGES: Final = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+_CELL: Final = re.compile(r"\|?([a-z0-9_]+)~[0-9]+\|?")
+_NOTHING: Final = "none"
+_CELLS: Final = 15
+_MACS: Final = {"nor_conv_3x3": 9 * 16 * 16 * 1024.0, "nor_conv_1x1": 16 * 16 * 1024.0}
+"""Of one operation; the same in all three stages, whose channels double as their sides halve."""
+_BATCH: Final = re.compile(r"_(?:1|32|256)$")
+
+
+def is_wide(header: Sequence[str]) -> bool:
+    """Say whether a table is of this kind."""
+    return bool(header) and header[0] == "arch"
+
+
+def wide(header: Sequence[str], records: Sequence[dict[str, str]]) -> Table:
+    """Arrange a wide table: milliseconds of networks x devices."""
+    names = header[1:]
+    cells = [(record["arch"], operations(record["arch"] or "")) for record in records]
+    kept = [index for index, (_, found) in enumerate(cells) if found is not None]
+    millis = np.array([[number(records[index].get(name)) for index in kept] for name in names])
+    seconds = np.log(millis.reshape(len(names), len(kept)) / 1e3)
+    keys = tuple(Key(name, "", "", "single") for name in names)
+    return Table(
+        group="nasbench201",
+        rows=int(np.isfinite(seconds).sum()),
+        keys=keys,
+        devices=tuple(Device(name, (words(name),)) for name in names),
+        physical=tuple(_BATCH.sub("", name) for name in names),
+        models=tuple(traits(cells[index][0], cells[index][1] or ()) for index in kept),
+        families=tuple("cell" for _ in kept),
+        seconds=seconds,
+        watts=np.full(seconds.shape, np.nan),
+    )
+
+
+def operations(cell: str) -> tuple[str, ...] | None:
+    """Return the operations on the six edges of a cell; None where it is not one."""
+    found = tuple(_CELL.findall(cell))
+    return found if len(found) == len(_EDGES) else None
+
+
+def live(edges: Sequence[str]) -> tuple[str, ...]:
+    """Return the edges with nothing where no path leads from the input through them to the output."""
+    real = [edge for edge, name in zip(_EDGES, edges, strict=True) if name != _NOTHING]
+    reached, needed = {0}, {3}
+    for start, end in real:  # edges come in the order of their ends
+        reached |= {end} if start in reached else set()
+    for start, end in sorted(real, reverse=True):
+        needed |= {start} if end in needed else set()
+    return tuple(
+        name if start in reached and end in needed else _NOTHING
+        for (start, end), name in zip(_EDGES, edges, strict=True)
+    )
+
+
+def traits(cell: str, edges: Sequence[str]) -> Traits:
+    """Count operations, as written and without dead code: some runtimes remove it and some do not."""
+    pruned = live(edges)
+    about = {f"{place}:{name}" for place, name in enumerate(edges)}
+    about |= {f"live {place}:{name}" for place, name in enumerate(pruned)}
+    return Traits(cell, frozenset(about), (_counts(edges), _counts(pruned), {"macs": _macs(edges)}))
+
+
+def nas(table: Table, calibration: int, seed: int) -> Result:
+    """Take the devices that HELP holds back as new, all at once: so many networks are known on each."""
+    if table.group != "nasbench201":
+        return nothing(table, "this protocol needs a table of cells x devices, with a column arch")
+    drawn = splits(table, calibration, seed)
+    answers = ask(Examiner(table, table.seconds), drawn)
+    figures = {name: over_models(table.seconds, found) for name, found in answers.items()}
+    return Result(table, figures, f"{len(drawn)} of {len(table.keys)} devices tested")
+
+
+def splits(table: Table, calibration: int, seed: int) -> list[Split]:
+    """Hold back HELP's devices all at once; of a table without them, each device in turn."""
+    measured = ~np.isnan(table.seconds)
+    places = {key.device: index for index, key in enumerate(table.keys)}
+    if not set(UNSEEN) < set(places):
+        return one_by_one(table, measured, calibration, seed)
+    order, chosen = draw(table, seed), [places[name] for name in UNSEEN]
+    apart = frozenset(table.physical[device] for device in chosen)
+    packs = [(device, *packed(order, measured[device], calibration)) for device in chosen]
+    return [
+        Split(device, apart, pack, rest)
+        for device, pack, rest in packs
+        if len(pack) == calibration and len(rest) >= FEWEST
+    ]
+
+
+def _macs(edges: Sequence[str]) -> float:
+    """Count multiply-adds of the whole network: fifteen cells, a stem and two reductions."""
+    return 8.2e6 + sum(_CELLS * _MACS.get(edge, 0.0) for edge in edges)
+
+
+def _counts(edges: Sequence[str]) -> dict[str, float]:
+    names = ("nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3", "skip_connect")
+    return {name: float(sum(edge == name for edge in edges)) for name in names}

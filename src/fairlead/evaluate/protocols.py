@@ -1,0 +1,77 @@
+"""The protocols: which device or models are new, and what may be known of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from fairlead.evaluate.decision import decision
+from fairlead.evaluate.energy import energy
+from fairlead.evaluate.nas import nas
+from fairlead.evaluate.result import Result, ask, nothing, over_devices, over_models
+from fairlead.evaluate.split import FEWEST, Examiner, Split, left_out, one_by_one
+from fairlead.evaluate.table import Table
+
+_FOLDS: Final = 5
+"""New models are taken in so many parts, each of whole families."""
+
+_DESCRIBED: Final = 1 / 2
+"""Of the models, the share that must have amounts of work for new ones to be asked for."""
+
+Protocol = Callable[[Table, int, int], Result]
+
+
+def new_device(table: Table, calibration: int, seed: int) -> Result:
+    """Take each physical device in turn as new: so many of its models are known, the others are predicted."""
+    splits = one_by_one(table, ~np.isnan(table.seconds), calibration, seed)
+    answers = ask(Examiner(table, table.seconds), splits)
+    note = left_out(table, len(splits), calibration + FEWEST)
+    if calibration:
+        return Result(
+            table, {name: over_models(table.seconds, found) for name, found in answers.items()}, note
+        )
+    note = "; ".join(filter(None, [note, "spearman and kendall are over physical devices, for one model"]))
+    return Result(table, {name: over_devices(table, found) for name, found in answers.items()}, note)
+
+
+def new_model(table: Table, calibration: int, seed: int) -> Result:
+    """Take whole families of models as new: nobody has run them, and the device has run all others."""
+    del calibration  # as many as there are
+    if np.mean([bool(model.views[0]) for model in table.models]) < _DESCRIBED:
+        return nothing(table, "too little is known of new models: gmacs, mparams and mactivations are empty")
+    splits = families(table, seed)
+    answers = ask(Examiner(table, table.seconds), splits)
+    tested = len({split.device for split in splits})
+    note = left_out(table, tested, 2 * FEWEST) if tested else "no device has run models of two families"
+    figures = {name: over_models(table.seconds, found) for name, found in answers.items()}
+    return Result(table, figures, note)
+
+
+PROTOCOLS: Final[Mapping[str, Protocol]] = {
+    "new-model": new_model,
+    "new-device": new_device,
+    "decision": decision,
+    "energy": energy,
+    "nas": nas,
+}
+
+
+def families(table: Table, seed: int) -> list[Split]:
+    """Deal families out into parts, the largest first and each to the smallest part; ties go by the seed."""
+    random = np.random.default_rng([seed, *table.group.encode()])
+    names, places, sizes = np.unique(table.families, return_inverse=True, return_counts=True)
+    order = random.permutation(len(names))
+    dealt, parts = np.zeros(len(names), dtype=np.intp), np.zeros(_FOLDS)
+    for family in order[np.argsort(-sizes[order], kind="stable")]:
+        dealt[family] = np.argmin(parts)
+        parts[dealt[family]] += sizes[family]
+    everyone = frozenset(table.physical)
+    splits = []
+    for device in range(len(table.keys)):
+        columns = np.flatnonzero(~np.isnan(table.seconds[device]))
+        part = dealt[places[columns]]
+        tests = [(columns[part != fold], columns[part == fold]) for fold in range(_FOLDS)]
+        sound = [(known, new) for known, new in tests if len(known) >= FEWEST and len(new)]
+        if len(columns) >= 2 * FEWEST:
+            splits += [Split(device, everyone, random.permutation(known), new) for known, new in sound]
+    return splits

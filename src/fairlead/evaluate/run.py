@@ -1,0 +1,51 @@
+"""Run one protocol on a file, and return the document of the contract."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.catalog import Catalog
+from fairlead.errors import SettingsError
+from fairlead.evaluate.figures import Sheets
+from fairlead.evaluate.nas import is_wide, wide
+from fairlead.evaluate.protocols import PROTOCOLS
+from fairlead.evaluate.rows import read, records
+from fairlead.evaluate.table import Table, tables
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure: a file of tables, a protocol, the size of a pack, and the seed that draws it."""
+
+    path: str
+    protocol: str = "new-device"
+    calibration: int = 10
+    seed: int = 0
+
+
+def load(path: str, catalog: Catalog) -> list[Table]:
+    """Return the tables of a file, one for each source."""
+    header, found = records(path)
+    if is_wide(header):
+        return [wide(header, found)]
+    return tables(read(header, found, path).rows, Sheets.of(catalog))
+
+
+def evaluate(
+    plan: Plan, catalog: Catalog, report: Callable[[int, int, str], None] = lambda done, total, name: None
+) -> dict[str, Any]:
+    """Run a protocol on every table of a file; `report` is told of each before it begins."""
+    if plan.calibration < 0 or plan.seed < 0:
+        raise SettingsError(
+            "--calibration and --seed must not be negative", "such as --calibration 10 --seed 0"
+        )
+    found, groups = load(plan.path, catalog), []
+    for done, table in enumerate(found):
+        report(done, len(found), table.group)
+        groups.append(PROTOCOLS[plan.protocol](table, plan.calibration, plan.seed).to_json())
+    return {
+        "protocol": plan.protocol,
+        "calibration": plan.calibration,
+        "seed": plan.seed,
+        "groups": groups,
+    }

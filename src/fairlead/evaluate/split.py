@@ -1,0 +1,106 @@
+"""Part a table into what may be known and what is to be predicted.
+
+A method is given an `Exam` and nothing else. It holds rows of devices that are not tested, and the calibrated
+models of the one that is; no measured value of a test row is in it, nor anything computed from one.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from fairlead.estimate.similar.device import Device
+from fairlead.estimate.similar.library import Library
+from fairlead.estimate.similar.traits import Array, Columns, Mask
+from fairlead.evaluate.table import Table
+
+FEWEST: Final = 3
+"""Models to be tested on a device; one with fewer is left out, and the note says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A device that is new, or on which models are."""
+
+    device: int
+    apart: frozenset[str]
+    """Physical devices of which nothing may be known; the device's own is one of them."""
+    calibration: Columns
+    """Models that were measured on the device."""
+    test: Columns
+    """Models to be predicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """All that a method may know."""
+
+    device: Device
+    library: Library
+    """Rows of other devices."""
+    columns: Columns
+    """Models that were measured on the device, as columns of the library."""
+    values: Array
+    """Their logarithms."""
+    asked: Columns
+    """Models to be predicted."""
+
+
+@dataclass(slots=True)
+class Examiner:
+    """Sets exams on a table: on its seconds, or on other values of the same shape."""
+
+    table: Table
+    values: Array
+    _blank: Library = field(init=False)
+    _last: tuple[frozenset[str], Library] | None = field(init=False, default=None)
+    """Splits of one physical device follow one another, and share a library."""
+
+    def __post_init__(self) -> None:
+        models = self.table.models
+        self._blank = Library.of((), models, np.zeros((0, len(models))))
+
+    def exam(self, split: Split) -> Exam:
+        """Return what may be known under a split."""
+        if self.table.physical[split.device] not in split.apart:
+            raise ValueError("other rows of the new device are among those to learn from")
+        if np.intersect1d(split.calibration, split.test).size:
+            raise ValueError("a model is both calibrated and tested")
+        own = self.values[split.device, split.calibration]
+        device = self.table.devices[split.device]
+        return Exam(device, self._without(split.apart), split.calibration, own, split.test)
+
+    def _without(self, apart: frozenset[str]) -> Library:
+        if self._last is None or self._last[0] != apart:
+            others = [index for index, name in enumerate(self.table.physical) if name not in apart]
+            known = [index for index in others if not np.isnan(self.values[index]).all()]
+            devices = [self.table.devices[index] for index in known]
+            self._last = apart, self._blank.holding(devices, self.values[known])
+        return self._last[1]
+
+
+def draw(table: Table, seed: int) -> Columns:
+    """Return all models in an order that the seed decides: a pack of K models is the first K of it."""
+    return np.random.default_rng([seed, *table.group.encode()]).permutation(len(table.models))
+
+
+def packed(order: Columns, measured: Mask, size: int) -> tuple[Columns, Columns]:
+    """Part the models measured on a device into the first `size` of an order, and the others."""
+    found = order[measured[order]]
+    return found[:size], found[size:]
+
+
+def one_by_one(table: Table, measured: Mask, calibration: int, seed: int) -> list[Split]:
+    """Take each physical device in turn as new; a key with too few models is left out."""
+    order, splits = draw(table, seed), []
+    for device in sorted(range(len(table.keys)), key=lambda index: table.physical[index]):
+        pack, rest = packed(order, measured[device], calibration)
+        if len(pack) == calibration and len(rest) >= FEWEST:
+            splits.append(Split(device, frozenset([table.physical[device]]), pack, rest))
+    return splits
+
+
+def left_out(table: Table, tested: int, needed: int) -> str:
+    """Say how many devices could not be tested, and why."""
+    few = len(table.keys) - tested
+    return f"{few} of {len(table.keys)} devices have fewer than {needed} models" if few else ""

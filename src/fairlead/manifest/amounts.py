@@ -1,0 +1,100 @@
+"""Amounts as people and the API server write them: read exactly, or refused with the field's name."""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, isfinite
+from typing import Final, TypeVar
+
+from fairlead.errors import ManifestError
+from fairlead.units import Bytes, parse_bytes, parse_duration
+
+MIB: Final = 1 << 20
+_LARGEST: Final = 2**62
+"""More than anything can have."""
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
+_QUANTITY: Final = re.compile(
+    r"\+?([0-9]{1,40}(?:\.[0-9]{0,40})?)(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
+)
+_SCALES: Final = {
+    "": Fraction(1),
+    **{name: Fraction(1, 1000**power) for power, name in enumerate("mun", 1)},
+    **{name: Fraction(1000**power) for power, name in enumerate("kMGTPE", 1)},
+    **{f"{name}i": Fraction(1024**power) for power, name in enumerate("KMGTPE", 1)},
+}
+T = TypeVar("T", int, float)
+
+
+def milli(where: str, value: object) -> int:
+    """Read cores, or other things that come in thousandths: `500m`, `1.5`, `2`."""
+    return _read(where, value, lambda text: ceil(_exact(text) * 1000), "write it like 500m or 2")
+
+
+def quantity(where: str, value: object) -> Bytes:
+    """Read memory as Kubernetes writes it, parts of a byte rounded up: `64Gi`."""
+    return Bytes(_read(where, value, lambda text: ceil(_exact(text)), "write it like 4Gi"))
+
+
+def size(where: str, value: object) -> Bytes:
+    """Read memory as people write it: `4GiB`, `512Mi`, `2GB`; a bare number is bytes."""
+    return Bytes(_read(where, value, parse_bytes, "write it like 4GiB"))
+
+
+def whole(where: str, value: object, most: int = _LARGEST) -> int:
+    """Read a whole number: `3`, `"3"`, `1k`; a part of one is refused."""
+
+    def exactly(text: str) -> int:
+        number = _exact(text)
+        if number.denominator != 1:
+            raise ValueError(f"{text!r} is not a whole number")
+        return number.numerator
+
+    return _read(where, value, exactly, "write a whole number", most)
+
+
+def mebibytes(where: str, value: object) -> Bytes:
+    """Read a whole number of MiB."""
+    return Bytes(MIB * whole(where, value, _LARGEST // MIB))
+
+
+def seconds(where: str, value: object) -> float:
+    """Read a duration: `20ms`, `0.5s`; a bare number is seconds."""
+    return _read(where, value, parse_duration, "write it like 20ms", 1e9)
+
+
+def fraction(where: str, value: object) -> int:
+    """Read a part of one in thousandths: `0.25`, or `25%`."""
+
+    def part(text: str) -> int:
+        found = _PART.fullmatch(text.strip())
+        if found is None:
+            raise ValueError(f"{text!r} is not a fraction")
+        return round(float(found[1]) * (10 if text.strip().endswith("%") else 1000))
+
+    return _read(where, value, part, "write it like 0.25 or 25%", 1000)
+
+
+@lru_cache(maxsize=4096)
+def _exact(text: str) -> Fraction:
+    found = _QUANTITY.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is not an amount")
+    return Fraction(found[1]) * _SCALES[found[2] or ""] * Fraction(10) ** int(found[3] or 0)
+
+
+def _read(where: str, value: object, parse: Callable[[str], T], hint: str, most: float = _LARGEST) -> T:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ManifestError(f"{where}: {value!r} is not an amount", hint)
+    if isinstance(value, float) and not isfinite(value):
+        raise ManifestError(f"{where}: {value} is not an amount", hint)
+    text = f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    if text.lstrip().startswith("-"):
+        raise ManifestError(f"{where}: {text} is less than nothing", hint)
+    try:
+        found = parse(text)
+    except ValueError as error:
+        raise ManifestError(f"{where}: {error}", hint) from None
+    if found > most:
+        raise ManifestError(f"{where}: {text[:40]} is more than anything can have", hint)
+    return found

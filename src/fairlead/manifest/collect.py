@@ -1,0 +1,155 @@
+"""Documents sorted by kind: what a heap of manifests holds, each object typed and with its place."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final
+
+import msgspec
+
+from fairlead.cluster.codec import without_nulls
+from fairlead.cluster.meta import Object
+from fairlead.errors import ManifestError
+from fairlead.manifest import deviceshapes, shapes
+
+KINDS: Final[Mapping[str, type[Object]]] = {
+    "Pod": shapes.Pod,
+    "Node": shapes.Node,
+    "Deployment": shapes.Controller,
+    "StatefulSet": shapes.Controller,
+    "ReplicaSet": shapes.Controller,
+    "ReplicationController": shapes.Controller,
+    "DaemonSet": shapes.Controller,
+    "Job": shapes.Controller,
+    "CronJob": shapes.CronJob,
+    "PriorityClass": shapes.PriorityClass,
+    "PodGroup": shapes.PodGroup,
+    "Workload": shapes.Workload,
+    "ResourceClaim": deviceshapes.Claim,
+    "ResourceClaimTemplate": deviceshapes.ClaimTemplate,
+    "DeviceClass": deviceshapes.DeviceClass,
+    "ResourceSlice": deviceshapes.Slice,
+}
+"""Every kind that says something about placing pods; others in a file are passed over."""
+_WIDE: Final = frozenset({"Node", "PriorityClass", "DeviceClass", "ResourceSlice"})
+"""Kinds without a namespace."""
+_DEEPEST: Final = 4
+"""Lists in lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object and where it was found."""
+
+    where: str
+    """The file and the object: `pods.yaml: Pod default/web`."""
+    kind: str
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """What was found, by kind and name."""
+
+    found: tuple[Found, ...] = ()
+    _index: dict[tuple[str, str, str], Found] = field(default_factory=dict)
+    _kinds: dict[str, list[Found]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Iterable[Found]) -> "Objects":
+        """Sort objects; two of one kind and name are one too many."""
+        listed = tuple(found)
+        index: dict[tuple[str, str, str], Found] = {}
+        kinds: dict[str, list[Found]] = {}
+        for each in listed:
+            kinds.setdefault(each.kind, []).append(each)
+            key = (each.kind, *each.body.key)
+            if key in index:
+                raise ManifestError(
+                    f"{each.where}: is there twice, first in {index[key].where}", "rename one"
+                )
+            index[key] = each
+        return cls(listed, index, kinds)
+
+    def all(self, kind: str) -> list[Found]:
+        """Return every object of a kind, in the order of the files."""
+        return self._kinds.get(kind, [])
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """Return one object; None where there is none."""
+        found = self._index.get((kind, "" if kind in _WIDE else namespace, name))
+        return found.body if found else None
+
+    def only(self, kind: str) -> "Objects":
+        """Return the same with pods of this kind alone; what they refer to stays within reach."""
+        return Objects(tuple(self.all(kind)), self._index, self._kinds)
+
+    def near(self, kind: str, name: str) -> str:
+        """Return a hint that names what there is instead."""
+        names = sorted({key[2] for key in self._index if key[0] == kind})
+        close = get_close_matches(name, names, 1, 0.6)
+        if close:
+            return f"did you mean {close[0]}?"
+        return f"there is {', '.join(names[:5])}" if names else f"add the {kind} to the files"
+
+
+def is_kubernetes(document: Any) -> bool:
+    """Say whether a document looks like an object of Kubernetes."""
+    return isinstance(document, dict) and "kind" in document and "apiVersion" in document
+
+
+def collect(documents: Iterable[tuple[str, Any]]) -> Objects:
+    """Return the objects of documents; lists are opened, kinds that say nothing of placement are left out."""
+    return Objects.of(each for where, value in documents for each in _opened(where, value, 0))
+
+
+def typed(where: str, kind: str, document: Mapping[str, Any]) -> Found:
+    """Return one object, or say which of its fields is wrong."""
+    metadata = document.get("metadata")
+    meta: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    name = meta.get("name") or meta.get("generateName")
+    if not isinstance(name, str):
+        raise ManifestError(f"{where}: {kind}: metadata.name: it has none", "give it a name")
+    wide = kind in _WIDE
+    namespace = "" if wide else str(meta.get("namespace") or "default")
+    place = f"{where}: {kind} {name}" if wide else f"{where}: {kind} {namespace}/{name}"
+    named = {**document, "metadata": {**meta, "name": name.rstrip("-"), "namespace": namespace}}
+    with suppress(msgspec.ValidationError):
+        return Found(place, kind, msgspec.convert(named, KINDS[kind]))
+    try:  # something in it is null, or wrong
+        return Found(place, kind, msgspec.convert(without_nulls(named), KINDS[kind]))
+    except msgspec.ValidationError as error:
+        raise ManifestError(f"{place}: {_readable(error)}", "see the Kubernetes reference") from None
+
+
+def _readable(error: Exception) -> str:
+    """Return what msgspec says as `field: what`: it puts the field last, behind a dollar sign."""
+    what, _, path = str(error).partition(" - at `$.")
+    what = what[0].lower() + what[1:]
+    return f"{path.rstrip('`')}: {what}" if path else what
+
+
+def _opened(where: str, value: Any, depth: int) -> Iterable[Found]:
+    if not is_kubernetes(value):
+        raise ManifestError(
+            f"{where}: neither an object of Kubernetes nor one of ours",
+            "it needs apiVersion and kind, or nodes: or workloads: of the short form",
+        )
+    kind = value["kind"]
+    if not isinstance(kind, str):
+        raise ManifestError(f"{where}: kind: {kind!r} is not a text", "write kind: Pod")
+    items = value.get("items")
+    if kind.endswith("List") and isinstance(items, list) and depth < _DEEPEST:
+        for at, item in enumerate(items):
+            whole = item if is_kubernetes(item) else _of_list(value, item)
+            yield from _opened(f"{where}: items[{at}]", whole, depth + 1)
+    elif kind in KINDS:
+        yield typed(where, kind, value)
+
+
+def _of_list(whole: Mapping[str, Any], item: Any) -> Any:
+    """Return an item as an object: in a PodList, items leave out what they are."""
+    if not isinstance(item, dict):
+        return item
+    return {"apiVersion": whole["apiVersion"], "kind": whole["kind"].removesuffix("List"), **item}

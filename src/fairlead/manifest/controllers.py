@@ -1,0 +1,105 @@
+"""Controllers as the pods that they would make."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from fairlead.errors import ManifestError
+from fairlead.manifest import shapes
+from fairlead.manifest.collect import Found
+from fairlead.manifest.gangs import of_controller
+from fairlead.manifest.pod import Context, request
+from fairlead.placement import NodeState
+from fairlead.request import Effect, Match, Request, Selector, Term
+
+MOST_PODS: Final = 200_000
+"""Pods of one question; a cluster has at most 150,000."""
+_REPLICATED: Final = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "DaemonSet")
+_ENDED: Final = ("Succeeded", "Failed")
+Asked = tuple[str, shapes.Pod, Request]
+"""Where a pod was found, its manifest, and what it asks for."""
+
+
+def requests(context: Context, nodes: Sequence[NodeState] = ()) -> list[Asked]:
+    """Return every pod that waits for a place, in the order of the files; `nodes` are for DaemonSets."""
+    found: list[Asked] = []
+    for each in context.objects.found:
+        try:
+            found += _pods(each, context, nodes)
+        except ManifestError as error:
+            if not context.passes_over(error):
+                raise
+        if len(found) > MOST_PODS:
+            raise ManifestError(
+                f"{each.where}: with it there are more than {MOST_PODS} pods", "ask for fewer"
+            )
+    return found
+
+
+def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterable[Asked]:
+    if found.kind == "Pod" and not found.body.spec.node_name and found.body.status.phase not in _ENDED:
+        yield found.where, found.body, request(found.where, found.body, context)
+    elif found.kind == "CronJob":
+        job = found.body.spec.job_template
+        meta = msgspec.structs.replace(found.body.metadata, labels=job.metadata.labels)
+        yield from _replicas(found.where, "Job", shapes.Controller(metadata=meta, spec=job.spec), context)
+    elif found.kind == "DaemonSet":
+        yield from _everywhere(found, context, nodes)
+    elif found.kind in _REPLICATED:
+        yield from _replicas(found.where, found.kind, found.body, context)
+
+
+def _replicas(where: str, kind: str, controller: shapes.Controller, context: Context) -> Iterator[Asked]:
+    count = _count(where, kind, controller.spec)
+    if not count:
+        return
+    pod = _made(controller)
+    one = request(where, pod, context, of_controller(where, kind, controller, context.objects))
+    name = controller.metadata.name
+    for number in range(count):
+        yield where, pod, replace(one, name=f"{name}-{number}", uid="")
+
+
+def _count(where: str, kind: str, spec: shapes.ControllerSpec) -> int:
+    if kind == "Job":
+        parallel = 1 if spec.parallelism is None else spec.parallelism
+        stated, key = parallel if spec.completions is None else min(parallel, spec.completions), "parallelism"
+    else:
+        stated, key = 1 if spec.replicas is None else spec.replicas, "replicas"
+    if not 0 <= stated <= MOST_PODS:
+        raise ManifestError(f"{where}: spec.{key}: {stated}", f"write a number from 0 to {MOST_PODS}")
+    return stated
+
+
+def _made(controller: shapes.Controller) -> shapes.Pod:
+    template = controller.spec.template
+    meta = msgspec.structs.replace(
+        template.metadata, name=controller.metadata.name, namespace=controller.metadata.namespace, uid=""
+    )
+    return shapes.Pod(metadata=meta, spec=template.spec)
+
+
+def _everywhere(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterator[Asked]:
+    """Yield a pod for each node that would get one."""
+    pod = _made(found.body)
+    one = request(found.where, pod, context)
+    for node in nodes:
+        if _gets(one, node):
+            here = Selector((), (Term("metadata.name", Match.IN, (node.name,)),))
+            pinned = tuple(replace(each, names=(*each.names, *here.names)) for each in one.affinity) or (
+                here,
+            )
+            yield found.where, pod, replace(one, name=f"{one.name}-{node.name}", uid="", affinity=pinned)
+
+
+def _gets(one: Request, node: NodeState) -> bool:
+    repels = [taint for taint in node.taints if taint.effect is not Effect.PREFER_NO_SCHEDULE]
+    borne = all(any(each.covers(taint) for each in one.tolerations) for taint in repels)
+    chosen = not one.affinity or any(_chosen(each, node) for each in one.affinity)
+    return borne and chosen and one.selector.selects(node.labels)
+
+
+def _chosen(selector: Selector, node: NodeState) -> bool:
+    return selector.selects(node.labels) and all(term.holds_for(node.name) for term in selector.names)

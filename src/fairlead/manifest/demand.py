@@ -1,0 +1,195 @@
+"""What a pod asks of accelerators, in every spelling that is understood; two that disagree are refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.catalog import Catalog, Device
+from fairlead.errors import ManifestError
+from fairlead.manifest import amounts, keys, wanted
+from fairlead.manifest.amounts import MIB
+from fairlead.request import WHOLE, Demand
+from fairlead.units import Bytes
+
+_PIECES: Final = frozenset({*keys.SIZES, *keys.WHOLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a pod says of accelerators: resources in all, annotations, and the place to complain about."""
+
+    where: str
+    resources: Mapping[str, int]
+    annotations: Mapping[str, str]
+    catalog: Catalog
+
+    def note(self, key: str) -> str:
+        """Return an annotation, empty where there is none."""
+        return self.annotations.get(key, "").strip()
+
+    def at(self, key: str) -> str:
+        """Return where an annotation is."""
+        return f"{self.where}: metadata.annotations[{key}]"
+
+
+def is_accelerator(resource: str) -> bool:
+    """Say whether a resource is one of accelerators: counted on devices, not on nodes."""
+    return resource in _PIECES or resource == keys.ALIYUN_COUNT or resource.startswith(keys.PREFIX)
+
+
+def demand(said: Said) -> Demand:
+    """Return what is asked for; nothing is a Demand of no accelerators."""
+    own = _own_models(said)
+    memory, compute = _memory(said), _compute(said)
+    part = fraction(said)
+    if memory and part:
+        raise ManifestError(f"{said.where}: asks for an amount and a part of the memory", "keep one of them")
+    count = _count(said, own) or (1 if memory or compute or part or _by_model(said) else 0)
+    if not count:
+        return Demand()
+    listed = wanted.named(said.note(keys.MODELS))
+    return Demand(
+        count,
+        memory,
+        compute,
+        models=tuple(own)
+        or wanted.models(said.at(keys.MODELS), listed, said.catalog)
+        or _hami(said, keys.HAMI_USE),
+        excluded=(
+            *wanted.models(said.at(keys.NOT_MODELS), wanted.named(said.note(keys.NOT_MODELS)), said.catalog),
+            *_hami(said, keys.HAMI_AVOID),
+        ),
+        vendors=_vendors(said),
+        precision=wanted.precision(said.at(keys.PRECISION), text)
+        if (text := said.note(keys.PRECISION))
+        else "",
+    )
+
+
+def _by_model(said: Said) -> bool:
+    """Say whether the model to be run is named: then it wants an accelerator, though it names no size."""
+    return bool(said.note(keys.MODEL))
+
+
+def _own_models(said: Said) -> dict[str, int]:
+    """Return whole accelerators by model: `fairlead.dev/<model>`."""
+    found: dict[str, int] = {}
+    for resource, number in said.resources.items():
+        if resource.startswith(keys.PREFIX) and resource not in keys.SIZES and number:
+            name = resource.removeprefix(keys.PREFIX)
+            for model in wanted.models(f"{said.where}: {resource}", [name], said.catalog):
+                found[model] = number
+    if len(set(found.values())) > 1 or (len(found) > 1 and not _one_resource(said)):
+        raise ManifestError(
+            f"{said.where}: asks for several models at once: {', '.join(found)}",
+            f"name them in the annotation {keys.MODELS}: any of them will do",
+        )
+    return found
+
+
+def _one_resource(said: Said) -> bool:
+    """Say whether one resource named all models, as a family's name does."""
+    return sum(name.startswith(keys.PREFIX) and name not in keys.SIZES for name in said.resources) == 1
+
+
+def _count(said: Said, own: Mapping[str, int]) -> int:
+    asked = {name: said.resources.get(name, 0) for name in keys.WHOLE}
+    numbers = {number for number in (*own.values(), *asked.values()) if number}
+    for key in (keys.COUNT, keys.KAI_DEVICES):
+        if text := said.note(key):
+            numbers.add(_positive(said.at(key), text))
+    if len(numbers) > 1:
+        raise ManifestError(
+            f"{said.where}: asks for {' and '.join(str(each) for each in sorted(numbers))} accelerators",
+            "say it once",
+        )
+    return numbers.pop() if numbers else 0
+
+
+def _positive(where: str, text: str) -> int:
+    number = amounts.whole(where, text, 1024)
+    if not number:
+        raise ManifestError(f"{where}: 0 accelerators", "ask for at least 1, or leave it out")
+    return number
+
+
+def _memory(said: Said) -> Bytes | None:
+    sizes = {
+        keys.GPU_MEM: said.resources.get(keys.GPU_MEM, 0) * MIB,
+        keys.GPU_MEM_GIB: said.resources.get(keys.GPU_MEM_GIB, 0) * MIB * 1024,
+        keys.ALIYUN_MEM: said.resources.get(keys.ALIYUN_MEM, 0) * _aliyun_unit(said),
+        keys.HAMI_MEM: said.resources.get(keys.HAMI_MEM, 0) * MIB,
+        keys.KAI_MEMORY: amounts.mebibytes(said.at(keys.KAI_MEMORY), said.note(keys.KAI_MEMORY) or 0),
+    }
+    stated = {name: size for name, size in sizes.items() if size}
+    if len(set(stated.values())) > 1:
+        raise ManifestError(
+            f"{said.where}: {' and '.join(stated)} ask for different amounts", "keep one of them"
+        )
+    return Bytes(next(iter(stated.values()))) if stated else None
+
+
+def _aliyun_unit(said: Said) -> int:
+    """Return how many bytes one `aliyun.com/gpu-mem` is: gpushare counts GiB unless it was told MiB."""
+    unit = said.note(keys.UNIT)
+    if unit not in ("", "GiB", "MiB"):
+        raise ManifestError(f"{said.at(keys.UNIT)}: unknown unit {unit!r}", "write GiB or MiB")
+    number = said.resources.get(keys.ALIYUN_MEM, 0)
+    return MIB if unit == "MiB" or (not unit and number > keys.ALIYUN_GIB_AT_MOST) else MIB * 1024
+
+
+def fraction(said: Said) -> int | None:
+    """Return the part of each accelerator's memory that is asked for, in thousandths; None: none is."""
+    percent = said.resources.get(keys.HAMI_PERCENT, 0) * 10
+    return _part(said, keys.KAI_FRACTION) or _at_most_all(said, percent) or None
+
+
+def _compute(said: Said) -> int | None:
+    cores = _at_most_all(said, said.resources.get(keys.HAMI_CORES, 0) * 10)
+    stated = cores or _part(said, keys.COMPUTE)
+    # The engine takes no part of memory beside one of compute: the larger then counts for compute.
+    return max(stated, fraction(said) or 0) if stated else None
+
+
+def _part(said: Said, key: str) -> int:
+    text = said.note(key)
+    if not text:
+        return 0
+    part = amounts.fraction(said.at(key), text)
+    if not part:
+        raise ManifestError(f"{said.at(key)}: {text} is nothing", "write it like 0.25 or 25%")
+    return part
+
+
+def _at_most_all(said: Said, part: int) -> int:
+    if part > WHOLE:
+        raise ManifestError(f"{said.where}: asks for {part / 10:g} % of an accelerator", "at most 100")
+    return part
+
+
+def _vendors(said: Said) -> tuple[str, ...]:
+    listed = wanted.vendors(said.at(keys.VENDORS), wanted.named(said.note(keys.VENDORS)), said.catalog)
+    by_resource = [vendor for name, vendor in keys.WHOLE.items() if said.resources.get(name)]
+    theirs = ["NVIDIA"] if any(said.resources.get(name) for name in _NVIDIA) else []
+    return listed or tuple(dict.fromkeys([*by_resource, *theirs]))
+
+
+_NVIDIA: Final = (keys.ALIYUN_MEM, keys.HAMI_MEM, keys.HAMI_PERCENT, keys.HAMI_CORES)
+
+
+def _hami(said: Said, key: str) -> tuple[str, ...]:
+    """Return the models whose product names hold one of HAMi's words, as HAMi compares them."""
+    words = [word.upper() for word in wanted.named(said.note(key))]
+    if not words:
+        return ()
+    rows = said.catalog.devices.values()
+    found = tuple(row.id for row in rows if any(word in _products(row) for word in words))
+    if not found:
+        raise ManifestError(
+            f"{said.at(key)}: no model of the catalog is called so", "see: fairlead catalog list"
+        )
+    return found
+
+
+def _products(row: Device) -> str:
+    return " / ".join((row.name, *row.match.nvml)).upper()

@@ -1,0 +1,142 @@
+"""Claims, classes and slices of devices (DRA) as far as placing pods needs them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import field
+
+from fairlead.cluster import objects
+from fairlead.cluster.meta import Object, Part
+from fairlead.manifest.shapes import Amounts
+
+
+class Cel(Part, frozen=True):
+    """A condition on devices in the Common Expression Language."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Part, frozen=True):
+    """Which devices are meant."""
+
+    cel: Cel = Cel()
+
+
+class Capacity(Part, frozen=True):
+    """What is asked of a device's capacities."""
+
+    requests: Amounts = field(default_factory=dict)
+
+
+class DeviceRequest(Part, frozen=True):
+    """Devices of one description."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 1
+    capacity: Capacity = Capacity()
+
+
+class ClaimRequest(Part, frozen=True):
+    """One request of a claim: one description, or several of which the first that is there is taken."""
+
+    name: str = ""
+    exactly: DeviceRequest | None = None
+    first_available: tuple[DeviceRequest, ...] = ()
+
+
+class DeviceClaim(Part, frozen=True):
+    """The devices that a claim wants."""
+
+    requests: tuple[ClaimRequest, ...] = ()
+
+
+class ClaimSpec(Part, frozen=True):
+    """What a claim wants."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class AllocatedDevice(Part, frozen=True):
+    """A device that a claim was given."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    consumed_capacity: Amounts = field(default_factory=dict)
+
+
+class AllocatedDevices(Part, frozen=True):
+    """The devices that a claim was given."""
+
+    results: tuple[AllocatedDevice, ...] = ()
+
+
+class Allocation(Part, frozen=True):
+    """What a claim was given."""
+
+    devices: AllocatedDevices = AllocatedDevices()
+
+
+class ClaimState(Part, frozen=True):
+    """What became of a claim."""
+
+    allocation: Allocation | None = None
+
+
+class Claim(Object, frozen=True):
+    """A wish for devices."""
+
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimState = ClaimState()
+
+
+class ClaimTemplateSpec(Part, frozen=True):
+    """The claim that a template makes for each pod."""
+
+    spec: ClaimSpec = ClaimSpec()
+
+
+class ClaimTemplate(Object, frozen=True):
+    """Makes a claim for each pod that names it."""
+
+    spec: ClaimTemplateSpec = ClaimTemplateSpec()
+
+
+class DeviceClassSpec(Part, frozen=True):
+    """Which devices a class holds."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+
+
+class DeviceClass(Object, frozen=True):
+    """A kind of devices with a name."""
+
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class Device(Part, frozen=True):
+    """One device that may be claimed."""
+
+    name: str = ""
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    capacity: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    allow_multiple_allocations: bool = False
+    taints: tuple[objects.Taint, ...] = ()
+
+
+class SliceSpec(Part, frozen=True):
+    """The devices of one driver on one node."""
+
+    driver: str = ""
+    node_name: str = ""
+    pool: objects.ResourcePool = objects.ResourcePool()
+    devices: tuple[Device, ...] = ()
+
+
+class Slice(Object, frozen=True):
+    """Devices that a driver offers to claims."""
+
+    spec: SliceSpec = SliceSpec()

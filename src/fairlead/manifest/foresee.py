@@ -1,0 +1,100 @@
+"""What is expected of a model on the accelerators of a cluster: analysed once, predicted once per kind."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fairlead.analyze import analyze, parse_shapes
+from fairlead.catalog import Catalog
+from fairlead.errors import AnalysisError, CatalogError, ManifestError, MissingPartError, SettingsError
+from fairlead.placement import NodeState
+from fairlead.request import Expectation, Request
+from fairlead.workload import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that a workload runs, and how."""
+
+    path: str
+    shapes: tuple[str, ...] = ()
+    precision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """Predicts for the accelerators of one cluster, each question once."""
+
+    catalog: Catalog
+    accelerators: tuple[str, ...]
+    """The models of accelerators in the cluster."""
+    knowledge: Any = None
+    """Calibrations, where there are some; see `estimate.knowledge`."""
+    _known: dict[Model, Mapping[str, Expectation]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, nodes: Iterable[NodeState], catalog: Catalog, knowledge: Any = None) -> "Foresight":
+        """Get ready to predict for the accelerators of these nodes."""
+        found = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
+        return cls(catalog, tuple(found), knowledge)
+
+    def expecting(self, where: str, request: Request, model: Model) -> Request:
+        """Return a request with what is expected of its model."""
+        if model not in self._known:
+            self._known[model] = self._expectations(where, model)
+        return replace(request, estimates=_sized(self._known[model], request.estimates))
+
+    def _expectations(self, where: str, model: Model) -> Mapping[str, Expectation]:
+        profile = _profile(where, model)
+        try:
+            from fairlead.estimate.knowledge import Knowledge  # noqa: PLC0415 - numpy, only for predictions
+            from fairlead.estimate.predict import estimate  # noqa: PLC0415
+            from fairlead.estimate.question import Question  # noqa: PLC0415
+            from fairlead.estimate.target import target  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise MissingPartError(
+                f"predicting needs {error.name}", "pip install 'fairlead[predict]'"
+            ) from None
+        targets = []
+        for name in self.accelerators:
+            try:
+                targets.append(target(name, self.catalog))
+            except CatalogError:
+                continue  # a device that the catalog does not know: nothing is expected of it
+        try:
+            question = Question.of(profile, model.precision or None)
+        except SettingsError as error:
+            raise ManifestError(f"{where}: {error}", error.hint) from None
+        found = estimate(question, targets, self.knowledge or Knowledge())
+        return {
+            each.device: _expectation(estimated, streams=each.memory is None)
+            for each, estimated in zip(targets, found, strict=True)
+        }
+
+
+def _sized(found: Mapping[str, Expectation], stated: Mapping[str, Expectation]) -> Mapping[str, Expectation]:
+    """Return what is expected, with the memory that was asked for in its place."""
+    return {
+        name: replace(each, memory=stated[name].memory) if name in stated else each
+        for name, each in found.items()
+    }
+
+
+def _profile(where: str, model: Model) -> Profile:
+    try:
+        return analyze(model.path, parse_shapes(list(model.shapes)))
+    except (AnalysisError, SettingsError) as error:
+        raise ManifestError(f"{where}: {error}", error.hint) from None
+
+
+def _expectation(estimated: Any, *, streams: bool) -> Expectation:
+    """Return an estimate as the engine reads it; what streams through a device takes no memory there."""
+    if not estimated.runs:
+        return Expectation(reason="; ".join(estimated.reasons))
+    return Expectation(estimated.p90, estimated.joules, None if streams else estimated.memory)
+
+
+def beside(place: str, path: str) -> str:
+    """Return a path that is relative to the file where it was written."""
+    return path if os.path.isabs(path) or place == "-" else os.path.join(os.path.dirname(place), path)

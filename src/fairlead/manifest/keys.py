@@ -1,0 +1,61 @@
+"""Every resource, label and annotation that says something about accelerators, named once.
+
+Ours, and those of the projects that a pod may come from: gpushare, HAMi, KAI, Volcano, coscheduling.
+"""
+
+from typing import Final
+
+PREFIX: Final = "fairlead.dev/"
+
+GPU_MEM: Final = "fairlead.dev/gpu-mem"
+"""MiB of one accelerator."""
+GPU_MEM_GIB: Final = "fairlead.dev/gpu-mem-gib"
+ALIYUN_MEM: Final = "aliyun.com/gpu-mem"
+"""Of gpushare: GiB, or MiB where its plugin was told so."""
+ALIYUN_COUNT: Final = "aliyun.com/gpu-count"
+ALIYUN_GIB_AT_MOST: Final = 512
+"""A larger number must be MiB: no accelerator has as many GiB."""
+HAMI_MEM: Final = "nvidia.com/gpumem"
+"""MiB of each accelerator."""
+HAMI_PERCENT: Final = "nvidia.com/gpumem-percentage"
+HAMI_CORES: Final = "nvidia.com/gpucores"
+"""Percent of the compute of each accelerator."""
+WHOLE: Final = {
+    "nvidia.com/gpu": "NVIDIA",
+    "amd.com/gpu": "AMD",
+    "gpu.intel.com/i915": "Intel",
+    "gpu.intel.com/xe": "Intel",
+}
+"""Whole accelerators of a vendor; with a size of HAMi or of ours, shares of as many."""
+SIZES: Final = (GPU_MEM, GPU_MEM_GIB, ALIYUN_MEM, HAMI_MEM, HAMI_PERCENT, HAMI_CORES)
+
+# Annotations of pods.
+MODEL: Final = "fairlead.dev/model"
+"""A model file, relative to the manifest: the place is chosen by what is predicted for it."""
+SLO: Final = "fairlead.dev/slo-latency"
+SHAPES: Final = "fairlead.dev/model-shapes"
+PRECISION: Final = "fairlead.dev/precision"
+MODELS: Final = "fairlead.dev/accelerators"
+"""Catalog ids, any of which will do."""
+NOT_MODELS: Final = "fairlead.dev/not-accelerators"
+VENDORS: Final = "fairlead.dev/vendors"
+COUNT: Final = "fairlead.dev/accelerator-count"
+COMPUTE: Final = "fairlead.dev/gpu-compute"
+"""A part of each accelerator's compute: `25%`."""
+GANG: Final = "fairlead.dev/gang"
+GANG_SIZE: Final = "fairlead.dev/gang-size"
+UNIT: Final = "fairlead.dev/gpu-mem-unit"
+"""`GiB` or `MiB`: what `aliyun.com/gpu-mem` of this pod counts."""
+KAI_FRACTION: Final = "gpu-fraction"
+KAI_MEMORY: Final = "gpu-memory"
+KAI_DEVICES: Final = "gpu-fraction-num-devices"
+HAMI_USE: Final = "nvidia.com/use-gputype"
+HAMI_AVOID: Final = "nvidia.com/nouse-gputype"
+COSCHEDULING: Final = "scheduling.x-k8s.io/pod-group"
+"""A label; the PodGroup of that name says how many."""
+VOLCANO: Final = "scheduling.k8s.io/group-name"
+
+# Annotations that say on which accelerator a running pod is.
+ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
+ALLOCATED: Final = "fairlead.dev/allocated"
+"""Of a node: who holds what."""

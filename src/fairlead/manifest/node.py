@@ -1,0 +1,177 @@
+"""A node of Kubernetes as a scheduler sees it, with the accelerators that somebody says it has.
+
+The surest source counts: ResourceSlices, then our labels, then what other plugins publish.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from fairlead.catalog import Catalog, Device
+from fairlead.manifest import amounts, keys, rules, shapes
+from fairlead.manifest.amounts import MIB
+from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.deviceshapes import Device as Listed
+from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.effective import CPU, MEMORY
+from fairlead.offer import DRIVER
+from fairlead.placement import DeviceState, NodeState
+from fairlead.publish.labels import models
+from fairlead.request import WHOLE
+from fairlead.units import Bytes
+
+_PODS: Final = "pods"
+_APART: Final = (CPU, MEMORY, _PODS, "ephemeral-storage")
+_FEATURES: Final = "nvidia.com/gpu."
+"""Labels of NVIDIA's feature discovery: product, memory, count."""
+_UNWELL: Final = ("present", "driver-bound")
+"""States in which no work may be sent to an accelerator."""
+
+
+def node(where: str, given: shapes.Node, slices: Sequence[Slice], catalog: Catalog) -> NodeState:
+    """Return a node; `slices` are those of its pools."""
+    has = {**given.status.capacity, **given.status.allocatable}
+    place = f"{where}: status.allocatable"
+    memory = amounts.quantity(f"{place}.memory", has.get(MEMORY, 0))
+    labels = dict(given.metadata.labels)
+    labels.setdefault("kubernetes.io/hostname", given.metadata.name)
+    return NodeState(
+        name=given.metadata.name,
+        cpu=amounts.milli(f"{place}.cpu", has.get(CPU, 0)),
+        memory=memory,
+        pods=amounts.whole(f"{place}.pods", has.get(_PODS, 110)),
+        resources={name: _piece(f"{place}.{name}", name, has[name]) for name in has if _other(name)},
+        labels=labels,
+        taints=tuple(
+            rules.taint(f"{where}: spec.taints[{at}]", each) for at, each in enumerate(given.spec.taints)
+        ),
+        unschedulable=given.spec.unschedulable,
+        devices=tuple(_devices(place, given, has, slices, catalog)),
+    )
+
+
+def _other(name: str) -> bool:
+    return name not in _APART and not is_accelerator(name)
+
+
+def _piece(where: str, name: str, value: object) -> int:
+    return amounts.quantity(where, value) if name.startswith("hugepages-") else amounts.whole(where, value)
+
+
+def _devices(
+    where: str, given: shapes.Node, has: Mapping[str, Any], slices: Sequence[Slice], catalog: Catalog
+) -> Iterable[DeviceState]:
+    ours = [each for each in slices if each.spec.driver == DRIVER]
+    listed = [
+        _listed(device, each.spec.driver, catalog) for each in ours or slices for device in each.spec.devices
+    ]
+    labels = given.metadata.labels
+    return (
+        [*listed, *_missing(given, listed, catalog)]
+        or _labelled(labels, catalog)
+        or list(_featured(where, labels, has, catalog))
+        or list(_gpushare(where, has))
+        or list(_counted(where, has))
+    )
+
+
+def _listed(device: Listed, driver: str, catalog: Catalog) -> DeviceState:
+    """Return a device of a slice."""
+    said = {
+        name.rpartition("/")[2]: next(iter(value.values()), None) for name, value in device.attributes.items()
+    }
+    model = str(said.get("model") or "")
+    row = catalog.devices.get(model) or _called(str(said.get("productName") or ""), catalog)
+    memory = {name.rpartition("/")[2]: value for name, value in device.capacity.items()}.get("memory", {})
+    known = row.vendor if row else {"gpu.nvidia.com": "NVIDIA", "gpu.amd.com": "AMD"}.get(driver, "")
+    return DeviceState(
+        device.name,
+        row.id if row else model,
+        str(said.get("vendor") or known),
+        amounts.quantity(f"{device.name}: capacity.memory", memory.get("value", 0)),
+        healthy=said.get("state") not in _UNWELL and not device.taints,
+        unified=said.get("unifiedMemory") is True,
+        # A server that knows no consumable capacity drops the field; our attribute stays.
+        shareable=said.get("shareable", device.allow_multiple_allocations) is True,
+        precisions=_precisions(row),
+    )
+
+
+def _missing(given: shapes.Node, listed: Sequence[DeviceState], catalog: Catalog) -> Iterator[DeviceState]:
+    """Yield what labels name but no slice lists: it cannot be given work, or containers hold it whole.
+
+    A slice leaves out what containers hold. What the node's annotation says of it comes with running pods.
+    """
+    if not listed:
+        return
+    for each in _labelled(given.metadata.labels, catalog):
+        same = sum(other.model == each.model for other in listed)
+        if int(each.id.rpartition("-")[2]) >= same:
+            yield each
+
+
+def _labelled(labels: Mapping[str, str], catalog: Catalog) -> list[DeviceState]:
+    """Return the accelerators that our labels name; which of a model are unwell they do not say."""
+    found = []
+    for each in models(labels):
+        row = catalog.devices.get(each.model)
+        told = {
+            name: labels.get(f"{keys.PREFIX}{each.model}.{name}", "") for name in ("memory-mib", "vendor")
+        }
+        memory = Bytes(int(told["memory-mib"]) * MIB) if told["memory-mib"].isdecimal() else Bytes(0)
+        unified = labels.get(f"{keys.PREFIX}{each.model}.unified-memory") == "true"
+        for number in range(each.count):
+            found.append(
+                DeviceState(
+                    f"{each.model}-{number}",
+                    each.model,
+                    row.vendor if row else told["vendor"],
+                    memory,
+                    healthy=number < each.usable,
+                    unified=unified,
+                    shareable=bool(row and row.shareable and memory),
+                    precisions=_precisions(row),
+                )
+            )
+    return found
+
+
+def _featured(
+    where: str, labels: Mapping[str, str], has: Mapping[str, Any], catalog: Catalog
+) -> Iterator[DeviceState]:
+    """Yield what NVIDIA's feature discovery says."""
+    product = labels.get(f"{_FEATURES}product", "")
+    count = labels.get(f"{_FEATURES}count") or has.get("nvidia.com/gpu", 0)
+    if not product:
+        return
+    row = _called(product.replace("-", " "), catalog)
+    memory = amounts.mebibytes(f"{_FEATURES}memory", labels.get(f"{_FEATURES}memory", 0))
+    for number in range(amounts.whole(f"{where}: {_FEATURES}count", count, 1024)):
+        model = row.id if row else product.lower()
+        yield DeviceState(f"gpu-{number}", model, "NVIDIA", memory, precisions=_precisions(row))
+
+
+def _gpushare(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
+    """Yield what gpushare's plugin says: memory in all, on GPUs that are taken to be alike."""
+    count = amounts.whole(f"{where}.{keys.ALIYUN_COUNT}", has.get(keys.ALIYUN_COUNT, 0), 1024)
+    total = amounts.whole(f"{where}.{keys.ALIYUN_MEM}", has.get(keys.ALIYUN_MEM, 0))
+    for number in range(count):
+        each = total // count
+        unit = MIB if each > keys.ALIYUN_GIB_AT_MOST else MIB * 1024
+        yield DeviceState(f"gpu-{number}", "", "NVIDIA", Bytes(each * unit))
+
+
+def _counted(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
+    """Yield what stock plugins count: accelerators of which nothing else is known, given whole."""
+    for name, vendor in keys.WHOLE.items():
+        for number in range(amounts.whole(f"{where}.{name}", has.get(name, 0), 1024)):
+            yield DeviceState(f"{vendor.lower()}-{number}", "", vendor, compute=WHOLE, shareable=False)
+
+
+def _called(product: str, catalog: Catalog) -> Device | None:
+    rows = catalog.by_nvml(product) or [row for row in catalog.devices.values() if row.name == product]
+    return rows[0] if rows else None
+
+
+def _precisions(row: Device | None) -> tuple[str, ...]:
+    peaks = {} if row is None else row.peak or next((each.peak for each in row.variants if each.peak), {})
+    return tuple(sorted(peaks))

@@ -1,0 +1,130 @@
+"""Nouns to and from documents: every field by its name, with its unit; what is as usual is left out."""
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from math import isfinite
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from fairlead.errors import ManifestError
+
+UNITS: Final = {
+    "cpu": "cpu_milli",
+    "memory": "memory_bytes",
+    "compute": "compute_milli",
+    "slo": "slo_seconds",
+}
+"""Fields whose unit is said in a document."""
+_LARGEST: Final = 2**62
+T = TypeVar("T")
+
+
+def encode(value: Any) -> Any:
+    """Return a noun as a document."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if is_dataclass(value):
+        return {
+            UNITS.get(each.name, each.name): encode(getattr(value, each.name))
+            for each in fields(value)
+            if not _usual(each, getattr(value, each.name))
+        }
+    if isinstance(value, Mapping):
+        return {key: encode(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(kind: type[T], value: Any, where: str) -> T:
+    """Return the noun that a document says, or refuse it with the place of what is wrong."""
+    found: T = _decode(kind, value, where)
+    return found
+
+
+def _usual(field: Any, value: Any) -> bool:
+    if field.default is not MISSING:
+        return bool(value == field.default)
+    return field.default_factory is not MISSING and value == field.default_factory()
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    kind = getattr(kind, "__supertype__", kind)  # Bytes is an int that knows its unit
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        inner = next(each for each in get_args(kind) if each is not types.NoneType)
+        return None if value is None else _decode(inner, value, where)
+    if is_dataclass(kind):
+        return _noun(kind, value, where)
+    if origin is tuple:
+        return _tuple(get_args(kind), value, where)
+    if origin is not None and issubclass(origin, Mapping):
+        inner = get_args(kind)[1]
+        return {key: _decode(inner, item, f"{where}.{key}") for key, item in _mapping(value, where).items()}
+    return _plain(kind, value, where)
+
+
+def _noun(kind: Any, value: Any, where: str) -> Any:
+    given = _mapping(value, where)
+    names = {UNITS.get(each.name, each.name): each for each in fields(kind)}
+    for key in given:
+        if key not in names:
+            near = get_close_matches(str(key), names, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}"
+            raise ManifestError(f"{where}: unknown key {key!r}", hint)
+    for key, each in names.items():
+        if key not in given and each.default is MISSING and each.default_factory is MISSING:
+            raise ManifestError(f"{where}: it has no {key}", f"known: {', '.join(names)}")
+    hints = _hints(kind)
+    return kind(
+        **{
+            names[key].name: _decode(hints[names[key].name], item, f"{where}.{key}")
+            for key, item in given.items()
+        }
+    )
+
+
+def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise ManifestError(f"{where}: {_shown(value)} is not a list")
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        return tuple(_decode(inner[0], item, f"{where}[{at}]") for at, item in enumerate(value))
+    if len(value) != len(inner):
+        raise ManifestError(f"{where}: {len(value)} values where {len(inner)} are wanted")
+    return tuple(
+        _decode(each, item, f"{where}[{at}]")
+        for at, (each, item) in enumerate(zip(inner, value, strict=True))
+    )
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ManifestError(f"{where}: {_shown(value)} is not a mapping")
+    return value
+
+
+def _plain(kind: Any, value: Any, where: str) -> Any:
+    if issubclass(kind, StrEnum):
+        if value not in list(kind):
+            raise ManifestError(f"{where}: {_shown(value)}", f"known: {', '.join(kind)}")
+        return kind(value)
+    right = isinstance(value, int | float if kind is float else kind)
+    if not right or (isinstance(value, bool) and kind is not bool):
+        words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+        raise ManifestError(f"{where}: {_shown(value)} is not {words[kind]}")
+    if isinstance(value, int | float) and not (isfinite(value) and abs(value) < _LARGEST):
+        raise ManifestError(f"{where}: {_shown(value)} is no sound figure")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,275 @@
+"""Kubernetes objects as far as placing pods needs them: typed, frozen, every other field ignored.
+
+They are those of `cluster.objects`, with the rules about neighbours, ports and groups. Amounts may be
+numbers, as people write them in files; the API server always sends texts.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import field
+
+from fairlead.cluster import objects
+from fairlead.cluster.meta import Metadata, Object, Part
+
+Amount = str | int | float
+Amounts = Mapping[str, Amount]
+
+
+class Resources(Part, frozen=True):
+    """What a container, or a pod, asks for."""
+
+    requests: Amounts = field(default_factory=dict)
+    limits: Amounts = field(default_factory=dict)
+
+
+class ContainerPort(Part, frozen=True):
+    """A port of a container, perhaps of its host as well."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Part, frozen=True):
+    """One program of a pod."""
+
+    name: str = ""
+    restart_policy: str = ""
+    """`Always` marks an init container that runs beside the others (a sidecar)."""
+    resources: Resources = Resources()
+    ports: tuple[ContainerPort, ...] = ()
+
+
+class LabelSelector(Part, frozen=True):
+    """Which objects are meant, by their labels."""
+
+    match_labels: Mapping[str, str] = field(default_factory=dict)
+    match_expressions: tuple[objects.Requirement, ...] = ()
+
+
+class PodTerm(Part, frozen=True):
+    """Pods that are wanted, or not, in the same domain."""
+
+    label_selector: LabelSelector | None = None
+    topology_key: str = ""
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedPodTerm(Part, frozen=True):
+    """The same as a wish."""
+
+    weight: int = 0
+    pod_affinity_term: PodTerm = PodTerm()
+
+
+class PodAffinity(Part, frozen=True):
+    """Which pods must be near, or far, and which had better be."""
+
+    required: tuple[PodTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[WeightedPodTerm, ...] = field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Part, frozen=True):
+    """Where a pod wants to be."""
+
+    node_affinity: objects.NodeAffinity = objects.NodeAffinity()
+    pod_affinity: PodAffinity = PodAffinity()
+    pod_anti_affinity: PodAffinity = PodAffinity()
+
+
+class SpreadConstraint(Part, frozen=True):
+    """How evenly pods must lie over the domains of a label."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int = 0
+    match_label_keys: tuple[str, ...] = ()
+
+
+class SchedulingGroup(Part, frozen=True):
+    """The group that a pod is placed with, by Kubernetes 1.36 and later."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadRef(Part, frozen=True):
+    """The same by Kubernetes 1.35."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
+class PodSpec(Part, frozen=True):
+    """What a pod asks for."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str = ""
+    host_network: bool = False
+    resources: Resources = Resources()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Amounts = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: Affinity = Affinity()
+    tolerations: tuple[objects.Toleration, ...] = ()
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    resource_claims: tuple[objects.PodResourceClaim, ...] = ()
+    scheduling_group: SchedulingGroup = SchedulingGroup()
+    workload_ref: WorkloadRef = WorkloadRef()
+
+
+class ClaimStatus(Part, frozen=True):
+    """The claim that was made of a template for a pod."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
+class PodStatus(Part, frozen=True):
+    """How a pod is doing."""
+
+    phase: str = ""
+    resource_claim_statuses: tuple[ClaimStatus, ...] = ()
+
+
+class Pod(Object, frozen=True):
+    """Containers that live and die together on one node."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Template(Part, frozen=True):
+    """What the pods of a controller look like."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+
+
+class GangPolicy(Part, frozen=True):
+    """All or nothing."""
+
+    min_count: int | None = None
+
+
+class GroupPolicy(Part, frozen=True):
+    """How a group is placed; without `gang`, one by one."""
+
+    gang: GangPolicy | None = None
+
+
+class JobScheduling(Part, frozen=True):
+    """How the pods of a job are placed, by Kubernetes 1.37."""
+
+    scheduling_policy: GroupPolicy = GroupPolicy()
+
+
+class ControllerSpec(Part, frozen=True):
+    """What a controller keeps running."""
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    template: Template = Template()
+    scheduling: JobScheduling = JobScheduling()
+
+
+class Controller(Object, frozen=True):
+    """A Deployment, StatefulSet, ReplicaSet, DaemonSet or Job."""
+
+    spec: ControllerSpec = ControllerSpec()
+
+
+class JobTemplate(Part, frozen=True):
+    """The job that a CronJob makes."""
+
+    metadata: Metadata = Metadata()
+    spec: ControllerSpec = ControllerSpec()
+
+
+class CronJobSpec(Part, frozen=True):
+    """When a CronJob makes jobs, and which."""
+
+    job_template: JobTemplate = JobTemplate()
+
+
+class CronJob(Object, frozen=True):
+    """A job again and again."""
+
+    spec: CronJobSpec = CronJobSpec()
+
+
+class PriorityClass(Object, frozen=True):
+    """How important pods of this class are."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = ""
+
+
+class PodGroupSpec(Part, frozen=True):
+    """A group of pods: Kubernetes' own spelling, and `minMember` of the schedulers before it."""
+
+    scheduling_policy: GroupPolicy = GroupPolicy()
+    min_member: int | None = None
+    priority_class_name: str = ""
+
+
+class PodGroup(Object, frozen=True):
+    """Pods that are placed together."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class GroupTemplate(Part, frozen=True):
+    """A group that a Workload describes."""
+
+    name: str = ""
+    scheduling_policy: GroupPolicy = GroupPolicy()
+    policy: GroupPolicy = GroupPolicy()
+    """By Kubernetes 1.35."""
+
+
+class ControllerRef(Part, frozen=True):
+    """The controller whose pods a Workload is about."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class WorkloadSpec(Part, frozen=True):
+    """The groups of a workload."""
+
+    controller_ref: ControllerRef = ControllerRef()
+    pod_group_templates: tuple[GroupTemplate, ...] = ()
+    pod_groups: tuple[GroupTemplate, ...] = ()
+
+
+class Workload(Object, frozen=True):
+    """Kubernetes' description of pods that belong together."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class NodeStatus(Part, frozen=True):
+    """What a node has."""
+
+    capacity: Amounts = field(default_factory=dict)
+    allocatable: Amounts = field(default_factory=dict)
+
+
+class Node(Object, frozen=True):
+    """A machine of the cluster."""
+
+    spec: objects.NodeSpec = objects.NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,89 @@
+"""Files as documents: JSON or YAML, bounded in size, every complaint with the file's name."""
+
+import io
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from fairlead.errors import ManifestError
+from fairlead.manifest.yamltext import BadYamlError, documents
+
+MOST_JSON: Final = 64 << 20
+MOST_YAML: Final = 8 << 20
+"""Bytes. YAML is read a hundred times slower than JSON."""
+STDIN: Final = "-"
+_HINT: Final = "name a readable YAML or JSON file, or - for the standard input"
+
+
+def read(path: str) -> list[tuple[str, Any]]:
+    """Return the documents of a file, each with a name to say where it is; empty documents are left out."""
+    name = "standard input" if path == STDIN else path
+    found = list(_documents(name, _bytes(path, name)))
+    many = len(found) > 1
+    named = [(f"{name}: document {at}" if many else name, value) for at, value in enumerate(found, 1)]
+    return [(where, value) for where, value in named if value is not None]
+
+
+def read_one(path: str) -> tuple[str, Any]:
+    """Return the one document of a file."""
+    found = read(path)
+    if len(found) != 1:
+        name = "standard input" if path == STDIN else path
+        raise ManifestError(f"{name}: {len(found)} documents where one is wanted", "is it the right file?")
+    return found[0]
+
+
+def _bytes(path: str, name: str) -> bytes:
+    try:
+        if path == STDIN:
+            return _bounded(sys.stdin.buffer, name)
+        # Not a pipe that nobody writes to, nor a device that never ends.
+        if not stat.S_ISREG(os.stat(path).st_mode) and not stat.S_ISFIFO(os.stat(path).st_mode):
+            raise ManifestError(f"{name}: not a file", _HINT)
+        with open(path, "rb") as stream:
+            return _bounded(stream, name)
+    except OSError as error:
+        raise ManifestError(f"{name}: {error.strerror}", _HINT) from None
+    except ValueError as error:  # a path with a NUL
+        raise ManifestError(f"{name!r}: {error}", _HINT) from None
+
+
+def _bounded(stream: BinaryIO | io.BufferedReader, name: str) -> bytes:
+    start = stream.read(MOST_YAML + 1)
+    if len(start) <= MOST_YAML:
+        return start
+    if not _json(start):
+        hint = f"write it as JSON (kubectl get -o json): up to {MOST_JSON >> 20} MiB of it are read"
+        raise ManifestError(f"{name}: more than {MOST_YAML >> 20} MiB of YAML", hint)
+    whole = start + stream.read(MOST_JSON - len(start) + 1)
+    if len(whole) > MOST_JSON:
+        raise ManifestError(f"{name}: more than {MOST_JSON >> 20} MiB", "leave out what is not needed")
+    return whole
+
+
+def _json(data: bytes) -> bool:
+    return data[:64].lstrip()[:1] in (b"{", b"[")
+
+
+def _documents(name: str, data: bytes) -> Iterator[Any]:
+    if data[:2] == b"\x1f\x8b":
+        raise ManifestError(f"{name}: compressed", "unpack it first: gunzip")
+    if b"\0" in data[:4096]:
+        raise ManifestError(f"{name}: not text", _HINT)
+    flaw: Exception | None = None
+    if _json(data):
+        try:
+            yield json.loads(data)
+            return
+        except (ValueError, RecursionError) as error:
+            flaw = error  # YAML may begin with a brace as well
+    if flaw is not None and len(data) > MOST_YAML:
+        raise ManifestError(f"{name}: not JSON: {flaw}")
+    try:
+        yield from documents(data)
+    except BadYamlError as error:
+        what = f"neither JSON ({flaw}) nor YAML" if flaw else "not YAML"
+        raise ManifestError(f"{name}: {what}: {error}", "a file of Kubernetes or of the short form") from None

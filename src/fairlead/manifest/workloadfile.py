@@ -1,0 +1,114 @@
+"""Workloads from files: manifests as they are, or the short form."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fairlead.catalog import Catalog
+from fairlead.errors import ManifestError
+from fairlead.manifest import keys, shortpod, text
+from fairlead.manifest.collect import collect, is_kubernetes
+from fairlead.manifest.controllers import requests
+from fairlead.manifest.foresee import Foresight, Model, beside
+from fairlead.manifest.gangs import UNSTATED
+from fairlead.manifest.pod import Context, sizes
+from fairlead.manifest.shapes import Pod
+from fairlead.manifest.short import Table
+from fairlead.manifest.snapshot import Snapshot
+from fairlead.placement import NodeState
+from fairlead.request import Gang, Request, problems
+
+_HINT: Final = "see docs/reference/schedule.md"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request in the making: where it was found, and the model that it runs."""
+
+    where: str
+    request: Request
+    model: Model | None = None
+
+
+def read_workloads(
+    paths: Sequence[str], cluster: Snapshot, catalog: Catalog, knowledge: Any = None
+) -> list[Request]:
+    """Return what waits for a place in some files, with what is expected of models on this cluster."""
+    foresight = Foresight.of(cluster.nodes, catalog, knowledge)
+    documents = [(path, *each) for path in paths for each in text.read(path)]
+    formal = [(where, value) for _, where, value in documents if is_kubernetes(value)]
+    context = Context(catalog, collect(formal), sizes(cluster.nodes))
+    files = {where: path for path, where, _ in documents}
+    asked = [*_formal(context, cluster.nodes, files)]
+    for path, where, value in documents:
+        if not is_kubernetes(value):
+            asked += _short_workloads(where, path, value, catalog)
+    if not asked:
+        raise ManifestError(f"{', '.join(paths)}: no workloads in it", _HINT)
+    found = [_expecting(each, foresight) for each in _sized(asked)]
+    _alone(found, cluster)
+    return [each.request for each in found]
+
+
+def _expecting(asked: _Asked, foresight: Foresight) -> _Asked:
+    if asked.model is None:
+        return asked
+    return replace(asked, request=foresight.expecting(asked.where, asked.request, asked.model))
+
+
+def _formal(context: Context, nodes: Sequence[NodeState], files: Mapping[str, str]) -> Iterable[_Asked]:
+    for where, pod, request in requests(context, nodes):
+        path = next((file for start, file in files.items() if where.startswith(start)), "")
+        yield _Asked(where, request, _model(pod, path))
+
+
+def _model(pod: Pod, path: str) -> Model | None:
+    notes = pod.metadata.annotations
+    named = notes.get(keys.MODEL, "").strip()
+    if not named:
+        return None
+    shapes = tuple(part.strip() for part in notes.get(keys.SHAPES, "").split(";") if part.strip())
+    return Model(beside(path, named), shapes, notes.get(keys.PRECISION, "").strip())
+
+
+def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Iterable[_Asked]:
+    listed = value.get("workloads") if isinstance(value, dict) and "workloads" in value else None
+    if listed is None and isinstance(value, dict) and {"name", "model"} & set(value):
+        listed = [value]
+    elif isinstance(value, dict) and "workloads" in value:
+        Table.of(where, value, ("workloads",))
+    if not isinstance(listed, list):
+        raise ManifestError(f"{where}: neither manifests nor workloads: of the short form", _HINT)
+    for at, item in enumerate(listed):
+        table = Table.of(f"{where}: workloads[{at}]", item, shortpod.KEYS)
+        for place, request, model in shortpod.workload(table, path, catalog):
+            yield _Asked(f"{place} ({request.name})", request, model)
+
+
+def _sized(asked: Sequence[_Asked]) -> list[_Asked]:
+    """Give gangs without a stated size the number of their pods, over all files."""
+    counts: dict[str, int] = {}
+    for each in asked:
+        if each.request.gang is not None:
+            counts[each.request.gang.name] = counts.get(each.request.gang.name, 0) + 1
+    return [_with_size(each, counts) for each in asked]
+
+
+def _with_size(asked: _Asked, counts: Mapping[str, int]) -> _Asked:
+    gang = asked.request.gang
+    if gang is None or gang.size != UNSTATED:
+        return asked
+    return replace(asked, request=replace(asked.request, gang=Gang(gang.name, counts[gang.name])))
+
+
+def _alone(asked: Sequence[_Asked], cluster: Snapshot) -> None:
+    """Refuse names that are there twice, and figures that are nonsense."""
+    seen = {each.request.id: "the cluster" for each in cluster.placements}
+    for each in asked:
+        if each.request.id in seen:
+            raise ManifestError(
+                f"{each.where}: {each.request.id} is there twice, first in {seen[each.request.id]}"
+            )
+        seen[each.request.id] = each.where
+        for problem in problems(each.request):
+            raise ManifestError(f"{each.where}: {problem}", "correct the figure")

@@ -1,0 +1,173 @@
+"""YAML as values: built from the parser's events, so that hostile text can be neither too deep nor too much.
+
+The library's own loaders follow any nesting down to the end of the stack, and anchors to the end of memory.
+Scalars mean what the YAML 1.2 core schema says, so `no` is a text and a time stays as it was written.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fairlead.errors import MissingPartError
+
+DEEPEST: Final = 64
+"""Levels of nesting; the deepest field of a pod is at 12."""
+MOST_VALUES: Final = 4_000_000
+"""Values in one text, what anchors repeat counted each time."""
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,40}")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
+_WORDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+}
+_TEXT: Final = "tag:yaml.org,2002:str"
+_MERGE: Final = "<<"
+
+
+class BadYamlError(ValueError):
+    """A text is not YAML, or not such as is read here; says what and in which line."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping or a list that has not ended yet."""
+
+    value: dict[str, Any] | list[Any]
+    anchor: str | None
+    line: int
+    key: str | None = None
+    """Of a mapping: the key whose value comes next."""
+    merged: list[dict[str, Any]] = field(default_factory=list)
+    """What `<<` brings where the mapping does not say otherwise."""
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Values in the making."""
+
+    stack: list[_Open] = field(default_factory=list)
+    anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    """By name: the value, and how many values it is."""
+    count: int = 0
+    starts: list[int] = field(default_factory=list)
+    """For each open collection: the count when it began."""
+    root: Any = None
+
+    def begin(self, value: dict[str, Any] | list[Any], event: Any) -> None:
+        if len(self.stack) >= DEEPEST:
+            raise BadYamlError(f"nested deeper than {DEEPEST} in line {_line(event)}")
+        self.starts.append(self.count)
+        self.stack.append(_Open(value, event.anchor, _line(event)))
+
+    def end(self) -> None:
+        done, start = self.stack.pop(), self.starts.pop()
+        for each in done.merged:
+            done.value = {**each, **done.value}  # type: ignore[dict-item]  # only mappings have merged ones
+        self._add(done.value, done.line, 1)
+        if done.anchor:
+            self.anchors[done.anchor] = (done.value, self.count - start)
+
+    def scalar(self, event: Any) -> None:
+        value = _scalar(event)
+        self._add(value, _line(event), 1)
+        if event.anchor:
+            self.anchors[event.anchor] = (value, 1)
+
+    def alias(self, event: Any) -> None:
+        if event.anchor not in self.anchors:
+            raise BadYamlError(f"no anchor &{event.anchor} before line {_line(event)}")
+        self._add(*_placed(self.anchors[event.anchor], _line(event)))
+
+    def _add(self, value: Any, line: int, count: int) -> None:
+        self.count += count
+        if self.count > MOST_VALUES:
+            raise BadYamlError(f"more than {MOST_VALUES} values, by line {line}")
+        if not self.stack:
+            self.root = value
+            return
+        top = self.stack[-1]
+        if isinstance(top.value, list):
+            top.value.append(value)
+        elif top.key is None:
+            top.key = _key(value, line)
+        else:
+            if top.key == _MERGE:
+                top.merged += _mappings(value, line)
+            elif top.key in top.value:
+                raise BadYamlError(f"the key {top.key!r} is there twice, again by line {line}")
+            else:
+                top.value[top.key] = value
+            top.key = None
+
+
+def documents(text: bytes) -> Iterator[Any]:
+    """Yield what each document of a text says; BadYamlError where it is not YAML."""
+    try:
+        import yaml  # noqa: PLC0415 - read only where there is YAML: JSON needs none
+    except ModuleNotFoundError:
+        raise MissingPartError("reading YAML needs pyyaml", "pip install 'fairlead[cluster]'") from None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            match type(event).__name__:
+                case "DocumentStartEvent":
+                    builder = _Builder(count=builder.count)
+                case "DocumentEndEvent":
+                    yield builder.root
+                case "MappingStartEvent":
+                    builder.begin({}, event)
+                case "SequenceStartEvent":
+                    builder.begin([], event)
+                case "MappingEndEvent" | "SequenceEndEvent":
+                    builder.end()
+                case "ScalarEvent":
+                    builder.scalar(event)
+                case "AliasEvent":
+                    builder.alias(event)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise BadYamlError(f"{error.problem}{where}") from None
+    except (yaml.YAMLError, UnicodeError, ValueError) as error:
+        raise BadYamlError(" ".join(str(error).split())) from None
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _placed(found: tuple[Any, int], line: int) -> tuple[Any, int, int]:
+    value, count = found
+    return value, line, count
+
+
+def _scalar(event: Any) -> Any:
+    text: str = event.value
+    if not event.implicit[0] or event.tag == _TEXT:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _key(value: Any, line: int) -> str:
+    if isinstance(value, dict | list):
+        raise BadYamlError(f"a key that is not a text in line {line}")
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else str(value).lower()
+    return str(value)
+
+
+def _mappings(value: Any, line: int) -> list[dict[str, Any]]:
+    found = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, dict) for each in found):
+        raise BadYamlError(f"<< of something that is not a mapping by line {line}")
+    return found

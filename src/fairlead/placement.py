@@ -1,0 +1,237 @@
+"""Where work may go, where it goes, and why not elsewhere: nodes as a scheduler sees them, and decisions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from fairlead.inventory import Accelerator
+from fairlead.request import NO_BYTES, WHOLE, Request, Taint
+from fairlead.units import Bytes, format_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """An accelerator as a scheduler sees it: what it has in all, not what is left."""
+
+    id: str
+    model: str = ""
+    """The catalog id; empty while it is not known."""
+    vendor: str = ""
+    memory: Bytes = NO_BYTES
+    """0: not known; then it is given whole, or by compute."""
+    compute: int = WHOLE
+    """In thousandths; more than 1000 where it may be over-committed."""
+    healthy: bool = True
+    unified: bool = False
+    """The memory is the node's own RAM: what is taken of one is taken of the other."""
+    shareable: bool = True
+    precisions: tuple[str, ...] = ()
+    """What it computes in; empty: not known, so nothing is refused for it."""
+
+    @classmethod
+    def of(cls, accelerator: Accelerator) -> "DeviceState":
+        """Return a discovered accelerator as a scheduler sees it."""
+        return cls(
+            accelerator.id,
+            accelerator.model or "",
+            accelerator.vendor,
+            accelerator.memory or NO_BYTES,
+            healthy=accelerator.state.allocatable,
+            unified=accelerator.unified_memory,
+            shareable=accelerator.shareable,
+            precisions=tuple(sorted(accelerator.peak)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node as a scheduler sees it: what may be handed out in all."""
+
+    name: str
+    cpu: int = 0
+    """Thousandths of a core."""
+    memory: Bytes = NO_BYTES
+    pods: int = 110
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """Other extended resources, by name."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    devices: tuple[DeviceState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What is taken of one accelerator."""
+
+    device: str
+    memory: Bytes = NO_BYTES
+    compute: int = 0
+    whole: bool = False
+    """Nobody else may be on it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        return {
+            "device": self.device,
+            "memory_bytes": self.memory,
+            "compute_milli": self.compute,
+            "whole": self.whole,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A request and its place."""
+
+    request: Request
+    node: str
+    shares: tuple[Share, ...] = ()
+
+
+class Reason(StrEnum):
+    """Why not: a word for programs; the text beside it is for people."""
+
+    INVALID = "invalid"
+    UNSCHEDULABLE = "unschedulable"
+    TAINT = "taint"
+    SELECTOR = "node-selector"
+    AFFINITY = "node-affinity"
+    CPU = "cpu"
+    MEMORY = "memory"
+    PODS = "pods"
+    RESOURCE = "resource"
+    PORT = "host-port"
+    NEAR = "pod-affinity"
+    APART = "pod-anti-affinity"
+    SPREAD = "topology-spread"
+    NO_DEVICE = "no-accelerator"
+    HEALTH = "unhealthy"
+    MODEL = "model"
+    VENDOR = "vendor"
+    PRECISION = "precision"
+    ESTIMATE = "does-not-run"
+    SLO = "slo"
+    UNSHARED = "not-shareable"
+    BUSY = "busy"
+    DEVICE_MEMORY = "accelerator-memory"
+    DEVICE_COMPUTE = "accelerator-compute"
+    DEVICES = "accelerator-count"
+    GANG = "gang"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One reason, with its amounts and how many it keeps away."""
+
+    reason: Reason
+    text: str
+    """For a person, without the number it concerns: `lack memory (need 3.1 GiB, most 2.0 GiB free)`."""
+    count: int = 0
+    """Accelerators that it rules out; nodes, where the request wants no accelerator."""
+    nodes: int = 0
+    """Nodes on which it rules out something."""
+    need: float | None = None
+    most: float | None = None
+    """The most that is free where it failed, in the unit of `need`: bytes, thousandths, pieces, seconds."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        return {
+            "reason": self.reason.value,
+            "text": self.text,
+            "count": self.count,
+            "nodes": self.nodes,
+            "need": self.need,
+            "most": self.most,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that would let a refused request fit."""
+
+    field: str
+    """What to change: `demand.memory`, `selector`, `priority`, `cluster`, ..."""
+    text: str
+    """For a person: `ask for 2.0 GiB instead of 3.1 GiB`."""
+    amount: float | None = None
+    """By how much, in the field's own unit."""
+    share: float = 0.0
+    """How large a change it is against what was asked: 0.35 is a third less; used to order them."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        return {"field": self.field, "text": self.text, "amount": self.amount}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to one request: a placement, or every reason against."""
+
+    request: Request
+    policy: str
+    placement: Placement | None = None
+    score: float = 0.0
+    rejections: tuple[Rejection, ...] = ()
+    among: int = 0
+    """How many accelerators (or nodes, where none is wanted) were looked at."""
+    victims: tuple[str, ...] = ()
+    """Ids of the requests that must go first."""
+    changes: tuple[Change, ...] = ()
+    """Smallest first; filled by who asks for them."""
+
+    @property
+    def placed(self) -> bool:
+        """Whether there is a place."""
+        return self.placement is not None
+
+    @property
+    def things(self) -> str:
+        """What was looked at, as people call it."""
+        return "accelerators" if self.request.demand.count else "nodes"
+
+    def sentence(self) -> str:
+        """Return the decision in one sentence."""
+        if self.placement is not None:
+            return _placed(self.placement, self.victims)
+        if self.rejections and self.rejections[0].reason in (Reason.INVALID, Reason.GANG):
+            return f"{self.request.name} cannot be placed: {'; '.join(r.text for r in self.rejections)}"
+        reasons = ", ".join(f"{each.count} {each.text}" for each in self.rejections)
+        why = f": {reasons}" if reasons else ""
+        fit = f"; smallest change that would fit: {self.changes[0].text}" if self.changes else ""
+        return f"0 of {self.among} {self.things} can take {self.request.name}{why}{fit}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        placed = self.placement
+        return {
+            "name": self.request.name,
+            "namespace": self.request.namespace,
+            "policy": self.policy,
+            "placed": self.placed,
+            "node": placed.node if placed else None,
+            "shares": [share.to_json() for share in placed.shares] if placed else [],
+            "score": round(self.score, 6),
+            "among": self.among,
+            "rejections": [each.to_json() for each in self.rejections],
+            "victims": list(self.victims),
+            "changes": [each.to_json() for each in self.changes],
+            "sentence": self.sentence(),
+        }
+
+
+def _placed(placement: Placement, victims: tuple[str, ...]) -> str:
+    shares = ", ".join(f"{share.device}{_size(share)}" for share in placement.shares)
+    where = f"{placement.node} ({shares})" if shares else placement.node
+    after = f" once {', '.join(victims)} {'is' if len(victims) == 1 else 'are'} gone" if victims else ""
+    return f"{placement.request.name} goes to {where}{after}"
+
+
+def _size(share: Share) -> str:
+    if share.whole:
+        return ", whole"
+    parts = [format_bytes(share.memory)] if share.memory else []
+    parts += [f"{share.compute / 10:g} % of its compute"] if share.compute else []
+    return f", {' and '.join(parts)}" if parts else ""

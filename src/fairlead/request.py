@@ -1,0 +1,360 @@
+"""What asks for a place: how much of which accelerators, and the rules about nodes and neighbours."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Final
+
+from fairlead.units import Bytes
+
+NO_BYTES: Final = Bytes(0)
+WHOLE: Final = 1000
+"""The compute of one accelerator, in thousandths."""
+
+
+class Match(StrEnum):
+    """How a label is compared, as Kubernetes spells it."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GREATER = "Gt"
+    LESS = "Lt"
+
+
+class Effect(StrEnum):
+    """What a taint does to those who do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing said of a label."""
+
+    key: str
+    match: Match = Match.EXISTS
+    values: tuple[str, ...] = ()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Say whether it is true of these labels."""
+        return self.holds_for(labels.get(self.key))
+
+    def holds_for(self, value: str | None) -> bool:
+        """Say whether it is true of this value; None: there is no such label."""
+        if self.match is Match.DOES_NOT_EXIST:
+            return value is None
+        if self.match is Match.NOT_IN:
+            return value is None or value not in self.values
+        if value is None:
+            return False
+        if self.match is Match.EXISTS:
+            return True
+        if self.match is Match.IN:
+            return value in self.values
+        return _compare(value, self.match, self.values)
+
+    def __str__(self) -> str:
+        if self.match in (Match.EXISTS, Match.DOES_NOT_EXIST):
+            return f"{self.key} {self.match}"
+        if self.match is Match.IN and len(self.values) == 1:
+            return f"{self.key}={self.values[0]}"
+        return f"{self.key} {self.match} {'|'.join(self.values)}"
+
+
+def _compare(value: str, match: Match, bounds: tuple[str, ...]) -> bool:
+    try:
+        number, bound = int(value), int(bounds[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if match is Match.GREATER else number < bound
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Terms that must all hold; without terms it selects everything."""
+
+    terms: tuple[Term, ...] = ()
+    names: tuple[Term, ...] = ()
+    """Said of the node's own name, as `matchFields` does."""
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Say whether these labels satisfy every term."""
+        return all(term.holds(labels) for term in self.terms)
+
+    def __str__(self) -> str:
+        return ", ".join(str(term) for term in (*self.terms, *self.names)) or "anything"
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str]) -> "Selector":
+        """Select by plain equality, as `nodeSelector` and `matchLabels` do."""
+        return cls(tuple(Term(key, Match.IN, (value,)) for key, value in sorted(labels.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A selector of nodes that would be liked, and how much: 1 to 100."""
+
+    weight: int
+    selector: Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """What a node says to keep pods away."""
+
+    key: str
+    value: str = ""
+    effect: Effect = Effect.NO_SCHEDULE
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A taint that is put up with; an empty key with `exists` means every taint."""
+
+    key: str = ""
+    value: str = ""
+    exists: bool = False
+    effect: Effect | None = None
+    """None: whatever the taint does."""
+
+    def covers(self, taint: Taint) -> bool:
+        """Say whether this taint is put up with."""
+        if self.effect not in (None, taint.effect):
+            return False
+        if self.exists:
+            return self.key in ("", taint.key)
+        return (self.key, self.value) == (taint.key, taint.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Pods that are wanted, or not wanted, in the same domain (a node, a zone, ...)."""
+
+    selector: Selector
+    topology: str = "kubernetes.io/hostname"
+    namespaces: tuple[str, ...] = ()
+    """Empty: the namespace of the pod that says so; `*`: every namespace."""
+    weight: int = 0
+    """0: a must; 1 to 100: a wish of that strength."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly the selected pods must lie over the domains of a label."""
+
+    selector: Selector
+    topology: str
+    skew: int = 1
+    """The most by which a domain may exceed the emptiest one."""
+    must: bool = True
+    """False: a wish (`ScheduleAnyway`)."""
+    domains: int = 0
+    """With fewer domains than this, the emptiest one counts as empty (`minDomains`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of the host that a pod takes for itself."""
+
+    number: int
+    protocol: str = "TCP"
+    address: str = ""
+    """Empty or `0.0.0.0`: on every address."""
+
+    def clashes(self, other: "Port") -> bool:
+        """Say whether two pods with these ports cannot share a host."""
+        if (self.number, self.protocol) != (other.number, other.protocol):
+            return False
+        anywhere = {"", "0.0.0.0"}  # noqa: S104  # compared, never bound
+        return self.address == other.address or bool(anywhere & {self.address, other.address})
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Pods that are placed together or not at all."""
+
+    name: str
+    size: int
+    """How many must be placed; more may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What an estimate says of this request on one model of accelerator."""
+
+    seconds: float | None = None
+    """Latency that nine of ten runs keep; None: not known."""
+    joules: float | None = None
+    memory: Bytes | None = None
+    """What it takes there; asked for where the request names no size of its own."""
+    reason: str = ""
+    """Why it does not run there; empty: it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What is asked of accelerators: `count` of them, whole or a share of each.
+
+    Without `memory` and `compute` they are whole, and nobody else is on them; unless estimates name the
+    memory: then it is a share of that.
+    """
+
+    count: int = 0
+    memory: Bytes | None = None
+    """Of each accelerator."""
+    compute: int | None = None
+    """Of each accelerator, in thousandths; 1000 takes all of its compute."""
+    models: tuple[str, ...] = ()
+    """Any of these, by catalog id; empty: any."""
+    excluded: tuple[str, ...] = ()
+    """None of these models."""
+    vendors: tuple[str, ...] = ()
+    precision: str = ""
+    """What it must be able to compute in, such as `fp16`; empty: anything."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One pod, or one job of one machine, that wants a place."""
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    """Empty: namespace and name stand for it."""
+    cpu: int = 0
+    """Thousandths of a core."""
+    memory: Bytes = NO_BYTES
+    """Of the node, beside what it takes of accelerators."""
+    resources: tuple[tuple[str, int], ...] = ()
+    """Other extended resources of the node, by name."""
+    demand: Demand = Demand()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0
+    preempts: bool = True
+    """Whether it may put out those of lower priority."""
+    gang: Gang | None = None
+    selector: Selector = Selector()
+    """Of nodes: all of it must hold."""
+    affinity: tuple[Selector, ...] = ()
+    """Of nodes: one of these must hold; empty: no matter."""
+    preferences: tuple[Preference, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    near: tuple[Neighbour, ...] = ()
+    apart: tuple[Neighbour, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    ports: tuple[Port, ...] = ()
+    slo: float | None = None
+    """Seconds that nine of ten runs must keep."""
+    estimates: Mapping[str, Expectation] = field(default_factory=dict)
+    """By model of accelerator; a model that is not here is not known to run it, nor not to."""
+
+    @cached_property
+    def id(self) -> str:
+        """What stands for it in a cluster."""
+        return self.uid or f"{self.namespace}/{self.name}"
+
+    @cached_property
+    def shape(self) -> Hashable:
+        """Everything that decides where it fits on its own; requests of one shape are judged once."""
+        demand, rules = self.demand, (self.selector, self.affinity, self.preferences, self.tolerations)
+        # Flat, and rules left out where there are none: it is hashed for every decision.
+        return (
+            self.cpu,
+            self.memory,
+            self.resources,
+            demand.count,
+            demand.memory,
+            demand.compute,
+            demand.models,
+            demand.excluded,
+            demand.vendors,
+            demand.precision,
+            self.slo,
+            rules if rules != NO_RULES else None,
+            tuple(sorted(self.estimates.items(), key=_first)) if self.estimates else None,
+        )
+
+    @cached_property
+    def social(self) -> bool:
+        """Whether the place depends on who else is there."""
+        return bool(self.near or self.apart or self.spread or self.ports)
+
+    @property
+    def sized_by_estimate(self) -> bool:
+        """Whether what it takes of an accelerator is what the estimates say."""
+        if not self.estimates or self.demand.memory is not None or self.demand.compute is not None:
+            return False
+        return self.demand.count > 0 and any(each.memory is not None for each in self.estimates.values())
+
+    @property
+    def whole(self) -> bool:
+        """Whether it wants its accelerators for itself alone."""
+        bare = self.demand.memory is None and self.demand.compute is None
+        return self.demand.count > 0 and bare and not self.sized_by_estimate
+
+
+NO_RULES: Final = (Selector(), (), (), ())
+
+
+def _first(item: tuple[str, Expectation]) -> str:
+    return item[0]
+
+
+def problems(request: Request) -> tuple[str, ...]:
+    """Return what makes a request nonsense, each naming its field; empty: it is sound."""
+    if _plain(request):
+        return ()
+    demand = request.demand
+    amounts: Iterable[tuple[str, object, float]] = (
+        ("cpu", request.cpu, 0),
+        ("memory", request.memory, 0),
+        ("demand.count", demand.count, 0),
+        ("demand.memory", demand.memory, 1),
+        ("demand.compute", demand.compute, 1),
+        *((f"resources[{name}]", amount, 0) for name, amount in request.resources),
+        *((f"gang.size of {gang.name}", gang.size, 1) for gang in (request.gang,) if gang),
+    )
+    found = [text for name, value, least in amounts if (text := _amount(name, value, least))]
+    if demand.compute is not None and not found and demand.compute > WHOLE:
+        found.append(f"demand.compute: {demand.compute} is more than one accelerator's {WHOLE}")
+    if demand.count == 0 and (demand.memory or demand.compute):
+        found.append("demand.count: 0, though a share is asked for: ask for at least 1")
+    if request.slo is not None and not (isinstance(request.slo, int | float) and 0 < request.slo < 1e9):
+        found.append(f"slo: {request.slo} is not a positive number of seconds")
+    found += [f"estimates[{name}]: {text}" for name, text in _estimates(request)]
+    return tuple(found)
+
+
+def _plain(request: Request) -> bool:
+    """Say whether a request is of the most common sort, and sound: asked for every decision."""
+    demand = request.demand
+    amounts = (request.cpu, request.memory, demand.count, demand.memory or 1, demand.compute or 1)
+    rare = request.gang or request.resources or request.estimates or request.slo is not None
+    if rare or any(type(amount) is not int for amount in amounts) or 0 in (demand.memory, demand.compute):
+        return False
+    return demand.count > 0 and min(amounts) >= 0 and max(amounts) < 1 << 62 and amounts[-1] <= WHOLE
+
+
+def _amount(name: str, value: object, least: float) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return f"{name}: {value!r} is not a whole number"
+    if value < least:
+        return f"{name}: {value} is less than {least:.0f}"
+    return f"{name}: {value} is more than anything can have" if value >= 2**62 else ""
+
+
+def _estimates(request: Request) -> Iterable[tuple[str, str]]:
+    for model, each in request.estimates.items():
+        for name, value in (("seconds", each.seconds), ("joules", each.joules), ("memory", each.memory)):
+            if value is not None and not 0 <= value < 2**62:
+                yield model, f"{name}: {value} is not a sound figure"

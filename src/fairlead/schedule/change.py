@@ -1,0 +1,157 @@
+"""The smallest change: what single thing, done differently, would let a refused request fit."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fairlead.placement import Change, Decision, DeviceState
+from fairlead.request import Demand, Effect, Request, Selector, Toleration
+from fairlead.schedule.amounts import lesser_amounts
+from fairlead.schedule.ask import Ask
+from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.fit import fits, places_of
+from fairlead.schedule.policies import Policy, policy_named
+from fairlead.schedule.preempt import victims
+
+DROPPED: Final = 0.5
+"""How large it counts to give up a rule: more than a fifth less memory, less than three quarters less."""
+ELSEWHERE: Final = 0.6
+"""How large it counts to run on another model or in another precision."""
+PUSHED: Final = 0.7
+"""How large it counts to put others out."""
+
+
+def explained(cluster: Cluster, decision: Decision) -> Decision:
+    """Return a refusal with the changes that would let it fit, smallest first."""
+    if decision.placed or not decision.among:
+        return decision
+    return replace(decision, changes=smallest_changes(cluster, decision.request, decision.policy))
+
+
+def smallest_changes(
+    cluster: Cluster, request: Request, policy: Policy | str = "fairlead"
+) -> tuple[Change, ...]:
+    """Return every single change that would let a request fit, smallest first."""
+    policy = policy_named(policy) if isinstance(policy, str) else policy
+    found = [
+        *lesser_amounts(cluster, request, whole=policy.whole),
+        *_fewer_rules(cluster, request, whole=policy.whole),
+        *_other_devices(cluster, request, whole=policy.whole),
+        *_slower(cluster, request, whole=policy.whole),
+        *_more_important(cluster, request, policy),
+    ]
+    return tuple(sorted(found, key=lambda change: change.share))
+
+
+def _fewer_rules(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Change]:
+    """Yield rules without which it fits."""
+    for field, text, other in _without(request):
+        if fits(cluster, other, whole=whole):
+            yield Change(field, text, share=DROPPED)
+    if taints := _borne(cluster, request, whole=whole):
+        yield Change("tolerations", f"tolerate {taints}", share=DROPPED)
+    cordoned = [node for node in cluster.nodes() if node.unschedulable]
+    for node in cordoned[:16]:
+        mark = cluster.checkpoint()
+        cluster.put(replace(node, unschedulable=False))
+        if fits(cluster, request, whole=whole):
+            yield Change("cluster", f"uncordon {node.name}", share=DROPPED)
+        cluster.rollback(mark)
+
+
+def _without(request: Request) -> Iterator[tuple[str, str, Request]]:
+    for term in request.selector.terms:
+        rest = tuple(other for other in request.selector.terms if other != term)
+        yield "selector", f"drop the node selector {term}", replace(request, selector=Selector(rest))
+    if request.affinity:
+        yield "affinity", "drop the node affinity", replace(request, affinity=())
+    if request.near:
+        yield "near", "drop the pod affinity", replace(request, near=())
+    if request.apart:
+        yield "apart", "drop the pod anti-affinity", replace(request, apart=())
+    if request.spread:
+        yield "spread", "drop the topology spread", replace(request, spread=())
+    if request.ports:
+        yield "ports", "drop the host port", replace(request, ports=())
+
+
+def _borne(cluster: Cluster, request: Request, *, whole: bool) -> str:
+    """Return the taints of a node that would do if they were tolerated; empty: there is none."""
+    every = {taint for taints in cluster.columns.taint_sets for taint in taints}
+    more = tuple(Toleration(taint.key, taint.value, effect=taint.effect) for taint in every)
+    bold = replace(request, tolerations=(*request.tolerations, *more))
+    rows, _ = places_of(Ask(cluster, bold, whole=whole), bold, cluster.rows())
+    if not len(rows):
+        return ""
+    node = cluster.node(cluster.name(int(rows[0])))
+    taints = node.taints if node else ()
+    return " and ".join(str(each) for each in taints if each.effect is not Effect.PREFER_NO_SCHEDULE)
+
+
+def _other_devices(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Change]:
+    """Yield other precisions, models and vendors that would do."""
+    demand = request.demand
+    if demand.precision:
+        known = {name for kind in cluster.columns.kinds for name in kind.precisions} - {demand.precision}
+        for name in sorted(known):
+            if fits(cluster, _with(request, replace(demand, precision=name)), whole=whole):
+                yield Change(
+                    "demand.precision", f"run in {name} instead of {demand.precision}", share=ELSEWHERE
+                )
+    if demand.models or demand.excluded:
+        other = _with(request, replace(demand, models=(), excluded=()))
+        if device := _where(cluster, other, whole=whole):
+            yield Change("demand.models", f"also allow {device.model or device.id}", share=ELSEWHERE)
+    if demand.vendors:
+        other = _with(request, replace(demand, vendors=()))
+        if device := _where(cluster, other, whole=whole):
+            yield Change("demand.vendors", f"also allow {device.vendor}", share=ELSEWHERE)
+
+
+def _where(cluster: Cluster, request: Request, *, whole: bool) -> DeviceState | None:
+    rows, free = places_of(Ask(cluster, request, whole=whole), request, cluster.rows())
+    return cluster.device(int(rows[0]), int(np.argmax(free[0]))) if len(rows) else None
+
+
+def _slower(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Change]:
+    """Yield the SLO that could be kept."""
+    if request.slo is None:
+        return
+    patient = replace(request, slo=None)
+    ask = Ask(cluster, patient, whole=whole)
+    rows, free = places_of(ask, patient, cluster.rows())
+    seconds = ask.seconds[cluster.columns.kind[rows]][free]
+    if len(rows) and not np.isnan(seconds).all():
+        best = float(np.nanmin(seconds))
+        text = f"allow {1000 * best:.3g} ms instead of {1000 * request.slo:.3g} ms"
+        yield Change("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
+
+
+def _more_important(cluster: Cluster, request: Request, policy: Policy) -> Iterator[Change]:
+    """Yield the least priority at which it would put others out."""
+    levels = sorted({placement.request.priority + 1 for placement in cluster.placements()})
+    levels = [level for level in levels if level > request.priority]
+    if not levels:
+        return
+    low, high = 0, len(levels) - 1
+    out = victims(cluster, _raised(request, levels[high]), policy)
+    while low < high and out:
+        middle = (low + high) // 2
+        if fewer := victims(cluster, _raised(request, levels[middle]), policy):
+            high, out = middle, fewer
+        else:
+            low = middle + 1
+    if out:
+        names = ", ".join(placement.request.name for placement in out[:3]) + (" ..." if len(out) > 3 else "")
+        text = f"raise the priority to {levels[high]}, putting out {names}"
+        yield Change("priority", text, levels[high], PUSHED)
+
+
+def _raised(request: Request, priority: int) -> Request:
+    return replace(request, priority=priority, preempts=True)
+
+
+def _with(request: Request, demand: Demand) -> Request:
+    return replace(request, demand=demand)

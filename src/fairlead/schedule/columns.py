@@ -1,0 +1,180 @@
+"""A cluster as arrays: a row for each node, and in each row a column for each of its accelerators."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import WHOLE, Taint
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+HOSTNAME: Final = "kubernetes.io/hostname"
+_ROW: Final = ("alive", "unschedulable", "taints", "idle_total", "cpu_total", "width_total")
+_CELL: Final = ("kind", "free_memory", "free_compute", "holders", "idle")
+_EMPTY: Final = {"kind": -1, "taints": 0}
+
+
+class Columns:
+    """What is free, by node and by accelerator; rows and columns are added as the cluster grows."""
+
+    def __init__(self) -> None:
+        self.alive: Mask = np.zeros(0, np.bool_)
+        self.room: Ints = np.zeros((0, 3), np.int64)
+        """CPU, memory and pods that are left, beside one another: most filters look at all three."""
+        self.unschedulable: Mask = np.zeros(0, np.bool_)
+        self.taints: NDArray[np.int32] = np.zeros(0, np.int32)
+        """Which set of taints, of `taint_sets`."""
+        self.idle_total: Floats = np.zeros(0)
+        self.cpu_total: Ints = np.zeros(0, np.int64)
+        self.width_total: Ints = np.zeros(0, np.int64)
+        """How many accelerators the node has."""
+        self.kind: NDArray[np.int32] = np.zeros((0, 1), np.int32)
+        """Which kind of accelerator, of `kinds`; -1: there is none in this column."""
+        self.free_memory: Ints = np.zeros((0, 1), np.int64)
+        self.free_compute: Ints = np.zeros((0, 1), np.int64)
+        self.holders: NDArray[np.int32] = np.zeros((0, 1), np.int32)
+        self.idle: Floats = np.zeros((0, 1))
+        """What can still be handed out, in thousandths of the accelerator."""
+        self.resources: dict[str, Ints] = {}
+        self.labels: dict[str, NDArray[np.int32]] = {}
+        """By key: which value, of `values`; -1: no such label."""
+        self.values: dict[str, int] = {}
+        self.taint_sets: dict[tuple[Taint, ...], int] = {(): 0}
+        self.kinds: dict[DeviceState, int] = {}
+        """Accelerators that are alike but for their id."""
+
+    @property
+    def cpu(self) -> Ints:
+        """CPU that is left, in thousandths of a core."""
+        return self.room[:, 0]
+
+    @property
+    def memory(self) -> Ints:
+        """Memory that is left."""
+        return self.room[:, 1]
+
+    @property
+    def pods(self) -> Ints:
+        """Pods that may still come."""
+        return self.room[:, 2]
+
+    @property
+    def size(self) -> int:
+        """How many rows there are, used or not."""
+        return len(self.alive)
+
+    @property
+    def width(self) -> int:
+        """How many accelerators a node may have before columns are added."""
+        return int(self.kind.shape[1])
+
+    def grow(self, rows: int, width: int) -> None:
+        """Make room for so many nodes, of so many accelerators each."""
+        rows, width = max(rows, self.size), max(width, self.width)
+        for name in _ROW:
+            setattr(self, name, _grown(getattr(self, name), (rows,), _EMPTY.get(name, 0)))
+        for name in _CELL:
+            setattr(self, name, _grown(getattr(self, name), (rows, width), _EMPTY.get(name, 0)))
+        self.room = _grown(self.room, (rows, 3), 0)
+        self.resources = {key: _grown(column, (rows,), 0) for key, column in self.resources.items()}
+        self.labels = {key: _grown(column, (rows,), -1) for key, column in self.labels.items()}
+
+    def lay(self, row: int, node: NodeState) -> None:
+        """Write a node into its row, as if nobody were on it."""
+        self.clear(row)
+        self.alive[row] = True
+        self.room[row] = (node.cpu, node.memory, node.pods)
+        self.cpu_total[row], self.width_total[row] = node.cpu, len(node.devices)
+        self.unschedulable[row] = node.unschedulable
+        taints = tuple(sorted(node.taints, key=str))
+        self.taints[row] = self.taint_sets.setdefault(taints, len(self.taint_sets))
+        for key, amount in node.resources.items():
+            self._column(self.resources, key, 0, np.int64)[row] = amount
+        for key, value in {HOSTNAME: node.name, **node.labels}.items():
+            self._column(self.labels, key, -1, np.int32)[row] = self.values.setdefault(
+                value, len(self.values)
+            )
+        for column, device in enumerate(node.devices):
+            self.kind[row, column] = self.kinds.setdefault(alike(device), len(self.kinds))
+            self.free_memory[row, column] = device.memory
+            self.free_compute[row, column] = device.compute
+            self.weigh(row, column, device)
+
+    def clear(self, row: int) -> None:
+        """Empty a row."""
+        for name in (*_ROW, *_CELL, "room"):
+            getattr(self, name)[row] = _EMPTY.get(name, 0)
+        for column in self.resources.values():
+            column[row] = 0
+        for labels in self.labels.values():
+            labels[row] = -1
+
+    def weigh(self, row: int, column: int, device: DeviceState) -> None:
+        """Work out anew what can still be handed out of one accelerator."""
+        idle = idle_of(
+            device,
+            int(self.free_memory[row, column]),
+            int(self.free_compute[row, column]),
+            int(self.holders[row, column]),
+        )
+        self.idle_total[row] += idle - self.idle[row, column]
+        self.idle[row, column] = idle
+
+    def _column(self, columns: dict[str, NDArray[Any]], key: str, empty: int, kind: type) -> NDArray[Any]:
+        if key not in columns:
+            columns[key] = np.full(self.size, empty, kind)
+        return columns[key]
+
+    def label(self, key: str, rows: Ints) -> NDArray[np.int32]:
+        """Return which value of a label these rows have; -1 where it is missing."""
+        column = self.labels.get(key)
+        return np.full(len(rows), -1, np.int32) if column is None else column[rows]
+
+    def value_ids(self, values: Iterable[str]) -> list[int]:
+        """Return the numbers of values that some node has."""
+        return [self.values[value] for value in values if value in self.values]
+
+    def resource(self, key: str, rows: Ints) -> Ints:
+        """Return what is free of an extended resource in these rows."""
+        column = self.resources.get(key)
+        return np.zeros(len(rows), np.int64) if column is None else column[rows]
+
+
+def alike(device: DeviceState) -> DeviceState:
+    """Return what an accelerator has in common with others of its kind."""
+    return DeviceState(
+        "",
+        device.model,
+        device.vendor,
+        device.memory,
+        device.compute,
+        device.healthy,
+        device.unified,
+        device.shareable,
+        device.precisions,
+    )
+
+
+def idle_of(device: DeviceState, memory: int, compute: int, holders: int) -> int:
+    """Return how much of an accelerator can still be handed out, in thousandths of it.
+
+    Whichever is scarcer, memory or compute, decides: neither is worth anything without the other.
+    """
+    if not device.healthy or (holders and not device.shareable):
+        return 0
+    free = min(compute, WHOLE)
+    if device.memory:
+        free = min(free, memory * WHOLE // device.memory)
+    return max(free, 0)
+
+
+def _grown(column: NDArray[Any], shape: tuple[int, ...], empty: int) -> NDArray[Any]:
+    if column.shape == shape:
+        return column
+    grown = np.full(shape, empty, column.dtype)
+    grown[tuple(slice(size) for size in column.shape)] = column
+    return grown

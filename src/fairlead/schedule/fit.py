@@ -1,0 +1,27 @@
+"""Whether there is a place at all: the filters without the scores, for searches that try many things."""
+
+import numpy as np
+
+from fairlead.request import Request
+from fairlead.schedule.ask import Ask
+from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.columns import Ints, Mask
+from fairlead.schedule.options import open_to
+from fairlead.schedule.social import SOCIAL_FILTERS
+
+
+def places_of(ask: Ask, request: Request, rows: Ints) -> tuple[Ints, Mask]:
+    """Return the rows that take a request, neighbours and all, and which of their accelerators suffice."""
+    rows, free = open_to(ask, rows)
+    if len(rows) and (request.social or ask.cluster.crowd.held):
+        passed = np.ones(len(rows), np.bool_)
+        for rule in SOCIAL_FILTERS.values():
+            passed &= rule(ask, request)[rows]
+        rows, free = rows[passed], free[passed]
+    return rows, free
+
+
+def fits(cluster: Cluster, request: Request, *, whole: bool = False) -> bool:
+    """Say whether a request has a place anywhere."""
+    ask = Ask(cluster, request, whole=whole)
+    return bool(len(places_of(ask, request, cluster.rows())[0]))

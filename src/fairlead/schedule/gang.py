@@ -1,0 +1,76 @@
+"""Gangs: all of them placed, or none."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from fairlead.placement import Decision, Reason, Rejection
+from fairlead.request import Request, problems
+from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.copies import place_copies
+from fairlead.schedule.decide import decide, place
+from fairlead.schedule.policies import Policy, policy_named
+
+
+def place_gang(
+    cluster: Cluster, members: Sequence[Request], policy: Policy | str = "fairlead"
+) -> list[Decision]:
+    """Place the members of one gang, at least as many as it must have, or none of them.
+
+    The first member that has no place tells why for all.
+    """
+    policy = policy_named(policy) if isinstance(policy, str) else policy
+    size = max(member.gang.size if member.gang else 1 for member in members)
+    held = _held(cluster, members[0])
+    if len(members) + held < size:
+        text = f"the gang has {len(members) + held} members and must have {size}"
+        return [_refused(member, policy, text) for member in members]
+    mark = cluster.checkpoint()
+    decisions = _place(cluster, members, policy)
+    placed = sum(decision.placed for decision in decisions)
+    if placed + held < size:
+        # The reason is the one that was met when no more would fit; undone, it would be gone.
+        stuck = next(decide(cluster, each.request, policy) for each in decisions if not each.placed)
+        cluster.rollback(mark)
+        return _none(members, placed, stuck, policy)
+    cluster.keep(mark)
+    return [each if each.placed else decide(cluster, each.request, policy) for each in decisions]
+
+
+def _place(cluster: Cluster, members: Sequence[Request], policy: Policy) -> list[Decision]:
+    """Place what fits of the members; all at once those that are alike and depend on no neighbour."""
+    if any(member.social or problems(member) for member in members) or cluster.crowd.held:
+        return [place(cluster, member, policy, explain=False) for member in members]
+    decided: dict[str, Decision] = {}
+    shapes: dict[Hashable, list[Request]] = {}
+    for member in members:
+        shapes.setdefault(member.shape, []).append(member)
+    for alike in shapes.values():
+        decided |= {each.request.id: each for each in place_copies(cluster, alike, policy)}
+    return [decided.get(member.id, Decision(member, policy.name)) for member in members]
+
+
+def _none(members: Sequence[Request], placed: int, stuck: Decision, policy: Policy) -> list[Decision]:
+    text = f"only {placed} of {len(members)} of the gang fit; then {stuck.sentence()}"
+    refused = [_refused(member, policy, text) for member in members]
+    at = next(at for at, member in enumerate(members) if member.id == stuck.request.id)
+    rejections = (*refused[at].rejections, *stuck.rejections)
+    refused[at] = replace(refused[at], rejections=rejections, among=stuck.among)
+    return refused
+
+
+def _refused(member: Request, policy: Policy, text: str) -> Decision:
+    size = member.gang.size if member.gang else 1
+    return Decision(member, policy.name, rejections=(Rejection(Reason.GANG, text, need=size),))
+
+
+def _held(cluster: Cluster, member: Request) -> int:
+    """Return how many of the gang are placed already."""
+    gang = member.gang
+    if gang is None:
+        return 0
+    return sum(
+        other.request.gang is not None
+        and other.request.gang.name == gang.name
+        and other.request.namespace == member.namespace
+        for other in cluster.placements()
+    )

@@ -1,0 +1,64 @@
+"""What demand to expect: the kinds of request that are most of all requests, and how often each comes."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.request import Demand, Request
+from fairlead.units import Bytes
+
+USUAL: Final = 0.95
+"""Kinds are counted until they make up this part of all requests; the rest is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Requests that ask for the same; a node that cannot take one more of them has fragments."""
+
+    cpu: int
+    memory: Bytes
+    """Of the node."""
+    demand: Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Kinds of request and how often each comes; the frequencies add up to 1."""
+
+    kinds: tuple[tuple[Kind, float], ...]
+
+
+def typical(requests: Iterable[Request], usual: float = USUAL) -> Mix:
+    """Return the most popular kinds among requests, by what they ask of CPU and accelerators.
+
+    Memory of the node is not told apart, or hardly two would be alike: a kind has the least of its own.
+    """
+    counts: Counter[tuple[int, Demand]] = Counter()
+    least: dict[tuple[int, Demand], int] = {}
+    for request in requests:
+        key = (request.cpu, request.demand)
+        counts[key] += 1
+        least[key] = min(request.memory, least.get(key, request.memory))
+    if not counts:
+        return EVEN
+    total, seen, chosen = counts.total(), 0, []
+    for key, count in sorted(counts.items(), key=lambda item: (-item[1], repr(item[0]))):
+        chosen.append((key, count))
+        seen += count
+        if seen >= usual * total:
+            break
+    return Mix(tuple((Kind(key[0], Bytes(least[key]), key[1]), count / seen) for key, count in chosen))
+
+
+def _share(compute: int) -> Kind:
+    return Kind(1000, Bytes(0), Demand(1, compute=compute))
+
+
+EVEN: Final = Mix(
+    (
+        *((_share(compute), 0.2) for compute in (125, 250, 500, 1000)),
+        (Kind(4000, Bytes(0), Demand(4, compute=1000)), 0.2),
+    )
+)
+"""Expected where nothing is known: eighths, quarters, halves and wholes, one or four at a time."""

@@ -1,0 +1,196 @@
+"""Preemption: who must go so that a request of higher priority finds a place; few, and of the lowest."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fairlead.placement import Decision, Placement, Reason
+from fairlead.request import Request
+from fairlead.schedule.ask import Ask
+from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.columns import Mask
+from fairlead.schedule.decide import decide
+from fairlead.schedule.filters import NODE_FILTERS
+from fairlead.schedule.fit import places_of
+from fairlead.schedule.policies import Policy, policy_named
+
+LOOKED_AT: Final = 24
+"""Nodes that are searched in full; they are those that promise the fewest victims."""
+HOPELESS: Final = 1 << 20
+"""More victims than there are: clearing the node would not help."""
+_LASTING: Final = (Reason.UNSCHEDULABLE, Reason.TAINT, Reason.SELECTOR, Reason.AFFINITY)
+Cost = tuple[int, int, int]
+"""How many must go, the highest priority among them, and the sum of their priorities."""
+
+
+def preempt(
+    cluster: Cluster,
+    request: Request,
+    policy: Policy | str = "fairlead",
+    *,
+    spared: Collection[str] = (),
+) -> Decision:
+    """Decide; where there is no place, name those of lower priority that must go first. Nothing is changed.
+
+    `spared` are ids of requests that may not be put out, such as those of a full disruption budget.
+    """
+    policy = policy_named(policy) if isinstance(policy, str) else policy
+    decision = decide(cluster, request, policy)
+    if decision.placed or not request.preempts or not decision.among:
+        return decision
+    found = victims(cluster, request, policy, spared=spared)
+    if not found:
+        return decision
+    mark = cluster.checkpoint()
+    for placement in found:
+        cluster.release(placement.request.id)
+    after = decide(cluster, request, policy)
+    cluster.rollback(mark)
+    return replace(after, victims=tuple(placement.request.id for placement in found))
+
+
+def victims(
+    cluster: Cluster, request: Request, policy: Policy, *, spared: Collection[str] = ()
+) -> tuple[Placement, ...]:
+    """Return who must go; nobody, where that would not help."""
+    ask = Ask(cluster, request, whole=policy.whole)
+    weak = _weak(ask, spared)
+    best: tuple[Cost, tuple[Placement, ...]] | None = None
+    ranked = sorted((_bound(ask, row, found), row) for row, found in weak.items())
+    for tried, (least, row) in enumerate(ranked):
+        if least[0] >= HOPELESS or tried >= (10 if best is None else 1) * LOOKED_AT:
+            break
+        if best is not None and least >= best[0]:
+            break
+        found = _clear(ask, row, weak[row])
+        if found and (best is None or _cost(found) < best[0]):
+            best = _cost(found), found
+    return _with_gangs(cluster, best[1]) if best else ()
+
+
+def _weak(ask: Ask, spared: Collection[str]) -> dict[int, list[Placement]]:
+    """Return those of lower priority, by node, on nodes that nothing but room speaks against."""
+    cluster, rows = ask.cluster, ask.cluster.rows()
+    open_to_it = np.zeros(cluster.columns.size, np.bool_)
+    open_to_it[rows] = True
+    for reason in _LASTING:
+        open_to_it[rows] &= NODE_FILTERS[reason](ask, rows)
+    weak: dict[int, list[Placement]] = {}
+    for placement in cluster.placements():
+        other, row = placement.request, cluster.row(placement.node)
+        if other.priority < ask.request.priority and open_to_it[row] and other.id not in spared:
+            weak.setdefault(row, []).append(placement)
+    return weak
+
+
+def _bound(ask: Ask, row: int, found: Sequence[Placement]) -> Cost:
+    """Return the least that clearing a node could cost; cheap, and never more than it does cost."""
+    columns, request = ask.cluster.columns, ask.request
+    lowest = min(placement.request.priority for placement in found)
+    lacking = max(
+        _fewest(request.cpu - int(columns.cpu[row]), [each.request.cpu for each in found]),
+        _fewest(request.memory - int(columns.memory[row]), [each.request.memory for each in found]),
+        _fewest_on_devices(ask, row, found) if ask.count == 1 else 1,
+        1,
+    )
+    return lacking, lowest, lowest * lacking
+
+
+def _fewest(lack: int, sizes: Iterable[int]) -> int:
+    """Return how many must go, the largest first, until nothing lacks."""
+    count = 0
+    for size in sorted(sizes, reverse=True):
+        if lack <= 0:
+            break
+        lack, count = lack - size, count + 1
+    return count if lack <= 0 else HOPELESS
+
+
+def _fewest_on_devices(ask: Ask, row: int, found: Sequence[Placement]) -> int:
+    columns = ask.cluster.columns
+    sizes: dict[str, list[tuple[int, int]]] = {}
+    for placement in found:
+        for share in placement.shares:
+            sizes.setdefault(share.device, []).append((share.memory, share.compute))
+    best = HOPELESS
+    node = ask.cluster.node(ask.cluster.name(row))
+    for column, device in enumerate(node.devices if node else ()):
+        kind = columns.kind[row, column]
+        held = sizes.get(device.id, [])
+        if not ask.allowed[kind]:
+            continue
+        memory = int(ask.memory[kind] - columns.free_memory[row, column])
+        compute = int(ask.compute[kind] - columns.free_compute[row, column])
+        both = max(_fewest(memory, [each[0] for each in held]), _fewest(compute, [each[1] for each in held]))
+        best = min(best, len(held) if ask.whole else both)
+    return best
+
+
+def _clear(ask: Ask, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Return the fewest of a node's weak that must go, trying each of its accelerators in turn."""
+    cluster = ask.cluster
+    mark = cluster.checkpoint()
+    for placement in weak:
+        cluster.release(placement.request.id)
+    free = _room(ask, row)
+    columns: Iterable[int | None] = [None]
+    if ask.count == 1 and free is not None:
+        columns = np.flatnonzero(free).tolist()
+    tries = [] if free is None else [_spare(ask, row, column, weak) for column in columns]
+    cluster.rollback(mark)
+    return min(tries, key=_cost, default=())
+
+
+def _spare(ask: Ask, row: int, column: int | None, weak: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Let back who need not go: the strong before the weak, the small before the large."""
+    cluster = ask.cluster
+    mark = cluster.checkpoint()
+    gone = []
+    for placement in sorted(weak, key=_worth):
+        cluster.bind(placement, strict=False)
+        free = _room(ask, row)
+        if free is None or (column is not None and not free[column]):
+            cluster.release(placement.request.id)
+            gone.append(placement)
+    cluster.rollback(mark)
+    return tuple(gone)
+
+
+def _room(ask: Ask, row: int) -> Mask | None:
+    """Return which accelerators of a row suffice; None: the row has no place."""
+    rows, free = places_of(ask, ask.request, np.array([row], np.int64))
+    return free[0] if len(rows) else None
+
+
+def _worth(placement: Placement) -> tuple[int, int, int, str]:
+    request = placement.request
+    memory = sum(share.memory for share in placement.shares)
+    return (
+        -request.priority,
+        sum(share.compute for share in placement.shares) + memory,
+        request.cpu,
+        request.id,
+    )
+
+
+def _cost(found: Sequence[Placement]) -> Cost:
+    priorities = [placement.request.priority for placement in found]
+    return len(found), max(priorities, default=0), sum(priorities)
+
+
+def _with_gangs(cluster: Cluster, found: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Add the rest of every gang that would be left too small: half a gang is of no use."""
+    chosen = {placement.request.id: placement for placement in found}
+    gangs = {(each.request.namespace, each.request.gang.name) for each in found if each.request.gang}
+    for namespace, name in sorted(gangs):
+        members = [
+            each
+            for each in cluster.placements()
+            if each.request.gang and (each.request.namespace, each.request.gang.name) == (namespace, name)
+        ]
+        left = [each for each in members if each.request.id not in chosen]
+        if left and len(left) < max(each.request.gang.size for each in members if each.request.gang):
+            chosen |= {each.request.id: each for each in left}
+    return tuple(chosen.values())

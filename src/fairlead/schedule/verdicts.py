@@ -1,0 +1,86 @@
+"""What is known of requests of one shape: every node's best place, worked out anew where it changed."""
+
+from typing import Final
+
+import numpy as np
+
+from fairlead.request import Request
+from fairlead.schedule.ask import Ask
+from fairlead.schedule.cluster import Cluster, Scale
+from fairlead.schedule.columns import Ints
+from fairlead.schedule.mix import Mix
+from fairlead.schedule.options import options
+from fairlead.schedule.policies import Policy
+
+MEMORY: Final = 64 << 20
+"""Bytes that the remembered shapes may take; the one not asked for longest goes first."""
+ROW: Final = 10
+"""Bytes of one row: a score and a column."""
+
+CHUNK: Final = 1024
+"""Rows that are judged at one time: more would leave the processor's cache."""
+
+
+class Verdicts:
+    """For one shape and policy, the score of every row; minus infinity where it does not fit."""
+
+    def __init__(self, cluster: Cluster, request: Request, policy: Policy) -> None:
+        self.ask = Ask(cluster, request, whole=policy.whole)
+        self.policy = policy
+        self._made_for: tuple[int, Mix, Scale] | None = None
+        self._seen = 0
+        self.score = np.zeros(0)
+        self.column = np.zeros(0, np.int16)
+        """Of the best place, where one accelerator is asked for."""
+
+    def refresh(self) -> None:
+        """Judge the rows anew that have changed."""
+        cluster = self.ask.cluster
+        now = (cluster.columns.size, cluster.mix, cluster.scale)
+        if now == self._made_for and self._seen == cluster.changes:
+            return
+        rows = cluster.changed_since(self._seen) if now == self._made_for else None
+        self._made_for, self._seen = now, cluster.changes
+        if rows is None:
+            rows = cluster.rows()
+            self.score = np.full(cluster.columns.size, -np.inf)
+            self.column = np.zeros(cluster.columns.size, np.int16)
+        self.ask.meet_kinds()
+        for start in range(0, len(rows), CHUNK):
+            self._judge(rows[start : start + CHUNK])
+
+    def _judge(self, rows: Ints) -> None:
+        self.score[rows] = -np.inf
+        places = options(self.ask, rows)
+        if places is None:
+            return
+        scores = np.zeros(len(places.row))
+        for score, weight in self.policy.scores:
+            scores += weight * score(places)
+        if self.ask.count != 1:
+            self.score[places.row] = scores
+        else:
+            np.maximum.at(self.score, places.row, scores)
+            # Written backwards, so that of equal accelerators the first is kept.
+            best = np.flatnonzero(scores == self.score[places.row])[::-1]
+            self.column[places.row[best]] = places.chosen[best, 0]
+
+    def columns(self, row: int) -> list[int]:
+        """Return the accelerators of the best place on a row."""
+        if self.ask.count <= 1:
+            return [int(self.column[row])] * self.ask.count
+        places = options(self.ask, np.array([row], np.int64))
+        return [int(column) for column in places.chosen[0]] if places else []
+
+
+def verdicts(cluster: Cluster, request: Request, policy: Policy) -> Verdicts:
+    """Return what is known of a request's shape, up to date."""
+    key = ("verdicts", policy, request.shape)
+    known = cluster.memo.pop(key, None)
+    if not isinstance(known, Verdicts):
+        known = Verdicts(cluster, request, policy)
+    cluster.memo[key] = known
+    if len(cluster.memo) > 64 + MEMORY // (ROW * cluster.columns.size + 1):
+        del cluster.memo[next(iter(cluster.memo))]
+    known.refresh()
+    return known

@@ -1,0 +1,117 @@
+"""Who gets a place now, and who never will; jobs are tried again when something could help them."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from fairlead.placement import Decision, Placement
+from fairlead.request import Request
+from fairlead.schedule import NodeFree
+from fairlead.simulate.job import Job
+from fairlead.simulate.world import Chooser, World
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Places for every request of a job, and who must go for it."""
+
+    placements: tuple[Placement, ...]
+    victims: tuple[str, ...] = ()
+    """Ids of requests; they are released already."""
+
+
+class Admission:
+    """Asks the policy, and remembers which kinds of job it has refused in the state that the world is in."""
+
+    def __init__(self, world: World, pristine: World, chooser: Chooser, *, preemption: bool) -> None:
+        self._world, self._pristine, self._chooser = world, pristine, chooser
+        self._preemption = preemption
+        self._kinds: dict[str, int | None] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._stuck: dict[int | None, tuple[Job, Decision]] = {}
+        self._never: dict[int, Decision | None] = {}
+        self.priorities: Counter[int] = Counter()
+        """Of the jobs that have a place."""
+        self.asked = 0
+
+    def attempt(self, job: Job) -> Admitted | Decision:
+        """Place a job, or say why not; a kind of job that was just refused is not asked about again."""
+        key = self.kind(job)
+        if key in self._stuck:
+            return self._stuck[key][1]
+        answer = self._bind(self._world, job, evict=self._may_evict(job))
+        if isinstance(answer, Decision) and key is not None and self._chooser.every is None:
+            self._stuck[key] = (job, answer)
+        return answer
+
+    def never(self, job: Job) -> Decision | None:
+        """Return the refusal of a job that would not fit even if nobody else were there."""
+        key = self.kind(job)
+        if key is None:  # it may need neighbours to come first
+            return None
+        if key not in self._never:
+            world = self._pristine
+            mark = world.cluster.checkpoint()
+            answer = self._bind(world, job, evict=False)
+            world.cluster.rollback(mark)
+            self._never[key] = answer if isinstance(answer, Decision) else None
+        return self._never[key]
+
+    def kind(self, job: Job) -> int | None:
+        """Return a number that jobs of one fate share; None: it depends on who else is there."""
+        if job.name not in self._kinds:
+            first = job.requests[0]
+            fate = (first.shape, first.priority, first.preempts, len(job.requests))
+            number = None if first.social else self._numbers.setdefault(fate, len(self._numbers))
+            self._kinds[job.name] = number
+        return self._kinds[job.name]
+
+    def is_stuck(self, kind: int | None) -> bool:
+        """Say whether a kind of job was refused, and nothing that could help it has happened since."""
+        return kind in self._stuck
+
+    def freed(self, nodes: Iterable[str]) -> None:
+        """Forget refusals that may no longer be true, now that there is more room on these nodes."""
+        free = [self._world.cluster.free(name) for name in nodes if self._world.cluster.node(name)]
+        for key, (job, _) in tuple(self._stuck.items()):
+            by_amount = len(job.requests) == 1 and not self._may_evict(job)
+            if not by_amount or any(could_take(each, job.requests[0]) for each in free):
+                del self._stuck[key]
+
+    def _may_evict(self, job: Job) -> bool:
+        lowest = min(self.priorities, default=job.priority)
+        return self._preemption and job.requests[0].preempts and lowest < job.priority
+
+    def _bind(self, world: World, job: Job, *, evict: bool) -> Admitted | Decision:
+        """Bind every request of a job, or none."""
+        mark = world.cluster.checkpoint()
+        placements: list[Placement] = []
+        victims: list[str] = []
+        for request in job.requests:
+            self.asked += 1
+            decision = self._chooser.choose(world, request, evict)
+            if decision.placement is None:
+                world.cluster.rollback(mark)
+                return decision
+            for victim in decision.victims:
+                world.cluster.release(victim)
+            world.cluster.bind(decision.placement)
+            placements.append(decision.placement)
+            victims += decision.victims
+        world.cluster.keep(mark)
+        return Admitted(tuple(placements), tuple(victims))
+
+
+def could_take(free: NodeFree, request: Request) -> bool:
+    """Say whether a node might take a request, by amounts alone: False is certain, True is worth asking."""
+    demand = request.demand
+    if free.cpu < request.cpu or free.memory < request.memory or free.pods < 1:
+        return False
+    if request.sized_by_estimate or not demand.count:
+        return True
+    memory, compute = demand.memory or 0, demand.compute or 0
+    fits = (
+        each.memory >= memory and each.compute >= compute and not (request.whole and each.holders)
+        for each in free.devices
+    )
+    return sum(fits) >= demand.count

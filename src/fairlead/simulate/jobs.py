@@ -1,0 +1,115 @@
+"""Read jobs: what they ask for, in the words of the short form, and what they really use and take."""
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final
+
+from fairlead.catalog import Catalog
+from fairlead.errors import SettingsError
+from fairlead.manifest import shortpod
+from fairlead.manifest.short import Table
+from fairlead.request import Gang, Request
+from fairlead.simulate.draw import Draw
+from fairlead.simulate.fields import Fields
+from fairlead.simulate.job import Job, Spike, Step, curve, unsound
+from fairlead.units import Bytes
+
+MOST_REPLICAS: Final = 10_000
+NEVER: Final = "never"
+"""As a duration: the job stays."""
+_OURS: Final = ("duration", "start", "load", "real", "over-provision", "most", "replicas")
+_ASKED: Final = tuple(
+    key for key in shortpod.KEYS if key not in ("gang", "model", "shapes", "replicas", "name")
+)
+"""Fields of the short form; a gang is `replicas` here, and what a model takes is said by `duration`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A job without its name and moment: what `jobs` and `generate` have in common."""
+
+    request: Request
+    replicas: int
+    duration: Draw
+    load: float | None
+    memory: tuple[Step, ...]
+    start: float
+    where: str
+
+    def job(self, name: str, arrival: float, random: Random) -> Job:
+        """Return a job of this pattern; a name for each of its requests is made of its own."""
+        gang = Gang(name, self.replicas) if self.replicas > 1 else None
+        names = [name] if gang is None else [f"{name}-{index}" for index in range(self.replicas)]
+        requests = tuple(replace(self.request, name=each, gang=gang) for each in names)
+        duration = self.duration.draw(random)
+        job = Job(name, arrival, duration, requests, self.load, self.memory, self.start)
+        if wrong := unsound(job):
+            raise SettingsError(f"{self.where}: {wrong[0]}")
+        return job
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Reads patterns."""
+
+    catalog: Catalog
+    over_provision: float | None = None
+    """Percent of memory; goes before what a pattern says itself."""
+
+    def read(self, fields: dict[str, Any], where: str) -> Pattern:
+        """Read the fields that say what a job is."""
+        table = Fields({key: value for key, value in fields.items() if key in _OURS}, where)
+        asked = {key: value for key, value in fields.items() if key not in _OURS and value is not None}
+        request, _ = shortpod.single(
+            Table.of(where, {"name": "job", **asked}, ("name", *_ASKED, *_OURS)), where, self.catalog
+        )
+        needed = request.demand.memory
+        percent = table.number("over-provision", 0)
+        percent = percent if self.over_provision is None else self.over_provision
+        demand = replace(request.demand, memory=_padded(needed, percent, table))
+        found = Pattern(
+            replace(request, demand=demand),
+            _replicas(table),
+            _duration(table),
+            table.number("load") if "load" in table else None,
+            _real(table, needed, padded=percent > 0),
+            table.seconds("start", 0),
+            where,
+        )
+        table.finish()
+        return found
+
+
+def _replicas(table: Fields) -> int:
+    replicas = table.integer("replicas", 1, least=1)
+    if replicas > MOST_REPLICAS:
+        raise table.wrong("replicas", f"{MOST_REPLICAS} or less")
+    return replicas
+
+
+def _duration(table: Fields) -> Draw:
+    said = table.text("duration")
+    return Draw.fixed(float("inf")) if said == NEVER else Draw.parse(said, f"{table.where}: duration")
+
+
+def _padded(memory: Bytes | None, percent: float, table: Fields) -> Bytes | None:
+    """Return what is asked for: what is needed and some percent more, but at most `most`."""
+    most = table.memory("most") if "most" in table else None
+    if memory is None:
+        return None
+    padded = round(memory * (1 + percent / 100))
+    return Bytes(padded if most is None else min(padded, most))
+
+
+def _real(table: Fields, memory: Bytes | None, *, padded: bool) -> tuple[Step, ...]:
+    real = table.table("real")
+    if "real" not in table:
+        return (Step(0.0, memory),) if padded and memory is not None else ()
+    plateau = real.memory("plateau", memory)
+    spikes = [
+        Spike(each.seconds("after"), each.seconds("for"), each.memory("memory"))
+        for each in real.tables("spikes")
+    ]
+    steps = curve(real.memory("start", 0), plateau, real.seconds("ramp", 0), spikes)
+    real.finish()
+    return steps

@@ -1,0 +1,122 @@
+"""Draw figures over time as one SVG file that needs nothing else, neither a library nor a background."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from math import floor, log10
+from typing import Any, Final
+
+WIDTH: Final = 860
+PANEL: Final = 170
+"""Height of one panel, axes and title included."""
+LEFT, RIGHT, TOP, BOTTOM = 70, 20, 30, 34
+COLOURS: Final = ("#3b82c4", "#d9822b", "#2f9e6e", "#c2508f", "#8a6fc9", "#a08a2b", "#4aa5b5", "#c2554f")
+"""Readable on white and on black."""
+DASHES: Final = ("", "6 3", "2 2", "8 3 2 3")
+"""For those who cannot tell the colours apart."""
+_PANELS: Final = (
+    ("Allocated accelerators, %", "allocated", "capacity"),
+    ("Fragmented accelerators, %", "fragmented", "capacity"),
+    ("Accelerators at work, %", "busy", "capacity"),
+    ("Jobs that wait", "waiting", ""),
+)
+_STYLE: Final = (
+    "text{font:12px system-ui,sans-serif;fill:#808080}.title{font-weight:600;font-size:13px}"
+    ".grid{stroke:#808080;stroke-opacity:.25}.axis{stroke:#808080}.line{fill:none;stroke-width:1.6}"
+)
+
+
+def svg(document: dict[str, Any]) -> str:
+    """Return a picture of a report: a panel for each gauge, a line for each policy."""
+    policies: list[dict[str, Any]] = document["policies"]
+    legend = 46
+    height = legend + PANEL * len(_PANELS) + 4
+    end = max((each["end_s"] for each in policies), default=0.0) or 1.0
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+        f"<title>{escape(document['trace'])}</title><style>{_STYLE}</style>",
+        f'<text class="title" x="{LEFT}" y="18">{escape(document["trace"])}, seed {document["seed"]}</text>',
+        *_legend([each["policy"] for each in policies]),
+    ]
+    for index, (title, name, base) in enumerate(_PANELS):
+        lines = [_values(each["series"], name, base) for each in policies]
+        times = [[*each["series"]["at_s"], each["end_s"]] for each in policies]
+        parts += _panel(legend + PANEL * index, title, (times, lines), end)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _values(series: dict[str, list[float]], name: str, base: str) -> list[float]:
+    if not base:
+        return series[name]
+    return [
+        100 * value / whole if whole else 0.0 for value, whole in zip(series[name], series[base], strict=True)
+    ]
+
+
+def _legend(names: Sequence[str]) -> Iterable[str]:
+    left = LEFT
+    for index, name in enumerate(names):
+        yield f'<line x1="{left}" y1="34" x2="{left + 24}" y2="34" class="line" {_pen(index)}/>'
+        yield f'<text x="{left + 30}" y="38">{escape(name)}</text>'
+        left += 48 + 7 * len(name)
+
+
+def _pen(index: int) -> str:
+    dash = DASHES[index % len(DASHES)]
+    colour = COLOURS[index % len(COLOURS)]
+    return f'stroke="{colour}"' + (f' stroke-dasharray="{dash}"' if dash else "")
+
+
+def _panel(
+    top: int, title: str, lines: tuple[list[list[float]], list[list[float]]], end: float
+) -> Iterable[str]:
+    low, high = top + PANEL - BOTTOM, top + TOP
+    peak = max((value for values in lines[1] for value in values), default=0.0)
+    ticks = nice(peak)
+    yield f'<text class="title" x="{LEFT}" y="{top + 20}">{escape(title)}</text>'
+    for tick in ticks:
+        y = _scaled(tick, ticks[-1], low, high)
+        yield f'<line class="grid" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>'
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>'
+    yield f'<line class="axis" x1="{LEFT}" y1="{low}" x2="{WIDTH - RIGHT}" y2="{low}"/>'
+    unit, seconds = time_unit(end)
+    for tick in nice(end / seconds):
+        if tick * seconds <= end:
+            x = _scaled(tick * seconds, end, LEFT, WIDTH - RIGHT)
+            yield f'<text x="{x}" y="{low + 16}" text-anchor="middle">{tick:g} {unit}</text>'
+    for index, (times, values) in enumerate(zip(*lines, strict=True)):
+        heights = [_scaled(value, ticks[-1], low, high) for value in values]
+        yield f'<path class="line" {_pen(index)} d="{_path(times, heights, end)}"/>'
+
+
+def _path(times: list[float], heights: list[float], end: float) -> str:
+    """Return a line of steps: between two moments a gauge has one value."""
+    steps = [
+        f"{_scaled(time, end, LEFT, WIDTH - RIGHT)} {height}"
+        for index, height in enumerate(heights)
+        for time in times[index : index + 2]
+    ]
+    return f"M{'L'.join(steps)}" if steps else ""
+
+
+def _scaled(value: float, most: float, start: int, end: int) -> float:
+    return round(start + (end - start) * value / most, 1) if most else float(start)
+
+
+def nice(most: float) -> list[float]:
+    """Return round numbers from 0 up to the least that is not below `most`, three to seven of them."""
+    if not most > 0:
+        return [0.0, 1.0]
+    step = 10.0 ** floor(log10(most))
+    step = next(step * part for part in (0.2, 0.5, 1.0, 2.0) if step * part * 6 >= most)
+    ticks = [0.0]
+    while ticks[-1] < most * (1 - 1e-9):
+        ticks.append(round(len(ticks) * step, 10))
+    return ticks
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """Return the unit in which so much time is best read, and its seconds."""
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 3 * length:
+            return unit, length
+    return "s", 1.0

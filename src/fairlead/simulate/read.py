@@ -1,0 +1,135 @@
+"""Read what is to be played, whatever form it has: a document, a table, manifests, or a recorded cluster."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from random import Random
+from typing import Final
+
+from fairlead.catalog import Catalog
+from fairlead.errors import SettingsError
+from fairlead.manifest.text import read
+from fairlead.simulate.fields import Fields
+from fairlead.simulate.generate import generated
+from fairlead.simulate.job import Failures, Fault, Fleet, Job, Trace
+from fairlead.simulate.jobs import Patterns
+from fairlead.simulate.machines import fleet_of
+from fairlead.simulate.recorded import POD_COLUMNS, recorded_jobs
+from fairlead.simulate.table import is_table, jobs_of, records
+from fairlead.simulate.workloads import are_workloads, workload_jobs
+
+_RECORDED: Final = {"interference": "none"}
+"""The durations of a recorded cluster were measured among neighbours: they are slow already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads traces; what they leave open is said here."""
+
+    catalog: Catalog
+    seed: int = 0
+    over_provision: float | None = None
+    """Percent of memory; goes before what a trace says itself."""
+    fleet: Fleet | None = None
+    """Machines for a trace that brings none of its own."""
+    duration: float = inf
+    """Seconds that the pods of manifests run: manifests do not say."""
+
+    @property
+    def patterns(self) -> Patterns:
+        """What reads jobs."""
+        return Patterns(self.catalog, self.over_provision)
+
+    def read(self, path: str) -> Trace:
+        """Return what a file says happens."""
+        trace = self._table(path) if is_table(path) else self._documents(path)
+        return _checked(trace, path)
+
+    def _table(self, path: str) -> Trace:
+        header, rows = records(path)
+        if set(header) >= POD_COLUMNS:
+            return Trace(path, tuple(recorded_jobs(path, rows)), settings=_RECORDED)
+        return Trace(path, tuple(jobs_of(path, rows, self.seed, self.patterns)))
+
+    def _documents(self, path: str) -> Trace:
+        documents = read(path)
+        if are_workloads(documents):
+            if self.fleet is None:
+                raise SettingsError(
+                    f"{path}: manifests bring no machines", "name a file of nodes with --cluster"
+                )
+            return Trace(path, tuple(workload_jobs(path, self.fleet, self.catalog, self.duration)))
+        if len(documents) != 1:
+            raise SettingsError(
+                f"{path}: {len(documents)} documents where one is wanted", "is it the right file?"
+            )
+        where, value = documents[0]
+        return _document(Fields(value, where), self)
+
+
+def _document(table: Fields, reader: Reader) -> Trace:
+    own = fleet_of(table, reader.catalog)
+    jobs: list[Job] = [_job(row, reader) for row in table.tables("jobs")]
+    for row in table.tables("generate"):
+        jobs += generated(row, reader.seed, reader.patterns)
+    trace = Trace(
+        table.text("name", table.where),
+        tuple(jobs),
+        tuple(_fault(row) for row in table.tables("faults")),
+        tuple(_failures(table.table("failures"))),
+        own if own.nodes else None,
+        table.table("settings").rest(),
+    )
+    table.finish()
+    return trace
+
+
+def _job(row: Fields, reader: Reader) -> Job:
+    name, at = row.text("name"), row.seconds("at", 0)
+    random = Random(f"{reader.seed}/{name}")  # noqa: S311 - a simulation, no secret
+    return reader.patterns.read(row.rest(), row.where).job(name, at, random)
+
+
+def _fault(row: Fields) -> Fault:
+    seconds = row.seconds("for") if "for" in row else None
+    fault = Fault(row.seconds("at"), row.text("node"), row.text("device", ""), seconds)
+    row.finish()
+    return fault
+
+
+def _failures(table: Fields) -> Iterable[Failures]:
+    for kind in ("node", "device"):
+        if kind in table:
+            row = table.table(kind)
+            found = Failures(kind, row.seconds("mtbf"), row.seconds("mttr"))
+            row.finish()
+            if not (found.mtbf > 0 and found.mttr > 0):
+                raise SettingsError(f"{row.where}: mtbf and mttr must be more than 0")
+            yield found
+    table.finish()
+
+
+def _checked(trace: Trace, path: str) -> Trace:
+    """Refuse a trace with nothing in it, or with two of one name."""
+    if not trace.jobs:
+        raise SettingsError(f"{path}: no jobs", "list them under jobs:, or a recipe for them under generate:")
+    seen: set[str] = set()
+    for job in trace.jobs:
+        if job.name in seen:
+            raise SettingsError(f"{path}: two jobs are called {job.name!r}", "names must differ")
+        seen.add(job.name)
+    return trace
+
+
+def check_faults(trace: Trace, fleet: Fleet) -> None:
+    """Refuse faults of machines that are not there."""
+    known = {node.name: {device.id for device in node.devices} for node in fleet.nodes}
+    for at, fault in enumerate(trace.faults):
+        if fault.node not in known:
+            raise SettingsError(f"{trace.name}: faults[{at}]: there is no node {fault.node!r}")
+        if fault.device and fault.device not in known[fault.node]:
+            there = ", ".join(sorted(known[fault.node])) or "none"
+            raise SettingsError(
+                f"{trace.name}: faults[{at}]: {fault.node} has no accelerator {fault.device!r}",
+                f"it has: {there}",
+            )

@@ -1,0 +1,103 @@
+"""What is true of a fleet over time: means, peaks, and a series short enough to draw."""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+MOST_ROWS: Final = 2048
+"""When there are more, two neighbours become one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """What is true at one moment."""
+
+    allocated: float = 0.0
+    """Accelerators that are handed out, shares as fractions."""
+    fragmented: float = 0.0
+    """Accelerators that are idle, but of no use to the jobs of this trace."""
+    capacity: float = 0.0
+    """Accelerators that are well."""
+    waiting: float = 0.0
+    running: float = 0.0
+    memory: float = 0.0
+    """Bytes that jobs really hold."""
+    busy: float = 0.0
+    """Accelerators at work, as a sum of parts."""
+    watts: float = 0.0
+
+
+FIELDS: Final = tuple(each.name for each in fields(Gauge))
+
+
+@dataclass(slots=True)
+class Row:
+    """A stretch of time and the mean of each gauge over it."""
+
+    start: float
+    end: float
+    means: list[float]
+
+
+class Recorder:
+    """Keeps gauges as means over stretches of time; never more than `MOST_ROWS` of them."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.peaks = [0.0] * len(FIELDS)
+        self._areas = [0.0] * len(FIELDS)
+        self._values = [0.0] * len(FIELDS)
+        self._since = 0.0
+        self._grain = 0.0
+
+    def set(self, now: float, gauge: Gauge) -> None:
+        """Say what is true from now on."""
+        self.pass_to(now)
+        self._values = [getattr(gauge, name) for name in FIELDS]
+        self.peaks = [max(peak, value) for peak, value in zip(self.peaks, self._values, strict=True)]
+
+    def pass_to(self, now: float) -> None:
+        """Let time pass with everything as it is."""
+        seconds = now - self._since
+        if seconds <= 0:
+            return
+        for index, value in enumerate(self._values):
+            self._areas[index] += value * seconds
+        last = self.rows[-1] if self.rows else None
+        if last is not None and now - last.start <= self._grain:
+            _extend(last, now, self._values)
+        else:
+            self.rows.append(Row(self._since, now, list(self._values)))
+        self._since = now
+        if len(self.rows) > MOST_ROWS:
+            self._thin()
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a gauge over all time that passed."""
+        return self._areas[FIELDS.index(name)] / self._since if self._since else 0.0
+
+    def total(self, name: str) -> float:
+        """Return a gauge summed over time: watts become joules."""
+        return self._areas[FIELDS.index(name)]
+
+    def peak(self, name: str) -> float:
+        """Return the highest that a gauge has been."""
+        return self.peaks[FIELDS.index(name)]
+
+    def _thin(self) -> None:
+        """Merge neighbours into far fewer rows, and let new ones be as coarse."""
+        self._grain = 4.0 * self._since / MOST_ROWS
+        merged: list[Row] = []
+        for row in self.rows:
+            if merged and row.end - merged[-1].start <= self._grain:
+                _extend(merged[-1], row.end, row.means)
+            else:
+                merged.append(row)
+        self.rows = merged
+
+
+def _extend(row: Row, end: float, values: list[float]) -> None:
+    before, more = row.end - row.start, end - row.end
+    row.means = [
+        (old * before + new * more) / (before + more) for old, new in zip(row.means, values, strict=True)
+    ]
+    row.end = end

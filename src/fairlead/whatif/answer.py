@@ -1,0 +1,40 @@
+"""Decide for every workload of a question, without changing anything."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from fairlead.manifest import Snapshot
+from fairlead.placement import Change, Decision
+from fairlead.request import Request
+from fairlead.schedule import Cluster, explained, place_all
+from fairlead.whatif.detail import details
+from fairlead.whatif.document import Answer
+
+
+def answer(
+    snapshot: Snapshot,
+    requests: Sequence[Request],
+    policy: str,
+    *,
+    preemption: bool = True,
+    detailed: bool = False,
+) -> Answer:
+    """Return every decision, in the order of the requests; refusals carry the smallest changes."""
+    state = Cluster(snapshot.nodes, snapshot.placements)
+    decisions = _with_changes(state, place_all(state, requests, policy, preemption=preemption))
+    refused = [each.request for each in decisions if not each.placed] if detailed else []
+    return Answer(
+        policy, decisions, snapshot.nodes, {each.id: details(state, each, policy) for each in refused}
+    )
+
+
+def _with_changes(state: Cluster, decisions: Sequence[Decision]) -> list[Decision]:
+    """Search for changes once for replicas: what would help one would help the others."""
+    known: dict[Hashable, tuple[Change, ...]] = {}
+    found = []
+    for decision in decisions:
+        key = (decision.request.shape, decision.rejections)
+        if not decision.placed and key not in known:
+            known[key] = explained(state, decision).changes
+        found.append(decision if decision.placed else replace(decision, changes=known[key]))
+    return found

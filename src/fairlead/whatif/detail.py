@@ -1,0 +1,64 @@
+"""Why each single accelerator cannot take a request: each is asked on its own, as full as it is."""
+
+from dataclasses import replace
+from typing import Final
+
+from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.request import Demand, Request
+from fairlead.schedule import Cluster, DeviceFree, NodeFree, decide
+from fairlead.units import Bytes
+from fairlead.whatif.document import Detail
+
+MOST: Final = 256
+"""Accelerators, or nodes, that are told one by one; a person reads no more."""
+_NODES: Final = "are on nodes that "
+"""How the engine begins what it says of the nodes of accelerators."""
+
+
+def details(state: Cluster, request: Request, policy: str) -> list[Detail]:
+    """Return what speaks against each accelerator; against each node, where none is wanted."""
+    found: list[Detail] = []
+    for node in state.nodes():
+        free = state.free(node.name)
+        left = {each.id: each for each in free.devices}
+        for device in node.devices if request.demand.count else (None,):
+            if len(found) == MOST:
+                return found
+            alone = _alone(node, free, device, left[device.id] if device else None)
+            found.append(_detail(alone, node, device, request, policy))
+    return found
+
+
+def _detail(
+    alone: Cluster, node: NodeState, device: DeviceState | None, request: Request, policy: str
+) -> Detail:
+    named = (node.name, device.id if device else "", device.model if device else "")
+    decision = decide(alone, _one(request), policy)
+    if decision.rejections:
+        first = decision.rejections[0]
+        text = first.text.removeprefix(_NODES)
+        return Detail(*named, first.reason.value, text if text == first.text else f"its node: {text}")
+    many = request.demand.count > 1
+    return Detail(
+        *named, "", "suffices, but too few beside it do" if many else "suffices, but for its neighbours"
+    )
+
+
+def _alone(node: NodeState, free: NodeFree, device: DeviceState | None, left: DeviceFree | None) -> Cluster:
+    """Return a cluster of one node and one accelerator, on which one holder has what all others have."""
+    memory = node.memory - free.memory
+    shares: tuple[Share, ...] = ()
+    if device is not None and left is not None and left.holders:
+        taken = Share(device.id, Bytes(device.memory - left.memory), device.compute - left.compute)
+        shares = (taken,)
+        memory -= taken.memory if device.unified else 0
+    held = Request(
+        "others", cpu=node.cpu - free.cpu, memory=Bytes(max(0, memory)), demand=Demand(count=len(shares))
+    )
+    small = replace(node, pods=free.pods + 1, devices=(device,) if device else ())
+    return Cluster([small], [Placement(held, node.name, shares)])
+
+
+def _one(request: Request) -> Request:
+    """Return what is asked of each single accelerator."""
+    return replace(request, gang=None, demand=replace(request.demand, count=min(1, request.demand.count)))

@@ -1,0 +1,73 @@
+"""`fairlead bench predict`: a document for programs, a table for people, and what is wrong for both."""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairlead.cli import bench
+from fairlead.cli.bench import PROTOCOLS
+from fairlead.errors import SettingsError
+from fairlead.evaluate import protocols
+from tests.latencies import lines, write
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command and return its exit code and what it printed."""
+
+    def one(*words: str) -> tuple[int, str]:
+        parser = argparse.ArgumentParser()
+        bench.add(parser.add_subparsers())
+        options = parser.parse_args(["bench", "predict", *words])
+        return options.run(options), capsys.readouterr().out
+
+    return one
+
+
+def test_the_protocols_are_those_that_there_are() -> None:
+    assert tuple(protocols.PROTOCOLS) == PROTOCOLS
+
+
+def test_json_is_the_contract(run: Run, tmp_path: Path) -> None:
+    code, out = run("--data", write(tmp_path, lines(4, 14)), "-o", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert list(found) == ["protocol", "calibration", "seed", "groups"]
+    [group] = found["groups"]
+    assert list(group) == ["group", "devices", "rows", "methods", "note"]
+    assert list(group["methods"]) == ["flops", "roofline", "fairlead"]
+    for figures in group["methods"].values():
+        assert list(figures) == [
+            *("mape", "median_ape", "within_10", "spearman", "kendall", "top1", "mean_regret")
+        ]
+
+
+def test_yaml_says_the_same(run: Run, tmp_path: Path) -> None:
+    words = ("--data", write(tmp_path, lines(3, 8)), "--calibration", "4", "--seed", "2")
+    assert yaml.safe_load(run(*words, "-o", "yaml")[1]) == json.loads(run(*words, "-o", "json")[1])
+
+
+def test_people_get_a_table(run: Run, tmp_path: Path) -> None:
+    code, out = run("--data", write(tmp_path, lines(4, 14)))
+    head, *rows = out.splitlines()
+    assert code == 0
+    assert head.split()[:5] == ["GROUP", "DEVICES", "METHOD", "MAPE", "MEDIAN"]
+    assert [row.split()[2] for row in rows] == ["flops", "roofline", "fairlead"]
+    assert all(row.count("%") == 3 for row in rows)
+
+
+def test_a_table_without_measurements_says_so(run: Run, tmp_path: Path) -> None:
+    assert run("--data", write(tmp_path, []))[1] == "The table has no measurements.\n"
+
+
+@pytest.mark.parametrize("missing", ["none.csv", "."])
+def test_a_file_that_cannot_be_read_is_named(run: Run, tmp_path: Path, missing: str) -> None:
+    with pytest.raises(SettingsError, match="cannot be read") as error:
+        run("--data", str(tmp_path / missing))
+    assert error.value.exit_code == 2

@@ -1,0 +1,215 @@
+"""`fairlead profiles`, on a folder and on a real API server, and `calibrate --cluster`."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairlead.calibrate.profile import calibration_file, load_all, save
+from fairlead.calibrate.shelf import keep
+from fairlead.calibration import place
+from fairlead.cli import calibrate, profiles
+from fairlead.cli.profiles_cluster import entries
+from fairlead.cluster.kinds import MODEL_PROFILES
+from fairlead.cluster.knowledge import DEVICE_LABEL, SETUP_LABEL
+from fairlead.errors import ClusterAwayError, FairleadError, KubeconfigError, SettingsError, UserError
+from fairlead.units import Watts
+from tests.labs import RealCluster
+from tests.profiles import HOST, SETUP, calibration, define, seen
+
+ID = place(SETUP, HOST)
+SUMMARY = ["id", "setup", "host", "made", "trials", "measured", "seen"]
+
+
+def run(*words: str) -> int:
+    """Run a command as the program would."""
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    profiles.add(commands)
+    calibrate.add(commands)
+    options = parser.parse_args(words)
+    return int(options.run(options))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """Return a folder that knows two setups."""
+    keep([calibration(), calibration("t4")], [seen()], str(tmp_path))
+    return str(tmp_path)
+
+
+def test_a_list_of_setups(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("profiles", "list", "--folder", folder, "-o", "json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [list(each) for each in listed] == [SUMMARY] * 2
+    assert [listed[0][key] for key in ("id", "trials", "measured", "seen")] == [ID, 2, 1, 1]
+    run("profiles", "list", "--folder", folder)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:2] == [ID, "l4-onnxruntime-cuda-fp16-72w"]
+    assert "1 of 2" in lines[1]
+    run("profiles", "list", "--folder", f"{folder}/none")
+    assert capsys.readouterr().out == "no profiles\n"
+
+
+def test_a_setup_is_shown(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run("profiles", "show", ID[:6], "--folder", folder, "-o", "yaml")
+    shown = yaml.safe_load(capsys.readouterr().out)
+    assert list(shown) == ["id", "calibration", "seen"]
+    assert shown["seen"][0]["latency"] == {"median": 0.011, "p90": 0.017, "count": 40, "ratio": 1.25}
+    run("profiles", "show", "l4-onnxruntime-cuda-fp16-72w", "--folder", folder)
+    table = capsys.readouterr().out
+    assert "it crashed" in table
+    assert "detector.onnx  11.00 ms  17.00 ms  40    125%" in table
+    assert "4.5 s" in table
+
+
+def test_nothing_is_done_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "a\x1b[2Jb\u202e"
+    trials = tuple(replace(trial, model=hostile) for trial in calibration().trials)
+    keep([calibration(host=hostile, trials=trials)], [seen(host=hostile, model=hostile)], str(tmp_path))
+    run("profiles", "list", "--folder", str(tmp_path))
+    run("profiles", "show", SETUP.name, "--folder", str(tmp_path))
+    printed = capsys.readouterr().out
+    assert printed.count("a?[2Jb?") == 5
+    assert printed.replace("\n", "").isprintable()
+
+
+def test_damage_is_said_and_hides_nothing(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(folder, "bad.json").write_text("{")
+    assert run("profiles", "list", "--folder", folder, "-o", "json") == 0
+    printed = capsys.readouterr()
+    assert len(json.loads(printed.out)) == 2
+    assert f"left out: {folder}/bad.json: not a profile" in printed.err
+
+
+def test_deleting_is_asked_for_twice(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=f"all that was measured of {ID}"):
+        run("profiles", "delete", ID, "--folder", folder)
+    assert len(load_all(folder).calibrations) == 2
+    assert run("profiles", "delete", ID, "--folder", folder, "--yes", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out) == [{"id": ID, "deleted": 2}]
+    assert [each.setup.device for each in load_all(folder).calibrations] == ["t4"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("none", "nothing is known of such a setup"), ("", "nothing is known"), ("same", "there are 2")],
+)
+def test_a_name_that_means_nothing_or_too_much(name: str, says: str) -> None:
+    known = entries([calibration(), calibration(host="another board")], [])
+    with pytest.raises(SettingsError, match=says) as caught:
+        profiles.chosen(known, SETUP.name if name == "same" else name)
+    assert ID in caught.value.hint
+
+
+def test_what_is_of_one_setup_is_one_entry() -> None:
+    sights = [seen(), seen(watts=Watts(1.0)), seen(digest="d" * 40)]
+    (one,) = entries([calibration(), calibration()], sights)
+    assert one.calibration == calibration()
+    assert [each.digest[0] for each in one.seen] == ["c", "d"]
+
+
+@pytest.mark.parametrize(
+    "words", [("import",), ("export",), ("list", "--cluster"), ("show", "x", "--cluster")]
+)
+def test_no_cluster_is_said(words: tuple[str, ...], folder: str, tmp_path: Path) -> None:
+    place = ("--kubeconfig", str(tmp_path / "none"))
+    verb, *rest = words
+    with pytest.raises(KubeconfigError, match="none"):
+        run("profiles", verb, *rest, *([folder] if verb == "import" else []), *place)
+
+
+def test_a_file_that_was_named_must_be_one(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b"\x00\xff")
+    for name in ("x.json", "none.json"):
+        with pytest.raises(UserError, match=name):
+            run("profiles", "import", str(tmp_path / name), "--kubeconfig", "/none")
+
+
+@pytest.fixture
+def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
+    """Return a cluster that knows the kind; profiles of devices named after the test go with it."""
+    define(real_cluster.api)
+    yield real_cluster
+    asyncio.run(_delete(real_cluster, f"{DEVICE_LABEL}={real_cluster.namespace}"))
+
+
+async def _delete(cluster: RealCluster, labels: str) -> None:
+    async with cluster.connect() as client:
+        await client.delete_collection(MODEL_PROFILES, labels=labels)
+
+
+def test_files_go_into_a_cluster_and_back(
+    cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there, back = str(tmp_path / "there"), str(tmp_path / "back")
+    mine, sight = calibration(cluster.namespace), seen(cluster.namespace)
+    keep([mine], [sight], there)
+    use = ("--kubeconfig", str(cluster.api.kubeconfig))
+    assert run("profiles", "import", there, *use, "--node", "n1", "-o", "json") == 0
+    stored = {"made": 3, "changed": 0, "kept": 0, "left_out": []}
+    assert json.loads(capsys.readouterr().out) == stored
+    (file,) = Path(there).glob("*.json")
+    assert run("profiles", "import", str(file), *use) == 0
+    assert capsys.readouterr().out == "profiles: 0 made, 0 changed, 2 as they were\n"
+    run("profiles", "list", *use)
+    id_ = place(mine.setup, mine.host)
+    assert id_ in capsys.readouterr().out
+    assert run("profiles", "export", "--folder", back, *use) == 0
+    assert f"{id_}.json" in capsys.readouterr().out
+    assert mine in load_all(back).calibrations
+    assert sight in load_all(back).seen
+    assert run("profiles", "delete", id_, "--yes", *use) == 0
+    assert capsys.readouterr().out.split() == ["ID", "DELETED", id_, "3"]
+    with pytest.raises(SettingsError):
+        run("profiles", "show", id_, *use)
+
+
+def test_a_folder_with_damage_is_stored_as_far_as_it_goes(
+    cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = calibration(cluster.namespace)
+    save(mine, calibration_file(str(tmp_path), mine))
+    (tmp_path / "bad.json").write_text("[]")
+    assert run("profiles", "import", str(tmp_path), "--kubeconfig", str(cluster.api.kubeconfig)) == 1
+    printed = capsys.readouterr()
+    assert "2 made" in printed.out
+    assert "bad.json" in printed.err
+
+
+def test_a_calibration_is_stored_as_it_is_made(
+    cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    file = str(tmp_path / "profile.json")
+    use = ("--kubeconfig", str(cluster.api.kubeconfig), "--node", cluster.namespace)
+    quick = ("calibrate", "--models", "thread", "--runs", "1", "--threads", "1", "--out", file)
+    assert run(*quick, *use, "-o", "json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["calibrations"]
+    assert sum(found["stored"].values()) == 1
+    (entry,) = entries(load_all(str(tmp_path)).calibrations, ())
+    try:
+        run("profiles", "show", entry.id, *use[:2], "-o", "json")
+        stored = json.loads(capsys.readouterr().out)["calibration"]
+        assert [trial["model"] for trial in stored["trials"]] == ["thread"]
+        assert stored["setup"] == found["setup"]
+    finally:
+        asyncio.run(_delete(cluster, f"{SETUP_LABEL}={entry.id}"))
+
+
+def test_a_cluster_that_is_away_is_found_before_anything_is_measured(
+    real_cluster: RealCluster, tmp_path: Path
+) -> None:
+    document = yaml.safe_load(real_cluster.api.kubeconfig.read_text())
+    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(document))
+    out = str(tmp_path / "profile.json")
+    with pytest.raises(FairleadError) as caught:
+        run("calibrate", "--models", "1", "--out", out, "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert isinstance(caught.value, ClusterAwayError)
+    assert not Path(out).exists()

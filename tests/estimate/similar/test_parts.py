@@ -1,0 +1,86 @@
+"""The parts of a fit: near devices, what is left over, guesses."""
+
+import numpy as np
+import pytest
+
+from fairlead.estimate.similar import Device, Library, Traits, words
+from fairlead.estimate.similar.device import likeness, shared_words
+from fairlead.estimate.similar.krige import explain
+from fairlead.estimate.similar.near import near
+from fairlead.estimate.similar.prior import unseen
+from tests.estimate.similar.fleet import fleet
+
+
+def test_words_of_one_aspect_are_compared_with_one_another() -> None:
+    one = Device("a", (words("Cortex-A72"), words("tflite")))
+    two = Device("b", (words("Cortex-A53"), words("tflite")))
+    assert words("Cortex-A72") == {"cortex", "a", "72"}
+    assert likeness(one, [one, two, Device("c", (frozenset(), frozenset()))]).tolist() == [2.0, 1.5, 0.0]
+    shares = shared_words([one, two])
+    assert shares[:, 0, 1].tolist() == [0.5, 1.0]
+    assert (shares.diagonal(axis1=1, axis2=2) == 1).all()
+
+
+def test_the_usual_device_ends_the_library() -> None:
+    library = fleet(4, 6)
+    assert library.rows.shape == (5, 6)
+    assert library.rows[-1] == pytest.approx(library.rows[:-1].mean(0))
+    assert library.levels == pytest.approx(library.rows[:-1].mean(1) - library.rows[-1].mean())
+
+
+def test_a_library_grows_by_models_and_keeps_its_own() -> None:
+    library = fleet(2, 3)
+    assert library.including([library.models[0]]) is library
+    grown = library.including([Traits("new"), Traits("new")])
+    assert (grown.column("new"), grown.rows.shape) == (3, (3, 4))
+    assert np.isnan(grown.rows[:, 3]).all()
+
+
+def test_the_nearest_device_counts_most_whatever_its_speed() -> None:
+    library = fleet(6, 30, noise=0)
+    found = near(library, np.arange(10), library.rows[2, :10] + np.log(3), np.zeros(7))
+    assert np.argmax(found.weights) == 2
+    assert found.offsets[2] == pytest.approx(np.log(3))
+
+
+def test_a_device_that_shares_no_model_does_not_count() -> None:
+    values = np.array([[1.0, 2.0, 3.0, np.nan], [np.nan, np.nan, np.nan, 1.0]])
+    library = Library.of([Device("a"), Device("b")], [Traits(name) for name in "wxyz"], values)
+    found = near(library, np.arange(3), np.array([2.0, 3.0, 4.0]), np.zeros(3))
+    assert found.weights[0] > 0
+    assert found.weights[1] == 0
+
+
+def test_a_pattern_that_explains_the_errors_is_found() -> None:
+    pattern = np.outer([1, -1, 1, -1], [1, -1, 1, -1]) * 0.1
+    left = explain(np.array([0.3, -0.3, 0.3, -0.3]), pattern, np.eye(4), np.zeros(4))
+    assert pattern[0] @ left.pattern == pytest.approx(0.3, abs=0.05)
+    assert left.level == pytest.approx(0, abs=0.05)
+    assert np.abs(left.held_out).max() < 0.1
+
+
+def test_nothing_observed_leaves_nothing_over() -> None:
+    empty = np.zeros((0, 0))
+    assert explain(np.zeros(0), empty, empty, np.zeros(0)).level == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 63, 64, 65, 100])
+def test_any_number_of_errors_is_explained(size: int) -> None:
+    errors = np.random.default_rng(size).normal(0.5, 0.1, size)
+    left = explain(errors, np.eye(size), np.ones((size, size)), np.zeros(size))
+    assert left.level == pytest.approx(0.5, abs=0.2)
+    assert len(left.held_out) == size
+
+
+def test_a_guess_follows_the_data_sheet() -> None:
+    devices = [Device(f"d{n}", (words(f"maker {n}"),), "gpu", 10.0**n) for n in range(8, 14)]
+    values = np.array([[-0.7 * np.log(device.ops or 1)] for device in devices])
+    library = Library.of(devices, [Traits("m")], values)
+    affinity = np.zeros(7)
+    quick = unseen(Device("new", (words("other"),), "gpu", 3e13), library, affinity)
+    slow = unseen(Device("new", (words("other"),), "gpu", 3e7), library, affinity)
+    assert quick.near.offsets[0] < slow.near.offsets[0] - 5
+
+
+def test_a_guess_without_a_library_is_wide() -> None:
+    assert unseen(Device("x"), fleet(0, 2), np.zeros(1)).spread == 1.0

@@ -1,0 +1,96 @@
+"""Whether a model runs, through what, and what must be done first."""
+
+from dataclasses import replace
+
+import pytest
+
+from fairlead.estimate.feasible import Refusal, Way, rate, way
+from fairlead.estimate.speeds import speed
+from fairlead.estimate.target import target
+from fairlead.units import Ops
+from fairlead.workload import Profile
+from tests.catalogs import shipped
+from tests.estimate.networks import network
+
+
+def ask(device: str, profile: Profile, asked: str | None = None) -> Way | Refusal:
+    found = target(device, shipped())
+    return way(profile, speed(found.kind, found.vendor, found.family), tuple(found.rates), asked)
+
+
+def taken(device: str, profile: Profile, asked: str | None = None) -> tuple[str, str, tuple[str, ...]]:
+    found = ask(device, profile, asked)
+    assert isinstance(found, Way)
+    return found.runtime.name, found.precision, found.needs
+
+
+MOBILE, TRANSFORMER = network("mobilenet_v1"), network("vit_tiny")
+COMPILE = "compile it with the Edge TPU compiler"
+TFLITE, INT8 = "convert it to tflite", "quantise it to int8"
+HAILO = "compile it with Hailo's Dataflow Compiler"
+
+
+@pytest.mark.parametrize(
+    ("device", "own", "form", "asked", "expected"),
+    [
+        ("t4", "fp32", "onnx", None, ("tensorrt", "fp32", ())),
+        ("t4", "fp32", "onnx", "int8", ("tensorrt", "int8", ())),
+        ("jetson-tx2", "int8", "onnx", None, ("tensorrt", "fp16", ("convert it to fp16",))),
+        ("gb300", "fp32", "onnx", None, ("tensorrt", "fp16", ())),
+        ("t4", "fp32", "tflite", None, ("tensorrt", "fp32", ("convert it to onnx",))),
+        ("t4", "unknown", "onnx", None, ("tensorrt", "fp32", ())),
+        ("hailo-8", "fp32", "onnx", None, ("hailort", "int8", (INT8, HAILO))),
+        ("hailo-8", "fp32", "onnx", "int8", ("hailort", "int8", (HAILO,))),
+        ("coral-usb", "fp32", "onnx", None, ("edgetpu", "int8", (TFLITE, INT8, COMPILE))),
+        ("coral-usb", "int8", "tflite", None, ("edgetpu", "int8", (COMPILE,))),
+        ("coral-usb", "fp32", "onnx", "int8", ("edgetpu", "int8", (TFLITE, COMPILE))),
+    ],
+)  # fmt: skip
+def test_how_it_runs(
+    device: str, own: str, form: str, asked: str | None, expected: tuple[str, str, tuple[str, ...]]
+) -> None:
+    profile = replace(MOBILE, precision=own, format=form)
+    assert taken(device, profile, asked) == expected
+
+
+def test_an_operator_that_is_lacking_is_a_reason() -> None:
+    found = ask("coral-usb", TRANSFORMER, "int8")
+    assert isinstance(found, Refusal)
+    assert found.runtime == "edgetpu"
+    assert any("does not run LayerNormalization" in reason for reason in found.reasons)
+    assert not [reason for reason in found.reasons if reason.startswith(("format:", "precision:"))]
+
+
+def test_the_next_runtime_is_asked_where_the_first_refuses() -> None:
+    odd = replace(MOBILE, unsupported={"tensorrt": ("operator: TensorRT does not run QLinearConv",)})
+    assert taken("t4", odd)[0] == "onnxruntime-cuda"
+
+
+def test_a_runtime_that_takes_the_file_as_it_is_comes_first() -> None:
+    cpu = speed("cpu", "", "cpu-x86")
+    for form, runtime in (("onnx", "onnxruntime-cpu"), ("tflite", "tflite")):
+        found = way(replace(MOBILE, format=form, unsupported={}), cpu, ("fp32",), None)
+        assert isinstance(found, Way)
+        assert (found.runtime.name, found.needs) == (runtime, ())
+
+
+def test_what_runs_in_parts_runs() -> None:
+    reason = "operator: it runs on the CPU"
+    odd = replace(MOBILE, unsupported={"tensorrt": (reason,), "onnxruntime-cuda": (reason,)})
+    assert taken("t4", odd)[0] == "onnxruntime-cuda"
+
+
+def test_a_precision_that_is_asked_for_is_had_or_not() -> None:
+    found = ask("jetson-tx2", MOBILE, "int8")
+    assert found == Refusal(("precision: it computes in fp16 and fp32, not in int8",))
+
+
+def test_a_device_without_figures_is_no_guess() -> None:
+    found = ask("cpu-x86-64-avx2", MOBILE)
+    assert found == Refusal(("speed: the catalog knows no peak of it: calibrate it",))
+
+
+def test_fp32_is_computed_on_tensor_cores_where_there_are_any() -> None:
+    assert rate("fp32", {"fp32": Ops(2.0), "tf32": Ops(16.0)}) == Ops(16.0)
+    assert rate("fp32", {"fp32": Ops(2.0), "fp16": Ops(16.0)}) == Ops(2.0)
+    assert rate("int8", {"fp32": Ops(2.0)}) == Ops(0.0)

@@ -1,0 +1,67 @@
+"""Which calibration is of a device as it is used."""
+
+from dataclasses import replace
+
+import pytest
+
+from fairlead.estimate.knowledge import Knowledge
+from fairlead.estimate.target import target
+from fairlead.units import Ops
+from tests.catalogs import shipped
+from tests.estimate.worlds import calibration, setup
+
+T4 = calibration(setup("t4"))
+XAVIER = calibration(setup("jetson-agx-xavier", power=15.0))
+CPU = calibration(setup("cpu-x86-64-avx2", power=None))
+CORAL = calibration(replace(setup("coral-usb", "int8", power=None), link_bits_per_second=480e6))
+
+
+def own(text: str, precision: str = "fp32") -> str | None:
+    known = Knowledge.of([T4, XAVIER, CPU, CORAL], shipped())
+    found = known.own(target(text, shipped()), precision)
+    return None if found is None else found.setup.name
+
+
+@pytest.mark.parametrize(
+    ("text", "precision", "found"),
+    [
+        ("t4", "fp32", "t4-onnxruntime-cuda-fp32-70w"),
+        ("t4", "fp16", None),
+        ("t4@1/2", "fp32", None),
+        ("l4", "fp32", None),
+        ("jetson-agx-xavier@15w", "fp32", "jetson-agx-xavier-onnxruntime-cuda-fp32-15w"),
+        ("jetson-agx-xavier", "fp32", None),
+        ("cpu-x86-64-avx2", "fp32", "cpu-x86-64-avx2-onnxruntime-cuda-fp32"),
+        ("coral-usb@usb2", "int8", "coral-usb-onnxruntime-cuda-int8"),
+        ("coral-usb", "int8", None),
+    ],
+)
+def test_only_the_same_setup_is_its_own(text: str, precision: str, found: str | None) -> None:
+    assert own(text, precision) == found
+
+
+def test_more_threads_are_preferred() -> None:
+    wide = replace(CPU, setup=replace(CPU.setup, threads=8))
+    found = Knowledge.of([wide, CPU], shipped()).own(target("cpu-x86-64-avx2", shipped()), "fp32")
+    assert found is not None
+    assert found.setup.threads == 8
+
+
+def test_processors_of_one_id_are_told_apart_by_their_rates() -> None:
+    known = Knowledge.of([replace(CPU, setup=replace(CPU.setup, effective_ops=3e11))], shipped())
+    bare = target("cpu-x86-64-avx2", shipped())
+    same, wider = (replace(bare, rates={"fp32": Ops(rate)}) for rate in (3.1e11, 2e12))
+    assert known.own(bare, "fp32") is not None
+    assert known.own(same, "fp32") is not None
+    assert known.own(wider, "fp32") is None
+
+
+def test_a_cpu_has_the_rates_that_it_was_calibrated_at() -> None:
+    known = Knowledge.of([replace(CPU, setup=replace(CPU.setup, effective_ops=3e11))], shipped())
+    assert known.rates(target("cpu-x86-64-avx2", shipped())) == {"fp32": 3e11}
+    assert known.rates(target("cpu-aarch64", shipped())) == {}
+    assert known.rates(target("t4", shipped())) == target("t4", shipped()).rates
+
+
+def test_what_nobody_knows_is_passed_over() -> None:
+    assert Knowledge.of([calibration(setup("nobody-knows"))], shipped()).fitted == ()

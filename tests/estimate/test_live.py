@@ -1,0 +1,41 @@
+"""What was really seen."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.calibration import Latency
+from fairlead.estimate.live import corrected
+from fairlead.units import Seconds
+
+SECONDS = st.floats(1e-6, 1e3)
+
+
+def seen(median: float, count: int, p90: float | None = None) -> Latency:
+    return Latency(Seconds(median), Seconds(p90 or median), count)
+
+
+def test_nothing_seen_changes_nothing() -> None:
+    assert corrected(0.01, 0.02, seen(0.5, 0)) == (0.01, 0.02)
+
+
+def test_one_latency_is_believed_in_part_and_many_wholly() -> None:
+    one, _ = corrected(0.01, 0.02, seen(0.04, 1))
+    many, high = corrected(0.01, 0.02, seen(0.04, 500))
+    assert 0.01 < one < 0.04
+    assert many == pytest.approx(0.04, rel=0.02)
+    assert high == pytest.approx(0.04, rel=0.02)
+
+
+def test_the_ninth_decile_is_that_of_the_latencies() -> None:
+    _, high = corrected(0.01, 0.011, seen(0.01, 100, 0.05))
+    assert high > 0.04
+
+
+@given(SECONDS, st.floats(1, 10), SECONDS, st.floats(1, 10), st.integers(0, 10_000))
+def test_the_mean_lies_between_prediction_and_latencies(
+    mean: float, wide: float, median: float, wider: float, count: int
+) -> None:
+    found, high = corrected(mean, mean * wide, seen(median, count, median * wider))
+    assert min(mean, median) * 0.999 <= found <= max(mean, median) * 1.001
+    assert high >= found

@@ -1,0 +1,57 @@
+"""Whatever a profile holds that can be read at all, predictions are numbers that can be."""
+
+from math import isfinite
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.calibration import Calibration, Features, Measured, Trial, Work
+from fairlead.estimate.knowledge import Knowledge
+from fairlead.estimate.predict import estimate
+from fairlead.estimate.question import Question
+from fairlead.estimate.target import targets
+from fairlead.units import Bytes, Seconds, Watts
+from fairlead.workload import KINDS
+from tests.catalogs import shipped
+from tests.estimate.networks import network
+from tests.estimate.worlds import setup
+
+COUNTS = st.integers(0, 2**62)
+WORK = st.builds(Work, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
+FEATURES = st.builds(
+    Features,
+    digest=st.sampled_from(["a", "b", network("plain").digest]),
+    batch=st.integers(0, 2**62),
+    groups=COUNTS,
+    peak_bytes=COUNTS.map(Bytes),
+    work=st.dictionaries(st.sampled_from(KINDS), WORK, max_size=4),
+    input_bytes=COUNTS.map(Bytes),
+    output_bytes=COUNTS.map(Bytes),
+)
+SECONDS = st.floats(1e-12, 9e8).map(Seconds)
+MEASURED = st.builds(
+    Measured,
+    seconds=SECONDS,
+    p90=SECONDS,
+    runs=COUNTS,
+    wall=SECONDS,
+    waited=st.floats(0, 1e300),
+    peak_bytes=COUNTS.map(Bytes),
+    base_bytes=st.none(),
+    watts=st.none() | st.floats(0, 1e300).map(Watts),
+)
+TRIALS = st.lists(st.builds(Trial, st.just("m"), FEATURES, st.none() | MEASURED), max_size=6)
+DEVICES = targets(["t4,l4,coral-usb,cpu-x86-64-avx2,jetson-nano,mi300x,t4@1/2"], shipped())
+
+
+@settings(deadline=None, max_examples=60)
+@given(TRIALS, st.sampled_from(["t4", "cpu-x86-64-avx2", "coral-usb"]), st.sampled_from(["fp32", "int8"]))
+def test_predictions_are_numbers(trials: list[Trial], device: str, precision: str) -> None:
+    where = setup(device, precision, power=None)
+    known = Knowledge.of([Calibration(where, "a host", "", tuple(trials))], shipped())
+    for name in ("plain", "resnet50"):
+        for each in estimate(Question.of(network(name)), DEVICES, known):
+            figures = (each.seconds, each.p90, each.memory, each.watts, each.joules)
+            assert all(isfinite(figure) and figure >= 0 for figure in figures if figure is not None)
+            assert (each.seconds is not None and each.seconds > 0) == each.runs
+            assert each.runs or each.reasons

@@ -1,0 +1,135 @@
+"""Devices as models meet them."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.errors import CatalogError, FairleadError, SettingsError
+from fairlead.estimate.target import found, measured, target, targets
+from fairlead.inventory import Accelerator, Link, State
+from fairlead.units import BitsPerSecond, Bytes, Ops, Watts
+from tests.catalogs import shipped
+from tests.estimate.worlds import setup
+
+
+def test_the_catalog_gives_the_figures() -> None:
+    tx2 = target("jetson-tx2", shipped())
+    assert (tx2.device, tx2.kind, tx2.family, tx2.memory) == ("jetson-tx2", "gpu", "tegra-x2", 8 << 30)
+    assert tx2.rates["fp16"] == 1.33e12
+    assert (tx2.link, tx2.on_chip, tx2.share) == (None, None, 1.0)
+
+
+def test_rates_for_pruned_models_are_left_out() -> None:
+    assert not [name for name in target("a100", shipped()).rates if "sparse" in name]
+
+
+def test_a_device_without_memory_of_its_own_keeps_weights_and_streams_the_rest() -> None:
+    fast, slow = target("coral-usb", shipped()), target("coral-usb@usb2", shipped())
+    assert (fast.on_chip, fast.memory, fast.link, slow.link) == (8 << 20, None, 5e9, 480e6)
+    assert target("coral-usb@usb4", shipped()).link == 5e9  # no faster than the device itself
+
+
+def test_a_power_mode_slows_the_clock_more_than_the_memory() -> None:
+    best, capped = target("jetson-agx-xavier", shipped()), target("jetson-agx-xavier@15w", shipped())
+    assert 0.4 < capped.rates["fp16"] / best.rates["fp16"] < 0.65
+    assert best.bandwidth is not None
+    assert capped.bandwidth is not None
+    assert capped.rates["fp16"] / best.rates["fp16"] < capped.bandwidth / best.bandwidth < 1
+    assert (capped.power, capped.capped, best.capped) == (15.0, True, False)
+
+
+def test_a_share_is_of_everything() -> None:
+    whole, part = target("a100@80GiB", shipped()), target("a100@80GiB@1/4", shipped())
+    assert whole.memory == 80 << 30
+    assert part.memory == 20 << 30
+    assert part.rates["fp16"] == whole.rates["fp16"] / 4
+    assert (part.share, part.power) == (0.25, 100.0)
+
+
+def test_where_skus_differ_the_least_memory_counts() -> None:
+    assert target("a100", shipped()).memory == 40 << 30
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("corall-usb", "no device 'corall-usb'", "did you mean coral-usb"),
+        ("", "no device ''", "fairlead catalog list"),
+        ("coral-usb@pcie2", "coral-usb is not on pcie", "it is on usb"),
+        ("a100@usb3", "knows no link of a100", "leave the link out"),
+        ("coral-usb@1/2", "coral-usb cannot be shared", "leave the share out"),
+        ("jetson-agx-xavier@90w", "has no mode of 90 W", "it takes 10 to 30 W"),
+        ("jetson-agx-xavier@1w", "has no mode of 1 W", "it takes 10 to 30 W"),
+        ("t4@100w", "has no mode of 100 W", "it takes up to 70 W"),
+        ("rk3588-npu@5w", "knows no power of rk3588-npu", "leave it out"),
+        ("a100@7GiB", "no a100 has 7.0 GiB", "it comes with 40GiB, 64GiB, 80GiB"),
+        ("coral-usb@80GiB", "no coral-usb has 80 GiB", "it comes with 8.0MiB"),
+    ],
+)
+def test_what_cannot_be_is_said_with_what_can(text: str, message: str, hint: str) -> None:
+    with pytest.raises(FairleadError, match=message) as caught:
+        target(text, shipped())
+    assert hint in caught.value.hint
+    assert isinstance(caught.value, SettingsError | CatalogError)
+
+
+def test_lists_and_all() -> None:
+    names = [each.name for each in targets(["t4, l4", "t4", "coral-usb@usb2"], shipped())]
+    assert names == ["t4", "l4", "coral-usb@usb2"]
+    every = targets(["all"], shipped())
+    assert len(every) > 300
+    assert not [each for each in every if shipped().devices[each.device].generic]
+    with pytest.raises(SettingsError, match="no device is named"):
+        targets([" , "], shipped())
+
+
+def seen(model: str = "jetson-tx2", state: State = State.HEALTHY, **fields: object) -> Accelerator:
+    """Return an accelerator as discovery would."""
+    usual = {"peak": {"fp16": Ops(1e12)}, "effective": {"fp16": Ops(5e11)}, "memory": Bytes(4 << 30)}
+    given: dict[str, Any] = {**usual, **fields}
+    return Accelerator(
+        id="gpu-0",
+        model=model,
+        name="a GPU",
+        vendor="NVIDIA",
+        kind="gpu",
+        state=state,
+        reason="no driver",
+        confidence=1.0,
+        candidates=(model,),
+        bus="pci:0",
+        **given,
+    )
+
+
+def test_a_found_device_is_as_it_is_now() -> None:
+    here, sheet = found(seen(power=Watts(9.0)), shipped()), target("jetson-tx2", shipped())
+    assert (here.name, here.device, here.memory, here.power) == ("gpu-0", "jetson-tx2", 4 << 30, 9.0)
+    assert here.rates == {"fp16": 5e11}
+    assert here.bandwidth is not None
+    assert sheet.bandwidth is not None
+    assert here.bandwidth < sheet.bandwidth
+
+
+def test_a_found_device_streams_over_the_link_it_has() -> None:
+    link = Link(BitsPerSecond(480e6), BitsPerSecond(5e9))
+    peak, now = {"int8": Ops(4e12)}, {"int8": Ops(4e11)}
+    here = found(seen("coral-usb", link=link, peak=peak, effective=now), shipped())
+    assert (here.link, here.rates, here.memory, here.on_chip) == (480e6, {"int8": 4e12}, None, 8 << 20)
+
+
+def test_a_found_device_that_does_not_work_says_so() -> None:
+    assert found(seen(state=State.PRESENT), shipped()).reason == "it is present only: no driver"
+    assert found(seen(state=State.PRESENT, peak={}, effective={}), shipped()).rates == {}
+
+
+def test_a_found_device_that_the_catalog_does_not_know() -> None:
+    here = found(seen("nobody-knows"), shipped())
+    assert (here.device, here.kind, here.rates) == ("nobody-knows", "gpu", {"fp16": 5e11})
+
+
+def test_a_calibrated_device_is_known_again() -> None:
+    here = measured(setup("t4"), shipped())
+    assert here is not None
+    assert (here.device, here.power) == ("t4", 70.0)
+    assert measured(setup("nobody-knows"), shipped()) is None

@@ -1,0 +1,58 @@
+"""What a model did elsewhere says what it does here."""
+
+import numpy as np
+import pytest
+
+from fairlead.calibration import Calibration, features
+from fairlead.estimate.amounts import amounts
+from fairlead.estimate.calibrated import Fitted, fit
+from fairlead.estimate.transfer import transferred
+from fairlead.zoo import PACK
+from tests.catalogs import shipped
+from tests.estimate.networks import network
+from tests.estimate.worlds import SPEEDS, calibration, setup, trial
+
+GPUS = ("l4", "a100", "a2", "rtx-3090")
+ODD = "efficientnet_b0"
+"""Takes twice as long, everywhere, as its amounts say."""
+
+
+def ran(device: str, slower: float, names: tuple[str, ...]) -> Fitted:
+    speeds = SPEEDS * slower
+    made = calibration(setup(device), speeds, names)
+    odd = trial(features(network(ODD)), ODD, speeds * 2)
+    found = fit(Calibration(made.setup, made.host, made.made, (*made.trials, odd)), shipped())
+    assert found is not None
+    return found
+
+
+def here() -> Fitted:
+    found = fit(calibration(setup("t4"), SPEEDS * 1.3), shipped())
+    assert found is not None
+    return found
+
+
+WORK = amounts(features(network(ODD))).time
+OTHERS = tuple(ran(device, 1 + index / 2, tuple(PACK)) for index, device in enumerate(GPUS))
+
+
+def test_what_is_odd_about_a_model_is_carried_over() -> None:
+    own, digest = here(), network(ODD).digest
+    found = transferred(digest, own, OTHERS)
+    true = 2 * 1.3 * float(np.dot(SPEEDS, WORK))
+    assert found is not None
+    assert found.mean == pytest.approx(true, rel=0.15)
+    assert float(WORK @ own.times) < true * 0.7
+
+
+def test_two_devices_are_not_enough() -> None:
+    assert transferred(network(ODD).digest, here(), OTHERS[:2]) is None
+
+
+def test_devices_that_share_few_models_say_nothing() -> None:
+    strangers = [ran(device, 1.0, tuple(PACK)[:4]) for device in GPUS]
+    assert transferred(network(ODD).digest, here(), strangers) is None
+
+
+def test_a_model_that_nobody_ran_is_not_transferred() -> None:
+    assert transferred(network("resnet50").digest, here(), OTHERS) is None

@@ -1,0 +1,117 @@
+"""Descriptions of devices, as published tables write them, lead to data sheets."""
+
+import pytest
+
+from fairlead.evaluate.cores import Cluster, count_of
+from fairlead.evaluate.naming import longest, nearly, said
+from tests.latencies import SHEETS
+
+PHONE = "Snapdragon 855+ (Kyro485 2.96 GHz + Kyro485 2.42 GHz x 3 + Kyro485 1.80 GHz x 4 + Adreno 640)"
+ORIN = "NVIDIA Jetson AGX Orin (Cortex-A78AE 2.2 GHz x 12 + Ampere@1.3 GHz Tensor Cores 64)"
+BOARD = "Raspberry Pi 4 Model B Broadcom BCM2711B0, Cortex-A72 (ARMv8) 1.8GHz x 4"
+
+
+@pytest.mark.parametrize(
+    ("device", "runtime", "precision", "kind"),
+    [
+        (PHONE, "ncnn", "", "cpu"),
+        (PHONE, "ncnn Vulkan", "", "gpu"),
+        (ORIN, "ncnn", "", "cpu"),
+        (ORIN, "ncnn Vulkan", "", "gpu"),
+        (BOARD, "ncnn", "fp32", "cpu"),
+        ("NVIDIA Jetson Nano (CPU only)", "tf", "fp32", "cpu"),
+        ("NVIDIA Jetson Nano", "TensorRT", "fp16", "gpu"),
+        ("NVIDIA Orin", "TensorRT 8.4", "", "gpu"),
+        ("Desktop CPU + Coral USB (USB 3.0)", "TFLite C++", "int8", "tpu"),
+        ("Raspberry Pi 4B + Coral USB", "EdgeTPU runtime", "int8", "tpu"),
+        ("Intel Core i7-1185G7 iGPU-only", "OpenVINO", "fp16", "gpu"),
+        ("Intel Core i7-1185G7 CPU-only", "OpenVINO", "fp16", "cpu"),
+        ("Rockchip RV1109", "RKNPU2 2.3.2", "int8", "npu"),
+        ("Snapdragon 8 Gen 3 QRD NPU", "qnn", "w8a8", "npu"),
+        ("QCS8550 (Proxy) NPU", "tflite", "int8", "npu"),
+        ("STM32N6570-DK", "ST Edge AI", "int8", "npu"),
+        ("Hailo-8", "HailoRT", "int8", "npu"),
+        ("RBLN ATOM", "RBLN SDK", "", "npu"),
+        ("An unheard-of thing", "", "", ""),
+        ("", "", "", ""),
+    ],
+)
+def test_what_computes_is_told_by_device_and_runtime(
+    device: str, runtime: str, precision: str, kind: str
+) -> None:
+    found = SHEETS.read(device, runtime, precision)
+    assert found.kind == kind
+    assert bool(found.ops) == bool(kind)
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast"),
+    [
+        ("Raspberry Pi 3 Model B", "Raspberry Pi 4B"),
+        ("Raspberry Pi 4B", "Raspberry Pi 5"),
+        ("Hi3516DV300 (Cortex-A7 900MHz x 2)", "RK3399 (Cortex-A72 1.8GHz x 2 + Cortex-A53 1.5GHz x 4)"),
+        ("NVIDIA Jetson Nano", "NVIDIA Jetson AGX Orin"),
+        ("NVIDIA Orin NX", "NVIDIA Orin"),
+        ("Rockchip RK3588 (1 NPU core)", "Rockchip RK3588 (3 NPU cores)"),
+        ("AWS cloud instance c5.xlarge [CPU: Xeon]", "AWS cloud instance c5.4xlarge [CPU: Xeon]"),
+        ("Mali-G52 MP2", "Mali-G52 MP8"),
+        ("Adreno 530", "Adreno 740"),
+        ("NVIDIA T4", "NVIDIA A100-SXM4-40GB"),
+    ],
+)
+def test_data_sheets_tell_fast_from_slow(slow: str, fast: str) -> None:
+    below, above = (SHEETS.read(device, "", "").ops for device in (slow, fast))
+    assert below is not None
+    assert above is not None
+    assert below < above
+
+
+@pytest.mark.parametrize(
+    ("device", "clusters"),
+    [
+        (BOARD, [Cluster(("cortex", "a72"), 4, 1.8)]),
+        ("Intel(R) Xeon(R) Platinum 8275CL CPU @ 3.00GHz", [Cluster(("xeon",), 0, 3.0)]),
+        ("Workstation Zen4 [AMD Ryzen 9 7950X 16-Core]", [Cluster(("zen4",), 16, 0.0)]),
+        ("MacBook Pro M1 [CPU: Apple M1]", [Cluster(("m1",), 0, 0.0)]),
+        ("(Cortex-A7 900MHz x 2)", [Cluster(("cortex", "a7"), 2, 0.9)]),
+        ("Quad Core Cortex-A76 2.4GHz", [Cluster(("cortex", "a76"), 4, 2.4)]),
+        ("a1.2xlarge [CPU: Cortex-A72]", [Cluster(("cortex", "a72"), 8, 0.0)]),
+        ("c5.2xlarge [CPU: Xeon]", [Cluster(("xeon",), 4, 0.0)]),
+        ("Cortex-A76 (big); Cortex-A55 (LITTLE)", [Cluster(("cortex", "a76")), Cluster(("cortex", "a55"))]),
+    ],
+)
+def test_cores_are_read_with_their_number_and_clock(device: str, clusters: list[Cluster]) -> None:
+    assert SHEETS.processors.clusters(device) == clusters
+
+
+def test_a_core_beside_clusters_is_one() -> None:
+    assert [(one.count, one.clock) for one in SHEETS.processors.clusters(PHONE)] == [
+        (1, 2.96),
+        (3, 2.42),
+        (4, 1.8),
+    ]
+
+
+def test_narrow_numbers_are_faster_where_the_cores_gain_by_them() -> None:
+    new, old = (
+        [SHEETS.processors.ops(device, precision) for precision in ("fp32", "int8")]
+        for device in ("Cortex-A76 2.0GHz x 4", "Cortex-A72 2.0GHz x 4")
+    )
+    assert new[1] == pytest.approx(2 * (new[0] or 0))
+    assert old[0] == old[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("x 4", 4), ("mp8", 8), ("16-core", 16), ("octa core", 8), ("none", 0)]
+)
+def test_numbers_of_cores(text: str, count: int) -> None:
+    assert count_of(text) == count
+
+
+def test_names_are_found_word_by_word() -> None:
+    table = {("orin",): 1, ("orin", "nx"): 2, ("stm32h7",): 3}
+    assert said("Cortex-A72_r0p3 (ARMv8)") == ["cortex", "a72", "r0p3", "armv8"]
+    assert longest(said("NVIDIA Orin NX 16GB"), table) == ("orin", "nx")
+    assert longest(said("STM32H747I-DISCO"), table) == ("stm32h7",)
+    assert longest(said("Orinoco"), table) is None
+    assert nearly(said("Orin NX"), {("jetson", "orin", "nx"): 1, ("orin", "9"): 2}) == 1

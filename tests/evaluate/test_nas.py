@@ -1,0 +1,51 @@
+"""Cells of NAS-Bench-201: operations, dead code, and the devices that are held back."""
+
+import numpy as np
+import pytest
+
+from fairlead.evaluate.nas import UNSEEN, live, operations, splits, wide
+from tests.latencies import cells, records
+
+CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|avg_pool_3x3~2|"
+DEVICES = (*UNSEEN, "titan_rtx_1", "pixel3", "gold_6240")
+
+
+def test_a_cell_is_six_operations() -> None:
+    assert operations(CELL) == ("nor_conv_3x3", "none", "skip_connect", "none", "none", "avg_pool_3x3")
+    assert operations("|none~0|") is None
+
+
+@pytest.mark.parametrize(
+    ("edges", "kept"),
+    [
+        (("a", "none", "b", "none", "none", "c"), {0, 2, 5}),
+        (("a", "none", "none", "b", "none", "none"), {3}),
+        (("none", "none", "b", "none", "none", "c"), set()),
+        (("a", "b", "c", "none", "none", "none"), set()),
+    ],
+    ids=["a path", "read by nobody", "fed by nobody", "no way out"],
+)
+def test_dead_code_is_found(edges: tuple[str, ...], kept: set[int]) -> None:
+    assert {place for place, name in enumerate(live(edges)) if name != "none"} == kept
+
+
+def test_held_back_devices_are_held_back_together_with_their_kin() -> None:
+    table = wide(*records(cells(12, DEVICES)))
+    drawn = splits(table, 4, 0)
+    assert [table.keys[split.device].device for split in drawn] == list(UNSEEN)
+    assert all("titan_rtx" in split.apart for split in drawn)
+    assert {table.physical[7], table.physical[8]}.isdisjoint(drawn[0].apart)
+
+
+def test_cells_that_are_none_are_left_out() -> None:
+    header, rows = records(cells(5))
+    table = wide(header, [*rows, {"arch": "nonsense", **dict.fromkeys(header[1:], "1")}])
+    assert table.seconds.shape == (5, 5)
+
+
+def test_a_missing_time_is_a_gap() -> None:
+    header, rows = records(cells(5))
+    rows[2]["b"] = ""
+    table = wide(header, rows)
+    assert np.isnan(table.seconds).sum() == 1
+    assert table.rows == 24

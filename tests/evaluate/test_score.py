@@ -1,0 +1,69 @@
+"""Figures of merit agree with their definitions."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.evaluate.score import Figures, average, choose, judge, kendall, ranks, spearman
+
+FEW = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=12)
+
+
+def test_errors_are_percentages_of_what_was_measured() -> None:
+    found = judge(np.log([1.1, 2.0, 1.5]), np.log([1.0, 2.0, 1.0]))
+    assert found.mape == pytest.approx(20)
+    assert found.median_ape == pytest.approx(10)
+    assert judge(np.log([1.09, 2.0]), np.log([1.0, 1.0])).within_10 == pytest.approx(50)
+
+
+def test_nothing_to_judge_is_no_figure() -> None:
+    assert judge(np.array([np.nan]), np.array([1.0])) == Figures()
+    assert average([]) == Figures()
+    assert judge(np.array([1.0]), np.array([1.0])).spearman is None
+
+
+def test_an_average_leaves_out_who_has_no_figure() -> None:
+    assert average([Figures(mape=1), Figures(), Figures(mape=3)]).mape == 2
+
+
+def test_equal_values_share_their_rank() -> None:
+    assert ranks(np.array([3.0, 1.0, 3.0])).tolist() == [2.5, 1, 2.5]
+
+
+@given(FEW)
+def test_kendall_counts_pairs(pairs: list[tuple[int, int]]) -> None:
+    one, two = np.array(pairs, dtype=np.float64).T
+    signs = [
+        (np.sign(a - c), np.sign(b - d))
+        for (a, b), (c, d) in itertools.combinations(zip(one, two, strict=True), 2)
+    ]
+    total = sum(left * right for left, right in signs)
+    ties = [sum(abs(sign[side]) for sign in signs) for side in (0, 1)]
+    found = kendall(one, two)
+    if min(ties) == 0:
+        assert found is None
+    else:
+        assert found == pytest.approx(total / np.sqrt(ties[0] * ties[1]))
+
+
+@given(FEW)
+def test_orders_do_not_change_with_scale_and_turn_with_sign(pairs: list[tuple[int, int]]) -> None:
+    one, two = np.array(pairs, dtype=np.float64).T
+    for order in (spearman, kendall):
+        found = order(one, two)
+        if found is not None:
+            assert -1.0000001 <= found <= 1.0000001
+            assert order(3 * one + 1, two) == pytest.approx(found)
+            assert order(-one, two) == pytest.approx(-found)
+
+
+@pytest.mark.parametrize(("predicted", "right", "regret"), [((2, 1), True, 0), ((1, 2), False, 25)])
+def test_a_choice_is_right_or_costs_its_regret(
+    predicted: tuple[float, float], right: bool, regret: float
+) -> None:
+    found = choose(np.log(predicted), np.log([5, 4]))
+    assert found[0] is right
+    assert found[1] == pytest.approx(regret)

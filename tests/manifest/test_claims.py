@@ -1,0 +1,106 @@
+"""What claims (DRA) ask of accelerators, and which conditions are understood."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.errors import ManifestError
+from fairlead.request import Demand
+from fairlead.units import Bytes
+from tests.manifest.worlds import asked, pod
+
+GIB = 1 << 30
+MODEL = 'device.attributes["fairlead.dev"].model'
+
+
+def template(*requests: dict[str, Any], name: str = "gpu") -> dict[str, Any]:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name},
+        "spec": {"spec": {"devices": {"requests": list(requests)}}},
+    }
+
+
+def exactly(expression: str = "", **more: Any) -> dict[str, Any]:
+    selectors = [{"cel": {"expression": expression}}] if expression else []
+    return {"name": "r", "exactly": {"deviceClassName": "fairlead.dev", "selectors": selectors, **more}}
+
+
+def claimed(*requests: dict[str, Any]) -> Demand:
+    named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
+    return asked(pod(resourceClaims=named), template(*requests)).demand
+
+
+@pytest.mark.parametrize(
+    ("request_", "demand"),
+    [
+        (exactly(), Demand(1)),
+        (exactly(count=2), Demand(2)),
+        (exactly(capacity={"requests": {"memory": "4Gi"}}), Demand(1, Bytes(4 * GIB))),
+        (
+            exactly(capacity={"requests": {"fairlead.dev/memory": "4Gi", "compute": 300}}),
+            Demand(1, Bytes(4 * GIB), 300),
+        ),
+        (exactly(f'{MODEL} == "t4"'), Demand(1, models=("t4",))),
+        (exactly(f'{MODEL} in ["t4", "a10"]'), Demand(1, models=("t4", "a10"))),
+        (exactly('device.driver == "fairlead.dev" && ' + f'{MODEL} == "t4"'), Demand(1, models=("t4",))),
+        (exactly('device.attributes["fairlead.dev"]["vendor"] == "nvidia"'), Demand(1, vendors=("NVIDIA",))),
+        (exactly(deviceClassName="gpu.nvidia.com"), Demand(1, vendors=("NVIDIA",))),
+    ],
+)
+def test_what_is_understood(request_: dict[str, Any], demand: Demand) -> None:
+    assert claimed(request_) == demand
+
+
+def test_a_class_narrows() -> None:
+    kind = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "small"},
+        "spec": {"selectors": [{"cel": {"expression": f'{MODEL} in ["t4"]'}}]},
+    }
+    named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
+    found = asked(pod(resourceClaims=named), template(exactly(deviceClassName="small")), kind)
+    assert found.demand.models == ("t4",)
+
+
+def test_requests_of_one_shape_are_counted_together() -> None:
+    assert claimed(exactly(), exactly(count=2)) == Demand(3)
+
+
+def test_alternatives_of_one_size_are_any_of_them() -> None:
+    options = [exactly(f'{MODEL} == "{name}"')["exactly"] for name in ("t4", "a10")]
+    assert claimed({"name": "r", "firstAvailable": options}).models == ("t4", "a10")
+
+
+@pytest.mark.parametrize(
+    ("requests", "says"),
+    [
+        ([exactly('device.attributes["x"].cores > 3')], "is not understood"),
+        ([exactly('device.attributes["x"].numa == 0')], "a condition on 'numa'"),
+        ([exactly(f'{MODEL} == "t5"')], "no device 't5'"),
+        ([exactly(deviceClassName="nobody.example")], "deviceClassName: no DeviceClass 'nobody.example'"),
+        ([exactly(deviceClassName="")], "deviceClassName: it has none"),
+        ([exactly(allocationMode="All")], "allocationMode: 'All'"),
+        ([exactly(count=99)], "count: 99"),
+        (
+            [exactly(capacity={"requests": {"memory": "-1"}})],
+            "capacity.requests[memory]: -1 is less than nothing",
+        ),
+        ([exactly(capacity={"requests": {"bandwidth": "1"}})], "no capacity 'bandwidth'"),
+        ([exactly(f'{MODEL} == "t4" && {MODEL} == "a10"')], "no model fits all conditions"),
+        ([{"name": "r"}], "neither exactly nor firstAvailable"),
+        ([exactly(), exactly(f'{MODEL} == "t4"')], "different sizes or models"),
+    ],
+)
+def test_what_is_refused(requests: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        claimed(*requests)
+    assert says in str(caught.value)
+
+
+def test_a_resource_and_a_claim_are_one_too_many() -> None:
+    named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
+    with pytest.raises(ManifestError, match="by resource and by claim"):
+        asked(pod({"nvidia.com/gpu": 1}, resourceClaims=named), template(exactly()))

@@ -1,0 +1,190 @@
+"""A cluster from files: what nodes have by each source, who holds it, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairlead.errors import ManifestError
+from fairlead.manifest import of_objects, read_cluster
+from fairlead.placement import DeviceState, Share
+from fairlead.publish.labels import labels
+from fairlead.units import Bytes
+from tests import accelerators
+from tests.manifest.worlds import CATALOG, group, pod
+
+GIB = 1 << 30
+
+
+def node(
+    has: dict[str, str] | None = None, notes: dict[str, str] | None = None, name: str = "worker"
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "annotations": notes or {}, "labels": {}},
+        "status": {"allocatable": {"cpu": "8", "memory": "16Gi", **(has or {})}},
+    }
+
+
+def devices(*manifests: dict[str, Any]) -> tuple[DeviceState, ...]:
+    return of_objects(group(*manifests), CATALOG).nodes[0].devices
+
+
+def running(name: str, limits: dict[str, Any], notes: dict[str, str] | None = None) -> dict[str, Any]:
+    return pod(limits, notes, name, nodeName="worker")
+
+
+def test_our_labels_name_accelerators() -> None:
+    found = accelerators.node(
+        *(accelerators.accelerator(f"pci:0000:0{bus}:00.0", model="t4", mebibytes=15360) for bus in (1, 2))
+    )
+    manifest = node()
+    manifest["metadata"]["labels"] = labels(found)
+    listed = devices(manifest)
+    assert [each.model for each in listed] == ["t4", "t4"]
+    assert {each.vendor for each in listed} == {"NVIDIA"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "device"),
+    [
+        (node({"nvidia.com/gpu": "1"}), DeviceState("nvidia-0", "", "NVIDIA", shareable=False)),
+        (
+            node({"aliyun.com/gpu-mem": "15", "aliyun.com/gpu-count": "1"}),
+            DeviceState("gpu-0", "", "NVIDIA", Bytes(15 * GIB)),
+        ),
+        (
+            node({"aliyun.com/gpu-mem": "15360", "aliyun.com/gpu-count": "1"}),
+            DeviceState("gpu-0", "", "NVIDIA", Bytes(15 * GIB)),
+        ),
+    ],
+)
+def test_other_plugins(manifest: dict[str, Any], device: DeviceState) -> None:
+    assert devices(manifest) == (device,)
+
+
+def test_an_annotation_tells_who_holds_what() -> None:
+    held = json.dumps({"t4-1": {"memory": {"default/web/main": 2048}}})
+    manifest = node(notes={"fairlead.dev/allocated": held})
+    manifest["metadata"]["labels"] = {
+        **{
+            f"fairlead.dev/t4.{key}": value
+            for key, value in (("count", "2"), ("usable", "2"), ("kind", "gpu"))
+        },
+        "fairlead.dev/t4.memory-mib": "15360",
+    }
+    found = of_objects(group(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})), CATALOG)
+    assert found.placements[0].shares == (Share("t4-1", Bytes(2 * GIB)),)
+
+
+def test_pods_whose_gpu_nobody_tells_fill_the_fullest() -> None:
+    pods = [running(f"p{number}", {"aliyun.com/gpu-mem": 6}) for number in range(3)]
+    manifest = node({"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"})
+    found = of_objects(group(manifest, *pods), CATALOG)
+    assert [each.shares[0].device for each in found.placements] == ["gpu-0", "gpu-0", "gpu-1"]
+
+
+def test_what_waits_is_pending_and_controllers_are_not_counted_twice() -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"replicas": 3, "template": {"spec": {"containers": []}}},
+    }
+    found = of_objects(group(node(), pod(name="waits"), deployment), CATALOG)
+    assert [each.name for each in found.pending] == ["waits"]
+
+
+def test_a_live_cluster_is_not_spoilt_by_one_pod() -> None:
+    complaints: list[str] = []
+    bad = running("bad", {"fairlead.dev/nonsense": 1})
+    found = of_objects(group(node(), bad, running("good", {})), CATALOG, complaints=complaints)
+    assert [each.request.name for each in found.placements] == ["good"]
+    assert "Pod default/bad" in complaints[0]
+
+
+def test_lists_are_opened(tmp_path: Path) -> None:
+    bare = {key: value for key, value in node(name="b").items() if key not in ("apiVersion", "kind")}
+    nested = {"apiVersion": "v1", "kind": "NodeList", "items": [bare]}
+    whole = {"apiVersion": "v1", "kind": "List", "items": [node(name="a"), nested]}
+    (tmp_path / "nodes.json").write_text(json.dumps(whole))
+    found = read_cluster([str(tmp_path / "nodes.json")], CATALOG)
+    assert [each.name for each in found.nodes] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "says"),
+    [
+        ({"nodes": [{"name": "a", "devices": ["t5"]}]}, "nodes[0].devices[0].model: no device 't5'"),
+        ({"nodes": [{"name": "a", "cpu": -1}]}, "nodes[0].cpu: -1 is less than nothing"),
+        ({"nodes": [{"name": "a", "memory": "lots"}]}, "nodes[0].memory: 'lots'"),
+        ({"nodes": [{"name": "a"}, {"name": "a"}]}, "nodes[1]: there are two nodes 'a'"),
+        ({"nodes": [{"cpu": 1}]}, "nodes[0].name: it has none"),
+        ({"nodes": [{"name": "a", "count": 10**9}]}, "nodes[0].count: 1000000000 is more than"),
+        (
+            {"nodes": [{"name": "a", "devices": [{"model": "t4", "count": 99}]}]},
+            "devices[0].count: 99 is more than",
+        ),
+        ({"nodes": [{"name": "a", "taints": ["x"]}]}, "taints[0]: 'x' is no taint"),
+        ({"nodes": [{"name": "a", "labels": {"a": 1}}]}, "nodes[0].labels.a: 1 is not a text"),
+        ({"nodes": [{"name": "a", "gpus": 2}]}, "nodes[0]: unknown key 'gpus'"),
+        ({"nodes": {"a": 1}}, "nodes: not a list"),
+        (
+            {"nodes": [{"name": "a"}], "running": [{"name": "p", "node": "b"}]},
+            "running[0].node: there is no node 'b'",
+        ),
+        (
+            {
+                "nodes": [{"name": "a", "devices": ["t4"]}],
+                "running": [{"name": "p", "node": "a", "gpu-memory": "1GiB"}],
+            },
+            "running[0].devices: 0 named, 1 asked for",
+        ),
+        ({"workloads": []}, "neither a snapshot, nor manifests, nor nodes"),
+        ([1], "neither a snapshot, nor manifests, nor nodes"),
+        (pod(), "no nodes in it"),
+        (node({"cpu": "-3"}), "status.allocatable.cpu: -3 is less than nothing"),
+        ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": 3}}, "Node: metadata.name: it has none"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, cluster: Any, says: str) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump(cluster))
+    with pytest.raises(ManifestError) as caught:
+        read_cluster([str(path)], CATALOG)
+    assert str(caught.value).startswith(str(path))
+    assert says in str(caught.value)
+
+
+def test_pods_that_share_a_claim_hold_it_once() -> None:
+    devices = [
+        {
+            "name": "gpu-0",
+            "attributes": {"model": {"string": "t4"}},
+            "capacity": {"memory": {"value": "15Gi"}},
+        }
+    ]
+    spec = {"driver": "fairlead.dev", "nodeName": "worker", "pool": {"name": "worker"}, "devices": devices}
+    listed = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": spec,
+    }
+    exactly = {"name": "r", "exactly": {"deviceClassName": "fairlead.dev"}}
+    result = {"driver": "fairlead.dev", "pool": "worker", "device": "gpu-0"}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [exactly]}},
+        "status": {"allocation": {"devices": {"results": [result]}}},
+    }
+    named = [{"name": "g", "resourceClaimName": "c"}]
+    pods = [pod(name=name, nodeName="worker", resourceClaims=named) for name in ("one", "two")]
+    one, two = of_objects(group(node(), listed, claim, *pods), CATALOG).placements
+    assert one.shares == (Share("gpu-0", Bytes(15 * GIB), 1000, whole=True),)
+    assert (two.shares, two.request.demand.count) == ((), 0)

@@ -1,0 +1,155 @@
+"""A pod as a request: totals, priorities, rules, and groups."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.errors import ManifestError
+from fairlead.request import Effect, Gang, Match, Port, Selector, Spread, Term, Toleration
+from tests.manifest.worlds import asked, pod
+
+
+def container(cpu: str, **more: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        ({"containers": [container("1"), container("500m")]}, 1500),
+        ({"containers": [container("1")], "initContainers": [container("3")]}, 3000),
+        ({"containers": [container("1")], "initContainers": [container("3", restartPolicy="Always")]}, 4000),
+        (
+            {
+                "containers": [container("1")],
+                "initContainers": [container("1", restartPolicy="Always"), container("2"), container("500m")],
+            },
+            3000,
+        ),
+        (
+            {
+                "containers": [container("1")],
+                "initContainers": [container("2"), container("1", restartPolicy="Always")],
+            },
+            2000,
+        ),
+        ({"containers": [container("1")], "overhead": {"cpu": "250m"}}, 1250),
+        ({"containers": [container("1")], "resources": {"requests": {"cpu": "3"}}}, 3000),
+        ({"containers": [{"name": "c", "resources": {"limits": {"cpu": 2}}}]}, 2000),
+        ({"containers": [{"name": "c", "resources": {"limits": {"cpu": 2}, "requests": {"cpu": 1}}}]}, 1000),
+    ],
+)
+def test_the_effective_request(spec: dict[str, Any], cpu: int) -> None:
+    assert asked(pod(**spec)).cpu == cpu
+
+
+def test_other_resources_are_of_the_node() -> None:
+    found = asked(
+        pod(
+            {"example.com/camera": 2, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": 1}
+        )
+    )
+    assert found.resources == (("example.com/camera", 2), ("hugepages-2Mi", 4 << 20))
+
+
+def test_rules() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+    spec: dict[str, Any] = {
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [
+            {"key": "a", "operator": "Exists"},
+            {"key": "b", "value": "c", "effect": "NoSchedule"},
+        ],
+        "affinity": {
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}]
+            },
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 2,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ],
+        "containers": [
+            {"name": "c", "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]}
+        ],
+    }
+    found = asked(pod(**spec))
+    assert found.selector == Selector.of({"disk": "ssd"})
+    assert found.tolerations == (
+        Toleration("a", exists=True),
+        Toleration("b", "c", effect=Effect.NO_SCHEDULE),
+    )
+    assert (found.near[0].topology, found.near[0].weight, found.apart[0].weight) == ("zone", 0, 5)
+    assert found.spread == (Spread(Selector((Term("app", Match.IN, ("web",)),)), "zone", 2, must=False),)
+    assert found.ports == (Port(8080),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"tolerations": [{"key": "a", "operator": "Like"}]}, "spec.tolerations[0].operator: 'Like'"),
+        ({"tolerations": [{"value": "a"}]}, "spec.tolerations[0].key: it has none"),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "a"}]},
+            "topologySpreadConstraints[0].maxSkew: 0",
+        ),
+        ({"priorityClassName": "urgnt"}, "spec.priorityClassName: no PriorityClass 'urgnt'"),
+        (
+            {"schedulingGroup": {"podGroupName": "g"}},
+            "spec.schedulingGroup.podGroupName: no PodGroup default/g",
+        ),
+        ({"workloadRef": {"name": "w", "podGroup": "g"}}, "spec.workloadRef.name: no Workload default/w"),
+        (
+            {"resourceClaims": [{"name": "g", "resourceClaimName": "c"}]},
+            "spec.resourceClaims[0]: no ResourceClaim default/c",
+        ),
+        ({"containers": [{"name": "c", "ports": [{"hostPort": 70000}]}]}, "ports[0].hostPort: 70000"),
+        ({"containers": "none"}, "spec.containers: expected `array`, got `str`"),
+        ({"nodeSelector": {"a": 1}}, "spec.nodeSelector[...]: expected `str`, got `int`"),
+    ],
+)
+def test_nonsense_names_its_field(spec: dict[str, Any], says: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        asked(pod(**spec))
+    assert says in str(caught.value)
+
+
+def test_priorities() -> None:
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent"},
+        "value": 7,
+        "preemptionPolicy": "Never",
+    }
+    usual = {
+        **urgent,
+        "metadata": {"name": "usual"},
+        "value": 3,
+        "globalDefault": True,
+        "preemptionPolicy": None,
+    }
+    named = asked(pod(priorityClassName="urgent"), urgent, usual)
+    assert (named.priority, named.preempts) == (7, False)
+    assert (asked(pod(), urgent, usual).priority, asked(pod(), urgent).priority) == (3, 0)
+    assert asked(pod(priority=9, priorityClassName="urgent"), urgent).priority == 9
+    assert asked(pod(priorityClassName="system-node-critical")).priority == 2_000_001_000
+
+
+@pytest.mark.parametrize(
+    ("spec", "gang"),
+    [
+        ({"schedulingPolicy": {"gang": {"minCount": 4}}}, Gang("default/g", 4)),
+        ({"schedulingPolicy": {"basic": {}}}, None),
+        ({"minMember": 3}, Gang("default/g", 3)),
+    ],
+)
+def test_groups(spec: dict[str, Any], gang: Gang | None) -> None:
+    group = {"apiVersion": "x/v1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec}
+    assert asked(pod(schedulingGroup={"podGroupName": "g"}), group).gang == gang
+    assert asked(pod(notes={"scheduling.k8s.io/group-name": "g"}), group).gang == gang

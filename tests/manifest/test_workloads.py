@@ -1,0 +1,188 @@
+"""Workloads from files: controllers, the short form, models that are analysed, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairlead.errors import ManifestError
+from fairlead.manifest import Snapshot, read_workloads
+from fairlead.placement import DeviceState, NodeState, Placement
+from fairlead.request import Demand, Gang, Request
+from fairlead.units import Bytes
+from fairlead.zoo import KNOWN
+from fairlead.zoo.onnxfile import write
+from tests.manifest.worlds import CATALOG, pod
+
+GIB = 1 << 30
+CLUSTER = Snapshot(
+    (
+        NodeState(
+            "a", 8000, Bytes(16 * GIB), devices=(DeviceState("t4-0", "t4", "NVIDIA", Bytes(16 * GIB)),)
+        ),
+        NodeState("b", 8000, Bytes(16 * GIB), devices=(DeviceState("coral-usb-0", "coral-usb", "Google"),)),
+    ),
+    (Placement(Request("taken"), "a"),),
+)
+
+
+def asked(folder: Path, *documents: Any) -> list[Request]:
+    path = folder / "work.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    return read_workloads([str(path)], CLUSTER, CATALOG)
+
+
+def short(folder: Path, **keys: Any) -> list[Request]:
+    return asked(
+        folder, {"workloads": [{"name": "w", **{key.replace("_", "-"): item for key, item in keys.items()}}]}
+    )
+
+
+def controller(kind: str, **spec: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": []}}
+    return {
+        "apiVersion": "x/v1",
+        "kind": kind,
+        "metadata": {"name": "c"},
+        "spec": {"template": template, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("manifest", "names"),
+    [
+        (pod(), ["web"]),
+        (controller("Deployment"), ["c-0"]),
+        (controller("StatefulSet", replicas=2), ["c-0", "c-1"]),
+        (controller("ReplicaSet", replicas=0), []),
+        (controller("Job", parallelism=3, completions=2), ["c-0", "c-1"]),
+        (controller("Job", completions=5), ["c-0"]),
+        (controller("DaemonSet"), ["c-a", "c-b"]),
+        (
+            {
+                **controller("CronJob"),
+                "spec": {"jobTemplate": {"spec": controller("Job", parallelism=2)["spec"]}},
+            },
+            ["c-0", "c-1"],
+        ),
+        (pod(nodeName="a"), []),
+    ],
+)
+def test_controllers_are_their_pods(tmp_path: Path, manifest: dict[str, Any], names: list[str]) -> None:
+    found = asked(tmp_path, manifest, pod(name="always"))
+    assert [each.name for each in found] == [*names, "always"]
+
+
+def test_a_workload_names_the_gang_of_a_job(tmp_path: Path) -> None:
+    workload = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": {"name": "w"},
+        "spec": {
+            "controllerRef": {"kind": "Job", "name": "c"},
+            "podGroupTemplates": [{"name": "g", "schedulingPolicy": {"gang": {"minCount": 2}}}],
+        },
+    }
+    found = asked(tmp_path, workload, controller("Job", parallelism=3))
+    assert {each.gang for each in found} == {Gang("default/c", 2)}
+
+
+def test_a_gang_without_a_size_is_as_large_as_it_is(tmp_path: Path) -> None:
+    assert {each.gang for each in short(tmp_path, replicas=3, gang="g")} == {Gang("default/g", 3)}
+
+
+def test_the_short_form(tmp_path: Path) -> None:
+    (found,) = short(
+        tmp_path, cpu="500m", memory="1GiB", gpu_memory="2GiB", compute=0.25, models="t4", slo="20ms"
+    )
+    assert (found.cpu, found.memory, found.slo) == (500, GIB, 0.02)
+    assert found.demand == Demand(1, Bytes(2 * GIB), 250, models=("t4",))
+
+
+def test_a_model_is_foreseen_on_every_accelerator_of_the_cluster(tmp_path: Path) -> None:
+    write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "mobilenet.onnx"))
+    notes = {"fairlead.dev/model": "mobilenet.onnx", "fairlead.dev/slo-latency": "1s"}
+    by_pod, by_name = asked(
+        tmp_path, pod(notes=notes), {"workloads": [{"name": "w", "model": "mobilenet.onnx", "slo": 1}]}
+    )
+    assert by_pod.estimates == by_name.estimates
+    assert (by_pod.slo, by_pod.demand) == (by_name.slo, by_name.demand)
+    gpu, tpu = by_pod.estimates["t4"], by_pod.estimates["coral-usb"]
+    assert gpu.seconds is not None
+    assert gpu.memory
+    assert tpu.memory is None, "weights stream through it"
+
+
+@pytest.mark.parametrize(
+    ("limits", "notes"),
+    [({}, {"gpu-fraction": "0.25"}), ({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 25}, {})],
+)
+def test_a_part_is_of_the_memory_that_each_model_has(
+    tmp_path: Path, limits: dict[str, int], notes: dict[str, str]
+) -> None:
+    (found,) = asked(tmp_path, pod(limits, notes))
+    assert (found.whole, found.sized_by_estimate) == (False, True)
+    assert found.estimates["t4"].memory == 4 * GIB
+
+
+def test_a_part_is_kept_where_a_model_is_foreseen(tmp_path: Path) -> None:
+    write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "m.onnx"))
+    (found,) = asked(tmp_path, pod(notes={"gpu-fraction": "0.5", "fairlead.dev/model": "m.onnx"}))
+    assert found.estimates["t4"].memory == 8 * GIB
+    assert found.estimates["t4"].seconds is not None
+
+
+def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
+    write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "m.onnx"))
+    (found,) = short(tmp_path, model="m.onnx", precision="fp16")
+    assert "int8" in found.estimates["coral-usb"].reason
+    assert not found.estimates["t4"].reason
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"gpu_memory": "-1GiB"}, "workloads[0].gpu-memory: -1GiB is less than nothing"),
+        ({"gpu_memory": float("nan")}, "workloads[0].gpu-memory: nan is not an amount"),
+        ({"gpu_memory": 0}, "workloads[0].gpu-memory: nothing"),
+        ({"compute": "130%"}, "workloads[0].compute: 130% is more than"),
+        ({"accelerators": 1.5}, "workloads[0].accelerators: '1.5' is not a whole number"),
+        ({"replicas": 10**9}, "workloads[0].replicas: 1000000000 is more than"),
+        ({"models": ["t5"]}, "workloads[0].models: no device 't5'"),
+        ({"model": "none.onnx"}, "none.onnx: no such file or directory"),
+        ({"model": 3}, "workloads[0].model: 3 is not a text"),
+        ({"slo": "soon"}, "workloads[0].slo: 'soon'"),
+        ({"priority": "high"}, "workloads[0].priority: 'high'"),
+        ({"ports": [99999]}, "workloads[0].ports[0]: 99999 is more than"),
+        ({"gpus": 1}, "workloads[0]: unknown key 'gpus'"),
+        ({"name": ""}, "workloads[0].name: it has none"),
+        ({"name": "taken"}, "default/taken is there twice, first in the cluster"),
+        ({"spread": [{"skew": 1}]}, "spread[0].topology: it has none"),
+    ],
+)
+def test_nonsense_names_its_field(tmp_path: Path, keys: dict[str, Any], says: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        short(tmp_path, **keys)
+    assert str(caught.value).startswith(str(tmp_path))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("documents", "says"),
+    [
+        ([pod(), pod()], "Pod default/web: is there twice"),
+        ([{"workloads": [{"name": "web"}]}, pod()], "default/web is there twice"),
+        ([{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}], "no workloads in it"),
+        ([controller("Deployment", replicas=-1)], "spec.replicas: -1"),
+        ([controller("Deployment", replicas="two")], "spec.replicas: expected `int | null`, got `str`"),
+        ([{"workloads": 3}], "neither manifests nor workloads"),
+        ([{"workloads": [3]}], "workloads[0]: not a mapping"),
+        ([{"work": []}], "neither manifests nor workloads"),
+        ([], "no workloads in it"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, documents: list[Any], says: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        asked(tmp_path, *documents)
+    assert says in str(caught.value)

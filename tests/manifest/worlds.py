@@ -1,0 +1,39 @@
+"""Pods and small clusters for tests: what a manifest says, read as a user's file is."""
+
+from typing import Any
+
+from fairlead.catalog import Catalog
+from fairlead.manifest.collect import Objects, collect, typed
+from fairlead.manifest.pod import Context, request
+from fairlead.request import Request
+from tests import catalogs
+
+CATALOG: Catalog = catalogs.shipped()
+
+
+def pod(
+    limits: dict[str, Any] | None = None,
+    notes: dict[str, Any] | None = None,
+    name: str = "web",
+    **spec: Any,
+) -> dict[str, Any]:
+    """Return the manifest of a pod."""
+    containers = [{"name": "main", "resources": {"limits": limits or {}}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": notes or {}, "labels": {"app": name}},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def asked(manifest: dict[str, Any], *others: dict[str, Any]) -> Request:
+    """Return what a pod asks for, in the company of other objects."""
+    objects = collect([("file", other) for other in others])
+    found = typed("file", "Pod", manifest)
+    return request(found.where, found.body, Context(CATALOG, objects))
+
+
+def group(*manifests: dict[str, Any]) -> Objects:
+    """Return objects, sorted."""
+    return collect([("file", each) for each in manifests])

@@ -1,0 +1,91 @@
+"""Profiles that tests share, and the kind that keeps them on a real API server."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy import render
+from fairlead.calibration import Calibration, Features, Latency, Measured, Seen, Setup, Trial, Work
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
+from fairlead.errors import MissingApiError
+from fairlead.units import Bytes, Seconds, Watts
+from tests.labs import RealApi
+
+SETUP = Setup("l4", "onnxruntime-cuda", "1.2", "fp16", 0, 121e12, 16e9, Watts(72.0))
+MEASURED = Measured(Seconds(0.0101), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), Bytes(10), Watts(20.5))
+LATENCY = Latency(Seconds(0.011), Seconds(0.017), 40, 1.25)
+HOST = "a host"
+MADE = "2026-11-16T04:00:00+00:00"
+
+
+def features(letter: str) -> Features:
+    """Return the features of a model whose digest repeats a hexadecimal digit."""
+    work = {"conv": Work(2, 10, 20, 15, 30, 40), "other": Work(1)}
+    return Features(letter * 40, 1, 3, Bytes(50), work, Bytes(7), Bytes(8))
+
+
+def calibration(device: str = "l4", **changes: Any) -> Calibration:
+    """Return a calibration of two models, one of which would not run."""
+    trials = (
+        Trial("plain", features("a"), MEASURED),
+        Trial("points", features("b"), None, "it crashed"),
+    )
+    return replace(Calibration(replace(SETUP, device=device), HOST, MADE, trials), **changes)
+
+
+def seen(device: str = "l4", **changes: Any) -> Seen:
+    """Return what was seen of a third model on the same setup."""
+    found = Seen(
+        setup=replace(SETUP, device=device),
+        host=HOST,
+        digest="c" * 40,
+        model="detector.onnx",
+        made=MADE,
+        image="registry.example.org/detector@sha256:0",
+        peak_bytes=Bytes(2_000),
+        latency=LATENCY,
+        watts=Watts(30.0),
+        ramp=Seconds(4.5),
+    )
+    return replace(found, **changes)
+
+
+def definition() -> dict[str, Any]:
+    """Return the kind as it is shipped for `kubectl apply`."""
+    found: dict[str, Any] = yaml.safe_load((render.MANIFESTS / "modelprofiles.yaml").read_text())
+    return found
+
+
+def define(api: RealApi) -> None:
+    """Let a real API server serve the kind; all tests of a run share it."""
+
+    async def inside() -> None:
+        async with Client.connect(api.config) as client:
+            if api.lab is None and not await _served(client):
+                pytest.skip("a cluster of the user's own without the kind ModelProfile")
+            if api.lab is not None:
+                await client.request(
+                    "PATCH",
+                    CRDS.path(None, MODEL_PROFILES.resource),
+                    query={"fieldManager": "test", "force": "true", "fieldValidation": "Strict"},
+                    body=json.dumps(definition()).encode(),
+                    content_type="application/apply-patch+yaml",
+                )
+            async with asyncio.timeout(30):
+                while not await _served(client):
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(inside())
+
+
+async def _served(client: Client) -> bool:
+    try:
+        await client.list(MODEL_PROFILES, labels="fairlead.dev/setup=none")
+    except MissingApiError:
+        return False
+    return True

@@ -1,0 +1,46 @@
+"""Small clusters and requests, and short words to make them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import Demand, Request
+from fairlead.schedule import Cluster
+from fairlead.units import Bytes
+
+GIB = 1 << 30
+
+
+def gib(amount: float) -> Bytes:
+    return Bytes(round(amount * GIB))
+
+
+def gpu(at: int = 0, model: str = "t4", memory: float = 16, **more: Any) -> DeviceState:
+    return DeviceState(f"gpu-{at}", model, more.pop("vendor", "nvidia"), gib(memory), **more)
+
+
+def node(name: str, *devices: DeviceState, labels: Mapping[str, str] | None = None, **more: Any) -> NodeState:
+    more = {"cpu": 8000, "memory": gib(32)} | more
+    return NodeState(name, labels=labels or {}, devices=devices, **more)
+
+
+def servers(count: int, devices: int = 2, **more: Any) -> list[NodeState]:
+    return [node(f"n{at}", *(gpu(column) for column in range(devices)), **more) for at in range(count)]
+
+
+def share(name: str, size: float, /, **more: Any) -> Request:
+    """Return who asks for some memory of one accelerator."""
+    return Request(name, demand=Demand(1, memory=gib(size)), **more)
+
+
+def whole(name: str, count: int = 1, **more: Any) -> Request:
+    return Request(name, demand=Demand(count), **more)
+
+
+def equal(one: Cluster, other: Cluster) -> bool:
+    """Say whether two clusters have the same nodes, placements, and room."""
+    same = {each.name: each for each in one.nodes()} == {each.name: each for each in other.nodes()}
+    same &= {each.request.id: each for each in one.placements()} == {
+        each.request.id: each for each in other.placements()
+    }
+    return same and all(one.free(each.name) == other.free(each.name) for each in one.nodes())

@@ -1,0 +1,101 @@
+"""The smallest change that would let a refused request fit."""
+
+from dataclasses import replace
+
+import pytest
+
+from fairlead.placement import Placement, Share
+from fairlead.request import Demand, Expectation, Neighbour, Port, Request, Selector, Spread, Taint
+from fairlead.schedule import Cluster, decide, explained, place, smallest_changes
+from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
+
+
+def full(memory: float = 13) -> Cluster:
+    cluster = Cluster([node("n0", gpu(0), gpu(1, "a10", 24, precisions=("fp32",)), labels={"zone": "a"})])
+    for at, size in ((0, memory), (1, memory + 8)):
+        request = share(f"old-{at}", size)
+        cluster.bind(Placement(request, "n0", (Share(f"gpu-{at}", gib(size)),)))
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "text"),
+    [
+        (share("a", 4), "demand.memory", "ask for 3.0 GiB of the accelerator's memory instead of 4.0 GiB"),
+        (share("a", 4), "cluster", "free 1.0 GiB on gpu-0 of n0"),
+        (share("a", 4), "priority", "raise the priority to 1, putting out old-0"),
+        (share("a", 50), "cluster", "bring an accelerator with 50 GiB: all that suit it are too small"),
+        (share("a", 2, cpu=9000), "cpu", "ask for 8 cores instead of 9 cores"),
+        (share("a", 2, memory=gib(64)), "memory", "ask for 32 GiB of the node's memory instead of 64 GiB"),
+        (share("a", 2, selector=Selector.of({"zone": "b"})), "selector", "drop the node selector zone=b"),
+        (share("a", 2, affinity=(Selector.of({"zone": "b"}),)), "affinity", "drop the node affinity"),
+        (whole("a"), "demand.memory", "share: ask for 3.0 GiB of one's memory"),
+        (Request("a", demand=Demand(3, memory=gib(2))), "demand.count", "ask for 2 instead of 3 of them"),
+        (Request("a", demand=Demand(1, memory=gib(2), models=("h200",))), "demand.models", "also allow t4"),
+        (Request("a", demand=Demand(1, gib(2), vendors=("x",))), "demand.vendors", "also allow nvidia"),
+        (
+            Request("a", demand=Demand(1, memory=gib(2), models=("a10",), precision="fp16")),
+            "demand.precision",
+            "run in fp32 instead of fp16",
+        ),
+        (
+            Request("a", demand=Demand(1), slo=0.01, estimates={"t4": Expectation(0.02, memory=gib(1))}),
+            "slo",
+            "allow 20 ms instead of 10 ms",
+        ),
+        (share("a", 2, near=(Neighbour(Selector.of({"app": "x"})),)), "near", "drop the pod affinity"),
+        (share("a", 2, spread=(Spread(Selector(), "rack"),)), "spread", "drop the topology spread"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_every_single_change_is_found_with_its_amount(request_: Request, field: str, text: str) -> None:
+    cluster = full()
+    assert not decide(cluster, request_).placed
+    found = smallest_changes(cluster, request_)
+    assert (field, text) in [(change.field, change.text) for change in found]
+    assert [change.share for change in found] == sorted(change.share for change in found)
+    assert equal(cluster, full())
+
+
+def test_compute_is_told_in_percent() -> None:
+    cluster = Cluster(servers(1, 1))
+    place(cluster, Request("old", demand=Demand(1, compute=700)))
+    changes = smallest_changes(cluster, Request("a", demand=Demand(1, compute=500)))
+    assert changes[0].text == "ask for 30 % of the accelerator's compute instead of 50 %"
+
+
+def test_taints_and_cordons_are_named() -> None:
+    tainted = Cluster([node("n0", gpu(), taints=(Taint("gpu", "t4"),))])
+    assert [change.text for change in smallest_changes(tainted, share("a", 1))] == [
+        "tolerate gpu=t4:NoSchedule"
+    ]
+    cordoned = Cluster([node("n0", gpu(), unschedulable=True)])
+    assert [change.text for change in smallest_changes(cordoned, share("a", 1))] == ["uncordon n0"]
+
+
+def test_ports_and_foes_can_be_given_up() -> None:
+    cluster = Cluster(servers(1))
+    place(cluster, Request("old", ports=(Port(80),), labels={"app": "x"}))
+    late = Request("a", ports=(Port(80),))
+    assert smallest_changes(cluster, late)[0].text == "drop the host port"
+    foe = Request("b", apart=(Neighbour(Selector.of({"app": "x"})),))
+    assert smallest_changes(cluster, foe)[0].field == "apart"
+
+
+def test_a_change_that_is_made_does_help() -> None:
+    cluster = full()
+    change = next(each for each in smallest_changes(cluster, share("a", 4)) if each.field == "demand.memory")
+    assert decide(cluster, share("a", (change.amount or 0) / gib(1))).placed
+    assert not decide(cluster, share("a", (change.amount or 0) / gib(1) + 0.001)).placed
+
+
+def test_an_explained_refusal_says_the_smallest() -> None:
+    cluster = full()
+    decision = explained(cluster, decide(cluster, share("a", 4)))
+    assert decision.sentence() == (
+        "0 of 2 accelerators can take a: 2 lack memory (need 4.0 GiB, most 3.0 GiB free); smallest change "
+        "that would fit: ask for 3.0 GiB of the accelerator's memory instead of 4.0 GiB"
+    )
+    placed = decide(cluster, share("a", 2))
+    assert explained(cluster, placed) is placed
+    assert replace(decision, changes=()).changes == ()

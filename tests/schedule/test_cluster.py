@@ -1,0 +1,106 @@
+"""The state of a cluster: what is free, and undoing."""
+
+from dataclasses import replace
+
+import pytest
+
+from fairlead.errors import RefusedError
+from fairlead.placement import Placement, Share
+from fairlead.request import Demand, Request
+from fairlead.schedule import Cluster, decide
+from fairlead.schedule.cluster import SHORTEST_LOG
+from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
+
+
+def placed(name: str, where: str, memory: float) -> Placement:
+    return Placement(share(name, memory, cpu=1000), where, (Share("gpu-0", gib(memory)),))
+
+
+def test_what_is_bound_is_no_longer_free_until_it_is_released() -> None:
+    cluster = Cluster(servers(1))
+    cluster.bind(placed("a", "n0", 3))
+    free = cluster.free("n0")
+    assert (free.cpu, free.devices[0].memory, free.devices[0].holders) == (7000, gib(13), 1)
+    assert cluster.release("default/a").node == "n0"
+    assert equal(cluster, Cluster(servers(1)))
+
+
+def test_memory_of_a_unified_accelerator_is_the_nodes_own() -> None:
+    cluster = Cluster([node("board", gpu(memory=8, unified=True), memory=gib(8))])
+    cluster.bind(Placement(share("a", 3, memory=gib(1)), "board", (Share("gpu-0", gib(3)),)))
+    assert cluster.free("board").memory == gib(4)
+    assert not decide(cluster, share("b", 4.5)).placed
+    assert decide(cluster, share("b", 4)).placed
+
+
+@pytest.mark.parametrize(
+    ("placement", "text"),
+    [
+        (placed("b", "n9", 1), "there is no node 'n9'"),
+        (placed("a", "n0", 1), "is placed already"),
+        (placed("b", "n0", 14), "has only 13 GiB left on gpu-0"),
+        (Placement(Request("b"), "n0", (Share("gpu-7"),)), "has no accelerator 'gpu-7'"),
+        (Placement(Request("b", cpu=9000), "n0"), "too little CPU"),
+        (Placement(whole("b"), "n0", (Share("gpu-0", whole=True),)), "to others"),
+    ],
+)
+def test_what_cannot_be_is_not_bound(placement: Placement, text: str) -> None:
+    cluster = Cluster(servers(1), [placed("a", "n0", 3)])
+    with pytest.raises(RefusedError, match=text):
+        cluster.bind(placement)
+    assert equal(cluster, Cluster(servers(1), [placed("a", "n0", 3)]))
+
+
+def test_truth_is_counted_even_where_it_cannot_be() -> None:
+    cluster = Cluster(servers(1), [placed("a", "n0", 10), placed("b", "n0", 10)])
+    assert cluster.free("n0").devices[0].memory == gib(-4)
+    assert not decide(cluster, Request("c", demand=Demand(2, compute=1))).placed
+
+
+def test_a_node_that_changes_keeps_what_is_on_it() -> None:
+    cluster = Cluster(servers(2), [placed("a", "n1", 3)])
+    smaller = replace(servers(2)[1], cpu=2000, devices=(gpu(0), gpu(1), gpu(2)))
+    cluster.put(smaller)
+    assert cluster.free("n1").cpu == 1000
+    assert len(cluster.free("n1").devices) == 3
+    assert equal(cluster, Cluster([servers(2)[0], smaller], [placed("a", "n1", 3)]))
+
+
+def test_a_node_that_goes_takes_its_own_along() -> None:
+    cluster = Cluster(servers(2), [placed("a", "n1", 3)])
+    assert [each.request.name for each in cluster.remove("n1")] == ["a"]
+    assert cluster.placements() == ()
+    assert equal(cluster, Cluster(servers(1)))
+
+
+def test_everything_can_be_undone() -> None:
+    cluster = Cluster(servers(2), [placed("a", "n1", 3)])
+    outer = cluster.checkpoint()
+    cluster.release("default/a")
+    inner = cluster.checkpoint()
+    cluster.remove("n0")
+    cluster.put(node("n7"))
+    cluster.rollback(inner)
+    assert {each.name for each in cluster.nodes()} == {"n0", "n1"}
+    cluster.put(node("n0", cpu=1))
+    cluster.rollback(outer)
+    assert equal(cluster, Cluster(servers(2), [placed("a", "n1", 3)]))
+
+
+def test_who_has_not_looked_for_long_looks_at_everything() -> None:
+    cluster = Cluster(servers(2))
+    assert decide(cluster, whole("a")).placed
+    cluster.remove("n1")
+    for _ in range(SHORTEST_LOG):
+        cluster.put(servers(1)[0])
+    assert cluster.changed_since(0) is None
+    cluster.put(replace(servers(1)[0], unschedulable=True))
+    assert not decide(cluster, whole("a")).placed
+
+
+def test_what_is_kept_is_not_undone() -> None:
+    cluster = Cluster(servers(1))
+    mark = cluster.checkpoint()
+    cluster.bind(placed("a", "n0", 3))
+    cluster.keep(mark)
+    assert cluster.placement("default/a") is not None

@@ -1,0 +1,88 @@
+"""Gangs: whole or absent."""
+
+from dataclasses import replace
+
+import pytest
+
+from fairlead.placement import Reason
+from fairlead.request import Demand, Gang, Neighbour, Request, Selector
+from fairlead.schedule import Cluster, place_gang
+from fairlead.schedule.gang import place_gang as again
+from tests.schedule.clusters import equal, gib, gpu, node, servers, share
+
+
+def gang(count: int, size: int = 0, **more: object) -> list[Request]:
+    demand = more.pop("demand", Demand(1))
+    return [
+        Request(f"m{at}", gang=Gang("g", size or count), demand=demand, **more)  # type: ignore[arg-type]
+        for at in range(count)
+    ]
+
+
+@pytest.mark.parametrize("policy", ["fairlead", "spread", "fgd", "exclusive"])
+def test_a_gang_that_fits_is_placed_whole(policy: str) -> None:
+    cluster = Cluster(servers(4))
+    decisions = place_gang(cluster, gang(8), policy)
+    assert all(decision.placed for decision in decisions)
+    assert len(cluster.placements()) == 8
+    assert all(device.holders == 1 for at in range(4) for device in cluster.free(f"n{at}").devices)
+
+
+@pytest.mark.parametrize(
+    "demand", [Demand(1), Demand(2), Demand(1, memory=gib(9)), Demand(1, compute=600)], ids=str
+)
+def test_a_gang_that_does_not_fit_leaves_no_trace(demand: Demand) -> None:
+    cluster = Cluster(servers(4))
+    decisions = place_gang(cluster, gang(9, demand=demand))
+    assert not any(decision.placed for decision in decisions)
+    assert equal(cluster, Cluster(servers(4)))
+    assert "of 9 of the gang fit; then 0 of 8 accelerators can take m" in decisions[0].sentence()
+    assert {each.rejections[0].reason for each in decisions} == {Reason.GANG}
+
+
+def test_a_gang_waits_for_its_members() -> None:
+    decisions = place_gang(Cluster(servers(4)), gang(3, 5))
+    assert decisions[0].sentence() == "m0 cannot be placed: the gang has 3 members and must have 5"
+
+
+def test_more_than_the_least_is_welcome_but_not_needed() -> None:
+    cluster = Cluster(servers(2))
+    decisions = place_gang(cluster, gang(6, 4))
+    assert [decision.placed for decision in decisions] == [True] * 4 + [False] * 2
+    assert decisions[5].rejections[0].reason is Reason.BUSY
+    late = replace(gang(1, 4)[0], name="late", demand=Demand())
+    assert again(cluster, [late])[0].placed  # the others of its gang are here
+
+
+def test_members_fill_a_node_before_the_next() -> None:
+    cluster = Cluster(servers(4))
+    place_gang(cluster, gang(4, demand=Demand(1, memory=gib(4))))
+    assert sorted(len(cluster.placed_on(row)) for row in range(4)) == [0, 0, 0, 4]
+
+
+def test_members_spread_where_the_policy_does() -> None:
+    cluster = Cluster(servers(4))
+    place_gang(cluster, gang(4, demand=Demand(1, memory=gib(4))), "spread")
+    assert [len(cluster.placed_on(row)) for row in range(4)] == [1, 1, 1, 1]
+
+
+def test_members_may_differ_and_mind_their_neighbours() -> None:
+    apart = (Neighbour(Selector.of({"app": "x"})),)
+    mixed = [replace(each, labels={"app": "x"}, apart=apart) for each in gang(4)]
+    mixed[0] = replace(mixed[0], demand=Demand(2))
+    cluster = Cluster(servers(4))
+    assert all(decision.placed for decision in place_gang(cluster, mixed))
+    assert [len(cluster.placed_on(row)) for row in range(4)] == [1, 1, 1, 1]
+
+
+def test_unified_memory_is_counted_once_for_each_member() -> None:
+    cluster = Cluster([node("board", gpu(memory=8, unified=True), memory=gib(8))])
+    cluster.bind(place_of(share("old", 2)))
+    decisions = place_gang(cluster, gang(3, 1, demand=Demand(1, memory=gib(2)), memory=gib(0.5)))
+    assert [decision.placed for decision in decisions] == [True, True, False]
+
+
+def place_of(request: Request):  # type: ignore[no-untyped-def]
+    return place_gang(Cluster([node("board", gpu(memory=8, unified=True), memory=gib(8))]), [request])[
+        0
+    ].placement

@@ -1,0 +1,162 @@
+"""Any sequence of events leaves the same state as one built from scratch, and nobody's promise broken."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+
+from fairlead.placement import NodeState
+from fairlead.request import Gang, Request
+from fairlead.schedule import POLICIES, Cluster, decide, place, place_all, place_gang, preempt
+from fairlead.schedule.verdicts import Verdicts
+from tests import strategies
+from tests.schedule.clusters import equal
+
+policies = st.sampled_from(sorted(POLICIES))
+
+
+class Events(RuleBasedStateMachine):
+    """Nodes come, change and go; requests are placed, released and put out; some of it is undone."""
+
+    names = Bundle("names")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster()
+        self.count = 0
+        self.before: tuple[int, Cluster] | None = None
+
+    @rule(node=strategies.node_states())
+    def put(self, node: NodeState) -> None:
+        strained = any(each.request for each in self.cluster.placements() if each.node == node.name)
+        if not strained:  # a node that shrinks below what is on it is over-committed by nobody here
+            self.cluster.put(node)
+
+    @rule(at=st.integers(0, 5))
+    def remove(self, at: int) -> None:
+        if self.cluster.node(f"n{at}"):
+            gone = self.cluster.remove(f"n{at}")
+            for placement in gone:  # who was in a gang with them goes as well
+                self._disband(placement.request)
+
+    @rule(request=strategies.requests(), policy=policies)
+    def place(self, request: Request, policy: str) -> None:
+        self.count += 1
+        named = replace(request, name=f"p{self.count}")
+        decision = place(self.cluster, named, policy)
+        assert decision.placed or decision.rejections
+        if not decision.placed and decision.among:
+            assert sum(each.count for each in decision.rejections) == decision.among
+
+    @rule(request=strategies.requests(), size=st.integers(1, 4), policy=policies)
+    def gang(self, request: Request, size: int, policy: str) -> None:
+        self.count += 1
+        members = [
+            replace(request, name=f"g{self.count}-{at}", gang=Gang(f"g{self.count}", size))
+            for at in range(size)
+        ]
+        assert len({decision.placed for decision in place_gang(self.cluster, members, policy)}) == 1
+
+    @rule(request=strategies.requests(), policy=policies)
+    def preempt(self, request: Request, policy: str) -> None:
+        self.count += 1
+        named = replace(request, name=f"v{self.count}")
+        decision = preempt(self.cluster, named, policy)
+        for victim in decision.victims:
+            placement = self.cluster.release(victim)
+            assert placement.request.priority < named.priority
+        if decision.placement:
+            self.cluster.bind(decision.placement)
+
+    @rule(at=st.integers(0, 30))
+    def release(self, at: int) -> None:
+        placements = self.cluster.placements()
+        if placements:
+            request = placements[at % len(placements)].request
+            self.cluster.release(request.id)
+            self._disband(request)
+
+    @rule()
+    def checkpoint(self) -> None:
+        if self.before is None:
+            copy = Cluster(self.cluster.nodes(), self.cluster.placements())
+            self.before = self.cluster.checkpoint(), copy
+
+    @rule()
+    def rollback(self) -> None:
+        if self.before is not None:
+            mark, copy = self.before
+            self.cluster.rollback(mark)
+            self.before = None
+            assert equal(self.cluster, copy)
+
+    @invariant()
+    def is_as_if_built_from_scratch(self) -> None:
+        scratch = Cluster(self.cluster.nodes(), self.cluster.placements())
+        assert equal(self.cluster, scratch)
+        for known in list(self.cluster.memo.values()):
+            if isinstance(known, Verdicts):
+                known.refresh()
+                fresh = Verdicts(self.cluster, known.ask.request, known.policy)
+                fresh.refresh()
+                assert np.array_equal(known.score, fresh.score)
+
+    @invariant()
+    def nothing_is_over_committed(self) -> None:
+        for node in self.cluster.nodes():
+            free = self.cluster.free(node.name)
+            assert min(free.cpu, free.memory, free.pods, 0) == 0
+            assert all(device.memory >= 0 and device.compute >= 0 for device in free.devices)
+
+    @invariant()
+    def a_gang_is_whole_or_absent(self) -> None:
+        gangs: dict[Gang, int] = {}
+        for placement in self.cluster.placements():
+            if placement.request.gang:
+                gangs[placement.request.gang] = gangs.get(placement.request.gang, 0) + 1
+        assert all(count >= gang.size for gang, count in gangs.items())
+
+    def _disband(self, request: Request) -> None:
+        for placement in self.cluster.placements():
+            if request.gang and placement.request.gang == request.gang:
+                self.cluster.release(placement.request.id)
+
+
+TestEvents = Events.TestCase
+TestEvents.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+@given(
+    st.lists(strategies.node_states(), max_size=5, unique_by=lambda node: node.name),
+    st.lists(strategies.requests(social=False), max_size=8, unique_by=lambda request: request.name),
+    st.permutations([f"m{at}" for at in range(6)]),
+    st.sampled_from(["fairlead", "binpack", "spread", "fastest"]),
+)
+@settings(max_examples=100, deadline=None)
+def test_names_decide_nothing(
+    nodes: list[NodeState], requests: list[Request], names: list[str], policy: str
+) -> None:
+    other = {node.name: name for node, name in zip(nodes, names, strict=False)}
+    renamed = [replace(node, name=other[node.name]) for node in nodes]
+    one = place_all(Cluster(nodes), requests, policy, preemption=False)
+    two = place_all(Cluster(renamed), requests, policy, preemption=False)
+    for here, there in zip(one, two, strict=True):
+        assert here.placed == there.placed
+        if here.placement and there.placement:
+            assert other[here.placement.node] == there.placement.node
+            assert here.placement.shares == there.placement.shares
+
+
+@given(
+    st.lists(strategies.node_states(), max_size=5, unique_by=lambda node: node.name),
+    st.lists(strategies.requests(), max_size=8, unique_by=lambda request: request.name),
+)
+@settings(max_examples=60, deadline=None)
+def test_to_decide_changes_nothing(nodes: list[NodeState], requests: list[Request]) -> None:
+    cluster = Cluster(nodes)
+    for request in requests:
+        first = decide(cluster, request)
+        assert decide(cluster, request) == first
+        place(cluster, request)

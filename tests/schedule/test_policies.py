@@ -1,0 +1,111 @@
+"""Policies: ours, those of others, and what demand they expect."""
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import SettingsError
+from fairlead.request import Demand, Request
+from fairlead.schedule import POLICIES, Cluster, Kind, decide, policy_named, policy_names, typical
+from fairlead.schedule.ask import Ask
+from fairlead.schedule.fragments import lost
+from fairlead.schedule.mix import EVEN
+from fairlead.schedule.options import options
+from fairlead.schedule.scores import SCORES
+from fairlead.units import Bytes
+from tests.schedule.clusters import gib, gpu, node, servers, share
+
+OWN = '''
+from fairlead.schedule import Policy
+from fairlead.schedule.scores import snug, wished
+
+
+def tidy(places):
+    """Like accelerators that somebody is on already."""
+    return 100 * (places.idle[:, 0] < 1000) if places.ask.count else 0.0
+
+
+POLICY = Policy("tidy", ((wished, 1.0), (tidy, 1.0), (snug, 1e-3)), help="fresh accelerators last")
+'''
+
+
+def test_every_policy_says_what_it_does() -> None:
+    assert set(POLICIES) == {
+        "fairlead", "exclusive", "binpack", "spread", "fastest", "frugal", "fgd", "bestfit",
+    }  # fmt: skip
+    assert all(policy.help and policy.name == name for name, policy in POLICIES.items())
+    assert all(score.__doc__ for score in SCORES.values())
+
+
+def test_a_policy_of_another_package_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tidy.py").write_text(OWN)
+    info = tmp_path / "tidy-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tidy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[fairlead.policies]\ntidy = tidy:POLICY\nbroken = tidy:tidy\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert {"tidy", "fairlead"} <= set(policy_names())
+    cluster = Cluster(servers(2), ())
+    assert decide(cluster, share("a", 4), policy_named("tidy")).placed
+    with pytest.raises(SettingsError, match="is not a Policy"):
+        policy_named("broken")
+    assert EntryPoint("tidy", "tidy:POLICY", "fairlead.policies").load() == policy_named("tidy")
+
+
+def test_typical_requests_are_the_most_popular() -> None:
+    def some(count: int, cpu: int, milli: int) -> list[Request]:
+        return [
+            Request(f"{cpu}-{at}", cpu=cpu, memory=Bytes(at), demand=Demand(1, compute=milli))
+            for at in range(count)
+        ]
+
+    mix = typical([*some(60, 1, 500), *some(35, 2, 1000), *some(5, 3, 100)])
+    assert [(kind.cpu, round(weight, 4)) for kind, weight in mix.kinds] == [(1, 0.6316), (2, 0.3684)]
+    assert mix.kinds[0][0] == Kind(1, Bytes(0), Demand(1, compute=500))
+    assert typical([]) is EVEN
+
+
+def test_fragments_are_what_the_expected_cannot_use() -> None:
+    """By hand: one accelerator, half of the requests want all of it, half want a half."""
+    mix = typical([Request(str(milli), demand=Demand(1, compute=milli)) for milli in (500, 1000)])
+    cluster = Cluster([node("n", gpu(memory=0))], mix=mix)
+    for milli, expected in ((250, 375.0), (500, 250.0), (600, 400.0), (1000, 0.0)):
+        ask = Ask(cluster, Request("a", demand=Demand(1, compute=milli)))
+        places = options(ask, cluster.rows())
+        assert places is not None
+        # 750 idle: of no use to who wants all, half the time; 400 idle: of no use to anyone.
+        assert lost(places, published=True).tolist() == [expected]
+
+
+def test_the_cpu_that_accelerators_need_is_spared() -> None:
+    kinds = [Request("typical", cpu=4000, demand=Demand(1, compute=1000))]
+    nodes = [node("gpus", gpu(0), gpu(1), cpu=8000), node("plain", cpu=8000)]
+    cluster = Cluster(nodes, mix=typical(kinds))
+    placement = decide(cluster, Request("a", cpu=1000)).placement
+    assert placement is not None
+    assert placement.node == "plain"
+
+
+def test_who_learns_what_to_expect_decides_anew() -> None:
+    nodes = [node("one", gpu(0)), node("two", gpu(0), gpu(1))]
+    cluster = Cluster(nodes)
+    pair = typical([Request("pair", demand=Demand(2))])
+    small = Request("a", demand=Demand(1, compute=100))
+    assert decide(cluster, small).score != 0
+    cluster.mix = pair
+    fresh = decide(Cluster(nodes, mix=pair), small)
+    assert decide(cluster, small) == fresh
+    assert fresh.placement is not None
+    assert fresh.placement.node == "one"  # who wants two at once can use only the other
+
+
+def test_small_shares_go_where_large_ones_could_not() -> None:
+    cluster = Cluster([node("n", gpu(0), gpu(1))])
+    for name, size in (("a", 10), ("b", 4)):
+        decision = decide(cluster, share(name, size))
+        assert decision.placement is not None
+        cluster.bind(decision.placement)
+    assert cluster.free("n").devices[1].memory == gib(16)

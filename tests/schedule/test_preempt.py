@@ -1,0 +1,120 @@
+"""Who must go, and who never does."""
+
+from dataclasses import replace
+
+import pytest
+
+from fairlead.placement import Placement, Share
+from fairlead.request import Demand, Gang, Request, Selector, Taint
+from fairlead.schedule import Cluster, place_all, preempt
+from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
+
+
+def on(request: Request, where: str, device: str) -> Placement:
+    return Placement(request, where, (Share(device, request.demand.memory or gib(16)),))
+
+
+def world() -> Cluster:
+    return Cluster(
+        servers(2),
+        [
+            on(share("low-1", 8, priority=1), "n0", "gpu-0"),
+            on(share("low-2", 8, priority=1), "n0", "gpu-0"),
+            on(share("mid", 15, priority=5), "n0", "gpu-1"),
+            on(share("high", 15, priority=9), "n1", "gpu-0"),
+            on(share("same", 15, priority=7), "n1", "gpu-1"),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "victims"),
+    [
+        (share("a", 1, priority=1), set()),  # there is room
+        (share("a", 4, priority=1), set()),  # equals are safe
+        (share("a", 4, priority=2), {"default/low-2"}),
+        (share("a", 9, priority=2), {"default/low-1", "default/low-2"}),
+        (share("a", 9, priority=7), {"default/mid"}),  # one of a higher priority is fewer than two
+        (whole("a", priority=7), {"default/mid"}),
+        (whole("a", 2, priority=7), {"default/low-1", "default/low-2", "default/mid"}),
+        (whole("a", 2, priority=9), {"default/low-1", "default/low-2", "default/mid"}),
+        (share("a", 4, priority=2, preempts=False), set()),
+        (share("a", 17, priority=99), set()),
+        (share("a", 4, priority=99, selector=Selector.of({"no": "such"})), set()),
+    ],
+    ids=lambda value: "" if isinstance(value, set) else f"{value.demand.memory}@{value.priority}",
+)
+def test_as_few_as_can_be_and_of_lower_priority(request_: Request, victims: set[str]) -> None:
+    cluster = world()
+    decision = preempt(cluster, request_)
+    assert set(decision.victims) == victims
+    assert decision.placed == (bool(victims) or request_.demand.memory == gib(1))
+    assert equal(cluster, world())
+
+
+def test_the_spared_stay() -> None:
+    decision = preempt(world(), share("a", 4, priority=2), spared={"default/low-1"})
+    assert decision.victims == ("default/low-2",)
+
+
+def test_the_lowest_of_equal_count_go() -> None:
+    cluster = Cluster(
+        servers(1), [on(share(f"p{at}", 12, priority=at), "n0", f"gpu-{at}") for at in range(2)]
+    )
+    assert preempt(cluster, share("a", 8, priority=3)).victims == ("default/p0",)
+
+
+def test_cpu_is_made_free_too() -> None:
+    nodes = [node("n0", gpu(), cpu=4000)]
+    pods = [Placement(Request(f"p{at}", cpu=size), "n0") for at, size in enumerate((500, 2000, 1500))]
+    decision = preempt(Cluster(nodes, pods), share("a", 4, cpu=1500, priority=1))
+    assert len(decision.victims) == 1
+    assert decision.placed
+
+
+def test_half_a_gang_is_of_no_use() -> None:
+    gang = [replace(share(f"g{at}", 12), gang=Gang("g", 3)) for at in range(3)]
+    where = (("n0", "gpu-0"), ("n0", "gpu-1"), ("n1", "gpu-0"))
+    cluster = Cluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
+    cluster.bind(on(share("x", 16, priority=9), "n1", "gpu-1"))
+    assert set(preempt(cluster, share("a", 8, priority=1)).victims) == {
+        "default/g0",
+        "default/g1",
+        "default/g2",
+    }
+
+
+def test_taints_are_not_preempted() -> None:
+    cluster = Cluster([node("n0", gpu(), taints=(Taint("keep"),))], [on(share("a", 16), "n0", "gpu-0")])
+    assert not preempt(cluster, share("b", 8, priority=9)).placed
+
+
+def test_a_queue_serves_the_important_first_and_tries_the_others_again() -> None:
+    cluster = Cluster(servers(1, 2), [on(share("old", 12), "n0", "gpu-0")])
+    requests = [
+        share("late", 12, priority=1),
+        replace(whole("g0", priority=0), gang=Gang("g", 2)),
+        share("vip", 16, priority=9),
+        replace(whole("g1", priority=0), gang=Gang("g", 2)),
+    ]
+    decisions = {decision.request.name: decision for decision in place_all(cluster, requests)}
+    assert list(decisions) == ["late", "g0", "vip", "g1"]
+    assert decisions["vip"].placed
+    assert decisions["vip"].victims == ()
+    assert decisions["late"].victims == ("default/old",)
+    assert not decisions["g0"].placed
+    assert not decisions["g1"].placed
+
+
+def test_who_is_put_out_of_a_queue_is_decided_anew() -> None:
+    nodes = [node("n0", gpu(0), cpu=1000), node("n1", gpu(0, memory=8), cpu=9000)]
+    requests = [share("small", 8, cpu=500), share("big", 16, cpu=500, priority=2)]
+    decisions = place_all(Cluster(nodes), requests, "fgd")
+    assert [decision.placed for decision in decisions] == [True, True]
+    assert [decision.request.name for decision in decisions] == ["small", "big"]
+
+
+def test_no_preemption_unless_it_is_wanted() -> None:
+    cluster = Cluster(servers(1, 1), [on(share("old", 12), "n0", "gpu-0")])
+    assert not place_all(cluster, [share("a", 8, priority=5)], preemption=False)[0].placed
+    assert Demand() == Request("a").demand

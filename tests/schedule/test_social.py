@@ -1,0 +1,110 @@
+"""Rules about who else is there."""
+
+from dataclasses import replace
+
+import pytest
+
+from fairlead.placement import Reason
+from fairlead.request import Neighbour, Port, Request, Selector, Spread
+from fairlead.schedule import Cluster, decide, place
+from tests.schedule.clusters import node
+
+ZONES = [node(f"n{at}", labels={"zone": "ab"[at % 2]}) for at in range(4)]
+WEB, DB = Selector.of({"app": "web"}), Selector.of({"app": "db"})
+
+
+def pod(name: str, app: str, **rules: object) -> Request:
+    return replace(Request(name, labels={"app": app}), **rules)  # type: ignore[arg-type]
+
+
+def world(*pods: tuple[Request, str]) -> Cluster:
+    """Return the zones with pods where they are told to be."""
+    cluster = Cluster(ZONES)
+    for request, name in pods:
+        only = replace(request, selector=Selector.of({"kubernetes.io/hostname": name}))
+        assert place(cluster, only).placed
+    return cluster
+
+
+def at(cluster: Cluster, request: Request) -> str | None:
+    placement = decide(cluster, request).placement
+    return placement.node if placement else None
+
+
+def test_friends_are_sought_in_their_domain() -> None:
+    cluster = world((pod("db", "db"), "n1"))
+    near = pod("web", "web", near=(Neighbour(DB, "zone"),))
+    assert at(cluster, near) in {"n1", "n3"}
+    assert at(cluster, replace(near, near=(Neighbour(DB),))) == "n1"
+    assert at(cluster, replace(near, namespace="other")) is None
+    assert (
+        at(cluster, replace(near, near=(Neighbour(DB, namespaces=("default",)),), namespace="other")) == "n1"
+    )
+    assert at(cluster, replace(near, near=(Neighbour(DB, namespaces=("*",)),), namespace="other")) == "n1"
+    assert at(cluster, replace(near, near=(Neighbour(DB, "rack"),))) is None
+
+
+def test_the_first_of_a_group_may_be_its_own_friend() -> None:
+    own = pod("web", "web", near=(Neighbour(WEB, "zone"),))
+    assert at(world(), own) is not None
+    assert at(world(), replace(own, labels={})) is None
+    assert at(world((pod("old", "web"), "n2")), own) in {"n0", "n2"}
+
+
+def test_foes_are_kept_apart_both_ways() -> None:
+    alone = pod("db", "db", apart=(Neighbour(WEB, "zone"),))
+    assert at(world((pod("web", "web"), "n0")), alone) in {"n1", "n3"}
+    assert at(world((alone, "n0")), pod("web", "web")) in {"n1", "n3"}
+    assert at(world((alone, "n0")), pod("other", "x")) is not None
+    full = world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n1"))
+    assert [(each.reason, each.count) for each in decide(full, alone).rejections] == [(Reason.APART, 4)]
+
+
+def test_who_leaves_is_no_foe_any_more() -> None:
+    alone = pod("db", "db", apart=(Neighbour(WEB),))
+    cluster = world((alone, "n0"))
+    cluster.release("default/db")
+    assert cluster.crowd.held == {}
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(10, {"n0"}), (1, {"n0"})])
+def test_wishes_are_met_where_they_can_be(weight: int, expected: set[str]) -> None:
+    cluster = world((pod("db", "db"), "n0"))
+    assert at(cluster, pod("web", "web", near=(Neighbour(DB, weight=weight),))) in expected
+    assert at(cluster, pod("web", "web", apart=(Neighbour(DB, weight=weight),))) not in expected
+
+
+def test_wishes_of_those_who_are_there_count_too() -> None:
+    shy = pod("db", "db", apart=(Neighbour(WEB, weight=50),))
+    assert at(world((shy, "n0")), pod("web", "web")) != "n0"
+
+
+def test_spread_keeps_the_skew() -> None:
+    even = pod("w9", "web", spread=(Spread(WEB, "zone"),))
+    assert at(world((pod("w0", "web"), "n0")), even) in {"n1", "n3"}
+    wide = replace(even, spread=(Spread(WEB, "zone", skew=2),))
+    assert at(world((pod("w0", "web"), "n0")), wide) is not None
+    both = world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n1"))
+    assert at(both, even) is not None
+    assert at(both, replace(even, spread=(Spread(WEB, "zone", domains=3),))) is None
+    assert at(world(), replace(even, spread=(Spread(WEB, "rack"),))) is None
+
+
+def test_spread_as_a_wish_is_only_a_wish() -> None:
+    wish = pod("w9", "web", spread=(Spread(WEB, "zone", must=False),))
+    assert at(world((pod("w0", "web"), "n0")), wish) in {"n1", "n3"}
+
+
+def test_nodes_that_are_out_of_the_question_have_no_skew() -> None:
+    even = pod("w9", "web", spread=(Spread(WEB, "zone"),), selector=Selector.of({"zone": "a"}))
+    assert at(world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n2")), even) in {"n0", "n2"}
+
+
+def test_ports_of_the_host_are_taken_once() -> None:
+    taken = pod("a", "x", ports=(Port(80),))
+    cluster = world(*((replace(taken, name=f"a{at}"), f"n{at}") for at in range(3)))
+    assert at(cluster, taken) == "n3"
+    assert place(cluster, taken).placed
+    decision = decide(cluster, replace(taken, name="late"))
+    assert decision.sentence() == "0 of 4 nodes can take late: 4 have a host port taken (80/TCP)"
+    assert at(cluster, pod("b", "x", ports=(Port(80, "UDP"),))) is not None

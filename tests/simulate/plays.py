@@ -1,0 +1,75 @@
+"""Small worlds for simulations: machines, jobs, and one call that plays them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import Demand, Gang, Request
+from fairlead.simulate.job import Failures, Fault, Fleet, Job, Power, Step, Trace
+from fairlead.simulate.settings import Settings
+from fairlead.simulate.simulation import Life, Outcome, Simulation
+from fairlead.simulate.world import ByRequest, Chooser
+from fairlead.units import Bytes, Watts
+
+GIB = 1 << 30
+POWER = Power(Watts(10), Watts(20), Watts(100))
+
+
+def node(name: str = "server", gpus: int = 1, memory: int = 8, cpu: int = 64_000) -> NodeState:
+    """Return a node with alike accelerators of that many GiB."""
+    devices = tuple(DeviceState(f"gpu-{at}", "t4", "NVIDIA", Bytes(memory * GIB)) for at in range(gpus))
+    return NodeState(name, cpu, Bytes(256 * GIB), devices=devices)
+
+
+def fleet(*nodes: NodeState) -> Fleet:
+    """Return machines; one server with one accelerator, unless others are named."""
+    return Fleet(nodes or (node(),), {"t4": POWER})
+
+
+def job(  # what tests vary, by name
+    name: str = "job",
+    at: float = 0.0,
+    seconds: float = 100.0,
+    gib: int | None = 4,
+    *,
+    gpus: int = 1,
+    priority: int = 0,
+    replicas: int = 1,
+    load: float = 0.1,
+    start: float = 0.0,
+    real: Iterable[tuple[float, int]] = (),
+) -> Job:
+    """Return a job that asks for a share of so many GiB, or for whole accelerators where that is None."""
+    demand = Demand(gpus, None if gib is None else Bytes(gib * GIB))
+    gang = Gang(name, replicas) if replicas > 1 else None
+    names = [name] if gang is None else [f"{name}-{at}" for at in range(replicas)]
+    requests = tuple(Request(each, demand=demand, priority=priority, gang=gang) for each in names)
+    steps = tuple(Step(after, Bytes(memory * GIB)) for after, memory in real)
+    return Job(name, at, seconds, requests, load, steps, start)
+
+
+def play(
+    jobs: Iterable[Job],
+    machines: Fleet | None = None,
+    policy: str | Chooser = "binpack",
+    *,
+    faults: Iterable[Fault] = (),
+    failures: Iterable[Failures] = (),
+    seed: int = 0,
+    **settings: Any,
+) -> Outcome:
+    """Play jobs to the end."""
+    trace = Trace("test", tuple(jobs), tuple(faults), tuple(failures))
+    chooser = ByRequest(policy) if isinstance(policy, str) else policy
+    rules = Settings(**{"interference": "none", **settings})
+    return Simulation(trace, machines or fleet(), chooser, rules, seed).play()
+
+
+def lives(outcome: Outcome) -> dict[str, Life]:
+    """Return what became of each job, by name."""
+    return {life.job.name: life for life in outcome.lives}
+
+
+def ends(outcome: Outcome) -> dict[str, float | None]:
+    """Return when each job was done."""
+    return {life.job.name: life.finished for life in outcome.lives}

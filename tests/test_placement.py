@@ -1,0 +1,177 @@
+"""Requests and decisions as people and programs read them."""
+
+import math
+from dataclasses import fields, replace
+
+import pytest
+
+from fairlead.inventory import Accelerator, State
+from fairlead.placement import Change, Decision, DeviceState, Placement, Reason, Rejection, Share
+from fairlead.request import (
+    Demand,
+    Effect,
+    Expectation,
+    Gang,
+    Match,
+    Port,
+    Request,
+    Selector,
+    Taint,
+    Term,
+    Toleration,
+    problems,
+)
+from fairlead.units import Bytes, Ops
+
+LABELS = {"zone": "a", "cores": "8"}
+
+
+@pytest.mark.parametrize(
+    ("term", "holds"),
+    [
+        (Term("zone", Match.IN, ("a", "b")), True),
+        (Term("zone", Match.IN, ("b",)), False),
+        (Term("gone", Match.IN, ("a",)), False),
+        (Term("zone", Match.NOT_IN, ("a",)), False),
+        (Term("gone", Match.NOT_IN, ("a",)), True),
+        (Term("zone", Match.EXISTS), True),
+        (Term("gone", Match.EXISTS), False),
+        (Term("gone", Match.DOES_NOT_EXIST), True),
+        (Term("zone", Match.DOES_NOT_EXIST), False),
+        (Term("cores", Match.GREATER, ("7",)), True),
+        (Term("cores", Match.GREATER, ("8",)), False),
+        (Term("cores", Match.LESS, ("9",)), True),
+        (Term("zone", Match.LESS, ("9",)), False),
+        (Term("cores", Match.LESS), False),
+    ],
+    ids=str,
+)
+def test_terms_compare_labels_as_kubernetes_does(term: Term, holds: bool) -> None:
+    assert term.holds(LABELS) is holds
+    assert Selector((term,)).selects(LABELS) is holds
+
+
+def test_a_selector_of_nothing_selects_everything() -> None:
+    assert Selector().selects({})
+    assert str(Selector()) == "anything"
+    assert str(Selector.of({"b": "2", "a": "1"})) == "a=1, b=2"
+
+
+@pytest.mark.parametrize(
+    ("toleration", "covers"),
+    [
+        (Toleration("gpu", "t4"), True),
+        (Toleration("gpu", "a10"), False),
+        (Toleration("gpu", exists=True), True),
+        (Toleration(exists=True), True),
+        (Toleration("gpu", "t4", effect=Effect.NO_SCHEDULE), True),
+        (Toleration("gpu", "t4", effect=Effect.NO_EXECUTE), False),
+        (Toleration("cpu", exists=True), False),
+    ],
+)
+def test_tolerations_cover_taints_as_kubernetes_does(toleration: Toleration, covers: bool) -> None:
+    assert toleration.covers(Taint("gpu", "t4")) is covers
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "clash"),
+    [
+        (Port(80), Port(80), True),
+        (Port(80), Port(81), False),
+        (Port(80), Port(80, "UDP"), False),
+        (Port(80, address="10.0.0.1"), Port(80, address="10.0.0.2"), False),
+        (Port(80, address="10.0.0.1"), Port(80), True),
+    ],
+)
+def test_ports_clash_on_one_address(one: Port, other: Port, clash: bool) -> None:
+    assert one.clashes(other) is other.clashes(one) is clash
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (Request("a", cpu=-1), "cpu"),
+        (Request("a", memory=Bytes(-1)), "memory"),
+        (Request("a", memory=1.5), "memory"),  # type: ignore[arg-type]
+        (Request("a", cpu=math.nan), "cpu"),  # type: ignore[arg-type]
+        (Request("a", cpu=2**63), "cpu"),
+        (Request("a", cpu=True), "cpu"),
+        (Request("a", demand=Demand(-1)), "demand.count"),
+        (Request("a", demand=Demand(1, memory=Bytes(0))), "demand.memory"),
+        (Request("a", demand=Demand(1, memory=0.5)), "demand.memory"),  # type: ignore[arg-type]
+        (Request("a", demand=Demand(0, memory=Bytes(1))), "demand.count"),
+        (Request("a", demand=Demand(1, compute=1001)), "demand.compute"),
+        (Request("a", demand=Demand(1, compute=0)), "demand.compute"),
+        (Request("a", resources=(("x.io/y", -2),)), "resources[x.io/y]"),
+        (Request("a", gang=Gang("g", 0)), "gang.size of g"),
+        (Request("a", slo=math.nan), "slo"),
+        (Request("a", slo=0), "slo"),
+        (Request("a", estimates={"t4": Expectation(math.nan)}), "estimates[t4]"),
+        (Request("a", estimates={"t4": Expectation(joules=-1)}), "estimates[t4]"),
+    ],
+)
+def test_nonsense_is_told_by_its_field(request_: Request, field: str) -> None:
+    assert [text.split(": ")[0] for text in problems(request_)] == [field]
+
+
+def test_a_sound_request_has_no_problem() -> None:
+    assert problems(Request("a", cpu=1, demand=Demand(2, compute=1000), slo=0.03)) == ()
+
+
+def test_shape_is_what_decides_where_it_fits() -> None:
+    one = Request("a", cpu=100, labels={"app": "x"}, priority=3)
+    assert one.shape == replace(one, name="b", labels={}, priority=0).shape
+    assert one.shape != replace(one, cpu=101).shape
+    assert one.shape != replace(one, estimates={"t4": Expectation(0.1)}).shape
+
+
+def test_every_field_is_of_the_shape_or_known_not_to_be() -> None:
+    """A new field of a request must be thought of: does it decide where the request fits on its own?"""
+    apart = {"name", "namespace", "uid", "labels", "priority", "preempts", "gang"}
+    social = {"near", "apart", "spread", "ports"}
+    shaped = {"cpu", "memory", "resources", "demand", "selector", "affinity", "preferences", "tolerations"}
+    assert {each.name for each in fields(Request)} == apart | social | shaped | {"slo", "estimates"}
+    assert len(fields(Demand)) == 7
+
+
+def test_a_discovered_accelerator_becomes_a_device() -> None:
+    found = Accelerator(
+        "gpu-1", "t4", "T4", "nvidia", "gpu", State.USABLE, "", 1.0, ("t4",), "pci:0",
+        memory=Bytes(16), peak={"fp16": Ops(1), "fp32": Ops(1)}, shareable=True,
+    )  # fmt: skip
+    assert DeviceState.of(found) == DeviceState(
+        "gpu-1", "t4", "nvidia", Bytes(16), precisions=("fp16", "fp32")
+    )
+    assert not DeviceState.of(replace(found, state=State.PRESENT, memory=None)).healthy
+
+
+def test_a_refusal_reads_as_a_sentence() -> None:
+    request = Request("resnet50", demand=Demand(1, memory=Bytes(3 << 30)))
+    refused = Decision(
+        request,
+        "fairlead",
+        among=7,
+        rejections=(
+            Rejection(Reason.DEVICE_MEMORY, "lack memory (need 3.1 GiB, most 2.0 GiB free)", 4),
+            Rejection(Reason.PRECISION, "do not run fp16", 3),
+        ),
+        changes=(Change("demand.memory", "ask for 2.0 GiB"),),
+    )
+    assert refused.sentence() == (
+        "0 of 7 accelerators can take resnet50: 4 lack memory (need 3.1 GiB, most 2.0 GiB free), "
+        "3 do not run fp16; smallest change that would fit: ask for 2.0 GiB"
+    )
+    assert refused.to_json()["rejections"][0]["reason"] == "accelerator-memory"
+
+
+def test_a_placement_reads_as_a_sentence() -> None:
+    request = Request("a")
+    shares = (Share("gpu-0", Bytes(1 << 30), 250), Share("gpu-1", whole=True))
+    decision = Decision(request, "fairlead", Placement(request, "n1", shares), victims=("default/b",))
+    assert decision.sentence() == (
+        "a goes to n1 (gpu-0, 1.0 GiB and 25 % of its compute, gpu-1, whole) once default/b is gone"
+    )
+    assert set(decision.to_json()) == {
+        "name", "namespace", "policy", "placed", "node", "shares", "score", "among", "rejections", "victims",
+        "changes", "sentence",
+    }  # fmt: skip

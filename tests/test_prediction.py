@@ -1,0 +1,50 @@
+"""The noun of a prediction: its fields are a contract, its order is what people want to see."""
+
+from fairlead.prediction import BASES, CONFIDENCES, Estimate, order
+from fairlead.units import Seconds
+
+FIELDS = [
+    "device",
+    "model",
+    "runtime",
+    "precision",
+    "batch",
+    "runs",
+    "fits",
+    "needs",
+    "reasons",
+    "seconds",
+    "p90_seconds",
+    "memory_bytes",
+    "available_bytes",
+    "watts",
+    "joules",
+    "confidence",
+    "basis",
+    "meets_slo",
+]
+
+
+def test_the_fields_are_frozen() -> None:
+    assert list(Estimate("t4", "m").to_json()) == FIELDS
+
+
+def test_the_usual_values_are_among_the_known() -> None:
+    assert Estimate("t4", "m").confidence in CONFIDENCES
+    assert Estimate("t4", "m").basis in BASES
+
+
+def test_what_runs_and_fits_comes_first() -> None:
+    slow = Estimate("slow", "m", seconds=Seconds(2.0))
+    fast = Estimate("fast", "m", seconds=Seconds(1.0))
+    full = Estimate("full", "m", fits=False, seconds=Seconds(0.1))
+    never = Estimate("never", "m", runs=False)
+    assert sorted([never, full, slow, fast], key=order) == [fast, slow, full, never]
+
+
+def test_good_is_runs_fits_and_in_time() -> None:
+    assert Estimate("t4", "m").good
+    assert Estimate("t4", "m", meets_slo=True).good
+    assert not Estimate("t4", "m", meets_slo=False).good
+    assert not Estimate("t4", "m", fits=False).good
+    assert not Estimate("t4", "m", runs=False).good

@@ -1,0 +1,111 @@
+"""Ask a snapshot: decisions in the order of the question, changes for refusals, and each accelerator told."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from fairlead.errors import ManifestError
+from fairlead.manifest import Snapshot
+from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.request import Demand, Expectation, Request
+from fairlead.units import Bytes
+from fairlead.whatif import Answer, answer
+from fairlead.whatif.document import named, parse
+
+GIB = 1 << 30
+T4 = DeviceState("t4-0", "t4", "NVIDIA", Bytes(16 * GIB))
+NODE = NodeState(
+    "server",
+    8000,
+    Bytes(64 * GIB),
+    devices=(T4, replace(T4, id="t4-1"), replace(T4, id="t4-2", healthy=False)),
+)
+HELD = Placement(
+    Request("first", demand=Demand(1, Bytes(15 * GIB))), "server", (Share("t4-0", Bytes(15 * GIB)),)
+)
+WORLD = Snapshot((NODE,), (HELD,))
+
+
+def ask(*requests: Request, detailed: bool = False) -> Answer:
+    return answer(WORLD, requests, "binpack", detailed=detailed)
+
+
+def share(name: str, gib: int, **more: int) -> Request:
+    return Request(name, demand=Demand(1, Bytes(gib * GIB)), **more)  # type: ignore[arg-type]  # cpu and priority
+
+
+def test_the_order_is_that_of_the_question() -> None:
+    found = ask(share("low", 1), share("high", 1, priority=9))
+    assert [each.request.name for each in found.decisions] == ["low", "high"]
+    assert not found.refused
+
+
+def test_refusals_carry_changes_and_details() -> None:
+    found = ask(share("big", 20), detailed=True)
+    (refused,) = found.refused
+    assert refused.changes
+    details = {each.device: (each.reason, each.text) for each in found.details[refused.request.id]}
+    assert details == {
+        "t4-0": ("accelerator-memory", "lack memory (need 20 GiB, most 1.0 GiB free)"),
+        "t4-1": ("accelerator-memory", "lack memory (need 20 GiB, most 16 GiB free)"),
+        "t4-2": ("unhealthy", "are not healthy"),
+    }
+
+
+def test_nodes_are_told_where_no_accelerator_is_wanted() -> None:
+    found = ask(Request("greedy", cpu=99_000), detailed=True)
+    (detail,) = found.details["default/greedy"]
+    assert (detail.node, detail.device, detail.reason) == ("server", "", "cpu")
+
+
+def test_one_that_suffices_beside_too_few() -> None:
+    found = ask(Request("pair", demand=Demand(2)), detailed=True)
+    texts = {each.device: each.text for each in found.details["default/pair"]}
+    assert texts["t4-1"] == "suffices, but too few beside it do"
+
+
+def test_the_prediction_is_that_of_the_device_it_got() -> None:
+    request = Request("net", demand=Demand(1), estimates={"t4": Expectation(0.004, memory=Bytes(GIB))})
+    found = ask(request)
+    assert found.predicted(found.decisions[0]) == 0.004
+    assert found.models(found.decisions[0]) == ["t4"]
+
+
+def test_the_document_is_frozen() -> None:
+    document = ask(share("small", 1), share("big", 20), detailed=True).to_json()
+    assert list(document) == ["format", "version", "policy", "placed", "refused", "decisions"]
+    assert (document["format"], document["version"]) == ("fairlead-decision", 1)
+    assert (document["placed"], document["refused"]) == (1, 1)
+    small, big = document["decisions"]
+    shared = ["name", "namespace", "policy", "placed", "node", "shares", "score", "among", "rejections"]
+    assert list(small) == [*shared, "victims", "changes", "sentence", "models", "predicted_seconds"]
+    assert list(big) == [*small, "devices"]
+    assert list(big["devices"][0]) == ["node", "device", "model", "reason", "text"]
+    assert parse(json.loads(json.dumps(document)), "file") == document["decisions"]
+
+
+def test_names() -> None:
+    decisions = ask(share("web-0", 1), share("web-1", 1), share("db", 1)).to_json()["decisions"]
+    assert [each["name"] for each in named(decisions, "web", "file")] == ["web-0", "web-1"]
+    assert [each["name"] for each in named(decisions, "default/db", "file")] == ["db"]
+    with pytest.raises(ManifestError) as caught:
+        named(decisions, "wbe-0", "file")
+    assert "did you mean web-0" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ([], "not a decision"),
+        ({"format": "fairlead-snapshot"}, "not a decision"),
+        ({"format": "fairlead-decision", "version": 2}, "version: 2 is not read here"),
+        ({"format": "fairlead-decision", "version": 1}, "decisions: not a list"),
+        ({"format": "fairlead-decision", "version": 1, "decisions": [{}]}, "decisions[0].name: missing"),
+        ({"format": "fairlead-decision", "version": 1, "decisions": [3]}, "decisions[0].name: missing"),
+    ],
+)
+def test_what_is_no_decision(document: object, says: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        parse(document, "file")
+    assert says in str(caught.value)
