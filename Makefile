@@ -19,7 +19,7 @@ help: ## Show this help
 
 setup: $(VENV)/.dev ## Install everything for development into .venv
 
-demo: $(VENV)/.run ## Show this machine's accelerators, then three replayed boards
+demo: $(VENV)/.run ## Show this machine's accelerators, then place a dozen models on a mixed fleet
 	@bash scripts/demo.sh
 
 test: $(VENV)/.dev ## Run every check and every test

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What fairlead finds on this machine, and on three boards that are replayed from captures.
+# What fairlead finds on this machine and on two replayed boards, then where a dozen models would go.
 set -eu
 fairlead=.venv/bin/fairlead
 hosts=tests/hosts
@@ -18,11 +18,24 @@ $fairlead detect --root $hosts/jetson-nano-coral-usb/root
 say "A Raspberry Pi 5 with a Hailo behind one PCIe lane: two chips share that id, so neither is guessed"
 $fairlead detect --root $hosts/raspberry-pi-5-hailo/root
 
-say "A Coral card whose driver is missing: what is there, what it lacks, what to do"
-$fairlead detect --root $hosts/coral-pcie-1-present/root
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp examples/demo/*.yaml "$work"
+.venv/bin/python -m fairlead.zoo "$work" >/dev/null
+
+say "What ResNet-50 asks for, without running it"
+$fairlead analyze "$work/resnet50.onnx" | head -4
+
+say "How it would run on an Edge TPU behind USB 3 and USB 2, on two Jetsons, on a seventh of an A100, and here"
+$fairlead estimate "$work/resnet50.onnx" --on coral-usb,coral-usb@usb2,jetson-nano,jetson-orin-nano,a100@1/7
+$fairlead estimate "$work/resnet50.onnx"
+
+say "Three boards, a GPU server and this machine take a dozen models; one asks for too much (exit code 1)"
+$fairlead schedule --cluster "$work/fleet.yaml" --here --workloads "$work/apps.yaml" || test $? = 1
 
 say "Next"
-echo "  $fairlead detect -v             # the evidence for every line"
-echo "  $fairlead detect -o json        # the same for programs"
-echo "  $fairlead catalog list          # every device it knows"
-echo "  $fairlead serve agent           # live values for Prometheus"
+echo "  $fairlead detect -v                      # the evidence for every line"
+echo "  $fairlead calibrate                      # measure this machine: predictions become sharper"
+echo "  $fairlead estimate MODEL.onnx --on all   # your model on every device of the catalog"
+echo "  $fairlead simulate --trace examples/simulate/day.yaml --cluster examples/simulate/fleet.yaml --policy fairlead,spread"
+echo "  $fairlead serve agent                    # live values for Prometheus"

@@ -1,11 +1,12 @@
 """Where work may go, where it goes, and why not elsewhere: nodes as a scheduler sees them, and decisions."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
-from fairlead.inventory import Accelerator
+from fairlead.inventory import Accelerator, Inventory
 from fairlead.request import NO_BYTES, WHOLE, Request, Taint
 from fairlead.units import Bytes, format_bytes
 
@@ -59,6 +60,18 @@ class NodeState:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     devices: tuple[DeviceState, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, inventory: Inventory) -> "NodeState":
+        """Return a discovered machine as a scheduler sees it, all of it free."""
+        machine = inventory.machine
+        return cls(
+            name,
+            WHOLE * machine.cpus,
+            machine.memory or NO_BYTES,
+            labels={"kubernetes.io/hostname": name},
+            devices=tuple(DeviceState.of(each) for each in inventory.accelerators),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +134,15 @@ class Reason(StrEnum):
     GANG = "gang"
 
 
+_SINGULAR: Final = {"are": "is", "do": "does", "have": "has", "lack": "lacks", "take": "takes"}
+_VERBS: Final = re.compile(rf"(^|on a node that )({'|'.join(_SINGULAR)})\b")
+"""The verbs of a reason: the first word, and what is said of the node."""
+
+
+def _singular(found: re.Match[str]) -> str:
+    return found[1] + _SINGULAR[found[2]]
+
+
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """One reason, with its amounts and how many it keeps away."""
@@ -135,6 +157,11 @@ class Rejection:
     need: float | None = None
     most: float | None = None
     """The most that is free where it failed, in the unit of `need`: bytes, thousandths, pieces, seconds."""
+
+    def counted(self) -> str:
+        """Return it with the number it concerns: `4 lack memory`, `1 lacks memory`."""
+        text = self.text.replace("on nodes ", "on a node ", 1) if self.count == 1 else self.text
+        return f"{self.count} {_VERBS.sub(_singular, text) if self.count == 1 else text}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -197,8 +224,9 @@ class Decision:
         if self.placement is not None:
             return _placed(self.placement, self.victims)
         if self.rejections and self.rejections[0].reason in (Reason.INVALID, Reason.GANG):
-            return f"{self.request.name} cannot be placed: {'; '.join(r.text for r in self.rejections)}"
-        reasons = ", ".join(f"{each.count} {each.text}" for each in self.rejections)
+            told = [each for each in self.rejections if each.reason is self.rejections[0].reason]
+            return f"{self.request.name} cannot be placed: {'; '.join(each.text for each in told)}"
+        reasons = ", ".join(each.counted() for each in self.rejections)
         why = f": {reasons}" if reasons else ""
         fit = f"; smallest change that would fit: {self.changes[0].text}" if self.changes else ""
         return f"0 of {self.among} {self.things} can take {self.request.name}{why}{fit}"

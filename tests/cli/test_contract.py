@@ -72,6 +72,7 @@ COMMANDS: dict[str, set[str]] = {
     },
     "schedule": {
         "--cluster",
+        "--here",
         "--workloads",
         "--policy",
         "--no-preemption",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli.main import main
+from fairlead.zoo.__main__ import main as zoo
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 CLUSTER = str(EXAMPLES / "cluster.yaml")
@@ -46,6 +47,50 @@ def test_all_placed_is_zero(run: Run, tmp_path: Path) -> None:
     )
     assert code == 0
     assert out.splitlines()[1].split() == ["small", "server", "a100-0", "1.0", "GiB", "1", "ms"]
+
+
+def test_without_a_cluster_it_is_this_machine(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("{name: small, cpu: 10m}")
+    code, out, _ = run("schedule", "--workloads", str(tmp_path / "w.yaml"))
+    assert code == 0
+    assert out.splitlines()[1].split()[:2] == ["small", "here"]
+
+
+def test_this_machine_may_join_a_cluster(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("{name: small, cpu: 10m, selector: {kubernetes.io/hostname: here}}")
+    words = ("schedule", "--cluster", CLUSTER, "--workloads", str(tmp_path / "w.yaml"))
+    assert run(*words)[0] == 1
+    code, out, _ = run(*words, "--here")
+    assert code == 0
+    assert out.splitlines()[1].split()[:2] == ["small", "here"]
+
+
+def test_a_node_that_is_called_here_is_not_taken_for_this_machine(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("nodes: [{name: here}]")
+    code, _, err = run("schedule", "--cluster", str(tmp_path / "c.yaml"), "--here")
+    assert code == 2
+    assert "has a node 'here' already" in err
+
+
+def test_nothing_to_place_is_said(run: Run) -> None:
+    code, _, err = run("schedule")
+    assert code == 2
+    assert "nothing to place" in err
+
+
+def test_the_demo_places_all_but_one(run: Run, tmp_path: Path) -> None:
+    for file in (EXAMPLES / "demo").iterdir():
+        (tmp_path / file.name).write_text(file.read_text())
+    zoo([str(tmp_path)])
+    files = ("--cluster", str(tmp_path / "fleet.yaml"), "--workloads", str(tmp_path / "apps.yaml"))
+    code, out, _ = run("schedule", *files, "--here", "-o", "json")
+    assert code == 1
+    decisions = json.loads(out[out.index("{") :])["decisions"]
+    nodes = {each["name"]: each["node"] for each in decisions}
+    assert nodes["doorbell"] == "gate"
+    assert nodes["inspector"] == "server"
+    assert nodes["thumbnails"] == "here"
+    assert [name for name, node in nodes.items() if node is None] == ["lane-keeper"]
 
 
 def test_replicas_are_refused_in_one_line(run: Run, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     plan = plan_of(options)
     if in_cluster(options):
         check(options)
-    inventory = _inventory(options)
+    inventory = shared.inventory_of(shared.catalog_of(options))
     found, refused = targets(chosen(inventory, options.on), ort.available())
     if options.out and len(found) > 1:
         names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
@@ -138,14 +138,6 @@ def chosen(inventory: "Inventory", wanted: list[str]) -> list[Any]:
             here = ", ".join(f"{acc.model or acc.id}" for acc in inventory.accelerators)
             raise SettingsError(f"--on {name}: not on this machine", f"here: {here or 'nothing'}")
     return [acc for acc in inventory.accelerators if not names or {acc.id, acc.model} & set(names)]
-
-
-def _inventory(options: argparse.Namespace) -> "Inventory":
-    from fairlead.detect import detect
-    from fairlead.host import Host
-
-    host = Host("/")
-    return detect(host, shared.catalog_of(options), shared.gpus_of(host))
 
 
 def _calibrate(plan: "Plan", target: "Target", made: Any, inventory: "Inventory") -> "Calibration":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # `fairlead --help` must not load the catalog
     from fairlead.catalog import Catalog
     from fairlead.host import Host
+    from fairlead.inventory import Inventory
     from fairlead.nvml import Gpu
 
 
@@ -58,6 +59,15 @@ def machine_of(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"
     with opened(options.root) as root:
         host = Host(root)
         yield host, [] if options.no_nvml else gpus_of(host) or read_gpus(host)
+
+
+def inventory_of(catalog: "Catalog") -> "Inventory":
+    """Look at the machine that this program runs on."""
+    from fairlead.detect import detect
+    from fairlead.host import Host
+
+    host = Host("/")
+    return detect(host, catalog, gpus_of(host))
 
 
 def gpus_of(host: "Host") -> "list[Gpu]":

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
@@ -9,11 +10,14 @@ from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.units import format_bytes
 
 if TYPE_CHECKING:
+    from fairlead.inventory import Accelerator
     from fairlead.manifest import Snapshot
-    from fairlead.placement import Decision, Share
+    from fairlead.placement import Decision, NodeState, Share
     from fairlead.request import Request
     from fairlead.whatif import Answer
 
+HERE = "here"
+"""This machine's name among the nodes."""
 _HEAD = ("POD", "NODE", "DEVICES", "SHARE", "PREDICTED")
 
 
@@ -25,22 +29,7 @@ def add(commands: Any) -> None:
         description="Decide where workloads would go on a cluster that files describe, and say why not where "
         "they cannot. Nothing is changed anywhere. Exits 1 where something is refused.",
     )
-    command.add_argument(
-        "--cluster",
-        metavar="FILE",
-        action="append",
-        required=True,
-        help="a snapshot, manifests of nodes as kubectl prints them, or nodes of the short form; - is the "
-        "standard input; manifests may be in several files",
-    )
-    command.add_argument(
-        "--workloads",
-        metavar="FILE",
-        action="extend",
-        nargs="+",
-        default=[],
-        help="manifests as they are, or workloads of the short form (default: what waits in the cluster)",
-    )
+    _add_files(command)
     command.add_argument(
         "--policy", metavar="NAME", default="fairlead", help="how to choose (default: fairlead)"
     )
@@ -58,6 +47,28 @@ def add(commands: Any) -> None:
     command.set_defaults(run=run)
 
 
+def _add_files(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--cluster",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a snapshot, manifests of nodes as kubectl prints them, or nodes of the short form; - is the "
+        "standard input; manifests may be in several files (default: this machine)",
+    )
+    command.add_argument(
+        "--here", action="store_true", help="this machine too, as the node `here`, all of it free"
+    )
+    command.add_argument(
+        "--workloads",
+        metavar="FILE",
+        action="extend",
+        nargs="+",
+        default=[],
+        help="manifests as they are, or workloads of the short form (default: what waits in the cluster)",
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from fairlead.cli.explain import text
@@ -66,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
     policy = _policy(options.policy)
     from fairlead.whatif import answer
 
+    if not options.cluster and not options.workloads:
+        raise ManifestError("there is nothing to place", "name --workloads, or a --cluster where pods wait")
     if options.cluster.count("-") + options.workloads.count("-") > 1:
         raise ManifestError("the standard input can be read once", "put one of the two into a file")
     cluster, requests = _question(options)
@@ -83,15 +96,32 @@ def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
     """Return the cluster, and what wants a place there."""
     from fairlead.cli.estimate import profiles
     from fairlead.estimate.knowledge import Knowledge
-    from fairlead.manifest import read_cluster, read_workloads
+    from fairlead.manifest import Snapshot, read_cluster, read_workloads
+    from fairlead.placement import NodeState
 
     catalog = shared.catalog_of(options)
-    cluster = read_cluster(options.cluster, catalog)
+    cluster = read_cluster(options.cluster, catalog) if options.cluster else Snapshot()
+    here: tuple[Accelerator, ...] = ()
+    if options.here or not options.cluster:
+        inventory = shared.inventory_of(catalog)
+        here = inventory.accelerators
+        cluster = joined(cluster, NodeState.of(HERE, inventory))
     if not options.workloads:
         return cluster, list(cluster.pending)
     known = profiles(options.profiles)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
-    return cluster, read_workloads(options.workloads, cluster, catalog, knowledge)
+    return cluster, read_workloads(options.workloads, cluster, catalog, knowledge, here)
+
+
+def joined(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
+    """Return a cluster with one node more."""
+    from fairlead.errors import ManifestError
+
+    if any(each.name == node.name for each in cluster.nodes):
+        raise ManifestError(
+            f"--here: the cluster has a node {node.name!r} already", "rename it, or leave --here"
+        )
+    return replace(cluster, nodes=(*cluster.nodes, node))
 
 
 def _policy(name: str) -> str:

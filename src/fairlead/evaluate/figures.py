@@ -95,7 +95,8 @@ class Sheets:
             return None
         part = _PART.search(plain(device))
         share = min(int(part[1]) / found.get("cores", 1), 1.0) if part else 1.0
-        return Figures("npu", 1e12 * found["tops"] * share * (1.0 if precision in ("", "int8") else 0.5))
+        tops = found["tops"] if precision in ("", "int8") else found.get("fp16", found["tops"] / 2)
+        return Figures("npu", 1e12 * tops * share)
 
     def _graphics(self, device: str, precision: str, meant: bool) -> Figures | None:
         text = _GLUED.sub(r" \g<0>", plain(device))

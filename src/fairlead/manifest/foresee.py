@@ -8,6 +8,7 @@ from typing import Any
 from fairlead.analyze import analyze, parse_shapes
 from fairlead.catalog import Catalog
 from fairlead.errors import AnalysisError, CatalogError, ManifestError, MissingPartError, SettingsError
+from fairlead.inventory import Accelerator
 from fairlead.placement import NodeState
 from fairlead.request import Expectation, Request
 from fairlead.workload import Profile
@@ -31,13 +32,21 @@ class Foresight:
     """The models of accelerators in the cluster."""
     knowledge: Any = None
     """Calibrations, where there are some; see `estimate.knowledge`."""
+    here: tuple[Accelerator, ...] = ()
+    """Accelerators of this machine: what they can do now is known better than from the catalog."""
     _known: dict[Model, Mapping[str, Expectation]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, nodes: Iterable[NodeState], catalog: Catalog, knowledge: Any = None) -> "Foresight":
+    def of(
+        cls,
+        nodes: Iterable[NodeState],
+        catalog: Catalog,
+        knowledge: Any = None,
+        here: tuple[Accelerator, ...] = (),
+    ) -> "Foresight":
         """Get ready to predict for the accelerators of these nodes."""
         found = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
-        return cls(catalog, tuple(found), knowledge)
+        return cls(catalog, tuple(found), knowledge, here)
 
     def expecting(self, where: str, request: Request, model: Model) -> Request:
         """Return a request with what is expected of its model."""
@@ -51,15 +60,18 @@ class Foresight:
             from fairlead.estimate.knowledge import Knowledge  # noqa: PLC0415 - numpy, only for predictions
             from fairlead.estimate.predict import estimate  # noqa: PLC0415
             from fairlead.estimate.question import Question  # noqa: PLC0415
+            from fairlead.estimate.target import found as seen  # noqa: PLC0415
             from fairlead.estimate.target import target  # noqa: PLC0415
         except ModuleNotFoundError as error:
             raise MissingPartError(
                 f"predicting needs {error.name}", "pip install 'fairlead[predict]'"
             ) from None
+        here = {each.model: each for each in self.here}
         targets = []
         for name in self.accelerators:
             try:
-                targets.append(target(name, self.catalog))
+                local = here.get(name)
+                targets.append(seen(local, self.catalog) if local else target(name, self.catalog))
             except CatalogError:
                 continue  # a device that the catalog does not know: nothing is expected of it
         try:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
+from fairlead.inventory import Accelerator
 from fairlead.manifest import keys, shortpod, text
 from fairlead.manifest.collect import collect, is_kubernetes
 from fairlead.manifest.controllers import requests
@@ -31,10 +32,17 @@ class _Asked:
 
 
 def read_workloads(
-    paths: Sequence[str], cluster: Snapshot, catalog: Catalog, knowledge: Any = None
+    paths: Sequence[str],
+    cluster: Snapshot,
+    catalog: Catalog,
+    knowledge: Any = None,
+    here: tuple[Accelerator, ...] = (),
 ) -> list[Request]:
-    """Return what waits for a place in some files, with what is expected of models on this cluster."""
-    foresight = Foresight.of(cluster.nodes, catalog, knowledge)
+    """Return what waits for a place in some files, with what is expected of models on this cluster.
+
+    `here` are the accelerators of this machine, where it is one of the nodes.
+    """
+    foresight = Foresight.of(cluster.nodes, catalog, knowledge, here)
     documents = [(path, *each) for path in paths for each in text.read(path)]
     formal = [(where, value) for _, where, value in documents if is_kubernetes(value)]
     context = Context(catalog, collect(formal), sizes(cluster.nodes))

@@ -76,7 +76,7 @@ class Ask:
 
 def share_of(request: Request, device: DeviceState, *, whole: bool) -> Share:
     """Return what a request takes of an accelerator."""
-    if whole:
+    if whole or taken_whole(request, device):
         return Share(device.id, device.memory, device.compute, whole=True)
     memory = request.demand.memory
     if request.sized_by_estimate:
@@ -84,12 +84,17 @@ def share_of(request: Request, device: DeviceState, *, whole: bool) -> Share:
     return Share(device.id, Bytes(memory or NO_BYTES), request.demand.compute or 0)
 
 
+def taken_whole(request: Request, device: DeviceState) -> bool:
+    """Say whether a request that is sized by its estimates gets all of it, because it cannot be shared."""
+    return request.sized_by_estimate and not device.shareable
+
+
 def objection(request: Request, device: DeviceState, *, whole: bool = False) -> tuple[Reason, str] | None:
     """Return why a request can never be on this kind of accelerator, however free it is."""
     for reason, test in KIND_FILTERS.items():
         if text := test(request, device):
             return reason, text
-    if not whole and not device.shareable and not request.whole:
+    if not whole and not device.shareable and not request.whole and not taken_whole(request, device):
         return Reason.UNSHARED, "cannot be shared"
     return None
 
@@ -110,7 +115,8 @@ def right_model(request: Request, device: DeviceState) -> str:
 def right_vendor(request: Request, device: DeviceState) -> str:
     """Refuse vendors that were not asked for."""
     wanted = request.demand.vendors
-    return f"are not from {' or '.join(wanted)}" if wanted and device.vendor not in wanted else ""
+    known = not wanted or device.vendor.casefold() in (name.casefold() for name in wanted)
+    return "" if known else f"are not from {' or '.join(wanted)}"
 
 
 def right_precision(request: Request, device: DeviceState) -> str:
@@ -138,7 +144,8 @@ def fast_enough(request: Request, device: DeviceState) -> str:
 
 def has_memory_figure(request: Request, device: DeviceState) -> str:
     """Refuse to share by memory what has no known memory."""
-    sized = request.demand.memory is not None or request.sized_by_estimate
+    by_estimate = request.sized_by_estimate and not taken_whole(request, device)
+    sized = request.demand.memory is not None or by_estimate
     return "have no known memory to share" if sized and not device.memory else ""
 
 

@@ -82,7 +82,7 @@ def has_resources(ask: Ask, rows: Ints) -> Mask | np.bool_:
 
 def has_room(ask: Ask, rows: Ints) -> Mask:
     """Pass nodes with enough CPU, memory and pods left: three filters in one look."""
-    passed: Mask = np.logical_and.reduce(ask.cluster.columns.room[rows] >= ask.needs, axis=1)
+    passed: Mask = np.logical_and.reduce(ask.cluster.columns.room.take(rows, axis=0) >= ask.needs, axis=1)
     return passed
 
 
@@ -114,7 +114,7 @@ def term_holds(ask: Ask, term: Term, rows: Ints) -> Mask:
 
 def unheld(ask: Ask, rows: Ints) -> Mask | np.bool_:
     """Pass accelerators that nobody holds, for who wants them whole."""
-    return ask.cluster.columns.holders[rows] == 0 if ask.whole else ALL
+    return ask.cluster.columns.holders.take(rows, axis=0) == 0 if ask.whole else ALL
 
 
 def has_device_memory(ask: Ask, rows: Ints) -> Mask | np.bool_:
@@ -122,8 +122,8 @@ def has_device_memory(ask: Ask, rows: Ints) -> Mask | np.bool_:
     if not ask.sized:
         return ALL
     columns = ask.cluster.columns
-    kind = columns.kind[rows]
-    passed: Mask = columns.free_memory[rows] >= ask.least_memory[kind]
+    kind = columns.kind.take(rows, axis=0)
+    passed: Mask = columns.free_memory.take(rows, axis=0) >= ask.least_memory[kind]
     if ask.unified.any() and not ask.whole:
         left = columns.memory[rows] - ask.request.memory
         passed &= ~ask.unified[kind] | (left[:, None] >= ask.memory[kind] * ask.count)
@@ -133,7 +133,7 @@ def has_device_memory(ask: Ask, rows: Ints) -> Mask | np.bool_:
 def has_device_compute(ask: Ask, rows: Ints) -> Mask:
     """Pass accelerators with enough compute left, and for who asks for none, with some."""
     columns = ask.cluster.columns
-    return columns.free_compute[rows] >= ask.least_compute[columns.kind[rows]]
+    return columns.free_compute.take(rows, axis=0) >= ask.least_compute[columns.kind.take(rows, axis=0)]
 
 
 NODE_FILTERS: Final[dict[Reason, Filter]] = {

@@ -100,9 +100,10 @@ class Fragments:
 
     def _count(self, rows: Ints) -> None:
         columns = self.cluster.columns
-        idle = columns.idle[rows]
-        fits = self.kinds.fit(columns.kind[rows], idle, columns.free_memory[rows])
-        count, usable = fits.sum(axis=1, dtype=np.int16), np.einsum("rg,rgk->rk", idle, fits)
+        idle = columns.idle.take(rows, axis=0)
+        fits = self.kinds.fit(columns.kind.take(rows, axis=0), idle, columns.free_memory.take(rows, axis=0))
+        count = fits.sum(axis=1, dtype=np.int16)
+        usable = np.add.reduce(fits * idle[:, :, None], axis=1)
         self.fits[rows], self.count[rows], self.usable[rows] = fits, count, usable
         left = (columns.cpu[rows], columns.memory[rows], columns.idle_total[rows])
         self.amount[rows] = self.measure(rows, count, usable, left)
@@ -113,7 +114,7 @@ class Fragments:
         hosts = (count >= kinds.count) & (cpu[:, None] >= kinds.cpu)
         if not self.published:
             hosts &= memory[:, None] >= kinds.memory
-            supported = cpu[:, None] * kinds.per_cpu[self.cluster.columns.kind[rows, 0]]
+            supported = cpu[:, None] * kinds.per_cpu.take(self.cluster.columns.kind[rows, 0], axis=0)
             usable = usable - SPENT * np.maximum(usable - supported, 0)
         used: Floats = (usable * hosts) @ kinds.weight
         return idle - used
@@ -121,10 +122,11 @@ class Fragments:
     def after(self, places: Options) -> Floats:
         """Return the fragments that the node of each place would have if it were taken."""
         row = places.row
-        count, usable = self.count[row], self.usable[row]
+        count, usable = self.count.take(row, axis=0), self.usable.take(row, axis=0)
+        cells = self.fits.reshape(-1, self.fits.shape[-1])
         for at in range(places.chosen.shape[1]):
             left = places.idle_left[:, at]
-            before = self.fits[row, places.chosen[:, at]]
+            before = cells.take(row * self.fits.shape[1] + places.chosen[:, at], axis=0)
             after = self.kinds.fit(places.kind[:, at], left, places.device_memory_left[:, at])
             count -= before ^ after  # what is taken makes nothing fit that did not
             usable -= before * places.idle[:, at : at + 1] - after * left[:, None]

@@ -38,10 +38,13 @@ class Options:
 def weighed(ask: Ask, row: Ints, chosen: NDArray[np.int64]) -> Options:
     """Return places with what each would leave over."""
     columns = ask.cluster.columns
-    at = (row[:, None], chosen)
-    kind, idle = columns.kind[at], columns.idle[at]
-    memory = columns.free_memory[at] - ask.memory[kind] if ask.sized else np.zeros_like(chosen)
-    left = _idle_left(ask, kind, columns.free_compute[at] - ask.compute[kind], memory)
+    at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
+    kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
+    memory = np.zeros_like(chosen)
+    if ask.sized:
+        memory = columns.free_memory.reshape(-1).take(at) - ask.memory[kind]
+    compute = columns.free_compute.reshape(-1).take(at) - ask.compute[kind]
+    left = _idle_left(ask, kind, compute, memory)
     total = columns.idle_total[row] - (idle - left).sum(axis=1)
     cpu, ram = columns.cpu[row] - ask.request.cpu, columns.memory[row] - ask.request.memory
     return Options(ask, row, chosen, kind, idle, left, memory, total, cpu, ram)
@@ -67,7 +70,7 @@ def open_to(ask: Ask, rows: Ints) -> tuple[Ints, Mask]:
     rows = rows[passed]
     if not ask.count or not len(rows):
         return rows, np.zeros((len(rows), 0), np.bool_)
-    kind = ask.cluster.columns.kind[rows]
+    kind = ask.cluster.columns.kind.take(rows, axis=0)
     free: Mask = ask.allowed[kind] if ask.choosy else kind >= 0
     for device_filter in DEVICE_FILTERS.values():
         found = device_filter(ask, rows)

@@ -37,7 +37,7 @@ POLICIES: Final[dict[str, Policy]] = {
     policy.name: policy
     for policy in (
         _policy("fairlead", "fewest fragments, then the snuggest fit; speed and energy where they are known",
-                descent=1.0, swift=0.5, thrifty=0.1, snug=1e-3),
+                descent=1.0, enough=0.5, thrifty=0.1, snug=1e-3),
         _policy("exclusive", "whole accelerators only, the emptiest node first, as is usual", roomy=1.0),
         _policy("binpack", "the fullest node and accelerator that suffice", packed=1.0),
         _policy("spread", "the emptiest node and accelerator", roomy=1.0),

@@ -49,10 +49,15 @@ def roomy(places: Options) -> Floats:
     return _room(places)
 
 
-def swift(places: Options) -> Floats | float:
+def enough(places: Options) -> Floats | float:
     """Like accelerators on which it is expected to be fast; within an SLO all are fast enough."""
+    return 0.0 if places.ask.request.slo is not None else swift(places)
+
+
+def swift(places: Options) -> Floats | float:
+    """Like accelerators on which it is expected to be fast."""
     ask = places.ask
-    if ask.request.slo is not None or not ask.request.estimates or not ask.count:
+    if not ask.request.estimates or not ask.count:
         return 0.0
     return _relative(ask.seconds[places.kind].max(axis=1), _least(ask.seconds))
 
@@ -93,6 +98,7 @@ SCORES: Final[dict[str, Score]] = {
     "best-fit": best_fit,
     "packed": packed,
     "roomy": roomy,
+    "enough": enough,
     "swift": swift,
     "thrifty": thrifty,
 }
