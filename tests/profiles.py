@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,10 @@ from deploy import render
 from fairlead.calibration import Calibration, Features, Latency, Measured, Seen, Setup, Trial, Work
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
+from fairlead.cluster.knowledge import DEVICE_LABEL
 from fairlead.errors import MissingApiError
 from fairlead.units import Bytes, Seconds, Watts
-from tests.labs import RealApi
+from tests.labs import RealApi, RealCluster
 
 SETUP = Setup("l4", "onnxruntime-cuda", "1.2", "fp16", 0, 121e12, 16e9, Watts(72.0))
 MEASURED = Measured(Seconds(0.0101), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), Bytes(10), Watts(20.5))
@@ -81,6 +83,19 @@ def define(api: RealApi) -> None:
                     await asyncio.sleep(0.05)
 
     asyncio.run(inside())
+
+
+def keeping(cluster: RealCluster) -> Iterator[RealCluster]:
+    """Lend a cluster that knows the kind; profiles of devices named after its namespace then go."""
+    define(cluster.api)
+    yield cluster
+    asyncio.run(drop(cluster, f"{DEVICE_LABEL}={cluster.namespace}"))
+
+
+async def drop(cluster: RealCluster, labels: str) -> None:
+    """Delete the profiles that have these labels."""
+    async with cluster.connect() as client:
+        await client.delete_collection(MODEL_PROFILES, labels=labels)
 
 
 async def _served(client: Client) -> bool:

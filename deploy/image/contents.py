@@ -49,7 +49,10 @@ _NOT_OF_PACKAGES: Final = (
 )
 _NOT_OF_OURS: Final = tuple(
     f"{APPLICATION}/fairlead/{name}/"
-    for name in ("analyze", "calibrate", "estimate", "evaluate", "lab", "zoo")
+    for name in (
+        *("analyze", "calibrate", "estimate", "evaluate", "lab", "manifest", "schedule", "simulate"),
+        *("whatif", "zoo"),
+    )
 )
 """Parts that no node needs."""
 

@@ -8,6 +8,11 @@ from fairlead.units import Bytes, Seconds, Watts
 CONFIDENCES: Final = ("high", "medium", "low")
 BASES: Final = ("measured", "calibrated", "similar", "data sheet")
 """What an estimate rests on, the surest first."""
+NINTH: Final = 1.2816
+"""Standard deviations below which nine of ten normal errors lie."""
+_HIGH: Final = 0.15
+_MEDIUM: Final = 0.35
+"""Spreads up to which confidence is high, and medium."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,11 @@ class Estimate:
             "basis": self.basis,
             "meets_slo": self.meets_slo,
         }
+
+
+def confidence(spread: float) -> str:
+    """Return the class of a spread: of the logarithm of real times around predicted ones."""
+    return "high" if spread <= _HIGH else "medium" if spread <= _MEDIUM else "low"
 
 
 def order(estimate: Estimate) -> tuple[bool, bool, float, str]:

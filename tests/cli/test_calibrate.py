@@ -48,7 +48,9 @@ def test_which_models_are_run(words: tuple[str, ...], models: tuple[str, ...]) -
         (("--models", "0"), "the pack has no '0'"),
         (("--models", "999"), "the pack has no '999'"),
         (("--runs", "0"), "not between 1 and 100"),
-        (("--threads", "0"), "at least one is needed"),
+        (("--threads", "0"), "not between 1 and"),
+        (("--threads", "100000"), "not between 1 and"),
+        (("--out", "."), "it is a folder"),
     ],
 )
 def test_what_cannot_be_asked_for(words: tuple[str, ...], says: str) -> None:

@@ -135,7 +135,11 @@ def test_open_shapes_are_bound(run: Run, tmp_path: Path) -> None:
         (("--on", "a100@8/7"), "a share is more than 0 and at most 1", "1/7"),
         (("--on", ","), "no device is named", "--on coral-usb"),
         (("--on", "t4", "--slo", "soon"), "--slo soon", "30ms"),
-        (("--on", "t4", "--slo", "0"), "cannot be met", "30ms"),
+        (("--on", "t4", "--slo", "0ms"), "cannot be met", "30ms"),
+        (("--on", "t4", "--slo", "30"), "--slo 30: of what unit", "30ms"),
+        (("--on", "t4@0"), "a share is more than 0 and at most 1", "1/7"),
+        (("--on", "t4@1/2@1/7"), "'1/7' says again", "one of each kind"),
+        (("--on", "jetson-tx2@15w@7.5w"), "'7.5w' says again", "one of each kind"),
         (("--on", "t4", "--batch", "0"), "a batch of 0", "from 1"),
         (("--on", "t4", "--precision", "int7"), "no precision 'int7'", "int8"),
         (("--on", "t4", "--profiles", "/nowhere"), "--profiles /nowhere", "a folder of profiles"),
@@ -165,11 +169,24 @@ def test_a_folder_and_a_missing_file(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.000223, "0.223 ms"), (0.0305, "30.5 ms"), (0.999, "999 ms"), (1.052, "1.05 s")]
+    ("seconds", "text"),
+    [
+        (0.000223, "0.223 ms"),
+        (0.0305, "30.5 ms"),
+        (0.999, "999 ms"),
+        (1.052, "1.05 s"),
+        (40210.4, "40,210 s"),
+    ],
 )
 def test_latencies_are_quoted_as_people_do(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
 
 
 def test_energy_is_quoted_as_people_do() -> None:
-    assert (format_energy(0.0241), format_energy(2.6)) == ("24.1 mJ", "2.6 J")
+    assert [format_energy(joules) for joules in (0.0241, 2.6, 11300.0)] == ["24.1 mJ", "2.6 J", "11,300 J"]
+
+
+def test_a_device_is_shown_once_and_a_precision_is_known_by_any_letters(run: Run, model: str) -> None:
+    out = run(model, "--on", "T4,t4", "--on", "t4", "--precision", "INT8", "-o", "json")[1]
+    [found] = json.loads(out)["estimates"]
+    assert (found["device"], found["precision"]) == ("T4", "int8")

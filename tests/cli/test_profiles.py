@@ -15,12 +15,11 @@ from fairlead.calibrate.shelf import keep
 from fairlead.calibration import place
 from fairlead.cli import calibrate, profiles
 from fairlead.cli.profiles_cluster import entries
-from fairlead.cluster.kinds import MODEL_PROFILES
-from fairlead.cluster.knowledge import DEVICE_LABEL, SETUP_LABEL
+from fairlead.cluster.knowledge import SETUP_LABEL
 from fairlead.errors import ClusterAwayError, FairleadError, KubeconfigError, SettingsError, UserError
 from fairlead.units import Watts
 from tests.labs import RealCluster
-from tests.profiles import HOST, SETUP, calibration, define, seen
+from tests.profiles import HOST, SETUP, calibration, drop, keeping, seen
 
 ID = place(SETUP, HOST)
 SUMMARY = ["id", "setup", "host", "made", "trials", "measured", "seen"]
@@ -133,15 +132,8 @@ def test_a_file_that_was_named_must_be_one(tmp_path: Path) -> None:
 
 @pytest.fixture
 def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
-    """Return a cluster that knows the kind; profiles of devices named after the test go with it."""
-    define(real_cluster.api)
-    yield real_cluster
-    asyncio.run(_delete(real_cluster, f"{DEVICE_LABEL}={real_cluster.namespace}"))
-
-
-async def _delete(cluster: RealCluster, labels: str) -> None:
-    async with cluster.connect() as client:
-        await client.delete_collection(MODEL_PROFILES, labels=labels)
+    """Return a cluster that knows the kind."""
+    yield from keeping(real_cluster)
 
 
 def test_files_go_into_a_cluster_and_back(
@@ -199,7 +191,7 @@ def test_a_calibration_is_stored_as_it_is_made(
         assert [trial["model"] for trial in stored["trials"]] == ["thread"]
         assert stored["setup"] == found["setup"]
     finally:
-        asyncio.run(_delete(cluster, f"{SETUP_LABEL}={entry.id}"))
+        asyncio.run(drop(cluster, f"{SETUP_LABEL}={entry.id}"))
 
 
 def test_a_cluster_that_is_away_is_found_before_anything_is_measured(

@@ -12,12 +12,12 @@ import pytest
 from fairlead.calibration import Trial, place
 from fairlead.cluster import codec
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
-from fairlead.cluster.knowledge import DEVICE_LABEL, of_calibration, of_seen
+from fairlead.cluster.knowledge import of_calibration, of_seen
 from fairlead.cluster.profiles import Stored, read, remove, store
 from fairlead.errors import InvalidError
 from fairlead.units import Bytes, Seconds
 from tests.labs import RealCluster
-from tests.profiles import MEASURED, calibration, define, features, seen
+from tests.profiles import MEASURED, calibration, features, keeping, seen
 
 Spec = dict[str, Any]
 MANY = 600
@@ -25,16 +25,8 @@ MANY = 600
 
 @pytest.fixture
 def profiles(real_cluster: RealCluster) -> Iterator[RealCluster]:
-    """Return a cluster that knows the kind; profiles of devices named after the test go with it."""
-    define(real_cluster.api)
-    yield real_cluster
-
-    async def clean() -> None:
-        async with real_cluster.connect() as client:
-            mine = f"{DEVICE_LABEL}={real_cluster.namespace}"
-            await client.delete_collection(MODEL_PROFILES, labels=mine)
-
-    asyncio.run(clean())
+    """Return a cluster that knows the kind."""
+    yield from keeping(real_cluster)
 
 
 def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: RealCluster) -> None:

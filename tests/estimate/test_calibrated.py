@@ -56,6 +56,12 @@ def test_any_device_can_be_told_from_the_pack(factors: list[float]) -> None:
     assert float(np.mean(off)) < 0.3
 
 
+def test_a_model_that_stands_there_thirty_times_is_one_model() -> None:
+    once = calibration(setup(), names=tuple(PACK)[:1])
+    many = replace(once, trials=once.trials * 30)
+    assert fitted(many).spread == fitted(once).spread > 0.3
+
+
 def test_memory_of_the_process_is_told_too() -> None:
     found = fitted(calibration(setup()))
     for name in EIGHT:

@@ -2,10 +2,11 @@
 
 from math import isfinite
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.calibration import Calibration, Features, Measured, Trial, Work
+from fairlead.calibration import Calibration, Features, Measured, Setup, Trial, Work
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.question import Question
@@ -14,7 +15,6 @@ from fairlead.units import Bytes, Seconds, Watts
 from fairlead.workload import KINDS
 from tests.catalogs import shipped
 from tests.estimate.networks import network
-from tests.estimate.worlds import setup
 
 COUNTS = st.integers(0, 2**62)
 WORK = st.builds(Work, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
@@ -28,7 +28,19 @@ FEATURES = st.builds(
     input_bytes=COUNTS.map(Bytes),
     output_bytes=COUNTS.map(Bytes),
 )
-SECONDS = st.floats(1e-12, 9e8).map(Seconds)
+SECONDS = st.floats(1e-300, 9e8).map(Seconds)
+AMOUNTS = st.none() | st.sampled_from([0.0, 1e-300, 8e12, 1e308])
+SETUPS = st.builds(
+    Setup,
+    device=st.sampled_from(["t4", "cpu-x86-64-avx2", "coral-usb", "nothing"]),
+    runtime=st.sampled_from(["onnxruntime-cuda", "", "nothing"]),
+    version=st.just("1"),
+    precision=st.sampled_from(["fp32", "int8", "nothing"]),
+    threads=st.integers(0, 2**40),
+    effective_ops=AMOUNTS,
+    link_bits_per_second=AMOUNTS,
+    power=st.none() | st.sampled_from([0.0, 70.0, 1e300]).map(Watts),
+)
 MEASURED = st.builds(
     Measured,
     seconds=SECONDS,
@@ -45,9 +57,9 @@ DEVICES = targets(["t4,l4,coral-usb,cpu-x86-64-avx2,jetson-nano,mi300x,t4@1/2"],
 
 
 @settings(deadline=None, max_examples=60)
-@given(TRIALS, st.sampled_from(["t4", "cpu-x86-64-avx2", "coral-usb"]), st.sampled_from(["fp32", "int8"]))
-def test_predictions_are_numbers(trials: list[Trial], device: str, precision: str) -> None:
-    where = setup(device, precision, power=None)
+@pytest.mark.filterwarnings("error")
+@given(TRIALS, SETUPS)
+def test_predictions_are_numbers(trials: list[Trial], where: Setup) -> None:
     known = Knowledge.of([Calibration(where, "a host", "", tuple(trials))], shipped())
     for name in ("plain", "resnet50"):
         for each in estimate(Question.of(network(name)), DEVICES, known):

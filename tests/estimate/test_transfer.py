@@ -1,12 +1,16 @@
 """What a model did elsewhere says what it does here."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from fairlead.calibration import Calibration, features
 from fairlead.estimate.amounts import amounts
 from fairlead.estimate.calibrated import Fitted, fit
+from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.transfer import transferred
+from fairlead.units import Seconds
 from fairlead.zoo import PACK
 from tests.catalogs import shipped
 from tests.estimate.networks import network
@@ -32,13 +36,18 @@ def here() -> Fitted:
     return found
 
 
+def took(known: Sequence[Fitted], name: str = ODD) -> list[tuple[Fitted, Seconds]]:
+    """Return what these setups know of a network."""
+    return Knowledge(tuple(known)).ran(network(name).digest)
+
+
 WORK = amounts(features(network(ODD))).time
 OTHERS = tuple(ran(device, 1 + index / 2, tuple(PACK)) for index, device in enumerate(GPUS))
 
 
 def test_what_is_odd_about_a_model_is_carried_over() -> None:
-    own, digest = here(), network(ODD).digest
-    found = transferred(digest, own, OTHERS)
+    own = here()
+    found = transferred(features(network(ODD)), own, took(OTHERS))
     true = 2 * 1.3 * float(np.dot(SPEEDS, WORK))
     assert found is not None
     assert found.mean == pytest.approx(true, rel=0.15)
@@ -46,13 +55,13 @@ def test_what_is_odd_about_a_model_is_carried_over() -> None:
 
 
 def test_two_devices_are_not_enough() -> None:
-    assert transferred(network(ODD).digest, here(), OTHERS[:2]) is None
+    assert transferred(features(network(ODD)), here(), took(OTHERS[:2])) is None
 
 
 def test_devices_that_share_few_models_say_nothing() -> None:
     strangers = [ran(device, 1.0, tuple(PACK)[:4]) for device in GPUS]
-    assert transferred(network(ODD).digest, here(), strangers) is None
+    assert transferred(features(network(ODD)), here(), took(strangers)) is None
 
 
 def test_a_model_that_nobody_ran_is_not_transferred() -> None:
-    assert transferred(network("resnet50").digest, here(), OTHERS) is None
+    assert transferred(features(network("resnet50")), here(), took(OTHERS, "resnet50")) is None

@@ -102,6 +102,21 @@ def test_narrow_numbers_are_faster_where_the_cores_gain_by_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("device", "precision", "ops"),
+    [
+        ("Rockchip RK1808", "int8", 3e12),
+        ("Rockchip RK1808", "fp16", 0.1e12),
+        ("Rockchip RK3566", "fp16", 0.5e12),
+        ("Arm Mali-G52 MP2", "", 96e9),
+        ("Arm Mali-G52 MP6 GPU", "", 77e9),
+        ("ARM Mali G52MP8(8EE)", "", 103e9),
+    ],
+)
+def test_figures_that_are_no_product_of_others(device: str, precision: str, ops: float) -> None:
+    assert SHEETS.read(device, "OpenCL" if "Mali" in device else "RKNN", precision).ops == pytest.approx(ops)
+
+
+@pytest.mark.parametrize(
     ("text", "count"), [("x 4", 4), ("mp8", 8), ("16-core", 16), ("octa core", 8), ("none", 0)]
 )
 def test_numbers_of_cores(text: str, count: int) -> None:

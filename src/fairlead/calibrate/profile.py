@@ -131,7 +131,7 @@ def _read(path: str, of: Callable[[Any], T], hint: str) -> T:
         with open(path, "rb") as source:
             data = source.read(_SIZE_LIMIT + 1)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}", hint) from None
+        raise UserError(f"{path}: {error.strerror}", "name a file that is there and can be read") from None
     if len(data) > _SIZE_LIMIT:
         raise UserError(f"{path}: larger than {_SIZE_LIMIT >> 20} MiB: not a profile", hint)
     try:

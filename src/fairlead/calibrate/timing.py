@@ -92,7 +92,7 @@ def figures(rounds: Sequence[Sequence[Sample]]) -> Figures:
         p90=Seconds(_quantile([run.seconds for run in best], 0.9)),
         runs=len(everything),
         wall=Seconds(median(run.wall for run in best)),
-        waited=sum(run.waited for run in everything) / whole if whole else 0.0,
+        waited=sum(min(run.waited, run.wall) for run in everything) / whole if whole else 0.0,
     )
 
 

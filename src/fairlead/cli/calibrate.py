@@ -1,6 +1,7 @@
 """`fairlead calibrate`: run a pack of small models on this machine's accelerators and keep what they took."""
 
 import argparse
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,6 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    import os
     import tempfile
 
     from fairlead.analyze import analyze
@@ -125,8 +125,11 @@ def plan_of(options: argparse.Namespace) -> "Plan":
     if not 1 <= options.runs <= _MOST_ROUNDS:
         raise SettingsError(f"--runs {options.runs}: not between 1 and {_MOST_ROUNDS}", "3 is usual")
     threads = cpus() if options.threads is None else options.threads
-    if threads < 1:
-        raise SettingsError(f"--threads {threads}: at least one is needed", "leave it out for all CPUs")
+    most = os.cpu_count() or 1
+    if not 1 <= threads <= most:
+        raise SettingsError(f"--threads {threads}: not between 1 and {most}", "leave it out for all CPUs")
+    if options.out and os.path.isdir(options.out):
+        raise SettingsError(f"--out {options.out}: it is a folder", "name a file in it")
     return Plan(names, precision=options.precision, threads=threads, rounds=options.runs)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.profiles_cluster import add_cluster, entries, fetched, in_cluster
 from fairlead.errors import MissingPartError, SettingsError, UserError
 from fairlead.units import Seconds, format_bytes, parse_duration
 
@@ -52,6 +53,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
     )
+    add_cluster(command, "learn from what the cluster knows, too")
     shared.add_catalog(command)
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
     command.set_defaults(run=run)
@@ -70,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     slo = slo_of(options.slo)
     catalog = shared.catalog_of(options)
     targets = _targets(options, catalog)
-    known = profiles(options.profiles)
+    known = _learnt(options)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
     profile = analyze(options.model, parse_shapes(options.shape))
     question = Question.of(profile, options.precision, options.batch, slo)
@@ -85,7 +87,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def slo_of(text: str | None) -> Seconds | None:
-    """Return the latency that was asked for."""
+    """Return the latency that was asked for; a bare number could be of seconds or of milliseconds."""
+    if text is not None and text.strip().replace(".", "", 1).isdigit():
+        raise SettingsError(f"--slo {text}: of what unit", f"write it like {text.strip()}ms")
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:
@@ -97,11 +101,27 @@ def profiles(place: str | None) -> "Profiles":
     from fairlead.calibrate.profile import folder, load_all
 
     if place is not None and not os.path.isdir(place):
-        raise SettingsError(f"--profiles {place}: no such folder", "name a folder of profiles")
+        wrong = "not a folder" if os.path.exists(place) else "no such folder"
+        raise SettingsError(f"--profiles {place}: {wrong}", "name a folder of profiles")
     found = load_all(place or folder(os.environ))
     for line in found.damaged:
         print(f"fairlead: passed over: {line}", file=sys.stderr)
     return found
+
+
+def _learnt(options: argparse.Namespace) -> "Profiles":
+    """Return what the folder and, where asked for, the cluster know, each setup once."""
+    from fairlead.calibrate.profile import Profiles
+
+    known = profiles(options.profiles)
+    if not in_cluster(options):
+        return known
+    more = fetched(options)
+    for line in more.unread:
+        print(f"fairlead: passed over: {line}", file=sys.stderr)
+    found = entries((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
+    calibrations = tuple(entry.calibration for entry in found if entry.calibration)
+    return Profiles(calibrations, tuple(seen for entry in found for seen in entry.seen))
 
 
 def _needs_numpy() -> None:
@@ -117,16 +137,14 @@ def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
 
     if options.on:
         return targets(options.on, catalog)
-    from fairlead.detect import detect
-    from fairlead.host import Host
-
-    host = Host("/")
-    inventory = detect(host, catalog, shared.gpus_of(host))
+    inventory = shared.inventory_of(catalog)
     if not inventory.accelerators:
         raise UserError("this machine has no accelerator that the catalog knows", "name a device: --on ID")
     return [found(each, catalog) for each in inventory.accelerators]
 
 
+_LARGE = 999.5
+"""From here on, three digits would need an exponent."""
 _HEAD = ("DEVICE", "LATENCY", "P90", "MEMORY", "ENERGY", "CONFIDENCE", "WHY")
 
 
@@ -164,10 +182,15 @@ def _first(reasons: "Sequence[str]") -> str:
 
 
 def format_time(seconds: float) -> str:
-    """Print a latency: `0.22 ms`, `1.05 s`."""
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+    """Print a latency: `0.22 ms`, `1.05 s`, `40,200 s`."""
+    return f"{_three(seconds)} s" if seconds >= 1 else f"{_three(seconds * 1e3)} ms"
 
 
 def format_energy(joules: float) -> str:
     """Print the energy of a run: `24 mJ`."""
-    return f"{joules:.3g} J" if joules >= 1 else f"{joules * 1e3:.3g} mJ"
+    return f"{_three(joules)} J" if joules >= 1 else f"{_three(joules * 1e3)} mJ"
+
+
+def _three(number: float) -> str:
+    """Print three digits, and no power of ten."""
+    return f"{number:,.0f}" if number >= _LARGE else f"{number:.3g}"

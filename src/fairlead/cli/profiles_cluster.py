@@ -4,13 +4,15 @@ import argparse
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead.cli import options as shared
+from fairlead.errors import SettingsError
 
 if TYPE_CHECKING:
     from fairlead.calibration import Calibration, Seen, Setup
     from fairlead.cluster.client import Client
+    from fairlead.cluster.knowledge import Knowledge
     from fairlead.cluster.modelprofile import ModelProfile
     from fairlead.cluster.profiles import Stored
 
@@ -65,6 +67,8 @@ def folder_of(options: argparse.Namespace) -> str:
 
     from fairlead.calibrate.profile import folder
 
+    if options.folder and os.path.exists(options.folder) and not os.path.isdir(options.folder):
+        raise SettingsError(f"--folder {options.folder}: not a folder", "name the folder that it is in")
     return str(options.folder or folder(os.environ))
 
 
@@ -119,16 +123,21 @@ def known(options: argparse.Namespace) -> tuple[list[Entry], tuple[str, ...]]:
 
         calibrations, seen, damaged = load_all(folder_of(options))
         return entries(calibrations, seen), damaged
+    calibrations, seen, unread = fetched(options)
+    return entries(calibrations, seen), unread
+
+
+def fetched(options: argparse.Namespace) -> "Knowledge":
+    """Return all that the cluster knows."""
     import asyncio
 
     from fairlead.cluster import profiles
 
-    async def inside() -> Any:
+    async def inside() -> "Knowledge":
         async with connected(options) as client:
             return await profiles.read(client)
 
-    calibrations, seen, unread = asyncio.run(inside())
-    return entries(calibrations, seen), unread
+    return asyncio.run(inside())
 
 
 def entries(calibrations: "Iterable[Calibration]", seen: "Iterable[Seen]") -> list[Entry]:

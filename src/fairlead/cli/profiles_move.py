@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show
-from fairlead.cli.profiles_cluster import add_node, connected, folder_of, node_of, store
+from fairlead.cli.profiles_cluster import add_node, fetched, folder_of, node_of, store
 
 if TYPE_CHECKING:
     from fairlead.calibrate.profile import Profiles
-    from fairlead.cluster.knowledge import Knowledge
 
 
 def add(verbs: Any) -> None:
@@ -75,16 +74,9 @@ def gathered(places: list[str]) -> "Profiles":
 
 def run_export(options: argparse.Namespace) -> int:
     """Write what the cluster knows into files."""
-    import asyncio
-
     from fairlead.calibrate.shelf import keep
-    from fairlead.cluster import profiles
 
-    async def inside() -> "Knowledge":
-        async with connected(options) as client:
-            return await profiles.read(client)
-
-    found = asyncio.run(inside())
+    found = fetched(options)
     for line in found.unread:
         print(f"fairlead: left out: {line}", file=sys.stderr)
     files = keep(found.calibrations, found.seen, folder_of(options))

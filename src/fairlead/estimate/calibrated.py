@@ -8,6 +8,7 @@ import numpy as np
 
 from fairlead.calibration import Calibration, Measured, Setup, Trial
 from fairlead.catalog import Catalog
+from fairlead.catalog.device import PRECISIONS
 from fairlead.estimate import feasible, memory, nonnegative, roofline
 from fairlead.estimate.amounts import Array, amounts
 from fairlead.estimate.speeds import Speed, runtimes, speed
@@ -25,6 +26,12 @@ _SURE: Final = 0.06
 _LEAST_WATTS: Final = 1e-3
 _MOST_WATTS: Final = 1e5
 """What a device may take."""
+_SHORTEST: Final = 1e-9
+_LONGEST: Final = 1e7
+"""Seconds that a run may take."""
+_SLOWEST: Final = 1e3
+_FASTEST: Final = 1e18
+"""Operations per second that a device may have."""
 _ENOUGH: Final = 10
 """So many models tell all kinds of work apart; the data sheet's spread counts for those that are missing."""
 
@@ -71,9 +78,9 @@ class Fitted:
 
 def fit(calibration: Calibration, catalog: Catalog) -> Fitted | None:
     """Return what a calibration says; None where it says nothing or its device is not known."""
-    setup, done = calibration.setup, [_sound(trial) for trial in calibration.done]
+    setup, done = calibration.setup, _sound_trials(calibration)
     target = measured(setup, catalog)
-    if target is None or not done:
+    if target is None or not done or not _sound_setup(setup):
         return None
     rate = _rate(target, setup.precision)
     [sheet] = roofline.coefficients([target], [rate])
@@ -94,6 +101,19 @@ def fit(calibration: Calibration, catalog: Catalog) -> Fitted | None:
         power=power,
         trials={trial.features.digest: trial for trial in done},
     )
+
+
+def _sound_setup(setup: Setup) -> bool:
+    """Say whether a setup could be: whoever may write profiles may write anything."""
+    rate = setup.effective_ops or _SLOWEST
+    return setup.precision in PRECISIONS and _SLOWEST <= rate <= _FASTEST
+
+
+def _sound_trials(calibration: Calibration) -> list[Trial]:
+    """Return each model once, without times that no run can have."""
+    done = {trial.features.digest: trial for trial in calibration.done}
+    times = ((trial, trial.measured.seconds) for trial in done.values() if trial.measured)
+    return [_sound(trial) for trial, seconds in times if _SHORTEST <= seconds <= _LONGEST]
 
 
 def _sound(trial: Trial) -> Trial:

@@ -23,6 +23,8 @@ _INSTEAD: Final = {
 
 Libraries compute fp32 on tensor cores as tf32 where there are any.
 """
+_SINGLE: Final = ("tf32", "fp32")
+"""Two ways to compute values of 32 bits."""
 _CURED: Final = ("format:", "precision:")
 """Causes that a conversion takes away."""
 _FLOAT: Final = ("fp", "bf", "tf")
@@ -70,7 +72,9 @@ def way(profile: Profile, speed: Speed, has: Sequence[str], asked: str | None) -
 
 def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
     """Return the operations per second at which values of a precision are computed; 0 if they are not."""
-    return max([rates[each] for each in _same(precision) if each in rates], default=Ops(0.0))
+    if precision in _SINGLE:
+        return max(rates.get("tf32", Ops(0.0)), rates.get("fp32", Ops(0.0)))
+    return rates.get(precision, Ops(0.0))
 
 
 def _precision(own: str, asked: str | None, has: Sequence[str]) -> str | Refusal:
@@ -87,7 +91,7 @@ def _precision(own: str, asked: str | None, has: Sequence[str]) -> str | Refusal
 
 def _same(precision: str) -> tuple[str, ...]:
     """Return the rates at which values of a precision are computed as they are."""
-    return ("tf32", "fp32") if precision in ("tf32", "fp32") else (precision,)
+    return _SINGLE if precision in _SINGLE else (precision,)
 
 
 def _blocking(runtime: Runtime, reasons: Iterable[str]) -> tuple[str, ...]:

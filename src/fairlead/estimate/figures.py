@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from math import log
 from typing import Final, NamedTuple
 
-from fairlead.calibration import Measured, Seen
+from fairlead.calibration import Features, Measured, Seen
 from fairlead.estimate import live
 from fairlead.estimate.calibrated import Fitted
 from fairlead.estimate.transfer import transferred
+from fairlead.prediction import NINTH
+from fairlead.units import Seconds
 
-NINTH: Final = 1.2816
-"""Standard deviations below which nine of ten normal errors lie."""
 _MEASURED: Final = "measured"
 
 
@@ -27,12 +27,14 @@ class Figures(NamedTuple):
     runtime: str
 
 
-def after_runs(figures: Figures, digest: str, own: Fitted, known: Sequence[Fitted]) -> Figures:
+def after_runs(
+    figures: Figures, model: Features, own: Fitted, ran: Sequence[tuple[Fitted, Seconds]]
+) -> Figures:
     """Put runs of this very model in the place of its prediction: here, or on devices like this one."""
-    trial = own.trials.get(digest)
+    trial = own.trials.get(model.digest)
     if trial is not None and trial.measured is not None:
         return _after_run(figures, trial.measured)
-    found = transferred(digest, own, known)
+    found = transferred(model, own, ran)
     if found is None:
         return figures
     spread = log(found.p90 / found.mean) / NINTH

@@ -6,9 +6,10 @@ from typing import Final
 
 from fairlead.calibration import Calibration, Seen, Setup, joined
 from fairlead.catalog import Catalog
+from fairlead.estimate import live
 from fairlead.estimate.calibrated import Fitted, fit
 from fairlead.estimate.target import Target
-from fairlead.units import Ops
+from fairlead.units import Ops, Seconds
 
 _SOME: Final = 1e12
 """A rate that is as good as any where runs set the level."""
@@ -62,6 +63,20 @@ class Knowledge:
                 found = each if found is None else joined(found, each)
         return found
 
+    def ran(self, digest: str) -> list[tuple[Fitted, Seconds]]:
+        """Return the calibrated setups on which a model ran, and how long: in a trial, or often in use."""
+        found = ((each, self._took(digest, each)) for each in self.fitted)
+        return [(each, seconds) for each, seconds in found if seconds is not None]
+
+    def _took(self, digest: str, each: Fitted) -> Seconds | None:
+        trial = each.trials.get(digest)
+        if trial is not None and trial.measured is not None:
+            return trial.measured.seconds
+        sights = self.seen.get((digest, each.setup.device), ())
+        known = [seen.latency for seen in sights if seen.latency and _alike(seen.setup, each)]
+        often = [latency for latency in known if latency.count >= live.ENOUGH]
+        return max(often, key=lambda latency: latency.count).median if often else None
+
 
 def _same(setup: Setup, target: Target, precision: str) -> bool:
     """Say whether a setup is of a target as it is used: precision, the whole of it, link, rate and power."""
@@ -72,9 +87,15 @@ def _same(setup: Setup, target: Target, precision: str) -> bool:
     rate = target.rates.get(precision)  # many processors share an id, and only their rates tell them apart
     if rate and setup.effective_ops and not _near(setup.effective_ops, rate):
         return False
-    if setup.power is None or target.power is None:
+    if not setup.power or target.power is None:
         return not target.capped
     return _near(setup.power, target.power)
+
+
+def _alike(setup: Setup, each: Fitted) -> bool:
+    """Say whether a model was seen on a setup as it was calibrated."""
+    same = setup.runtime == each.setup.runtime and setup.threads == each.setup.threads
+    return same and _same(setup, each.target, each.setup.precision)
 
 
 def _near(one: float | None, other: float) -> bool:

@@ -1,25 +1,20 @@
 """Predict a model on many devices: what runs is put into matrices, once for all of them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
 
 from fairlead.estimate.amounts import Amounts
 from fairlead.estimate.calibrated import Fitted
 from fairlead.estimate.feasible import Refusal, Way, way
-from fairlead.estimate.figures import NINTH, Figures, after_runs, after_use
+from fairlead.estimate.figures import Figures, after_runs, after_use
 from fairlead.estimate.grounds import grounds
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.question import Question
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
-from fairlead.prediction import Estimate
+from fairlead.prediction import NINTH, Estimate, confidence
 from fairlead.units import Bytes, Seconds, Watts, format_bytes
-
-_HIGH: Final = 0.15
-_MEDIUM: Final = 0.35
-"""Spreads, of logarithms, up to which an estimate is of high and of medium confidence."""
 
 
 def estimate(question: Question, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
@@ -68,13 +63,14 @@ def _figures(
     p90 = seconds * np.exp(np.hypot(NINTH * base.spread, base.jitter))
     memory = (base.memory * np.array([each.memory for each in kinds])[picked]).sum(1)
     rows = zip(seconds.tolist(), p90.tolist(), memory.tolist(), base.spread.tolist(), base.basis, strict=True)
+    ran = knowledge.ran(question.model.digest)
     for (target, how), own, each, row in zip(taken, base.own, work, rows, strict=True):
         runtime = how.runtime.name if own is None else own.setup.runtime
         figures = Figures(*row, watts=_watts(target, own, each, row[0]), runtime=runtime)
         if own is not None and question.same(how.precision):
-            figures = after_runs(figures, question.profile.digest, own, knowledge.fitted)
+            figures = after_runs(figures, question.model, own, ran)
         if knowledge.seen and question.same(how.precision):
-            lived = knowledge.lived(question.profile.digest, target, how.precision)
+            lived = knowledge.lived(question.model.digest, target, how.precision)
             figures = figures if lived is None else after_use(figures, lived)
         yield figures
 
@@ -121,7 +117,7 @@ def _lacking(memory: Bytes, there: Bytes | None) -> tuple[str, ...]:
 def _confidence(figures: Figures, *, exact: bool) -> str:
     if not exact and figures.basis != "measured":
         return "low"
-    return "high" if figures.spread <= _HIGH else "medium" if figures.spread <= _MEDIUM else "low"
+    return confidence(figures.spread)
 
 
 def _refused(question: Question, target: Target, refusal: Refusal) -> Estimate:

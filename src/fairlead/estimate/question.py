@@ -39,14 +39,15 @@ class Question:
         slo: Seconds | None = None,
     ) -> "Question":
         """Ask about a model; without a batch, about that of the file."""
-        if precision is not None and precision not in PRECISIONS:
+        asked = None if precision is None else precision.lower()
+        if asked is not None and asked not in PRECISIONS:
             raise SettingsError(f"no precision {precision!r}", f"known: {', '.join(PRECISIONS)}")
         if batch is not None and not 1 <= batch <= _MOST:
             raise SettingsError(f"a batch of {batch}", f"write a number from 1 to {_MOST}")
         if slo is not None and not 0 < slo < float("inf"):
             raise SettingsError(f"a latency of {slo:g} s cannot be met", "write it like 30ms")
         wanted = batch or profile.batch or 1
-        return cls(profile, features(profile), precision, wanted, slo, profile.exact)
+        return cls(profile, features(profile), asked, wanted, slo, profile.exact)
 
     def amounts(self, precision: str) -> Amounts:
         """Return its work where values are of that precision."""

@@ -1,8 +1,8 @@
 """What people write for a device: a catalog id and, after each `@`, a link, power mode, memory or share."""
 
 import re
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from fairlead.errors import SettingsError
 from fairlead.units import BitsPerSecond, Bytes, Watts, parse_bytes
@@ -14,7 +14,7 @@ _PCIE: Final = re.compile(r"pcie([1-6])(?:x(1|2|4|8|16))?")
 _POWER: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)w")
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%")
 _FRACTION: Final = re.compile(r"([0-9]{1,3})/([0-9]{1,3})")
-_DECIMAL: Final = re.compile(r"[01]?\.[0-9]{1,6}|1")
+_DECIMAL: Final = re.compile(r"[01]?\.[0-9]{1,6}|[01]")
 _MEMORY: Final = re.compile(r"([0-9]{1,4})(?:gb|gib|g)")
 _HINT: Final = "a link (usb2, pcie3x4), a power mode (15w), a memory (80GiB) or a share (1/7)"
 
@@ -35,27 +35,31 @@ class Request:
 def parse(text: str) -> Request:
     """Read `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@80GiB@1/7`."""
     device, *terms = text.strip().split("@")
-    request = Request(text, device.strip().lower())
+    told: dict[str, Any] = {}
     for term in terms:
-        request = _with(request, term.strip().lower())
-    return request
+        more = _meaning(text, term.strip().lower())
+        if more.keys() & told.keys():
+            raise SettingsError(f"{text}: {term!r} says again what was said", "write one of each kind")
+        told |= more
+    return Request(text, device.strip().lower(), **told)
 
 
-def _with(request: Request, term: str) -> Request:
+def _meaning(text: str, term: str) -> dict[str, Any]:
+    """Return the fields of a request that a term is about."""
     if term in _USB:
-        return replace(request, bus="usb", link=BitsPerSecond(_USB[term]))
+        return {"bus": "usb", "link": BitsPerSecond(_USB[term])}
     if lane := _PCIE.fullmatch(term):
-        return replace(request, bus="pcie", link=BitsPerSecond(_PCIE_LANE[lane[1]] * int(lane[2] or 1)))
+        return {"bus": "pcie", "link": BitsPerSecond(_PCIE_LANE[lane[1]] * int(lane[2] or 1))}
     if watts := _POWER.fullmatch(term):
-        return replace(request, power=Watts(float(watts[1])))
+        return {"power": Watts(float(watts[1]))}
     if size := _MEMORY.fullmatch(term):
-        return replace(request, memory=parse_bytes(f"{size[1]}GiB"))
+        return {"memory": parse_bytes(f"{size[1]}GiB")}
     share = _share(term)
     if share is None:
-        raise SettingsError(f"{request.text}: {term!r} says nothing of a device", f"write {_HINT}")
+        raise SettingsError(f"{text}: {term!r} says nothing of a device", f"write {_HINT}")
     if not 0 < share <= 1:
-        raise SettingsError(f"{request.text}: a share is more than 0 and at most 1", "write it like 1/7")
-    return replace(request, share=share)
+        raise SettingsError(f"{text}: a share is more than 0 and at most 1", "write it like 1/7")
+    return {"share": share}
 
 
 def _share(term: str) -> float | None:

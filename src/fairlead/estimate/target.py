@@ -60,7 +60,8 @@ def targets(texts: Iterable[str], catalog: Catalog) -> list[Target]:
     found: dict[str, Target] = {}
     for name in names:
         rows = [row.id for row in catalog.devices.values() if not row.generic] if name == "all" else [name]
-        found.update({row: target(row, catalog) for row in rows})
+        for row in rows:
+            found.setdefault(row.lower(), target(row, catalog))
     if not found:
         raise SettingsError("no device is named", "name one: --on coral-usb, or --on all")
     return list(found.values())

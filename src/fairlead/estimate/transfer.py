@@ -9,6 +9,7 @@ from fairlead.calibration import Features
 from fairlead.estimate.amounts import NAMES, amounts
 from fairlead.estimate.calibrated import Fitted
 from fairlead.estimate.similar import Device, Estimate, Library, Traits, fit, words
+from fairlead.units import Seconds
 
 _OTHERS: Final = 3
 """So many devices of the kind must have run a model. From one that is little like it, errors of real networks
@@ -17,39 +18,37 @@ _SHARED: Final = 5
 """So many models must have run on both, to tell how the two compare."""
 
 
-def transferred(digest: str, own: Fitted, known: Sequence[Fitted]) -> Estimate | None:
+def transferred(model: Features, own: Fitted, ran: Sequence[tuple[Fitted, Seconds]]) -> Estimate | None:
     """Return what a model takes on a calibrated device by what others took; None if that says little."""
-    others = [each for each in known if _tells(each, digest, own)]
+    others = [(each, seconds) for each, seconds in ran if _tells(each, own)]
     if len(others) < _OTHERS:
         return None
-    models = {name: trial.features for each in (own, *others) for name, trial in each.trials.items()}
-    traits = {name: _traits(model) for name, model in models.items()}
+    setups = (own, *(each for each, _ in others))
+    models = {name: trial.features for each in setups for name, trial in each.trials.items()}
+    traits = {name: _traits(known) for name, known in (models | {model.digest: model}).items()}
+    rows = [_times(each) | {model.digest: seconds} for each, seconds in others]
     library = Library.of(
-        [_device(each) for each in others],
+        [_device(each) for each, _ in others],
         list(traits.values()),
-        np.array([[_log(each, name) for name in traits] for each in others]),
+        np.log([[row.get(name, np.nan) for name in traits] for row in rows]),
     )
-    runs = [
-        (traits[name], trial.measured.seconds)
-        for name, trial in own.trials.items()
-        if trial.measured is not None
-    ]
-    [[found]] = fit(_device(own), runs, library).predict([traits[digest]])
+    runs = [(traits[name], seconds) for name, seconds in _times(own).items()]
+    [[found]] = fit(_device(own), runs, library).predict([traits[model.digest]])
     return found
 
 
-def _tells(other: Fitted, digest: str, own: Fitted) -> bool:
+def _tells(other: Fitted, own: Fitted) -> bool:
     return (
         other is not own
         and other.target.kind == own.target.kind
-        and digest in other.trials
         and len(other.trials.keys() & own.trials.keys()) >= _SHARED
     )
 
 
-def _log(each: Fitted, name: str) -> float:
-    trial = each.trials.get(name)
-    return float("nan") if trial is None or trial.measured is None else float(np.log(trial.measured.seconds))
+def _times(each: Fitted) -> dict[str, Seconds]:
+    """Return what the models of a calibration took."""
+    found = {name: trial.measured for name, trial in each.trials.items()}
+    return {name: measured.seconds for name, measured in found.items() if measured is not None}
 
 
 def _traits(model: Features) -> Traits:

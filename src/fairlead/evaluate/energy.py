@@ -1,23 +1,22 @@
 """Energy of one inference: the power of a busy device times the time it takes, both predicted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
-from fairlead.estimate.similar.traits import Array
-from fairlead.evaluate.methods import METHODS, fairlead
+from fairlead.evaluate.methods import METHODS, Method, Said, fairlead
 from fairlead.evaluate.result import Answer, Result, ask, nothing, over_models
 from fairlead.evaluate.split import FEWEST, Exam, Examiner, left_out, one_by_one
 from fairlead.evaluate.table import Table
 
 
-def constant(exam: Exam) -> Array:
+def constant(exam: Exam) -> Said:
     """Take a device for one that always draws what it drew on the average."""
-    return np.full(len(exam.asked), np.log(np.exp(exam.values).mean()))
+    return Said(np.full(len(exam.asked), np.log(np.exp(exam.values).mean())))
 
 
-POWERS: Final[Mapping[str, Callable[[Exam], Array | None]]] = {
+POWERS: Final[Mapping[str, Method]] = {
     "flops": constant,
     "roofline": constant,
     "fairlead": fairlead,

@@ -1,7 +1,7 @@
-"""The methods that are compared. Each is given an exam and returns logarithms, or None where it cannot."""
+"""The methods that are compared. Each is given an exam and says something, or None where it cannot."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -10,12 +10,22 @@ from fairlead.estimate.similar.predictor import fit_columns
 from fairlead.estimate.similar.traits import Array
 from fairlead.evaluate.split import Exam
 
-Method = Callable[[Exam], Array | None]
+
+class Said(NamedTuple):
+    """What a method says of the models that it was asked for."""
+
+    logs: Array
+    """Logarithms of seconds, or of watts."""
+    spread: Array | None = None
+    """Standard deviations that it gives its own errors; None where it has no opinion of them."""
+
+
+Method = Callable[[Exam], Said | None]
 _KNOWN: Final = 0.5
 """Of the calibrated models, the share of which an amount must be known for a peer to lean on it."""
 
 
-def flops(exam: Exam) -> Array | None:
+def flops(exam: Exam) -> Said | None:
     """Predict a time in proportion to multiply-adds."""
     for names, view in zip(exam.library.vocabulary.amounts, exam.library.sheet.views, strict=True):
         if "macs" in names and len(exam.columns):
@@ -27,7 +37,7 @@ def flops(exam: Exam) -> Array | None:
     return None
 
 
-def roofline(exam: Exam) -> Array | None:
+def roofline(exam: Exam) -> Said | None:
     """Predict a time as a start and a share for each amount of work, none of them negative."""
     sheet = exam.library.sheet
     if not len(exam.columns) or not sheet.views:
@@ -43,17 +53,17 @@ def roofline(exam: Exam) -> Array | None:
     return _filled(nonnegative.logs(design[exam.asked], nonnegative.fit(design[seen], times), times), exam)
 
 
-def fairlead(exam: Exam) -> Array | None:
+def fairlead(exam: Exam) -> Said | None:
     """Predict by devices that are alike, by the work of models, and by data sheets where nothing was run."""
     if not len(exam.columns) and not exam.library.devices:
         return None
-    predicted: Array = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.asked)[0][0]
-    return predicted
+    logs, spreads = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.asked)
+    return Said(logs[0], spreads[0])
 
 
 METHODS: Final[Mapping[str, Method]] = {"flops": flops, "roofline": roofline, "fairlead": fairlead}
 
 
-def _filled(predicted: Array, exam: Exam) -> Array:
+def _filled(predicted: Array, exam: Exam) -> Said:
     """Put the usual time where a model's work is not known."""
-    return np.where(np.isfinite(predicted), predicted, np.median(exam.values))
+    return Said(np.where(np.isfinite(predicted), predicted, np.median(exam.values)))

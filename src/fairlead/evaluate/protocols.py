@@ -11,6 +11,7 @@ from fairlead.evaluate.nas import nas
 from fairlead.evaluate.result import Result, ask, nothing, over_devices, over_models
 from fairlead.evaluate.split import FEWEST, Examiner, Split, left_out, one_by_one
 from fairlead.evaluate.table import Table
+from fairlead.evaluate.trust import summary, trusts
 
 _FOLDS: Final = 5
 """New models are taken in so many parts, each of whole families."""
@@ -27,10 +28,11 @@ def new_device(table: Table, calibration: int, seed: int) -> Result:
     answers = ask(Examiner(table, table.seconds), splits)
     note = left_out(table, len(splits), calibration + FEWEST)
     if calibration:
+        note = _joined(note, summary(trusts(table.seconds, answers["fairlead"])))
         return Result(
             table, {name: over_models(table.seconds, found) for name, found in answers.items()}, note
         )
-    note = "; ".join(filter(None, [note, "spearman and kendall are over physical devices, for one model"]))
+    note = _joined(note, "spearman and kendall are over physical devices, for one model")
     return Result(table, {name: over_devices(table, found) for name, found in answers.items()}, note)
 
 
@@ -45,6 +47,10 @@ def new_model(table: Table, calibration: int, seed: int) -> Result:
     note = left_out(table, tested, 2 * FEWEST) if tested else "no device has run models of two families"
     figures = {name: over_models(table.seconds, found) for name, found in answers.items()}
     return Result(table, figures, note)
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
 
 
 PROTOCOLS: Final[Mapping[str, Protocol]] = {

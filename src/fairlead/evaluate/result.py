@@ -24,6 +24,8 @@ class Answer:
     device: int
     columns: Columns
     predicted: Array
+    spread: Array | None = None
+    """Standard deviations that the method gives its own errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def ask(
         for name, method in methods.items():
             said = method(given)
             if said is not None:
-                answers[name].append(Answer(split.device, split.test, said))
+                answers[name].append(Answer(split.device, split.test, *said))
     return answers
 
 

@@ -52,8 +52,9 @@ def records(path: str) -> tuple[list[str], list[dict[str, str]]]:
             found = [record for record in reader if any(record.values())]
             return [name for name in reader.fieldnames or [] if name], found
     except (OSError, EOFError, zlib.error, csv.Error, UnicodeError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
         raise SettingsError(
-            f"--data {path}: cannot be read: {error}", "give a CSV file, plain or .gz"
+            f"--data {path}: cannot be read: {why}", "give a CSV file, plain or .gz"
         ) from error
 
 

@@ -14,7 +14,7 @@ from fairlead.lab.state import Lab, Phase, Program
 
 PATIENCE: Final = 10.0
 """Seconds that a program has to end by itself; an API server with open watches would take more."""
-LIMIT: Final = 60.0
+LIMIT: Final = 180.0
 """Seconds within which it must be well again; many times what an idle machine takes."""
 _POLL: Final = 0.05
 

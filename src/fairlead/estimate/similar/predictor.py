@@ -13,12 +13,8 @@ from fairlead.estimate.similar.near import near, nobody
 from fairlead.estimate.similar.prior import Guess, unseen
 from fairlead.estimate.similar.surface import Questions, Surface, stack
 from fairlead.estimate.similar.traits import Array, Columns, Scale, Traits
+from fairlead.prediction import NINTH, confidence
 
-_NINTH: Final = 1.2816
-"""Standard deviations below which nine of ten normal errors lie."""
-_SURE: Final = 0.12
-_FAIR: Final = 0.3
-"""Spreads, of logarithms, up to which an estimate is of high and of medium confidence."""
 _MOST: Final = 800
 """Observations that are used; more cost the third power of their number and add little."""
 _ENOUGH: Final = 16
@@ -131,5 +127,4 @@ def _affinity(device: Device, library: Library) -> Array:
 
 
 def _estimate(log: float, spread: float) -> Estimate:
-    confidence = "high" if spread <= _SURE else "medium" if spread <= _FAIR else "low"
-    return Estimate(float(np.exp(log)), float(np.exp(log + _NINTH * spread)), confidence)
+    return Estimate(float(np.exp(log)), float(np.exp(log + NINTH * spread)), confidence(spread))
