@@ -12,7 +12,18 @@ from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State,
 from fairlead.nvml import Gpu
 from fairlead.offer import Form, Holder, Holding, ranges
 from fairlead.placement import DeviceState, NodeState
-from fairlead.request import Demand, Effect, Neighbour, Port, Request, Selector, Spread, Taint, Toleration
+from fairlead.request import (
+    Demand,
+    Effect,
+    Expectation,
+    Neighbour,
+    Port,
+    Request,
+    Selector,
+    Spread,
+    Taint,
+    Toleration,
+)
 from fairlead.units import Bytes, Ops, Watts
 from tests.worlds import PCI, PLATFORM, TREE, USB, Entry, Files, Link, Sparse, Special, crowded
 
@@ -313,6 +324,17 @@ def demands() -> SearchStrategy[Demand]:
     ) | st.just(Demand())
 
 
+def expectations() -> SearchStrategy[Expectation]:
+    """Return what estimates may say of an accelerator: little, or all, or that it does not run there."""
+    return st.builds(
+        Expectation,
+        st.none() | st.sampled_from([0.001, 0.1]),
+        st.none() | st.just(1.0),
+        st.none() | st.sampled_from([Bytes(1 << 30), Bytes(5 << 30)]),
+        st.sampled_from(["", "", "no such operator"]),
+    )
+
+
 @st.composite
 def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request:
     """Return requests of every sort, with and without rules about neighbours."""
@@ -334,4 +356,5 @@ def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request
         apart=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
         spread=(Spread(app, ZONE),) if social and draw(st.integers(0, 5)) == 0 else (),
         ports=(Port(80),) if social and draw(st.integers(0, 5)) == 0 else (),
+        estimates=draw(st.just({}) | st.dictionaries(st.sampled_from(["t4", "coral"]), expectations())),
     )

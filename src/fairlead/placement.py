@@ -94,6 +94,21 @@ class Share:
         }
 
 
+def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> Share:
+    """Return what a request takes of an accelerator; `whole`: it is given nothing less than all of it."""
+    if whole or request.whole or taken_whole(request, device):
+        return Share(device.id, device.memory, device.compute, whole=True)
+    memory = request.demand.memory
+    if request.sized_by_estimate and device.model in request.estimates:
+        memory = request.estimates[device.model].memory
+    return Share(device.id, memory or NO_BYTES, request.demand.compute or 0)
+
+
+def taken_whole(request: Request, device: DeviceState) -> bool:
+    """Say whether a request that is sized by its estimates gets all of it, because it cannot be shared."""
+    return request.sized_by_estimate and not device.shareable
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A request and its place."""

@@ -1,5 +1,6 @@
 """What asks for a place: how much of which accelerators, and the rules about nodes and neighbours."""
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +12,10 @@ from fairlead.units import Bytes
 NO_BYTES: Final = Bytes(0)
 WHOLE: Final = 1000
 """The compute of one accelerator, in thousandths."""
+
+
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+"""What Kubernetes takes for a number; Python would also take `1_000` and digits of other scripts."""
 
 
 class Match(StrEnum):
@@ -67,11 +72,9 @@ class Term:
 
 
 def _compare(value: str, match: Match, bounds: tuple[str, ...]) -> bool:
-    try:
-        number, bound = int(value), int(bounds[0])
-    except (ValueError, IndexError):
+    if len(bounds) != 1 or not _WHOLE_NUMBER.fullmatch(value) or not _WHOLE_NUMBER.fullmatch(bounds[0]):
         return False
-    return number > bound if match is Match.GREATER else number < bound
+    return int(value) > int(bounds[0]) if match is Match.GREATER else int(value) < int(bounds[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,18 @@ class Selector:
         return all(term.holds(labels) for term in self.terms)
 
     def __str__(self) -> str:
+        if self == NOTHING:
+            return "nothing"
         return ", ".join(str(term) for term in (*self.terms, *self.names)) or "anything"
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> "Selector":
         """Select by plain equality, as `nodeSelector` and `matchLabels` do."""
         return cls(tuple(Term(key, Match.IN, (value,)) for key, value in sorted(labels.items())))
+
+
+NOTHING: Final = Selector((Term("", Match.IN),))
+"""What a selector that is not there selects in Kubernetes; an empty one selects everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,13 @@ class Toleration:
         return (self.key, self.value) == (taint.key, taint.value)
 
 
+def repels(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Say whether a taint keeps away who puts up with these."""
+    return taint.effect is not Effect.PREFER_NO_SCHEDULE and not any(
+        each.covers(taint) for each in tolerations
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbour:
     """Pods that are wanted, or not wanted, in the same domain (a node, a zone, ...)."""
@@ -158,6 +174,10 @@ class Spread:
     """False: a wish (`ScheduleAnyway`)."""
     domains: int = 0
     """With fewer domains than this, the emptiest one counts as empty (`minDomains`)."""
+    allowed: bool = True
+    """Only nodes that its own selector and affinity allow are counted (`nodeAffinityPolicy`)."""
+    tolerated: bool = False
+    """Only nodes whose taints it bears are counted (`nodeTaintsPolicy`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +302,7 @@ class Request:
             tuple(sorted(self.estimates.items(), key=_first)) if self.estimates else None,
         )
 
-    @cached_property
+    @property
     def social(self) -> bool:
         """Whether the place depends on who else is there."""
         return bool(self.near or self.apart or self.spread or self.ports)

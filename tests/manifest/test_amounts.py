@@ -58,7 +58,7 @@ def test_what_is_read(read: Callable[[str, object], float], value: Any, amount: 
         (amounts.quantity, True, "True is not an amount"),
         (amounts.quantity, [1], "is not an amount"),
         (amounts.size, "many", "is not an amount of memory"),
-        (amounts.fraction, "1.5", "is more than anything can have"),
+        (amounts.fraction, "1.5", "is more than all of it"),
         (amounts.fraction, "half", "'half' is not a fraction"),
         (amounts.seconds, "5 days", "is not a duration"),
     ],

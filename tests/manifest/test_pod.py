@@ -5,7 +5,18 @@ from typing import Any
 import pytest
 
 from fairlead.errors import ManifestError
-from fairlead.request import Effect, Gang, Match, Port, Selector, Spread, Term, Toleration
+from fairlead.request import (
+    NOTHING,
+    Effect,
+    Gang,
+    Match,
+    Neighbour,
+    Port,
+    Selector,
+    Spread,
+    Term,
+    Toleration,
+)
 from tests.manifest.worlds import asked, pod
 
 
@@ -98,6 +109,14 @@ def test_rules() -> None:
             {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "a"}]},
             "topologySpreadConstraints[0].maxSkew: 0",
         ),
+        (
+            {"topologySpreadConstraints": [{"topologyKey": "a", "nodeTaintsPolicy": "Maybe"}]},
+            "topologySpreadConstraints[0].nodeTaintsPolicy: 'Maybe'",
+        ),
+        (
+            {"topologySpreadConstraints": [{"topologyKey": "a", "whenUnsatisfiable": "Never"}]},
+            "topologySpreadConstraints[0].whenUnsatisfiable: 'Never'",
+        ),
         ({"priorityClassName": "urgnt"}, "spec.priorityClassName: no PriorityClass 'urgnt'"),
         (
             {"schedulingGroup": {"podGroupName": "g"}},
@@ -117,6 +136,54 @@ def test_nonsense_names_its_field(spec: dict[str, Any], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         asked(pod(**spec))
     assert says in str(caught.value)
+
+
+def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> None:
+    def near(**term: Any) -> Neighbour:
+        terms = [{"topologyKey": "zone", **term}]
+        affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        return asked(pod(affinity=affinity)).near[0]
+
+    assert near().selector == NOTHING
+    assert near(labelSelector={}).selector == Selector()
+    assert near(labelSelector={}, namespaceSelector={}).namespaces == ("*",)
+    named = {"matchLabels": {"kubernetes.io/metadata.name": "db"}}
+    assert near(labelSelector={}, namespaceSelector=named, namespaces=["web"]).namespaces == ("db", "web")
+    assert near(labelSelector={}, namespaceSelector={"matchLabels": {"team": "a"}}).namespaces == ("*",)
+    rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    assert asked(pod(topologySpreadConstraints=[rule])).spread[0].selector == NOTHING
+
+
+def test_keys_of_labels_are_filled_in_from_the_pod() -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["app", "none"],
+        "mismatchLabelKeys": ["app"],
+    }
+    own = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    own["metadata"]["labels"] = {"app": "web"}
+    said = asked(own).apart[0].selector
+    assert str(said) == "app=web, app=web, app NotIn web"
+
+
+def test_which_nodes_have_a_part_in_evenness() -> None:
+    rule = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": {}}
+    found = asked(
+        pod(
+            topologySpreadConstraints=[
+                rule,
+                {**rule, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"},
+            ]
+        )
+    ).spread
+    assert [(each.allowed, each.tolerated) for each in found] == [(True, False), (False, True)]
+
+
+def test_ports_of_sidecars_are_the_hosts_as_well() -> None:
+    beside = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 9000}]}
+    before = {"name": "i", "ports": [{"hostPort": 9001}]}
+    assert asked(pod(initContainers=[beside, before])).ports == (Port(9000),)
 
 
 def test_priorities() -> None:

@@ -145,7 +145,11 @@ def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
     [
         ({"gpu_memory": "-1GiB"}, "workloads[0].gpu-memory: -1GiB is less than nothing"),
         ({"gpu_memory": float("nan")}, "workloads[0].gpu-memory: nan is not an amount"),
-        ({"gpu_memory": 0}, "workloads[0].gpu-memory: nothing"),
+        ({"gpu_memory": 0}, "workloads[0].gpu-memory: 0 is less than 1 MiB"),
+        ({"gpu_memory": 1.5}, "workloads[0].gpu-memory: 1.5 is less than 1 MiB"),
+        ({"gpu_memory": "0.3MiB"}, "workloads[0].gpu-memory: 0.3MiB is less than 1 MiB"),
+        ({"gang": {"name": "g", "size": 0}}, "workloads[0].gang.size: 0 is less than 1"),
+        ({"spread": {"topology": "zone", "skew": 0}}, "workloads[0].spread[0].skew: 0 is less than 1"),
         ({"compute": "130%"}, "workloads[0].compute: 130% is more than"),
         ({"accelerators": 1.5}, "workloads[0].accelerators: '1.5' is not a whole number"),
         ({"replicas": 10**9}, "workloads[0].replicas: 1000000000 is more than"),

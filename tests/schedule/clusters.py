@@ -43,4 +43,13 @@ def equal(one: Cluster, other: Cluster) -> bool:
     same &= {each.request.id: each for each in one.placements()} == {
         each.request.id: each for each in other.placements()
     }
-    return same and all(one.free(each.name) == other.free(each.name) for each in one.nodes())
+    return same and all(
+        one.free(each.name) == other.free(each.name) and _others(one, each.name) == _others(other, each.name)
+        for each in one.nodes()
+    )
+
+
+def _others(cluster: Cluster, name: str) -> dict[str, int]:
+    """Return what is left of other resources, and what is owed."""
+    supplies, row = cluster.columns.resources, cluster.row(name)
+    return {key: int(column[row]) for key, column in supplies.items() if column[row]}

@@ -7,7 +7,7 @@ import pytest
 from fairlead.errors import RefusedError
 from fairlead.placement import Placement, Share
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster, decide
+from fairlead.schedule import Cluster, decide, place
 from fairlead.schedule.cluster import SHORTEST_LOG
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
@@ -49,6 +49,59 @@ def test_what_cannot_be_is_not_bound(placement: Placement, text: str) -> None:
     with pytest.raises(RefusedError, match=text):
         cluster.bind(placement)
     assert equal(cluster, Cluster(servers(1), [placed("a", "n0", 3)]))
+
+
+@pytest.mark.parametrize(
+    ("placement", "text"),
+    [
+        (Placement(share("b", 3, memory=gib(2)), "board", (Share("gpu-0", gib(3)),)), "too little memory"),
+        (Placement(Request("b", resources=(("x.io/y", 2),)), "board"), "too little x.io/y"),
+        (
+            Placement(Request("b"), "board", (Share("gpu-0", gib(3)), Share("gpu-0", gib(3)))),
+            "only 4.0 GiB left on gpu-0",
+        ),
+        (Placement(Request("b"), "board", (Share("gpu-1", gib(1)),)), "has given gpu-1 to others"),
+    ],
+)
+def test_nothing_is_promised_twice(placement: Placement, text: str) -> None:
+    board = node(
+        "board",
+        gpu(0, memory=8, unified=True),
+        gpu(1, shareable=False),
+        memory=gib(8),
+        resources={"x.io/y": 1},
+    )
+    taken = share("a", 4)
+    cluster = Cluster([board], [Placement(taken, "board", (Share("gpu-0", gib(4)), Share("gpu-1")))])
+    with pytest.raises(RefusedError, match=text):
+        cluster.bind(placement)
+
+
+def test_a_resource_that_nobody_had_comes_to_nothing_when_it_is_given_back() -> None:
+    asks = Request("a", resources=(("x.io/y", 1),))
+    cluster = Cluster([node("n0")], [Placement(asks, "n0")])
+    cluster.put(node("n1", resources={"x.io/y": 1}))
+    cluster.release("default/a")
+    decision = decide(cluster, asks)
+    assert decision.placement is not None
+    assert decision.placement.node == "n1"
+
+
+def test_who_has_an_accelerator_whole_has_all_of_it_when_it_grows() -> None:
+    cluster = Cluster([node("n0", gpu(memory=0))])
+    assert place(cluster, whole("a")).placed
+    cluster.put(node("n0", gpu(compute=2000)))
+    assert cluster.free("n0").devices[0].compute == 0
+    assert not decide(cluster, share("b", 1)).placed
+
+
+def test_who_asks_for_none_of_it_does_not_mind_that_it_is_promised_twice() -> None:
+    crowd = [Placement(Request(f"p{at}", cpu=5000, memory=gib(20)), "n0") for at in range(2)]
+    cluster = Cluster(servers(1), crowd)
+    assert cluster.free("n0").cpu < 0
+    assert decide(cluster, share("free", 1)).placed
+    assert not decide(cluster, share("asks", 1, cpu=1)).placed
+    assert not decide(cluster, share("asks", 1, memory=gib(1))).placed
 
 
 def test_truth_is_counted_even_where_it_cannot_be() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import NodeState, Reason
+from fairlead.placement import NodeState, Placement, Reason, Share
 from fairlead.request import (
     Demand,
     Effect,
@@ -253,3 +253,35 @@ def test_unknown_policies_are_told_with_the_nearest() -> None:
     with pytest.raises(Exception, match="unknown policy 'fairlad'") as caught:
         policy_named("fairlad")
     assert caught.value.hint == "did you mean fairlead?"  # type: ignore[attr-defined]
+
+
+def test_who_asks_for_all_of_a_small_accelerator_does_not_get_a_large_one_for_being_rounded() -> None:
+    odd = gib(22.2)
+    assert rounded(share("a", 22.2)).demand.memory == gib(24)
+    assert rounded(share("a", 22.2), (odd, gib(80))).demand.memory == odd
+    assert rounded(share("a", 22.2), (gib(16), gib(80))).demand.memory == gib(24)
+
+
+def test_a_faster_accelerator_that_comes_later_is_seen() -> None:
+    expected = {"t4": Expectation(0.02), "a100": Expectation(0.01)}
+    request = replace(share("a", 1), estimates=expected)
+    cluster = Cluster([node("n0", gpu(0, "t4"))])
+    assert decide(cluster, request, "fastest").score == pytest.approx(100, abs=1)
+    cluster.put(node("n1", gpu(0, "a100")))
+    found = decide(cluster, request, "fastest")
+    assert found.placement is not None
+    assert found.placement.node == "n1"
+    cluster.remove("n1")
+    assert (
+        decide(cluster, request, "fastest").score
+        == decide(Cluster([node("n0", gpu(0, "t4"))]), request, "fastest").score
+    )
+
+
+def test_an_accelerator_that_cannot_be_shared_is_not_given_twice() -> None:
+    stick = gpu(0, "coral", memory=0, shareable=False)
+    held = Placement(Request("old", demand=Demand(1)), "n0", (Share("gpu-0"),))
+    request = Request("a", demand=Demand(1), estimates={"coral": Expectation(0.01, memory=gib(1))})
+    assert decide(Cluster([node("n0", stick)]), request).placed
+    decision = decide(Cluster([node("n0", stick)], [held]), request)
+    assert [each.reason for each in decision.rejections] == [Reason.BUSY]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import Reason
-from fairlead.request import Demand, Gang, Neighbour, Request, Selector
+from fairlead.placement import Placement, Reason, Share
+from fairlead.request import Demand, Expectation, Gang, Neighbour, Request, Selector
 from fairlead.schedule import Cluster, place_gang
 from fairlead.schedule.gang import place_gang as again
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share
@@ -86,3 +86,38 @@ def place_of(request: Request):  # type: ignore[no-untyped-def]
     return place_gang(Cluster([node("board", gpu(memory=8, unified=True), memory=gib(8))]), [request])[
         0
     ].placement
+
+
+def test_a_gang_puts_others_out_for_all_of_it_or_for_none() -> None:
+    taken = [
+        Placement(share(f"p{at}", 12), f"n{at // 2}", (Share(f"gpu-{at % 2}", gib(12)),)) for at in range(4)
+    ]
+    cluster = Cluster(servers(2), taken)
+    assert not any(each.placed for each in place_gang(cluster, gang(3, priority=5)))
+    assert not any(each.placed for each in place_gang(cluster, gang(5, priority=5), preemption=True))
+    assert equal(cluster, Cluster(servers(2), taken))
+    decisions = place_gang(cluster, gang(3, priority=5), preemption=True)
+    assert all(each.placed for each in decisions)
+    assert len({victim for each in decisions for victim in each.victims}) == 3
+    assert len(cluster.placements()) == 4
+
+
+def test_members_of_a_gang_do_not_put_out_one_another() -> None:
+    cluster = Cluster(servers(1, 1))
+    low, high = gang(2)
+    assert not any(
+        each.placed for each in place_gang(cluster, [low, replace(high, priority=9)], preemption=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "devices"),
+    [("fastest", ["gpu-1", "gpu-1"]), ("spread", ["gpu-1", "gpu-0"]), ("binpack", ["gpu-0", "gpu-0"])],
+)
+def test_members_go_to_the_accelerators_that_one_alone_would(policy: str, devices: list[str]) -> None:
+    taken = Placement(share("old", 2), "n0", (Share("gpu-0", gib(2)),))
+    cluster = Cluster([node("n0", gpu(0, "t4"), gpu(1, "a100"))], [taken])
+    expected = {"t4": Expectation(0.02), "a100": Expectation(0.001)}
+    members = gang(2, demand=Demand(1, memory=gib(3)), estimates=expected)
+    placements = [each.placement for each in place_gang(cluster, members, policy)]
+    assert [share.device for each in placements if each for share in each.shares] == devices

@@ -50,14 +50,24 @@ class Events(RuleBasedStateMachine):
         if not decision.placed and decision.among:
             assert sum(each.count for each in decision.rejections) == decision.among
 
-    @rule(request=strategies.requests(), size=st.integers(1, 4), policy=policies)
-    def gang(self, request: Request, size: int, policy: str) -> None:
+    @rule(
+        request=strategies.requests(),
+        priorities=st.lists(st.integers(0, 3), min_size=1, max_size=4),
+        policy=policies,
+        preemption=st.booleans(),
+    )
+    def gang(self, request: Request, priorities: list[int], policy: str, preemption: bool) -> None:
         self.count += 1
+        size, before = len(priorities), {each.request.id: each for each in self.cluster.placements()}
         members = [
-            replace(request, name=f"g{self.count}-{at}", gang=Gang(f"g{self.count}", size))
-            for at in range(size)
+            replace(request, name=f"g{self.count}-{at}", gang=Gang(f"g{self.count}", size), priority=priority)
+            for at, priority in enumerate(priorities)
         ]
-        assert len({decision.placed for decision in place_gang(self.cluster, members, policy)}) == 1
+        decisions = place_gang(self.cluster, members, policy, preemption=preemption)
+        assert len({decision.placed for decision in decisions}) == 1
+        gone = set(before) - {each.request.id for each in self.cluster.placements()}
+        assert gone == {victim for decision in decisions for victim in decision.victims}
+        assert all(before[each].request.priority < max(priorities) for each in gone)
 
     @rule(request=strategies.requests(), policy=policies)
     def preempt(self, request: Request, policy: str) -> None:
@@ -102,6 +112,8 @@ class Events(RuleBasedStateMachine):
                 fresh = Verdicts(self.cluster, known.ask.request, known.policy)
                 fresh.refresh()
                 assert np.array_equal(known.score, fresh.score)
+                probe = replace(known.ask.request, name="probe")
+                assert decide(self.cluster, probe, known.policy) == decide(scratch, probe, known.policy)
 
     @invariant()
     def nothing_is_over_committed(self) -> None:

@@ -3,11 +3,12 @@
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.request import Demand, Request
-from fairlead.schedule import POLICIES, Cluster, Kind, decide, policy_named, policy_names, typical
+from fairlead.schedule import POLICIES, Cluster, Kind, Policy, decide, policy_named, policy_names, typical
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.fragments import lost
 from fairlead.schedule.mix import EVEN
@@ -45,14 +46,24 @@ def test_a_policy_of_another_package_is_found_by_its_entry_point(
     info = tmp_path / "tidy-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tidy\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[fairlead.policies]\ntidy = tidy:POLICY\nbroken = tidy:tidy\n")
+    (info / "entry_points.txt").write_text(
+        "[fairlead.policies]\ntidy = tidy:POLICY\nbroken = tidy:tidy\ngone = tidy:GONE\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert {"tidy", "fairlead"} <= set(policy_names())
     cluster = Cluster(servers(2), ())
     assert decide(cluster, share("a", 4), policy_named("tidy")).placed
     with pytest.raises(SettingsError, match="is not a Policy"):
         policy_named("broken")
+    with pytest.raises(SettingsError, match="tidy:GONE cannot be loaded: AttributeError"):
+        policy_named("gone")
     assert EntryPoint("tidy", "tidy:POLICY", "fairlead.policies").load() == policy_named("tidy")
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    policy = Policy("odd", ((lambda places: np.full(len(places.row), np.nan), 1.0),))
+    with pytest.raises(SettingsError, match="policy 'odd': a score is not a number"):
+        decide(Cluster(servers(2)), share("a", 4), policy)
 
 
 def test_typical_requests_are_the_most_popular() -> None:

@@ -34,8 +34,8 @@ def world() -> Cluster:
         (share("a", 4, priority=1), set()),  # equals are safe
         (share("a", 4, priority=2), {"default/low-2"}),
         (share("a", 9, priority=2), {"default/low-1", "default/low-2"}),
-        (share("a", 9, priority=7), {"default/mid"}),  # one of a higher priority is fewer than two
-        (whole("a", priority=7), {"default/mid"}),
+        (share("a", 9, priority=7), {"default/low-1", "default/low-2"}),  # two of the lowest before one above
+        (whole("a", priority=7), {"default/low-1", "default/low-2"}),
         (whole("a", 2, priority=7), {"default/low-1", "default/low-2", "default/mid"}),
         (whole("a", 2, priority=9), {"default/low-1", "default/low-2", "default/mid"}),
         (share("a", 4, priority=2, preempts=False), set()),
@@ -44,7 +44,7 @@ def world() -> Cluster:
     ],
     ids=lambda value: "" if isinstance(value, set) else f"{value.demand.memory}@{value.priority}",
 )
-def test_as_few_as_can_be_and_of_lower_priority(request_: Request, victims: set[str]) -> None:
+def test_the_lowest_go_and_no_more_than_must(request_: Request, victims: set[str]) -> None:
     cluster = world()
     decision = preempt(cluster, request_)
     assert set(decision.victims) == victims
@@ -82,6 +82,29 @@ def test_half_a_gang_is_of_no_use() -> None:
         "default/g1",
         "default/g2",
     }
+
+
+def test_a_gang_is_as_strong_as_its_strongest() -> None:
+    gang = [replace(share(f"g{at}", 12, priority=9 * at), gang=Gang("g", 2)) for at in range(2)]
+    cluster = Cluster(servers(1), [on(each, "n0", f"gpu-{at}") for at, each in enumerate(gang)])
+    assert preempt(cluster, share("a", 8, priority=5)).victims == ()
+    assert preempt(cluster, share("a", 8, priority=10), spared={"default/g1"}).victims == ()
+    assert set(preempt(cluster, share("a", 8, priority=10)).victims) == {"default/g0", "default/g1"}
+
+
+def test_a_gang_costs_as_much_as_all_of_it() -> None:
+    gang = [replace(share(f"g{at}", 16), gang=Gang("g", 3)) for at in range(3)]
+    where = (("n0", "gpu-0"), ("n0", "gpu-1"), ("n1", "gpu-0"))
+    cluster = Cluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
+    cluster.bind(on(share("x", 8), "n1", "gpu-1"))
+    cluster.bind(on(share("y", 8), "n1", "gpu-1"))
+    assert set(preempt(cluster, whole("a", priority=1)).victims) == {"default/x", "default/y"}
+
+
+def test_who_asks_for_no_cpu_puts_nobody_out_for_it() -> None:
+    busy = [Placement(Request(f"p{at}", cpu=3000), "n0") for at in range(2)]
+    cluster = Cluster([node("n0", gpu(), cpu=4000)], busy)
+    assert preempt(cluster, share("a", 4, priority=9)).victims == ()
 
 
 def test_taints_are_not_preempted() -> None:

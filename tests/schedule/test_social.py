@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fairlead.placement import Reason
-from fairlead.request import Neighbour, Port, Request, Selector, Spread
+from fairlead.request import Neighbour, Port, Request, Selector, Spread, Taint
 from fairlead.schedule import Cluster, decide, place
 from tests.schedule.clusters import node
 
@@ -51,6 +51,15 @@ def test_the_first_of_a_group_may_be_its_own_friend() -> None:
     assert at(world((pod("old", "web"), "n2")), own) in {"n0", "n2"}
 
 
+def test_a_friend_satisfies_every_term() -> None:
+    both = Selector.of({"app": "db"}), Selector.of({"tier": "fast"})
+    near = pod("web", "web", near=tuple(Neighbour(each, "zone") for each in both))
+    apart = world((pod("db", "db"), "n0"), (replace(pod("x", "x"), labels={"tier": "fast"}), "n0"))
+    assert at(apart, near) is None
+    one = replace(pod("db", "db"), labels={"app": "db", "tier": "fast"})
+    assert at(world((one, "n1")), near) in {"n1", "n3"}
+
+
 def test_foes_are_kept_apart_both_ways() -> None:
     alone = pod("db", "db", apart=(Neighbour(WEB, "zone"),))
     assert at(world((pod("web", "web"), "n0")), alone) in {"n1", "n3"}
@@ -88,6 +97,27 @@ def test_spread_keeps_the_skew() -> None:
     assert at(both, even) is not None
     assert at(both, replace(even, spread=(Spread(WEB, "zone", domains=3),))) is None
     assert at(world(), replace(even, spread=(Spread(WEB, "rack"),))) is None
+
+
+def test_nodes_without_the_label_of_every_rule_have_no_part_in_evenness() -> None:
+    nodes = [node("n0", labels={"zone": "a", "rack": "1"}), node("n1", labels={"zone": "b"})]
+    cluster = Cluster(nodes)
+    only = replace(pod("w0", "web"), selector=Selector.of({"zone": "a"}))
+    assert place(cluster, only).placed
+    even = pod("w1", "web", spread=(Spread(WEB, "zone"), Spread(WEB, "rack", skew=9)))
+    assert at(cluster, even) == "n0"  # zone b has no node with a rack: it is no emptier domain
+    assert at(cluster, replace(even, spread=(Spread(WEB, "zone"),))) == "n1"
+
+
+def test_who_is_counted_for_evenness_can_be_chosen() -> None:
+    nodes = [node("n0", labels={"zone": "a"}), node("n1", labels={"zone": "b"}, taints=(Taint("keep"),))]
+    cluster = Cluster(nodes)
+    assert place(cluster, pod("w0", "web")).placed
+    assert at(cluster, pod("w1", "web", spread=(Spread(WEB, "zone"),))) is None
+    assert at(cluster, pod("w1", "web", spread=(Spread(WEB, "zone", tolerated=True),))) == "n0"
+    a = pod("w1", "web", selector=Selector.of({"zone": "a"}), spread=(Spread(WEB, "zone"),))
+    assert at(cluster, a) == "n0"
+    assert at(cluster, replace(a, spread=(Spread(WEB, "zone", allowed=False),))) is None
 
 
 def test_spread_as_a_wish_is_only_a_wish() -> None:

@@ -140,7 +140,7 @@ WRONG = {
     "jobs: [{name: a, duration: 5m, gpu-memory: .nan}]": "gpu-memory: nan is not an amount",
     "jobs: [{name: a, duration: 5m, gpu-memory: 1e300}]": "gpu-memory: ",
     "jobs: [{name: a, duration: 5m, gpu-memory: much}]": "gpu-memory: 'much' is not an amount of memory",
-    "jobs: [{name: a, duration: 5m, gpu-memory: 0}]": "gpu-memory: nothing",
+    "jobs: [{name: a, duration: 5m, gpu-memory: 0}]": "gpu-memory: 0 is less than 1 MiB",
     "jobs: [{name: a, duration: 5m, accelerators: 1.5}]": "accelerators: '1.5' is not a whole number",
     "jobs: [{name: a, duration: 0s, gpu-memory: 1GiB}]": "duration: 0.0 is not a positive number",
     "jobs: [{name: a, duration: soon, gpu-memory: 1GiB}]": "duration: 'soon' is not a duration",

@@ -41,6 +41,14 @@ def size(where: str, value: object) -> Bytes:
     return Bytes(_read(where, value, parse_bytes, "write it like 4GiB"))
 
 
+def device_memory(where: str, value: object) -> Bytes:
+    """Read memory of an accelerator: 1 MiB at the least, so that `4` is not taken for four bytes."""
+    found = size(where, value)
+    if found < MIB:
+        raise ManifestError(f"{where}: {value} is less than 1 MiB", "write it like 4GiB, or leave it out")
+    return found
+
+
 def whole(where: str, value: object, most: int = _LARGEST) -> int:
     """Read a whole number: `3`, `"3"`, `1k`; a part of one is refused."""
 
@@ -55,7 +63,7 @@ def whole(where: str, value: object, most: int = _LARGEST) -> int:
 
 def mebibytes(where: str, value: object) -> Bytes:
     """Read a whole number of MiB."""
-    return Bytes(MIB * whole(where, value, _LARGEST // MIB))
+    return Bytes(_read(where, whole(where, value), lambda text: MIB * int(text), "write a whole number"))
 
 
 def seconds(where: str, value: object) -> float:
@@ -70,9 +78,12 @@ def fraction(where: str, value: object) -> int:
         found = _PART.fullmatch(text.strip())
         if found is None:
             raise ValueError(f"{text!r} is not a fraction")
-        return round(float(found[1]) * (10 if text.strip().endswith("%") else 1000))
+        thousandths = round(float(found[1]) * (10 if text.strip().endswith("%") else 1000))
+        if thousandths > 1000:
+            raise ValueError(f"{text.strip()[:40]} is more than all of it")
+        return thousandths
 
-    return _read(where, value, part, "write it like 0.25 or 25%", 1000)
+    return _read(where, value, part, "write it like 0.25 or 25%")
 
 
 @lru_cache(maxsize=4096)
@@ -96,5 +107,6 @@ def _read(where: str, value: object, parse: Callable[[str], T], hint: str, most:
     except ValueError as error:
         raise ManifestError(f"{where}: {error}", hint) from None
     if found > most:
-        raise ManifestError(f"{where}: {text[:40]} is more than anything can have", hint)
+        limit = "anything can have" if most == _LARGEST else f"{most:.0f}"
+        raise ManifestError(f"{where}: {text[:40]} is more than {limit}", hint)
     return found

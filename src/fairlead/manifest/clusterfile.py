@@ -15,9 +15,7 @@ from fairlead.manifest.pod import Context, sizes
 from fairlead.manifest.running import annotated, placements
 from fairlead.manifest.short import Table
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import DeviceState, NodeState, Placement, Share
-from fairlead.request import Request
-from fairlead.units import Bytes
+from fairlead.placement import NodeState, Placement, Share, share_of
 
 _RUNNING: Final = (*shortpod.KEYS, "node", "devices")
 _HINT: Final = "see docs/reference/schedule.md"
@@ -125,10 +123,4 @@ def _running(table: Table, file: str, nodes: Sequence[NodeState], catalog: Catal
             f"{table.at('devices')}: {len(named)} named, {request.demand.count} asked for",
             "name each that it is on",
         )
-    return Placement(request, name, tuple(_share(request, ids[device]) for device in named))
-
-
-def _share(request: Request, device: DeviceState) -> Share:
-    if request.whole:
-        return Share(device.id, device.memory, device.compute, whole=True)
-    return Share(device.id, request.demand.memory or Bytes(0), request.demand.compute or 0)
+    return Placement(request, name, tuple(share_of(request, ids[device]) for device in named))

@@ -12,7 +12,7 @@ from fairlead.manifest.collect import Found
 from fairlead.manifest.gangs import of_controller
 from fairlead.manifest.pod import Context, request
 from fairlead.placement import NodeState
-from fairlead.request import Effect, Match, Request, Selector, Term
+from fairlead.request import Match, Request, Selector, Term, repels
 
 MOST_PODS: Final = 200_000
 """Pods of one question; a cluster has at most 150,000."""
@@ -39,7 +39,7 @@ def requests(context: Context, nodes: Sequence[NodeState] = ()) -> list[Asked]:
 
 
 def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterable[Asked]:
-    if found.kind == "Pod" and not found.body.spec.node_name and found.body.status.phase not in _ENDED:
+    if found.kind == "Pod" and _waits(found.body):
         yield found.where, found.body, request(found.where, found.body, context)
     elif found.kind == "CronJob":
         job = found.body.spec.job_template
@@ -49,6 +49,11 @@ def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterabl
         yield from _everywhere(found, context, nodes)
     elif found.kind in _REPLICATED:
         yield from _replicas(found.where, found.kind, found.body, context)
+
+
+def _waits(pod: shapes.Pod) -> bool:
+    over = pod.status.phase in _ENDED or pod.metadata.deletion_timestamp
+    return not pod.spec.node_name and not over
 
 
 def _replicas(where: str, kind: str, controller: shapes.Controller, context: Context) -> Iterator[Asked]:
@@ -95,8 +100,7 @@ def _everywhere(found: Found, context: Context, nodes: Sequence[NodeState]) -> I
 
 
 def _gets(one: Request, node: NodeState) -> bool:
-    repels = [taint for taint in node.taints if taint.effect is not Effect.PREFER_NO_SCHEDULE]
-    borne = all(any(each.covers(taint) for each in one.tolerations) for taint in repels)
+    borne = not any(repels(taint, one.tolerations) for taint in node.taints)
     chosen = not one.affinity or any(_chosen(each, node) for each in one.affinity)
     return borne and chosen and one.selector.selects(node.labels)
 

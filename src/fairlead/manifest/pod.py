@@ -61,8 +61,10 @@ def request(where: str, pod: shapes.Pod, context: Context, together: Gang | None
         affinity=rules.affinity(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
         preferences=rules.preferences(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
         tolerations=rules.tolerations(place, spec.tolerations),
-        near=rules.neighbours(f"{place}.affinity.podAffinity", spec.affinity.pod_affinity),
-        apart=rules.neighbours(f"{place}.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity),
+        near=rules.neighbours(f"{place}.affinity.podAffinity", spec.affinity.pod_affinity, meta.labels),
+        apart=rules.neighbours(
+            f"{place}.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, meta.labels
+        ),
         spread=rules.spread(place, spec.topology_spread_constraints, meta.labels),
         ports=rules.ports(place, spec),
         slo=_slo(where, pod),

@@ -7,6 +7,7 @@ from fairlead.cluster import objects
 from fairlead.errors import ManifestError
 from fairlead.manifest import shapes
 from fairlead.request import (
+    NOTHING,
     Effect,
     Match,
     Neighbour,
@@ -20,6 +21,8 @@ from fairlead.request import (
 )
 
 _ANY: Final = "*"
+_NAME: Final = "kubernetes.io/metadata.name"
+"""The label that every namespace has: its name."""
 
 
 def terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[Term, ...]:
@@ -38,10 +41,10 @@ def terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[Term
     return tuple(found)
 
 
-def selector(where: str, given: shapes.LabelSelector | None) -> Selector | None:
-    """Return a selector of pods; None selects none, as in Kubernetes."""
+def selector(where: str, given: shapes.LabelSelector | None) -> Selector:
+    """Return a selector of pods; one that is not there selects nothing, an empty one everything."""
     if given is None:
-        return None
+        return NOTHING
     by_label = Selector.of(given.match_labels).terms
     return Selector((*by_label, *terms(f"{where}.matchExpressions", given.match_expressions)))
 
@@ -74,46 +77,78 @@ def _node(where: str, term: objects.NodeSelectorTerm) -> Selector:
     )
 
 
-def neighbours(where: str, given: shapes.PodAffinity) -> tuple[Neighbour, ...]:
-    """Return musts and wishes about other pods."""
+def neighbours(where: str, given: shapes.PodAffinity, labels: Mapping[str, str]) -> tuple[Neighbour, ...]:
+    """Return musts and wishes about other pods; `labels` are the pod's own."""
     required = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
     preferred = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
-    musts = [_neighbour(f"{required}[{at}]", each, 0) for at, each in enumerate(given.required)]
+    musts = [_neighbour(f"{required}[{at}]", each, 0, labels) for at, each in enumerate(given.required)]
     wishes = [
-        _neighbour(f"{preferred}[{at}].podAffinityTerm", each.pod_affinity_term, each.weight)
+        _neighbour(f"{preferred}[{at}].podAffinityTerm", each.pod_affinity_term, each.weight, labels)
         for at, each in enumerate(given.preferred)
     ]
-    return tuple(each for each in (*musts, *wishes) if each is not None)
+    return (*musts, *wishes)
 
 
-def _neighbour(where: str, term: shapes.PodTerm, weight: int) -> Neighbour | None:
+def _neighbour(where: str, term: shapes.PodTerm, weight: int, labels: Mapping[str, str]) -> Neighbour:
     if not term.topology_key:
         raise ManifestError(f"{where}.topologyKey: it has none", "write topologyKey: kubernetes.io/hostname")
     who = selector(f"{where}.labelSelector", term.label_selector)
-    if who is None:
-        return None
-    # A selector of namespaces would need their labels, which no file has: all of them are the safe reading.
-    spaces = (_ANY,) if term.namespace_selector is not None else term.namespaces
-    return Neighbour(who, term.topology_key, spaces, weight)
+    if term.label_selector is not None:
+        like = _own(labels, term.match_label_keys, Match.IN)
+        unlike = _own(labels, term.mismatch_label_keys, Match.NOT_IN)
+        who = Selector((*who.terms, *like, *unlike))
+    return Neighbour(who, term.topology_key, _spaces(where, term), weight)
+
+
+def _spaces(where: str, term: shapes.PodTerm) -> tuple[str, ...]:
+    """Return the namespaces that a term speaks of; empty: that of the pod."""
+    if term.namespace_selector is None:
+        return term.namespaces
+    said = selector(f"{where}.namespaceSelector", term.namespace_selector).terms
+    if not said or any((each.key, each.match) != (_NAME, Match.IN) for each in said):
+        return (_ANY,)  # other labels of namespaces no file has
+    named = set.intersection(*(set(each.values) for each in said))
+    return tuple(sorted({*term.namespaces, *named})) or ("",)
+
+
+def _own(labels: Mapping[str, str], keys: Iterable[str], match: Match) -> tuple[Term, ...]:
+    """Return what is said of the pod's own labels: that others have them as well, or have them otherwise."""
+    return tuple(Term(key, match, (labels[key],)) for key in keys if key in labels)
 
 
 def spread(
     where: str, given: Iterable[shapes.SpreadConstraint], labels: Mapping[str, str]
 ) -> tuple[Spread, ...]:
     """Return how evenly pods must lie."""
-    found = []
-    for at, each in enumerate(given):
-        place = f"{where}.topologySpreadConstraints[{at}]"
-        if each.max_skew < 1:
-            raise ManifestError(f"{place}.maxSkew: {each.max_skew}", "write 1 or more")
-        if not each.topology_key:
-            raise ManifestError(f"{place}.topologyKey: it has none", "name a label of nodes")
-        own = {key: labels[key] for key in each.match_label_keys if key in labels}
-        who = selector(f"{place}.labelSelector", each.label_selector) or Selector()
-        whole = Selector((*who.terms, *Selector.of(own).terms))
-        must = each.when_unsatisfiable != "ScheduleAnyway"
-        found.append(Spread(whole, each.topology_key, each.max_skew, must, each.min_domains))
-    return tuple(found)
+    return tuple(
+        _spread(f"{where}.topologySpreadConstraints[{at}]", each, labels) for at, each in enumerate(given)
+    )
+
+
+def _spread(where: str, given: shapes.SpreadConstraint, labels: Mapping[str, str]) -> Spread:
+    if given.max_skew < 1:
+        raise ManifestError(f"{where}.maxSkew: {given.max_skew}", "write 1 or more")
+    if not given.topology_key:
+        raise ManifestError(f"{where}.topologyKey: it has none", "name a label of nodes")
+    who = selector(f"{where}.labelSelector", given.label_selector)
+    own = _own(labels, given.match_label_keys, Match.IN)
+    when = ("DoNotSchedule", "ScheduleAnyway")
+    policy = ("Honor", "Ignore")
+    return Spread(
+        who if who == NOTHING else Selector((*who.terms, *own)),
+        given.topology_key,
+        given.max_skew,
+        _word(f"{where}.whenUnsatisfiable", given.when_unsatisfiable, when) == "DoNotSchedule",
+        given.min_domains,
+        _word(f"{where}.nodeAffinityPolicy", given.node_affinity_policy, policy) == "Honor",
+        _word(f"{where}.nodeTaintsPolicy", given.node_taints_policy, policy) == "Honor",
+    )
+
+
+def _word(where: str, text: str, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise ManifestError(f"{where}: {text!r}", f"known: {', '.join(known)}")
+    return text
 
 
 def tolerations(where: str, given: Iterable[objects.Toleration]) -> tuple[Toleration, ...]:
@@ -145,13 +180,20 @@ def effect(where: str, text: str) -> Effect:
 
 def ports(where: str, spec: shapes.PodSpec) -> tuple[Port, ...]:
     """Return the host's ports that a pod takes; in the host's network, all of its ports are the host's."""
+    sidecars = [
+        (f"initContainers[{at}]", each)
+        for at, each in enumerate(spec.init_containers)
+        if each.restart_policy == "Always"
+    ]
+    running = [(f"containers[{at}]", each) for at, each in enumerate(spec.containers)]
     found = []
-    for at, container in enumerate(spec.containers):
-        for index, each in enumerate(container.ports):
+    for place, container in (*sidecars, *running):
+        for at, each in enumerate(container.ports):
             number = each.host_port or (each.container_port if spec.host_network else 0)
             if not 0 <= number <= 65535:
-                place = f"{where}.containers[{at}].ports[{index}].hostPort"
-                raise ManifestError(f"{place}: {number}", "a port is a number from 1 to 65535")
+                raise ManifestError(
+                    f"{where}.{place}.ports[{at}].hostPort: {number}", "a port is a number from 1 to 65535"
+                )
             if number:
                 found.append(Port(number, each.protocol, each.host_ip))
     return tuple(found)

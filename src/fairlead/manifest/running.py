@@ -9,7 +9,7 @@ from fairlead.manifest.amounts import MIB
 from fairlead.manifest.pod import Context, request
 from fairlead.manifest.shapes import Pod
 from fairlead.offer import Form
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.placement import DeviceState, NodeState, Placement, Share, share_of
 from fairlead.publish.allocated import parse_allocated
 from fairlead.request import Demand, Request
 from fairlead.units import Bytes
@@ -32,7 +32,7 @@ class _Left:
         right = not demand.models or self.device.model in demand.models
         if asked.whole:
             return right and not self.holders
-        share = _share(asked, self.device)
+        share = share_of(asked, self.device)
         return right and self.memory >= share.memory and self.compute >= share.compute
 
     def give(self, share: Share) -> None:
@@ -138,15 +138,7 @@ def _guess(placement: Placement, books: _Books) -> Placement:
         if not fitting:
             break
         best = min(fitting, key=lambda left: (left.memory, left.compute, left.device.id))
-        share = _share(asked, best.device)
+        share = share_of(asked, best.device)
         best.give(share)
         shares.append(share)
     return replace(placement, shares=tuple(shares))
-
-
-def _share(asked: Request, device: DeviceState) -> Share:
-    if asked.whole:
-        return Share(device.id, device.memory, device.compute, whole=True)
-    expected = asked.estimates.get(device.model)
-    memory = asked.demand.memory or (expected.memory if expected else None)
-    return Share(device.id, memory or Bytes(0), asked.demand.compute or 0)

@@ -55,6 +55,8 @@ class PodTerm(Part, frozen=True):
     topology_key: str = ""
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
 
 
 class WeightedPodTerm(Part, frozen=True):
@@ -90,6 +92,8 @@ class SpreadConstraint(Part, frozen=True):
     label_selector: LabelSelector | None = None
     min_domains: int = 0
     match_label_keys: tuple[str, ...] = ()
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
 
 
 class SchedulingGroup(Part, frozen=True):

@@ -60,6 +60,13 @@ class Table:
         """Return a whole number."""
         return amounts.whole(self.at(key), self.get(key, default), most)
 
+    def at_least(self, key: str, least: int, most: int) -> int:
+        """Return a whole number that is no less than so much, which is also what it is where nobody says."""
+        found = self.number(key, least, most)
+        if found < least:
+            raise ManifestError(f"{self.at(key)}: {found} is less than {least}", f"write {least} or more")
+        return found
+
     def flag(self, key: str, *, default: bool) -> bool:
         """Return a truth."""
         value = self.get(key, default)
@@ -170,27 +177,29 @@ def _devices(table: Table, memory: Bytes, catalog: Catalog) -> tuple[DeviceState
 
 def _device(table: Table, ram: Bytes, catalog: Catalog) -> DeviceState:
     name = table.text("model")
+    row = _row(table, name, catalog)
+    known = known_memory(row, ram) if row else Bytes(0)
+    return DeviceState(
+        "",
+        row.id if row else name,
+        table.text("vendor", row.vendor if row else ""),
+        amounts.size(table.at("memory"), table.get("memory", known)),
+        table.number("compute", 1000, 100_000),
+        healthy=table.flag("healthy", default=True),
+        unified=row.unified if row else False,
+        shareable=table.flag("shareable", default=row.shareable if row else True),
+        precisions=tuple(sorted(row.peak)) if row else (),
+    )
+
+
+def _row(table: Table, name: str, catalog: Catalog) -> Device | None:
+    """Return the catalog's row for a model; None for one that it does not know, where a memory is said."""
     try:
-        row = catalog.get(name)
+        return catalog.get(name)
     except CatalogError as error:
         if not name or "memory" not in table.value:
             raise ManifestError(f"{table.at('model')}: {error}", error.hint) from None
-        memory = amounts.size(table.at("memory"), table.get("memory"))
-        return DeviceState(
-            "", name, table.text("vendor"), memory, healthy=table.flag("healthy", default=True)
-        )
-    memory = amounts.size(table.at("memory"), table.get("memory", known_memory(row, ram)))
-    return DeviceState(
-        "",
-        row.id,
-        row.vendor,
-        memory,
-        table.number("compute", 1000, 100_000),
-        healthy=table.flag("healthy", default=True),
-        unified=row.unified,
-        shareable=table.flag("shareable", default=row.shareable),
-        precisions=tuple(sorted(row.peak)),
-    )
+        return None
 
 
 def known_memory(row: Device, ram: Bytes) -> Bytes:

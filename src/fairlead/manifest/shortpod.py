@@ -101,16 +101,15 @@ def _model(table: Table, file: str) -> Model | None:
 
 def _demand(table: Table, catalog: Catalog, by_model: bool) -> Demand:
     memory = (
-        amounts.size(table.at("gpu-memory"), given)
+        amounts.device_memory(table.at("gpu-memory"), given)
         if (given := table.get("gpu-memory")) is not None
         else None
     )
     compute = (
         amounts.fraction(table.at("compute"), part) if (part := table.get("compute")) is not None else None
     )
-    for key, value in (("gpu-memory", memory), ("compute", compute)):
-        if value == 0:
-            raise ManifestError(f"{table.at(key)}: nothing", "leave it out, or ask for some")
+    if compute == 0:
+        raise ManifestError(f"{table.at('compute')}: nothing", "leave it out, or ask for some")
     implied = 1 if by_model or memory or compute or table.get("expected") or table.get("models") else 0
     precision = table.text("precision")
     return Demand(
@@ -164,9 +163,8 @@ def _gang(table: Table) -> Gang | None:
     if given is None:
         return None
     each = Table.of(table.at("gang"), {"name": given} if isinstance(given, str) else given, _GANG)
-    return Gang(
-        f"{table.text('namespace', 'default')}/{each.text('name')}", each.number("size", UNSTATED, MOST_PODS)
-    )
+    size = each.at_least("size", 1, MOST_PODS) if "size" in each.value else UNSTATED
+    return Gang(f"{table.text('namespace', 'default')}/{each.text('name')}", size)
 
 
 def _toleration(text: str) -> Toleration:
@@ -202,7 +200,7 @@ def _spread(table: Table, labels: dict[str, str]) -> Iterator[Spread]:
         yield Spread(
             Selector.of(each.mapping("labels") or labels),
             each.text("topology"),
-            max(1, each.number("skew", 1, MOST_PODS)),
+            each.at_least("skew", 1, MOST_PODS),
             each.flag("must", default=True),
             each.number("domains", 0, MOST_PODS),
         )

@@ -83,8 +83,8 @@ def _room(ask: Ask, rows: Ints) -> Ints:
     columns = ask.cluster.columns
     node = np.maximum(columns.memory[rows] - ask.request.memory, 0) // ask.count
     free = columns.free_memory[rows]
-    unified = ask.unified[columns.kind[rows]]
-    room: Ints = np.where(unified, np.minimum(free, node[:, None]), free)
+    lent = ask.lent[columns.kind[rows]] > 0
+    room: Ints = np.where(lent, np.minimum(free, node[:, None]), free)
     return room
 
 

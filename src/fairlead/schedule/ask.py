@@ -4,13 +4,14 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.placement import DeviceState, Reason, Share
-from fairlead.request import NO_BYTES, Expectation, Request
+from fairlead.placement import DeviceState, Reason, Share, share_of, taken_whole
+from fairlead.request import Expectation, Request
 from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.columns import Floats, Ints, Mask
-from fairlead.units import Bytes
 
 UNKNOWN: Final = Expectation()
+NO_MATTER: Final = -(1 << 62)
+"""Who asks for none of something passes even where more of it is promised than there is."""
 BEST_EFFORT: Final = 1
 """Who asks for memory alone still wants some compute, and the other way: neither is of use alone."""
 
@@ -24,7 +25,7 @@ class Ask:
         self.whole = request.demand.count > 0 and (whole or request.whole)
         """Whether it is given accelerators for itself alone, because it asks so or the policy does."""
         self.count = request.demand.count
-        self.needs: Ints = np.array([request.cpu, request.memory, 1], np.int64)
+        self.needs: Ints = np.array([request.cpu or NO_MATTER, request.memory or NO_MATTER, 1], np.int64)
         """Of CPU, memory and pods of the node."""
         self.against: list[tuple[Reason, str] | None] = []
         """By kind: why it cannot be, or None."""
@@ -33,7 +34,12 @@ class Ask:
         self.compute: Ints = np.zeros(1, np.int64)
         self.seconds: Floats = np.full(1, np.nan)
         self.joules: Floats = np.full(1, np.nan)
-        self.unified: Mask = np.zeros(1, np.bool_)
+        self.alone: Mask = np.zeros(1, np.bool_)
+        """Kinds of which nobody else may hold the one that it takes."""
+        self.lent: Ints = np.zeros(1, np.int64)
+        """What each one that it takes takes of the node's own memory."""
+        self.jealous = self.lends = False
+        """Whether there is any kind of which that is so."""
         self.shareable: Floats = np.zeros(1)
         """1.0 where somebody else may use what one leaves."""
         self.sized = False
@@ -60,7 +66,10 @@ class Ask:
         self.compute = np.array([*(share.compute for share in shares), 0], np.int64)
         self.seconds = np.array([*(each.seconds for each in known), None], np.float64)
         self.joules = np.array([*(each.joules for each in known), None], np.float64)
-        self.unified = np.array([*(kind.unified for kind in kinds), False])
+        self.alone = np.array([*(share.whole for share in shares), False])
+        unified = np.array([*(kind.unified for kind in kinds), False])
+        self.lent = np.where(unified & ~self.alone, self.memory, 0)
+        self.jealous, self.lends = bool(self.alone.any()), bool(self.lent.any())
         self.shareable = np.array([*(float(kind.shareable) for kind in kinds), 0.0])
         self.sized = any(kind.memory for kind in kinds)
         some = np.array([*(min(kind.memory, BEST_EFFORT) for kind in kinds), 0], np.int64)
@@ -72,21 +81,6 @@ class Ask:
     def share(self, device: DeviceState) -> Share:
         """Return what it takes of an accelerator."""
         return share_of(self.request, device, whole=self.whole)
-
-
-def share_of(request: Request, device: DeviceState, *, whole: bool) -> Share:
-    """Return what a request takes of an accelerator."""
-    if whole or taken_whole(request, device):
-        return Share(device.id, device.memory, device.compute, whole=True)
-    memory = request.demand.memory
-    if request.sized_by_estimate:
-        memory = request.estimates.get(device.model, UNKNOWN).memory
-    return Share(device.id, Bytes(memory or NO_BYTES), request.demand.compute or 0)
-
-
-def taken_whole(request: Request, device: DeviceState) -> bool:
-    """Say whether a request that is sized by its estimates gets all of it, because it cannot be shared."""
-    return request.sized_by_estimate and not device.shareable
 
 
 def objection(request: Request, device: DeviceState, *, whole: bool = False) -> tuple[Reason, str] | None:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from fairlead.placement import Change, Decision, DeviceState
-from fairlead.request import Demand, Effect, Request, Selector, Toleration
+from fairlead.request import Demand, Request, Selector, Toleration, repels
 from fairlead.schedule.amounts import lesser_amounts
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.cluster import Cluster
@@ -23,11 +23,15 @@ PUSHED: Final = 0.7
 """How large it counts to put others out."""
 
 
-def explained(cluster: Cluster, decision: Decision) -> Decision:
-    """Return a refusal with the changes that would let it fit, smallest first."""
+def explained(cluster: Cluster, decision: Decision, policy: Policy | str | None = None) -> Decision:
+    """Return a refusal with the changes that would let it fit, smallest first.
+
+    A policy that has no name of its own among those installed must be given.
+    """
     if decision.placed or not decision.among:
         return decision
-    return replace(decision, changes=smallest_changes(cluster, decision.request, decision.policy))
+    found = smallest_changes(cluster, decision.request, policy or decision.policy)
+    return replace(decision, changes=found)
 
 
 def smallest_changes(
@@ -78,16 +82,15 @@ def _without(request: Request) -> Iterator[tuple[str, str, Request]]:
 
 
 def _borne(cluster: Cluster, request: Request, *, whole: bool) -> str:
-    """Return the taints of a node that would do if they were tolerated; empty: there is none."""
+    """Return the fewest taints of a node that would do if they were tolerated; empty: there is none."""
     every = {taint for taints in cluster.columns.taint_sets for taint in taints}
     more = tuple(Toleration(taint.key, taint.value, effect=taint.effect) for taint in every)
     bold = replace(request, tolerations=(*request.tolerations, *more))
     rows, _ = places_of(Ask(cluster, bold, whole=whole), bold, cluster.rows())
-    if not len(rows):
-        return ""
-    node = cluster.node(cluster.name(int(rows[0])))
-    taints = node.taints if node else ()
-    return " and ".join(str(each) for each in taints if each.effect is not Effect.PREFER_NO_SCHEDULE)
+    sets = list(cluster.columns.taint_sets)
+    numbers = np.unique(cluster.columns.taints[rows]).tolist()
+    found = [[each for each in sets[number] if repels(each, request.tolerations)] for number in numbers]
+    return " and ".join(str(each) for each in min(found, key=len, default=()))
 
 
 def _other_devices(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Change]:

@@ -59,6 +59,8 @@ class Cluster:
         """What demand is to be expected: fragments are measured against it."""
         self._log: list[int] = []
         self._forgotten = 0
+        self.freed = 0
+        """How many changes there had been after the last one that may have given room to somebody."""
         self.memo: dict[object, object] = {}
         """What others have worked out about this state, to be brought up to date by them."""
         self._nodes: dict[str, NodeState] = {}
@@ -173,7 +175,7 @@ class Cluster:
         self._placements[request.id] = self._on[row][request.id] = placement
         self._take(row, placement, 1)
         self.crowd.enter(request, row)
-        self._changed(row, lambda: self.release(request.id))
+        self._changed(row, lambda: self.release(request.id), frees=False)
 
     def release(self, identity: str) -> Placement:
         """Count a placement no more, and return it."""
@@ -251,8 +253,7 @@ class Cluster:
         request, columns = placement.request, self.columns
         columns.room[row] -= (sign * request.cpu, sign * request.memory, sign)
         for key, amount in request.resources:
-            if key in columns.resources:
-                columns.resources[key][row] -= sign * amount
+            columns.supply(key)[row] -= sign * amount
         if not placement.shares:
             return
         devices = self._nodes[placement.node].devices
@@ -263,30 +264,41 @@ class Cluster:
 
     def _take_share(self, row: int, at: int, device: DeviceState, share: Share, sign: int) -> None:
         columns = self.columns
-        columns.free_memory[row, at] -= sign * share.memory
-        columns.free_compute[row, at] -= sign * share.compute
+        whole = share.whole  # all of it as it is now, not as it was when it was given
+        columns.free_memory[row, at] -= sign * (device.memory if whole else share.memory)
+        columns.free_compute[row, at] -= sign * (device.compute if whole else share.compute)
         columns.holders[row, at] += sign
         if device.unified and not share.whole:
             columns.memory[row] -= sign * share.memory
         columns.weigh(row, at, device)
 
     def _lack(self, row: int, placement: Placement) -> str:
+        """Return what a node has too little of for a placement; empty: nothing."""
         request, columns = placement.request, self.columns
-        if columns.cpu[row] < request.cpu or columns.memory[row] < request.memory or columns.pods[row] < 1:
-            return "has too little CPU or memory left, or takes no more pods"
         devices = self._nodes[placement.node].devices
+        taken: dict[int, tuple[int, int]] = {}
         for share in placement.shares:
             at = _column(devices, share.device)
             if at is None:
                 return f"has no accelerator {share.device!r}"
-            if share.whole and columns.holders[row, at]:
+            if columns.holders[row, at] and (share.whole or not devices[at].shareable):
                 return f"has given {share.device} to others"
-            if columns.free_memory[row, at] < share.memory or columns.free_compute[row, at] < share.compute:
-                return f"has only {format_bytes(int(columns.free_memory[row, at]))} left on {share.device}"
+            memory, compute = taken.get(at, (0, 0))
+            taken[at] = memory + share.memory, compute + share.compute
+        for at, (memory, compute) in taken.items():
+            if columns.free_memory[row, at] < memory or columns.free_compute[row, at] < compute:
+                return f"has only {format_bytes(int(columns.free_memory[row, at]))} left on {devices[at].id}"
+        lent = sum(each.memory for each in placement.shares if _is_lent(devices, each))
+        needs = (("CPU", request.cpu, columns.cpu), ("memory", request.memory + lent, columns.memory))
+        others = ((key, amount, columns.supply(key)) for key, amount in request.resources)
+        for name, need, free in (*needs, ("room for pods", 1, columns.pods), *others):
+            if need and free[row] < need:
+                return f"has too little {name} left"
         return ""
 
-    def _changed(self, row: int, undo: Callable[[], object]) -> None:
+    def _changed(self, row: int, undo: Callable[[], object], *, frees: bool = True) -> None:
         self._log.append(row)
+        self.freed = self.changes if frees else self.freed
         if self._marks:
             self._undo.append(undo)
         if len(self._log) > max(SHORTEST_LOG, 4 * self.columns.size):
@@ -296,3 +308,8 @@ class Cluster:
 
 def _column(devices: Sequence[DeviceState], name: str) -> int | None:
     return next((at for at, device in enumerate(devices) if device.id == name), None)
+
+
+def _is_lent(devices: Sequence[DeviceState], share: Share) -> bool:
+    """Say whether what is taken of an accelerator is taken of its node's memory as well."""
+    return not share.whole and any(device.unified for device in devices if device.id == share.device)

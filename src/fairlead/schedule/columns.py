@@ -1,5 +1,6 @@
 """A cluster as arrays: a row for each node, and in each row a column for each of its accelerators."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -45,7 +46,12 @@ class Columns:
         self.values: dict[str, int] = {}
         self.taint_sets: dict[tuple[Taint, ...], int] = {(): 0}
         self.kinds: dict[DeviceState, int] = {}
-        """Accelerators that are alike but for their id."""
+        """Accelerators that are alike but for their id; those that are gone keep their number."""
+        self._number: Counter[int] = Counter()
+        self._present: tuple[int, ...] | None = ()
+        self._sizes: tuple[int, ...] = ()
+        self.cordoned = 0
+        """How many nodes take no new pods: mostly none, and then nobody need look."""
 
     @property
     def cpu(self) -> Ints:
@@ -72,6 +78,20 @@ class Columns:
         """How many accelerators a node may have before columns are added."""
         return int(self.kind.shape[1])
 
+    @property
+    def present(self) -> tuple[int, ...]:
+        """The kinds of accelerator that some node has now."""
+        if self._present is None:
+            self._present = tuple(sorted(kind for kind, number in self._number.items() if number))
+            kinds = list(self.kinds)
+            self._sizes = tuple(sorted({kinds[kind].memory for kind in self._present}))
+        return self._present
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How much memory accelerators have that some node has now, least first."""
+        return self._sizes if self.present else ()
+
     def grow(self, rows: int, width: int) -> None:
         """Make room for so many nodes, of so many accelerators each."""
         rows, width = max(rows, self.size), max(width, self.width)
@@ -90,22 +110,27 @@ class Columns:
         self.room[row] = (node.cpu, node.memory, node.pods)
         self.cpu_total[row], self.width_total[row] = node.cpu, len(node.devices)
         self.unschedulable[row] = node.unschedulable
+        self.cordoned += node.unschedulable
         taints = tuple(sorted(node.taints, key=str))
         self.taints[row] = self.taint_sets.setdefault(taints, len(self.taint_sets))
         for key, amount in node.resources.items():
-            self._column(self.resources, key, 0, np.int64)[row] = amount
+            self.supply(key)[row] = amount
         for key, value in {HOSTNAME: node.name, **node.labels}.items():
             self._column(self.labels, key, -1, np.int32)[row] = self.values.setdefault(
                 value, len(self.values)
             )
         for column, device in enumerate(node.devices):
-            self.kind[row, column] = self.kinds.setdefault(alike(device), len(self.kinds))
+            self.kind[row, column] = kind = self.kinds.setdefault(alike(device), len(self.kinds))
+            self._number[kind] += 1
             self.free_memory[row, column] = device.memory
             self.free_compute[row, column] = device.compute
             self.weigh(row, column, device)
 
     def clear(self, row: int) -> None:
         """Empty a row."""
+        self._number.subtract(self.kind[row][self.kind[row] >= 0].tolist())
+        self._present = None
+        self.cordoned -= int(self.unschedulable[row])
         for name in (*_ROW, *_CELL, "room"):
             getattr(self, name)[row] = _EMPTY.get(name, 0)
         for column in self.resources.values():
@@ -128,6 +153,10 @@ class Columns:
         if key not in columns:
             columns[key] = np.full(self.size, empty, kind)
         return columns[key]
+
+    def supply(self, key: str) -> Ints:
+        """Return what is free of an extended resource, by row; kept from the first time it is spoken of."""
+        return self._column(self.resources, key, 0, np.int64)
 
     def label(self, key: str, rows: Ints) -> NDArray[np.int32]:
         """Return which value of a label these rows have; -1 where it is missing."""

@@ -25,7 +25,11 @@ def place_copies(cluster: Cluster, members: Sequence[Request], policy: Policy) -
         before = len(decisions)
         for row in _in_order(cluster, known):
             left = members[len(decisions) :]
-            decisions += _fill(cluster, known, row, left if policy.packs else left[:1])
+            placements = list(_fill(known, row, left)) if policy.packs else [known.placement(row, left[0])]
+            for placement in placements:
+                cluster.bind(placement)
+            score = float(known.score[row])
+            decisions += [Decision(each.request, policy.name, each, score) for each in placements]
             if len(decisions) == len(members):
                 return decisions
         if len(decisions) == before:
@@ -41,54 +45,53 @@ def _in_order(cluster: Cluster, known: Verdicts) -> list[int]:
     return best_first
 
 
-def _fill(cluster: Cluster, known: Verdicts, row: int, members: Sequence[Request]) -> list[Decision]:
-    decisions = []
-    score, node = float(known.score[row]), cluster.name(row)
-    for member, columns in zip(members, list(_rooms(known.ask, row, len(members))), strict=False):
+def _fill(known: Verdicts, row: int, members: Sequence[Request]) -> Iterator[Placement]:
+    """Yield a place on one node for each member, until it is full."""
+    cluster = known.ask.cluster
+    best = [int(cluster.columns.kind[row, known.column[row]])] if known.ask.count == 1 else []
+    for member, columns in zip(members, _rooms(known.ask, row, best), strict=False):
         shares = tuple(known.ask.share(cluster.device(row, column)) for column in columns)
-        placement = Placement(member, node, shares)
-        cluster.bind(placement)
-        decisions.append(Decision(member, known.policy.name, placement, score))
-    return decisions
+        yield Placement(member, cluster.name(row), shares)
 
 
-def _rooms(ask: Ask, row: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the accelerators for one copy after the other, until the node or its accelerators are full."""
+def _rooms(ask: Ask, row: int, best: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the accelerators for one copy after the other; those of the best kind go first."""
     columns, request = ask.cluster.columns, ask.request
-    cpu, memory, pods = columns.room[row].tolist()
-    others = [
-        int(columns.resource(key, np.array([row]))[0]) // need for key, need in request.resources if need
-    ]
+    left = columns.room[row].copy()
+    others = [int(columns.supply(key)[row]) // need for key, need in request.resources if need]
     free = [
         [int(columns.free_memory[row, at]), int(columns.free_compute[row, at]), int(columns.holders[row, at])]
         for at in range(columns.width)
     ]
-    for _ in range(min(most, pods, *others) if others else min(most, pods)):
-        chosen = _choose(ask, row, free, memory - request.memory)
-        cpu, memory = cpu - request.cpu, memory - request.memory
-        if cpu < 0 or memory < 0 or chosen is None:
+    taken = np.array([request.cpu, request.memory, 1], np.int64)
+    for _ in range(min(others, default=int(left[2]))):
+        chosen = _choose(ask, row, free, int(left[1]) - request.memory, best)
+        if chosen is None or (left < ask.needs).any():
             return
+        left = left - taken
         for at in chosen:
             kind = columns.kind[row, at]
             free[at][0] -= int(ask.memory[kind])
             free[at][1] -= int(ask.compute[kind])
             free[at][2] += 1
-            memory -= int(ask.memory[kind]) if ask.unified[kind] and not ask.whole else 0
+            left[1] -= ask.lent[kind]
         yield chosen
 
 
-def _choose(ask: Ask, row: int, free: Sequence[Sequence[int]], memory: int) -> tuple[int, ...] | None:
+def _choose(
+    ask: Ask, row: int, free: Sequence[Sequence[int]], memory: int, best: Sequence[int]
+) -> tuple[int, ...] | None:
     """Return the accelerators with the least to hand out that still suffice; None: there are too few."""
     kinds = ask.cluster.columns.kind[row].tolist()
     fit = []
     for at, (of_memory, of_compute, holders) in enumerate(free):
         kind = kinds[at]
-        if not ask.allowed[kind] or (ask.whole and holders):
+        lent = int(ask.lent[kind]) * ask.count
+        if not ask.allowed[kind] or (ask.alone[kind] and holders) or lent > max(memory, 0):
             continue
-        need = int(ask.memory[kind])
-        lent = need * ask.count if ask.unified[kind] and not ask.whole else 0
-        if of_memory >= ask.least_memory[kind] and of_compute >= ask.least_compute[kind] and lent <= memory:
-            fit.append((idle_of(ask.cluster.device(row, at), of_memory, of_compute, holders), at))
+        if of_memory >= ask.least_memory[kind] and of_compute >= ask.least_compute[kind]:
+            idle = idle_of(ask.cluster.device(row, at), of_memory, of_compute, holders)
+            fit.append((kind not in best, idle, at))
     if len(fit) < ask.count:
         return None
-    return tuple(sorted(at for _, at in sorted(fit)[: ask.count]))
+    return tuple(sorted(at for _, _, at in sorted(fit)[: ask.count]))

@@ -25,6 +25,16 @@ class Group(NamedTuple):
         return near and self.selector.selects(labels)
 
 
+class Both(NamedTuple):
+    """Pods that are in every one of some groups."""
+
+    groups: tuple[Group, ...]
+
+    def has(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Say whether a pod is in all of them."""
+        return all(group.has(namespace, labels) for group in self.groups)
+
+
 class Held(NamedTuple):
     """A rule that pods already placed have about those that come later."""
 
@@ -49,7 +59,7 @@ class Crowd:
     def __init__(self) -> None:
         self._size = 0
         self._pods: dict[str, tuple[Request, int]] = {}
-        self._groups: dict[Group, Counts] = {}
+        self._groups: dict[Group | Both, Counts] = {}
         self.held: dict[Held, Counts] = {}
         self.ports: dict[Port, Counts] = {}
 
@@ -70,7 +80,7 @@ class Crowd:
         _, row = self._pods.pop(request.id)
         self._count(request, row, -1)
 
-    def of(self, group: Group) -> Counts:
+    def of(self, group: Group | Both) -> Counts:
         """Return how many pods of a group each row has."""
         if group not in self._groups:
             counts = np.zeros(self._size, np.int32)

@@ -1,13 +1,13 @@
 """One decision: the best place for a request, or every reason against."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from fairlead.placement import Decision, Placement
+from fairlead.placement import Decision, Placement, share_of
 from fairlead.request import Request, problems
-from fairlead.schedule.ask import share_of
 from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.columns import Floats
 from fairlead.schedule.policies import Policy, policy_named
@@ -21,6 +21,8 @@ LARGE: Final = 10_000
 
 Requests of many sizes would otherwise each be judged on every node; what does not fit so is sought exactly.
 """
+
+MOST: Final = 1 << 62
 
 
 def decide(
@@ -52,7 +54,7 @@ def place(
 def _best(cluster: Cluster, request: Request, policy: Policy) -> Decision | None:
     """Look for a place, in a large cluster first for a little more than is asked."""
     if cluster.cells > LARGE:
-        rough = rounded(request)
+        rough = rounded(request, cluster.columns.sizes)
         if rough is not request:
             found = _search(cluster, rough, policy)
             if found is not None:
@@ -73,9 +75,7 @@ def _search(cluster: Cluster, request: Request, policy: Policy) -> Decision | No
         return None
     if policy.by_name:
         row = _smallest_name(cluster, score, best)
-    devices = [cluster.device(row, column) for column in known.columns(row)]
-    placement = Placement(request, cluster.name(row), tuple(known.ask.share(device) for device in devices))
-    return Decision(request, policy.name, placement, best)
+    return Decision(request, policy.name, known.placement(row, request), best)
 
 
 def _exact(cluster: Cluster, request: Request, policy: Policy, rough: Decision) -> Decision:
@@ -88,15 +88,21 @@ def _exact(cluster: Cluster, request: Request, policy: Policy, rough: Decision) 
     return Decision(request, policy.name, Placement(request, rough.placement.node, shares), rough.score)
 
 
-def rounded(request: Request) -> Request:
-    """Return a request for a little more, so that many are alike; itself, where it is round already."""
+def rounded(request: Request, sizes: Sequence[int] = ()) -> Request:
+    """Return a request for a little more, so that many are alike; itself, where it is round already.
+
+    No more than the smallest of the `sizes` of accelerators that suffices: who asks for all of a small one
+    is not to end up on a large one.
+    """
     demand = request.demand
     cpu, memory = up_to(request.cpu, 3), up_to(request.memory, 3)
-    of_device = up_to(demand.memory, 4) if demand.memory else demand.memory
+    of_device = demand.memory
+    if of_device:
+        enough = (size for size in sizes if size >= of_device)
+        of_device = Bytes(min(up_to(of_device, 4), min(enough, default=MOST)))
     if (cpu, memory, of_device) == (request.cpu, request.memory, demand.memory):
         return request
-    more = replace(demand, memory=None if of_device is None else Bytes(of_device))
-    return replace(request, cpu=cpu, memory=Bytes(memory), demand=more)
+    return replace(request, cpu=cpu, memory=Bytes(memory), demand=replace(demand, memory=of_device))
 
 
 def up_to(amount: int, bits: int) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from fairlead.placement import Reason
-from fairlead.request import Effect, Match, Selector, Taint, Term
+from fairlead.request import Match, Selector, Taint, Term, repels
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.columns import Ints, Mask
 
@@ -15,12 +15,12 @@ ALL: Final = np.True_
 """Every row passes: nothing was asked for that could be missing."""
 CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
 """The taint that Kubernetes sees in a cordoned node."""
-_REPELS: Final = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 
 
 def schedulable(ask: Ask, rows: Ints) -> Mask | np.bool_:
     """Pass nodes that take new pods, and others for who tolerates their being cordoned."""
-    if any(each.covers(CORDONED) for each in ask.request.tolerations):
+    borne = any(each.covers(CORDONED) for each in ask.request.tolerations)
+    if borne or not ask.cluster.columns.cordoned:
         return ALL
     return ~ask.cluster.columns.unschedulable[rows]
 
@@ -30,15 +30,8 @@ def tolerated(ask: Ask, rows: Ints) -> Mask | np.bool_:
     sets = ask.cluster.columns.taint_sets
     if len(sets) == 1:
         return ALL
-    bearable = np.array(
-        [
-            all(
-                taint.effect not in _REPELS or any(each.covers(taint) for each in ask.request.tolerations)
-                for taint in taints
-            )
-            for taints in sets
-        ]
-    )
+    borne = ask.request.tolerations
+    bearable = np.array([not any(repels(taint, borne) for taint in taints) for taints in sets])
     return bearable[ask.cluster.columns.taints[rows]]
 
 
@@ -59,12 +52,12 @@ def attracted(ask: Ask, rows: Ints) -> Mask | np.bool_:
 
 def has_cpu(ask: Ask, rows: Ints) -> Mask:
     """Pass nodes with enough CPU left."""
-    return ask.cluster.columns.cpu[rows] >= ask.request.cpu
+    return ask.cluster.columns.cpu[rows] >= int(ask.needs[0])
 
 
 def has_memory(ask: Ask, rows: Ints) -> Mask:
     """Pass nodes with enough memory left."""
-    return ask.cluster.columns.memory[rows] >= ask.request.memory
+    return ask.cluster.columns.memory[rows] >= int(ask.needs[1])
 
 
 def has_pods(ask: Ask, rows: Ints) -> Mask:
@@ -76,7 +69,8 @@ def has_resources(ask: Ask, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with enough of every other extended resource."""
     passed: Mask | np.bool_ = ALL
     for key, amount in ask.request.resources:
-        passed = passed & (ask.cluster.columns.resource(key, rows) >= amount)
+        if amount:
+            passed = passed & (ask.cluster.columns.resource(key, rows) >= amount)
     return passed
 
 
@@ -113,8 +107,13 @@ def term_holds(ask: Ask, term: Term, rows: Ints) -> Mask:
 
 
 def unheld(ask: Ask, rows: Ints) -> Mask | np.bool_:
-    """Pass accelerators that nobody holds, for who wants them whole."""
-    return ask.cluster.columns.holders.take(rows, axis=0) == 0 if ask.whole else ALL
+    """Pass accelerators that nobody holds, for who wants them whole or cannot share them."""
+    if not ask.jealous:
+        return ALL
+    columns = ask.cluster.columns
+    shared = ~ask.alone[columns.kind.take(rows, axis=0)]
+    passed: Mask = shared | (columns.holders.take(rows, axis=0) == 0)
+    return passed
 
 
 def has_device_memory(ask: Ask, rows: Ints) -> Mask | np.bool_:
@@ -124,9 +123,9 @@ def has_device_memory(ask: Ask, rows: Ints) -> Mask | np.bool_:
     columns = ask.cluster.columns
     kind = columns.kind.take(rows, axis=0)
     passed: Mask = columns.free_memory.take(rows, axis=0) >= ask.least_memory[kind]
-    if ask.unified.any() and not ask.whole:
-        left = columns.memory[rows] - ask.request.memory
-        passed &= ~ask.unified[kind] | (left[:, None] >= ask.memory[kind] * ask.count)
+    if ask.lends:
+        left, lent = columns.memory[rows] - ask.request.memory, ask.lent[kind] * ask.count
+        passed &= (lent == 0) | (left[:, None] >= lent)
     return passed
 
 

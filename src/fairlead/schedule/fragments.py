@@ -4,6 +4,8 @@ After Weng et al., "Beware of Fragmentation" (USENIX ATC 2023): for each kind of
 node that it could not use; and of this the mean over the kinds.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,7 +16,7 @@ from fairlead.request import WHOLE, Demand, Request
 from fairlead.schedule.ask import objection
 from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.columns import Floats, Ints, Mask
-from fairlead.schedule.mix import Mix
+from fairlead.schedule.mix import Kind, Mix
 from fairlead.schedule.options import Options
 
 SPENT: Final = 0.25
@@ -30,34 +32,43 @@ Counts = NDArray[np.int16]
 
 
 class Kinds:
-    """The expected kinds of request as arrays, for the kinds of accelerator that a cluster has."""
+    """The expected kinds of request as arrays, for the kinds of accelerator that a cluster has.
+
+    Kinds that differ only in which accelerators they may be on are one: how often it comes then depends on
+    the accelerator. Traces with typed requests have hundreds of kinds, and a few dozen of these.
+    """
 
     def __init__(self, mix: Mix, devices: tuple[DeviceState, ...]) -> None:
-        kinds = [kind for kind, _ in mix.kinds]
         self.mix, self.devices = mix, devices
-        self.weight: Floats = np.array([weight for _, weight in mix.kinds])
+        alike: dict[tuple[int, Demand], list[tuple[Kind, float]]] = {}
+        for kind, weight in mix.kinds:
+            alike.setdefault((kind.cpu, _untyped(kind.demand)), []).append((kind, weight))
+        kinds = [
+            Kind(cpu, min(each.memory for each, _ in alike[cpu, demand]), demand) for cpu, demand in alike
+        ]
         self.cpu: Floats = np.array([kind.cpu for kind in kinds], np.float64)
         self.memory: Floats = np.array([kind.memory for kind in kinds], np.float64)
         self.count: Counts = np.array([min(kind.demand.count, 1 << 14) for kind in kinds], np.int16)
         self.compute: Floats = np.array([_compute(kind.demand) for kind in kinds], np.float64)
         self.device_memory: Ints = np.array([kind.demand.memory or 0 for kind in kinds], np.int64)
-        table = [[_takes(device, kind.demand) for kind in kinds] for device in devices]
-        self.allowed: Mask = np.array([*table, [False] * len(kinds)], np.bool_)
-        """By kind of accelerator and kind of request."""
-        somewhere = self.allowed.any(axis=0)
-        self.compute[~somewhere] = np.inf
-        self.choosy = not self.allowed[:-1, somewhere].all()
-        """Whether it matters which kind of accelerator it is; where there is none, nothing is idle."""
         self.by_memory = bool(self.device_memory.any())
+        table = [[_weight(device, group) for group in alike.values()] for device in devices]
+        self.weight: Floats = np.array([*table, [0.0] * len(kinds)])
+        """By kind of accelerator, the last being none: how often such requests come that may be on it."""
+        self.choosy = any(row != table[0] for row in table)
+        """Whether it matters which kind of accelerator it is; where there is none, nothing is idle."""
         sizes = [[_size(device, kind.demand) for kind in kinds] for device in devices]
-        self.per_cpu: Floats = np.array([*sizes, [0.0] * len(kinds)]) / np.maximum(self.cpu, 1)
+        per_cpu = np.array([*sizes, [0.0] * len(kinds)]) / np.maximum(self.cpu, 1)
+        self.per_cpu: Floats = per_cpu * self.weight
         """What such requests take of such accelerators, in thousandths for each thousandth of a core."""
 
-    def fit(self, kind: NDArray[np.int32], idle: Floats, memory: Ints) -> Mask:
-        """Say which accelerators could take a share of each kind of request."""
+    def weights(self, kind: NDArray[np.int32]) -> Floats:
+        """Return how often each kind of request comes that may be on these accelerators."""
+        return self.weight[kind] if self.choosy else self.weight[0]
+
+    def fit(self, idle: Floats, memory: Ints) -> Mask:
+        """Say which accelerators have room for a share of each kind of request."""
         fits: Mask = idle[..., None] >= self.compute
-        if self.choosy:
-            fits &= self.allowed[kind]
         if self.by_memory:
             fits &= memory[..., None] >= self.device_memory
         return fits
@@ -72,13 +83,13 @@ class Fragments:
         """As in the paper: CPU and memory are had or not; otherwise they run out as requests come."""
         self.kinds = Kinds(cluster.mix, tuple(cluster.columns.kinds))
         self._seen = -1
-        shape = (cluster.columns.size, len(self.kinds.weight))
-        self.fits = np.zeros((*cluster.columns.kind.shape, len(self.kinds.weight)), np.bool_)
+        shape = (cluster.columns.size, len(self.kinds.cpu))
+        self.fits = np.zeros((*cluster.columns.kind.shape, len(self.kinds.cpu)), np.bool_)
         """By row, accelerator and kind of request: whether it could take a share of it."""
         self.count: Counts = np.zeros(shape, np.int16)
         """By row and kind of request: accelerators that could take a share of it."""
         self.usable = np.zeros(shape)
-        """What these have to hand out."""
+        """What these have to hand out, times how often such a request comes."""
         self.amount: Floats = np.zeros(cluster.columns.size)
 
     @property
@@ -100,10 +111,10 @@ class Fragments:
 
     def _count(self, rows: Ints) -> None:
         columns = self.cluster.columns
-        idle = columns.idle.take(rows, axis=0)
-        fits = self.kinds.fit(columns.kind.take(rows, axis=0), idle, columns.free_memory.take(rows, axis=0))
+        kind, idle = columns.kind.take(rows, axis=0), columns.idle.take(rows, axis=0)
+        fits = self.kinds.fit(idle, columns.free_memory.take(rows, axis=0))
         count = fits.sum(axis=1, dtype=np.int16)
-        usable = np.add.reduce(fits * idle[:, :, None], axis=1)
+        usable = np.add.reduce(fits * idle[:, :, None] * self.kinds.weights(kind), axis=1)
         self.fits[rows], self.count[rows], self.usable[rows] = fits, count, usable
         left = (columns.cpu[rows], columns.memory[rows], columns.idle_total[rows])
         self.amount[rows] = self.measure(rows, count, usable, left)
@@ -116,7 +127,7 @@ class Fragments:
             hosts &= memory[:, None] >= kinds.memory
             supported = cpu[:, None] * kinds.per_cpu.take(self.cluster.columns.kind[rows, 0], axis=0)
             usable = usable - SPENT * np.maximum(usable - supported, 0)
-        used: Floats = (usable * hosts) @ kinds.weight
+        used: Floats = np.einsum("ij,ij->i", usable, hosts)
         return idle - used
 
     def after(self, places: Options) -> Floats:
@@ -127,9 +138,10 @@ class Fragments:
         for at in range(places.chosen.shape[1]):
             left = places.idle_left[:, at]
             before = cells.take(row * self.fits.shape[1] + places.chosen[:, at], axis=0)
-            after = self.kinds.fit(places.kind[:, at], left, places.device_memory_left[:, at])
+            after = self.kinds.fit(left, places.device_memory_left[:, at])
             count -= before ^ after  # what is taken makes nothing fit that did not
-            usable -= before * places.idle[:, at : at + 1] - after * left[:, None]
+            lost = before * places.idle[:, at : at + 1] - after * left[:, None]
+            usable -= lost * self.kinds.weights(places.kind[:, at])
         return self.measure(row, count, usable, (places.cpu_left, places.memory_left, places.idle_left_total))
 
 
@@ -149,6 +161,15 @@ def _compute(demand: Demand) -> int:
     if demand.compute is None and demand.memory is None:
         return WHOLE
     return demand.compute or 1
+
+
+def _untyped(demand: Demand) -> Demand:
+    return replace(demand, models=(), excluded=(), vendors=(), precision="")
+
+
+def _weight(device: DeviceState, kinds: Iterable[tuple[Kind, float]]) -> float:
+    """Return how often those of some kinds come that may be on an accelerator."""
+    return sum(weight for kind, weight in kinds if _takes(device, kind.demand))
 
 
 def _takes(device: DeviceState, demand: Demand) -> bool:

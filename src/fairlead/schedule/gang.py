@@ -9,14 +9,20 @@ from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.copies import place_copies
 from fairlead.schedule.decide import decide, place
 from fairlead.schedule.policies import Policy, policy_named
+from fairlead.schedule.preempt import make_room
 
 
 def place_gang(
-    cluster: Cluster, members: Sequence[Request], policy: Policy | str = "fairlead"
+    cluster: Cluster,
+    members: Sequence[Request],
+    policy: Policy | str = "fairlead",
+    *,
+    preemption: bool = False,
 ) -> list[Decision]:
     """Place the members of one gang, at least as many as it must have, or none of them.
 
-    The first member that has no place tells why for all.
+    The first member that has no place tells why for all. With `preemption`, members may put out others, whom
+    their decisions name; they are gone from the cluster then. Nobody goes for a gang that is not placed.
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
     size = max(member.gang.size if member.gang else 1 for member in members)
@@ -27,6 +33,9 @@ def place_gang(
     mark = cluster.checkpoint()
     decisions = _place(cluster, members, policy)
     placed = sum(decision.placed for decision in decisions)
+    if preemption and placed + held < size:
+        decisions = _push(cluster, decisions, policy, size - held)
+        placed = sum(decision.placed for decision in decisions)
     if placed + held < size:
         # The reason is the one that was met when no more would fit; undone, it would be gone.
         stuck = next(decide(cluster, each.request, policy) for each in decisions if not each.placed)
@@ -47,6 +56,18 @@ def _place(cluster: Cluster, members: Sequence[Request], policy: Policy) -> list
     for alike in shapes.values():
         decided |= {each.request.id: each for each in place_copies(cluster, alike, policy)}
     return [decided.get(member.id, Decision(member, policy.name)) for member in members]
+
+
+def _push(cluster: Cluster, decisions: Sequence[Decision], policy: Policy, enough: int) -> list[Decision]:
+    """Let those without a place put others out, until enough of the gang are placed."""
+    pushed = list(decisions)
+    for at, decision in enumerate(decisions):
+        if decision.placed or sum(each.placed for each in pushed) >= enough:
+            continue
+        pushed[at] = make_room(cluster, decision.request, policy)
+        if not pushed[at].placed and len(decisions) == enough:
+            break  # none can be spared
+    return pushed
 
 
 def _none(members: Sequence[Request], placed: int, stuck: Decision, policy: Policy) -> list[Decision]:

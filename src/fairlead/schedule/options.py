@@ -40,7 +40,7 @@ def weighed(ask: Ask, row: Ints, chosen: NDArray[np.int64]) -> Options:
     columns = ask.cluster.columns
     at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
     kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
-    memory = np.zeros_like(chosen)
+    memory = np.zeros(chosen.shape, np.int64)
     if ask.sized:
         memory = columns.free_memory.reshape(-1).take(at) - ask.memory[kind]
     compute = columns.free_compute.reshape(-1).take(at) - ask.compute[kind]

@@ -1,6 +1,7 @@
 """Policies: which scores count, and how much; a policy is a few lines of data."""
 
 from difflib import get_close_matches
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Final, NamedTuple
 
@@ -53,21 +54,26 @@ POLICIES: Final[dict[str, Policy]] = {
 
 def policy_named(name: str) -> Policy:
     """Return a policy of ours, or of an installed package, or say which ones come near."""
-    if name in POLICIES:
-        return POLICIES[name]
-    others = {point.name: point for point in entry_points(group=GROUP)}
-    if name in others:
-        found = others[name].load()
-        if isinstance(found, Policy):
-            return found
-        raise SettingsError(
-            f"policy {name!r}: {others[name].value} is not a Policy", "see docs/how-to/own-policy.md"
-        )
-    known = sorted({*POLICIES, *others})
-    near = get_close_matches(name, known, 1, 0.5)
-    raise SettingsError(
-        f"unknown policy {name!r}", f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
-    )
+    return POLICIES[name] if name in POLICIES else _installed(name)
+
+
+@cache
+def _installed(name: str) -> Policy:
+    """Load a policy of another package; once, for it is asked for with every decision."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        known = sorted({*POLICIES, *points})
+        near = get_close_matches(name, known, 1, 0.5)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+        raise SettingsError(f"unknown policy {name!r}", hint)
+    where, hint = f"policy {name!r}: {points[name].value}", "see docs/how-to/own-policy.md"
+    try:
+        found = points[name].load()
+    except Exception as error:  # whatever the code of strangers may raise
+        raise SettingsError(f"{where} cannot be loaded: {type(error).__name__}: {error}", hint) from error
+    if not isinstance(found, Policy):
+        raise SettingsError(f"{where} is not a Policy", hint)
+    return found
 
 
 def policy_names() -> tuple[str, ...]:

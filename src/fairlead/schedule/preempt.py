@@ -1,4 +1,4 @@
-"""Preemption: who must go so that a request of higher priority finds a place; few, and of the lowest."""
+"""Preemption: who must go so that a request of higher priority finds a place; of the lowest, and few."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -17,12 +17,12 @@ from fairlead.schedule.fit import places_of
 from fairlead.schedule.policies import Policy, policy_named
 
 LOOKED_AT: Final = 24
-"""Nodes that are searched in full; they are those that promise the fewest victims."""
+"""Nodes that are searched in full; they are those that promise the least cost."""
 HOPELESS: Final = 1 << 20
 """More victims than there are: clearing the node would not help."""
 _LASTING: Final = (Reason.UNSCHEDULABLE, Reason.TAINT, Reason.SELECTOR, Reason.AFFINITY)
 Cost = tuple[int, int, int]
-"""How many must go, the highest priority among them, and the sum of their priorities."""
+"""The highest priority of who must go, how many they are, the sum of their priorities: as kube-scheduler."""
 
 
 def preempt(
@@ -48,7 +48,19 @@ def preempt(
         cluster.release(placement.request.id)
     after = decide(cluster, request, policy)
     cluster.rollback(mark)
+    if not after.placed:
+        return decision
     return replace(after, victims=tuple(placement.request.id for placement in found))
+
+
+def make_room(cluster: Cluster, request: Request, policy: Policy) -> Decision:
+    """Decide, and count it as done: those who must go are gone, and the request is placed."""
+    decision = preempt(cluster, request, policy)
+    for victim in decision.victims:
+        cluster.release(victim)
+    if decision.placement is not None:
+        cluster.bind(decision.placement)
+    return decision
 
 
 def victims(
@@ -60,14 +72,14 @@ def victims(
     best: tuple[Cost, tuple[Placement, ...]] | None = None
     ranked = sorted((_bound(ask, row, found), row) for row, found in weak.items())
     for tried, (least, row) in enumerate(ranked):
-        if least[0] >= HOPELESS or tried >= (10 if best is None else 1) * LOOKED_AT:
+        if least[1] >= HOPELESS or tried >= (10 if best is None else 1) * LOOKED_AT:
             break
         if best is not None and least >= best[0]:
             break
         found = _clear(ask, row, weak[row])
         if found and (best is None or _cost(found) < best[0]):
             best = _cost(found), found
-    return _with_gangs(cluster, best[1]) if best else ()
+    return best[1] if best else ()
 
 
 def _weak(ask: Ask, spared: Collection[str]) -> dict[int, list[Placement]]:
@@ -77,25 +89,48 @@ def _weak(ask: Ask, spared: Collection[str]) -> dict[int, list[Placement]]:
     open_to_it[rows] = True
     for reason in _LASTING:
         open_to_it[rows] &= NODE_FILTERS[reason](ask, rows)
+    placed = cluster.placements()
+    firm = {_gang(ask.request), *(_gang(each.request) for each in placed if not _may_go(ask, each, spared))}
     weak: dict[int, list[Placement]] = {}
-    for placement in cluster.placements():
-        other, row = placement.request, cluster.row(placement.node)
-        if other.priority < ask.request.priority and open_to_it[row] and other.id not in spared:
+    for placement in placed:
+        row, gang = cluster.row(placement.node), _gang(placement.request)
+        if open_to_it[row] and _may_go(ask, placement, spared) and (gang is None or gang not in firm):
             weak.setdefault(row, []).append(placement)
     return weak
 
 
+def _may_go(ask: Ask, placement: Placement, spared: Collection[str]) -> bool:
+    return placement.request.priority < ask.request.priority and placement.request.id not in spared
+
+
+def _gang(request: Request) -> tuple[str, str] | None:
+    """Return what stands for a gang: to put out one is to put out all, so none may who is not above all."""
+    return (request.namespace, request.gang.name) if request.gang else None
+
+
 def _bound(ask: Ask, row: int, found: Sequence[Placement]) -> Cost:
     """Return the least that clearing a node could cost; cheap, and never more than it does cost."""
+    levels = sorted({placement.request.priority for placement in found})
+    for level in levels[:-1]:
+        lower = [placement for placement in found if placement.request.priority <= level]
+        if (lacking := _lacking(ask, row, lower)) < HOPELESS:
+            return level, lacking, levels[0] * lacking
+    lacking = _lacking(ask, row, found)
+    return levels[-1], lacking, levels[0] * lacking
+
+
+def _lacking(ask: Ask, row: int, found: Sequence[Placement]) -> int:
+    """Return how many of these must go at the least."""
     columns, request = ask.cluster.columns, ask.request
-    lowest = min(placement.request.priority for placement in found)
-    lacking = max(
-        _fewest(request.cpu - int(columns.cpu[row]), [each.request.cpu for each in found]),
-        _fewest(request.memory - int(columns.memory[row]), [each.request.memory for each in found]),
+    memory = [each.request.memory + sum(share.memory for share in each.shares) for each in found]
+    return max(
+        _fewest(request.cpu - int(columns.cpu[row]), [each.request.cpu for each in found])
+        if request.cpu
+        else 0,
+        _fewest(request.memory - int(columns.memory[row]), memory) if request.memory else 0,
         _fewest_on_devices(ask, row, found) if ask.count == 1 else 1,
         1,
     )
-    return lacking, lowest, lowest * lacking
 
 
 def _fewest(lack: int, sizes: Iterable[int]) -> int:
@@ -129,7 +164,7 @@ def _fewest_on_devices(ask: Ask, row: int, found: Sequence[Placement]) -> int:
 
 
 def _clear(ask: Ask, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Return the fewest of a node's weak that must go, trying each of its accelerators in turn."""
+    """Return which of a node's weak must go, and their gangs, trying each of its accelerators in turn."""
     cluster = ask.cluster
     mark = cluster.checkpoint()
     for placement in weak:
@@ -140,7 +175,7 @@ def _clear(ask: Ask, row: int, weak: Sequence[Placement]) -> tuple[Placement, ..
         columns = np.flatnonzero(free).tolist()
     tries = [] if free is None else [_spare(ask, row, column, weak) for column in columns]
     cluster.rollback(mark)
-    return min(tries, key=_cost, default=())
+    return min((_with_gangs(cluster, each) for each in tries), key=_cost, default=())
 
 
 def _spare(ask: Ask, row: int, column: int | None, weak: Sequence[Placement]) -> tuple[Placement, ...]:
@@ -177,19 +212,15 @@ def _worth(placement: Placement) -> tuple[int, int, int, str]:
 
 def _cost(found: Sequence[Placement]) -> Cost:
     priorities = [placement.request.priority for placement in found]
-    return len(found), max(priorities, default=0), sum(priorities)
+    return max(priorities, default=0), len(found), sum(priorities)
 
 
 def _with_gangs(cluster: Cluster, found: Sequence[Placement]) -> tuple[Placement, ...]:
     """Add the rest of every gang that would be left too small: half a gang is of no use."""
     chosen = {placement.request.id: placement for placement in found}
-    gangs = {(each.request.namespace, each.request.gang.name) for each in found if each.request.gang}
-    for namespace, name in sorted(gangs):
-        members = [
-            each
-            for each in cluster.placements()
-            if each.request.gang and (each.request.namespace, each.request.gang.name) == (namespace, name)
-        ]
+    gangs = dict.fromkeys(gang for each in found if (gang := _gang(each.request)))
+    for gang in gangs:
+        members = [each for each in cluster.placements() if _gang(each.request) == gang]
         left = [each for each in members if each.request.id not in chosen]
         if left and len(left) < max(each.request.gang.size for each in members if each.request.gang):
             chosen |= {each.request.id: each for each in left}

@@ -8,7 +8,7 @@ from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.decide import place
 from fairlead.schedule.gang import place_gang
 from fairlead.schedule.policies import Policy, policy_named
-from fairlead.schedule.preempt import preempt
+from fairlead.schedule.preempt import make_room
 
 
 def place_all(
@@ -20,7 +20,7 @@ def place_all(
 ) -> list[Decision]:
     """Place requests, and return a decision for each in the order in which they came.
 
-    Who is put out by another of these is tried again, at its own priority. Gangs put nobody out.
+    Who is put out by another of these is tried again, at its own priority.
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
     listed = list(requests)
@@ -30,9 +30,9 @@ def place_all(
     while waiting:
         group = waiting.pop(0)
         if group[0].gang is not None:
-            found = place_gang(cluster, group, policy)
+            found = place_gang(cluster, group, policy, preemption=preemption)
         elif preemption:
-            found = [_make_room(cluster, group[0], policy)]
+            found = [make_room(cluster, group[0], policy)]
         else:
             found = [place(cluster, group[0], policy)]
         decided |= {decision.request.id: decision for decision in found}
@@ -49,12 +49,3 @@ def grouped(requests: Sequence[Request]) -> list[list[Request]]:
         key = (request.namespace, f"gang {gang.name}") if gang else ("", request.id)
         groups.setdefault(key, []).append(request)
     return sorted(groups.values(), key=lambda group: -max(request.priority for request in group))
-
-
-def _make_room(cluster: Cluster, request: Request, policy: Policy) -> Decision:
-    decision = preempt(cluster, request, policy)
-    for victim in decision.victims:
-        cluster.release(victim)
-    if decision.placement is not None:
-        cluster.bind(decision.placement)
-    return decision

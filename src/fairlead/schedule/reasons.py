@@ -1,11 +1,12 @@
 """The words and amounts of a refusal."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from fairlead.placement import Reason, Rejection
-from fairlead.request import Request
+from fairlead.request import Request, repels
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.columns import Ints, Mask
 from fairlead.units import format_bytes
@@ -51,11 +52,13 @@ def _resource_words(ask: Ask, rows: Ints) -> tuple[str, float, float]:
 
 
 def _taint(ask: Ask, rows: Ints) -> str:
-    """Return the taint that keeps most of the rows away."""
-    sets = list(ask.cluster.columns.taint_sets)
-    common = int(np.bincount(ask.cluster.columns.taints[rows]).argmax())
-    borne = ask.request.tolerations
-    return ", ".join(str(taint) for taint in sets[common] if not any(each.covers(taint) for each in borne))
+    """Return the taints that keep most of the rows away."""
+    sets, borne = list(ask.cluster.columns.taint_sets), ask.request.tolerations
+    numbers, counts = np.unique(ask.cluster.columns.taints[rows], return_counts=True)
+    told: Counter[str] = Counter()
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        told[", ".join(str(taint) for taint in sets[number] if repels(taint, borne))] += count
+    return min(told, key=lambda text: (-told[text], text))
 
 
 def _labels(request: Request) -> str:
@@ -124,7 +127,7 @@ def _device_amounts(ask: Ask, reason: Reason, rows: Ints, out: Mask) -> tuple[fl
     if reason is Reason.DEVICE_MEMORY:
         free = columns.free_memory[rows][out]
         node = np.broadcast_to(columns.memory[rows][:, None], out.shape)[out] - ask.request.memory
-        free = np.where(ask.unified[kind] & (not ask.whole), np.minimum(free, node // ask.count), free)
+        free = np.where(ask.lent[kind] > 0, np.minimum(free, node // ask.count), free)
         return int(ask.memory[kind].min()), int(free.max())
     if reason is Reason.DEVICE_COMPUTE:
         return int(ask.compute[kind].min()), int(columns.free_compute[rows][out].max())

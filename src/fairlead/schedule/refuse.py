@@ -1,6 +1,7 @@
 """Why nowhere: each accelerator, or node, is counted under the first thing that speaks against it."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from fairlead.schedule.filters import DEVICE_FILTERS, NODE_FILTERS
 from fairlead.schedule.policies import Policy
 from fairlead.schedule.reasons import device_reason, node_reason
 from fairlead.schedule.social import SOCIAL_FILTERS
+
+_TOLD: Final = tuple(Reason)
+"""The order in which reasons are told of as many each."""
 
 
 def nonsense(request: Request, policy: str, wrong: Sequence[str]) -> Decision:
@@ -51,8 +55,8 @@ def _reasons(ask: Ask, rows: Ints, left: Mask) -> Iterator[Rejection]:
 
 def _devices(ask: Ask, rows: Ints, left: Mask) -> Iterator[Rejection]:
     kind = ask.cluster.columns.kind[rows]
-    objections = dict.fromkeys(found for found in ask.against if found is not None)
-    for objection in objections:
+    objections = {found for found in ask.against if found is not None}
+    for objection in sorted(objections, key=lambda found: (_TOLD.index(found[0]), found[1])):
         ids = [at for at, found in enumerate(ask.against) if found == objection]
         out = left & np.isin(kind, ids)
         yield from device_reason(ask, objection[0], rows, out, objection[1])

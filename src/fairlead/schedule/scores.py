@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from fairlead.request import WHOLE, Effect, Request, Taint
+from fairlead.schedule.ask import Ask
 from fairlead.schedule.columns import Floats
 from fairlead.schedule.filters import matching
 from fairlead.schedule.fragments import lost
@@ -59,14 +60,15 @@ def swift(places: Options) -> Floats | float:
     ask = places.ask
     if not ask.request.estimates or not ask.count:
         return 0.0
-    return _relative(ask.seconds[places.kind].max(axis=1), _least(ask.seconds))
+    return _relative(ask.seconds[places.kind].max(axis=1), _least(ask, ask.seconds))
 
 
 def thrifty(places: Options) -> Floats | float:
     """Like accelerators on which it is expected to take little energy."""
-    if not places.ask.request.estimates or not places.ask.count:
+    ask = places.ask
+    if not ask.request.estimates or not ask.count:
         return 0.0
-    return _relative(places.ask.joules[places.kind].sum(axis=1), _least(places.ask.joules))
+    return _relative(ask.joules[places.kind].sum(axis=1), ask.count * _least(ask, ask.joules))
 
 
 def wished(places: Options) -> Floats | float:
@@ -121,8 +123,11 @@ def _room(places: Options) -> Floats:
     return room
 
 
-def _least(figures: Floats) -> float:
-    return float(np.nanmin(figures)) if not np.isnan(figures).all() else np.nan
+def _least(ask: Ask, figures: Floats) -> float:
+    """Return the least that is expected on any accelerator that there is now and that it may be on."""
+    there = np.array(ask.cluster.columns.present, np.int64)
+    found = figures[there[ask.allowed[there]]]
+    return float(np.nanmin(found)) if not np.isnan(found).all() else np.nan
 
 
 def _relative(figures: Floats, least: float) -> Floats:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from fairlead.placement import Reason
 from fairlead.request import Request, Spread
 from fairlead.schedule.ask import Ask
-from fairlead.schedule.columns import Floats, Mask
-from fairlead.schedule.crowd import Group, spoken_of
-from fairlead.schedule.filters import attracted, selected
+from fairlead.schedule.columns import Floats, Ints, Mask
+from fairlead.schedule.crowd import Both, Group, spoken_of
+from fairlead.schedule.filters import attracted, schedulable, selected, tolerated
 
 
 def ports_free(ask: Ask, request: Request) -> Mask:
@@ -24,15 +24,21 @@ def ports_free(ask: Ask, request: Request) -> Mask:
 
 
 def has_friends(ask: Ask, request: Request) -> Mask:
-    """Pass nodes in whose domain the wanted neighbours are; the first of a group may be its own."""
-    rules = [rule for rule in request.near if not rule.weight]
-    groups = [spoken_of(rule, request.namespace) for rule in rules]
+    """Pass nodes in whose domains the wanted neighbours are; the first of a group may be its own.
+
+    As in Kubernetes, a neighbour is who satisfies every term, and not one of them here and another there.
+    """
     passed = np.ones(ask.cluster.columns.size, np.bool_)
-    alone = all(not ask.cluster.crowd.of(group).any() for group in groups)
-    first = alone and all(group.has(request.namespace, request.labels) for group in groups)
-    for rule, group in zip(rules, groups, strict=True):
-        domain = domains(ask, rule.topology)
-        passed &= (domain >= 0) if first else around(ask, domain, ask.cluster.crowd.of(group)) > 0
+    rules = [rule for rule in request.near if not rule.weight]
+    if not rules:
+        return passed
+    friends = Both(tuple(spoken_of(rule, request.namespace) for rule in rules))
+    counts = ask.cluster.crowd.of(friends)
+    where = [domains(ask, rule.topology) for rule in rules]
+    met = any(counts[domain >= 0].any() for domain in where)
+    first = not met and friends.has(request.namespace, request.labels)
+    for domain in where:
+        passed &= (domain >= 0) if first else around(ask, domain, counts) > 0
     return passed
 
 
@@ -52,30 +58,35 @@ def no_foes(ask: Ask, request: Request) -> Mask:
 
 def evenly(ask: Ask, request: Request) -> Mask:
     """Pass nodes whose domain would not exceed the emptiest one by more than the allowed skew."""
+    rules = [rule for rule in request.spread if rule.must]
     passed = np.ones(ask.cluster.columns.size, np.bool_)
-    for rule in request.spread:
-        if rule.must:
-            passed &= _within_skew(ask, request, rule)
+    for rule in rules:
+        passed &= domains(ask, rule.topology) >= 0
+    counted = np.flatnonzero(passed & ask.cluster.columns.alive)  # with the labels of every rule
+    for rule in rules:
+        passed &= _within_skew(ask, request, rule, counted)
     return passed
 
 
-def _within_skew(ask: Ask, request: Request, rule: Spread) -> Mask:
+def _within_skew(ask: Ask, request: Request, rule: Spread, rows: Ints) -> Mask:
     domain = domains(ask, rule.topology)
-    open_rows = np.flatnonzero(ask.cluster.columns.alive & (domain >= 0))
-    passed = np.ones(len(open_rows), np.bool_)
-    passed &= selected(ask, open_rows)
-    passed &= attracted(ask, open_rows)
-    open_rows = open_rows[passed]
-    if not len(open_rows):
+    passed = np.ones(len(rows), np.bool_)
+    for each in (*(_OF_ITS_OWN if rule.allowed else ()), *(_BORNE if rule.tolerated else ())):
+        passed &= each(ask, rows)
+    rows = rows[passed]
+    if not len(rows):
         return domain >= 0
-    group = Group(rule.selector, (request.namespace,))
-    counts = ask.cluster.crowd.of(group)
-    by_domain = np.bincount(domain[open_rows], counts[open_rows], len(ask.cluster.columns.values))
-    present = np.unique(domain[open_rows])
+    counts = ask.cluster.crowd.of(Group(rule.selector, (request.namespace,)))
+    by_domain = np.bincount(domain[rows], counts[rows], len(ask.cluster.columns.values))
+    present = np.unique(domain[rows])
     least = 0 if len(present) < rule.domains else by_domain[present].min()
     own = rule.selector.selects(request.labels)
     return (domain >= 0) & (by_domain[domain] + own - least <= rule.skew)
 
+
+_OF_ITS_OWN: Final = (selected, attracted)
+_BORNE: Final = (tolerated, schedulable)
+"""Which nodes have a part in evenness: those that its own rules allow, and those whose taints it bears."""
 
 SOCIAL_FILTERS: Final[dict[Reason, Callable[[Ask, Request], Mask]]] = {
     Reason.PORT: ports_free,

@@ -4,6 +4,8 @@ from typing import Final
 
 import numpy as np
 
+from fairlead.errors import SettingsError
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.cluster import Cluster, Scale
@@ -27,7 +29,7 @@ class Verdicts:
     def __init__(self, cluster: Cluster, request: Request, policy: Policy) -> None:
         self.ask = Ask(cluster, request, whole=policy.whole)
         self.policy = policy
-        self._made_for: tuple[int, Mix, Scale] | None = None
+        self._made_for: tuple[int, Mix, Scale, tuple[int, ...]] | None = None
         self._seen = 0
         self.score = np.zeros(0)
         self.column = np.zeros(0, np.int16)
@@ -36,10 +38,12 @@ class Verdicts:
     def refresh(self) -> None:
         """Judge the rows anew that have changed."""
         cluster = self.ask.cluster
-        now = (cluster.columns.size, cluster.mix, cluster.scale)
+        now = (cluster.columns.size, cluster.mix, cluster.scale, cluster.columns.present)
         if now == self._made_for and self._seen == cluster.changes:
             return
         rows = cluster.changed_since(self._seen) if now == self._made_for else None
+        if rows is not None and cluster.freed <= self._seen:
+            rows = rows[self.score[rows] > -np.inf]  # who was full is full still
         self._made_for, self._seen = now, cluster.changes
         if rows is None:
             rows = cluster.rows()
@@ -57,6 +61,8 @@ class Verdicts:
         scores = np.zeros(len(places.row))
         for score, weight in self.policy.scores:
             scores += weight * score(places)
+        if np.isnan(scores.sum()):
+            raise SettingsError(f"policy {self.policy.name!r}: a score is not a number", "correct the score")
         if self.ask.count != 1:
             self.score[places.row] = scores
         else:
@@ -64,6 +70,12 @@ class Verdicts:
             # Written backwards, so that of equal accelerators the first is kept.
             best = np.flatnonzero(scores == self.score[places.row])[::-1]
             self.column[places.row[best]] = places.chosen[best, 0]
+
+    def placement(self, row: int, request: Request) -> Placement:
+        """Return the best place on a row for a request of this shape."""
+        cluster = self.ask.cluster
+        devices = (cluster.device(row, column) for column in self.columns(row))
+        return Placement(request, cluster.name(row), tuple(self.ask.share(device) for device in devices))
 
     def columns(self, row: int) -> list[int]:
         """Return the accelerators of the best place on a row."""

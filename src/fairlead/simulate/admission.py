@@ -105,7 +105,8 @@ class Admission:
 def could_take(free: NodeFree, request: Request) -> bool:
     """Say whether a node might take a request, by amounts alone: False is certain, True is worth asking."""
     demand = request.demand
-    if free.cpu < request.cpu or free.memory < request.memory or free.pods < 1:
+    needs = ((request.cpu, free.cpu), (request.memory, free.memory), (1, free.pods))
+    if any(need > left for need, left in needs if need):
         return False
     if request.sized_by_estimate or not demand.count:
         return True

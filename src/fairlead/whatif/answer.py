@@ -21,20 +21,20 @@ def answer(
 ) -> Answer:
     """Return every decision, in the order of the requests; refusals carry the smallest changes."""
     state = Cluster(snapshot.nodes, snapshot.placements)
-    decisions = _with_changes(state, place_all(state, requests, policy, preemption=preemption))
+    decisions = _with_changes(state, place_all(state, requests, policy, preemption=preemption), policy)
     refused = [each.request for each in decisions if not each.placed] if detailed else []
     return Answer(
         policy, decisions, snapshot.nodes, {each.id: details(state, each, policy) for each in refused}
     )
 
 
-def _with_changes(state: Cluster, decisions: Sequence[Decision]) -> list[Decision]:
+def _with_changes(state: Cluster, decisions: Sequence[Decision], policy: str) -> list[Decision]:
     """Search for changes once for replicas: what would help one would help the others."""
     known: dict[Hashable, tuple[Change, ...]] = {}
     found = []
     for decision in decisions:
         key = (decision.request.shape, decision.rejections)
         if not decision.placed and key not in known:
-            known[key] = explained(state, decision).changes
+            known[key] = explained(state, decision, policy).changes
         found.append(decision if decision.placed else replace(decision, changes=known[key]))
     return found
