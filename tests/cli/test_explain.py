@@ -1,32 +1,13 @@
 """`fairlead explain`: what a decision document says, one pod of it or all."""
 
 import sys
-from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 import yaml
 
-from fairlead.cli.main import main
-
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-CLUSTER = str(EXAMPLES / "cluster.yaml")
-WORKLOADS = str(EXAMPLES / "workloads.yaml")
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command, as a user without profiles, and return its exit code and what it printed."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-
-    def one(*words: str) -> tuple[int, str, str]:
-        code = main(words)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return one
+from tests.cli.runs import CLUSTER, WORKLOADS, Run
 
 
 def test_a_decision_is_explained(run: Run, tmp_path: Path) -> None:

@@ -2,31 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from fairlead.cli.main import main
 from fairlead.zoo.__main__ import main as zoo
-
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-CLUSTER = str(EXAMPLES / "cluster.yaml")
-WORKLOADS = str(EXAMPLES / "workloads.yaml")
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command, as a user without profiles, and return its exit code and what it printed."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-
-    def one(*words: str) -> tuple[int, str, str]:
-        code = main(words)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return one
+from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS, Run
 
 
 def test_the_table(run: Run) -> None:

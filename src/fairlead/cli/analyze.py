@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.units import format_bytes
 
@@ -19,14 +20,7 @@ def add(commands: Any) -> None:
         description="Show the work, weights, memory and operators of an ONNX or TFLite model, and which "
         "runtimes cannot take it. Weights are not read and nothing is run.",
     )
-    command.add_argument("model", metavar="MODEL", help="an ONNX or TFLite file")
-    command.add_argument(
-        "--shape",
-        metavar="NAME=DIMS",
-        action="append",
-        default=[],
-        help="bind what the model leaves open: input=1x3x224x224, or batch=1; may be repeated",
-    )
+    shared.add_model(command)
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
     command.add_argument(
         "-v", "--verbose", action="store_true", help="with -o table: also print every operator"

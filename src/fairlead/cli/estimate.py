@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         "energy, whether it runs and fits and why not, and how sure that is. Nothing is run. Predictions "
         "start from data sheets; what `fairlead calibrate` stored makes them sharper.",
     )
-    command.add_argument("model", metavar="MODEL", help="an ONNX or TFLite file")
+    shared.add_model(command)
     command.add_argument(
         "--on",
         metavar="DEVICE[,DEVICE...]",
@@ -43,13 +43,6 @@ def add(commands: Any) -> None:
         "--batch", metavar="N", type=int, help="inputs in one run (default: as the file says)"
     )
     command.add_argument("--slo", metavar="TIME", help="nine of ten runs must be done in this time: 30ms")
-    command.add_argument(
-        "--shape",
-        metavar="NAME=DIMS",
-        action="append",
-        default=[],
-        help="bind what the model leaves open: input=1x3x224x224, or batch=1; may be repeated",
-    )
     command.add_argument(
         "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
     )

@@ -23,6 +23,18 @@ def add_catalog(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_model(command: argparse.ArgumentParser) -> None:
+    """Let the user name a model, and bind what it leaves open."""
+    command.add_argument("model", metavar="MODEL", help="an ONNX or TFLite file")
+    command.add_argument(
+        "--shape",
+        metavar="NAME=DIMS",
+        action="append",
+        default=[],
+        help="bind what the model leaves open: input=1x3x224x224, or batch=1; may be repeated",
+    )
+
+
 def add_root(command: argparse.ArgumentParser) -> None:
     """Let the user look at another machine than this one."""
     command.add_argument(
