@@ -22,8 +22,8 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
-from fairlead.serve.notices import Notices
-from fairlead.serve.terms import Terms
+from fairlead.serve.agent.notices import Notices
+from fairlead.serve.agent.terms import Terms
 
 SETTLE = 0.2
 BACK_OFF = 1.0, 60.0

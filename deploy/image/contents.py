@@ -51,7 +51,7 @@ _NOT_OF_OURS: Final = tuple(
     f"{APPLICATION}/fairlead/{name}/"
     for name in (
         *("analyze", "calibrate", "estimate", "evaluate", "lab", "manifest", "schedule", "simulate"),
-        *("whatif", "zoo"),
+        *("serve/scheduler", "whatif", "zoo"),
     )
 )
 """Parts that no node needs."""

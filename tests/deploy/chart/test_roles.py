@@ -14,9 +14,9 @@ from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
 from fairlead.errors import KubeletError
 from fairlead.inventory import Inventory
 from fairlead.kubelet.claims import Claim
-from fairlead.serve.allotment import ClaimReader
-from fairlead.serve.notices import Notices
-from fairlead.serve.terms import Terms
+from fairlead.serve.agent.allotment import ClaimReader
+from fairlead.serve.agent.notices import Notices
+from fairlead.serve.agent.terms import Terms
 from tests.accelerators import accelerator, node
 from tests.deploy.chart.charts import Chart, Document, one
 from tests.deploy.chart.worlds import installed

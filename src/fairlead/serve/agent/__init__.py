@@ -1,0 +1,1 @@
+"""The agent of a node: thin loops that look, measure and publish."""

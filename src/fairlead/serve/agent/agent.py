@@ -1,0 +1,170 @@
+"""The node agent: looks at the machine, measures it, and answers with what it knows.
+
+A scrape never touches the hardware: it gets the latest samples.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from fairlead.errors import FairleadError
+from fairlead.inventory import Inventory, Machine
+from fairlead.metrics import CONTENT_TYPE, Publishing, Snapshot, render
+from fairlead.serve.agent.plan import Plan, nudged, sampled, scanned, trigger, wait
+from fairlead.serve.web.httpd import Response
+from fairlead.settings import AgentSettings
+from fairlead.telemetry import Sample
+from fairlead.units import Seconds
+
+_STALE_SWEEPS: Final = 3
+_INDEX: Final = b"""<!doctype html><title>fairlead agent</title><h1>fairlead agent</h1>
+<p><a href="/metrics">/metrics</a>, <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a></p>
+"""
+
+
+class Watched(Protocol):
+    """A machine under watch."""
+
+    def scan(self) -> Inventory:
+        """Look at the whole machine."""
+
+    def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
+        """Measure what the last scan found."""
+
+
+class Published(Protocol):
+    """Whoever publishes what is found."""
+
+    def offer(self, inventory: Inventory) -> None:
+        """Take what a scan found."""
+
+    @property
+    def failed(self) -> str:
+        """Why publishing has ended though nobody stopped it; empty while it goes on."""
+
+    def problem(self) -> str:
+        """Return why not everything is published yet; empty when it is."""
+
+    def snapshot(self) -> Publishing:
+        """Return what can be counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time: `now` never steps back, `date` is that of the calendar."""
+
+    now: Callable[[], float] = time.monotonic
+    date: Callable[[], float] = time.time
+
+
+class Agent:
+    """What the agent knows, and how it learns it."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        machine: Watched,
+        say: Callable[[str], None],
+        clock: Clock | None = None,
+        publisher: Published | None = None,
+    ) -> None:
+        self._publisher = publisher
+        self._settings = settings
+        self._machine = machine
+        self._say = say
+        self._clock = clock or Clock()
+        self._snapshot = Snapshot(Inventory(Machine()), node=settings.node)
+        self._scanned: Seconds | None = None
+        self._page = b""
+        now = self._now()
+        self._plan = Plan(sweep_at=now, sample_at=now)
+
+    def step(self) -> Seconds:
+        """Do what is due, and return how long nothing will be."""
+        cause = trigger(self._plan, self._now())
+        if cause:
+            self.scan(cause if self._scanned is not None else "start")
+        if self._now() >= self._plan.sample_at:
+            self.sample()
+        return wait(self._plan, self._now())
+
+    def scan(self, cause: str) -> None:
+        """Look at the whole machine; a look that fails leaves what is known, and makes it grow stale."""
+        start = self._now()
+        try:
+            inventory = self._machine.scan()
+        except (OSError, FairleadError) as error:
+            self._say(f"scan failed: {error}")
+        else:
+            for line in changes(self._snapshot.inventory, inventory):
+                self._say(line)
+            scans = Counter(self._snapshot.scans) + Counter({cause: 1})
+            self._scanned = self._now()
+            self._snapshot = replace(
+                self._snapshot,
+                inventory=inventory,
+                scans=dict(scans),
+                scan_seconds=self._scanned - start,
+                scanned_at=self._clock.date(),
+            )
+            if self._publisher:
+                self._publisher.offer(inventory)
+        self._plan = scanned(self._plan, self._now(), self._settings)
+
+    def sample(self) -> None:
+        """Measure every accelerator."""
+        date = Seconds(self._clock.date())
+        samples = self._machine.sample(self._snapshot.inventory, self._now(), date)
+        published = self._publisher.snapshot() if self._publisher else None
+        self._snapshot = replace(self._snapshot, samples=samples, publishing=published)
+        self._page = b""
+        self._plan = sampled(self._plan, self._now(), self._settings)
+
+    def nudge(self) -> None:
+        """Take note that the kernel reported a change."""
+        self._plan = nudged(self._plan, self._now(), self._settings)
+
+    def page(self) -> bytes:
+        """Return the metrics page, made at most once per measurement."""
+        self._page = self._page or render(self._snapshot)
+        return self._page
+
+    def answer(self, path: str) -> Response:
+        """Answer a request."""
+        if path == "/metrics":
+            return Response(200, self.page(), CONTENT_TYPE)
+        if path == "/healthz":
+            failed = self._publisher.failed if self._publisher else ""
+            return Response(503, f"{failed}\n".encode()) if failed else Response(200, b"alive\n")
+        if path == "/readyz":
+            return self._ready()
+        if path == "/":
+            return Response(200, _INDEX, "text/html; charset=utf-8")
+        return Response(404, b"no such page\n")
+
+    def _ready(self) -> Response:
+        if self._scanned is None:
+            return Response(503, b"not scanned yet\n")
+        age = self._now() - self._scanned
+        if age > _STALE_SWEEPS * self._settings.sweep:
+            return Response(503, f"the last scan that worked is {age:.0f} s old\n".encode())
+        problem = self._publisher.problem() if self._publisher else ""
+        return Response(503, f"{problem}\n".encode()) if problem else Response(200, b"ready\n")
+
+    def _now(self) -> Seconds:
+        return Seconds(self._clock.now())
+
+
+def changes(before: Inventory, after: Inventory) -> list[str]:
+    """Return what an operator would want to read: accelerators that came, went or changed their state."""
+    old = {acc.id: acc for acc in before.accelerators}
+    new = {acc.id: acc for acc in after.accelerators}
+    gone = [f"{acc.id}: {acc.name} is gone" for acc in old.values() if acc.id not in new]
+    other = [
+        f"{acc.id}: {acc.name} is {acc.state.value}{f' ({acc.reason})' if acc.reason else ''}"
+        for acc in new.values()
+        if acc.id not in old or (old[acc.id].state, old[acc.id].name) != (acc.state, acc.name)
+    ]
+    return gone + other

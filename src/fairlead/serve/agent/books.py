@@ -1,0 +1,230 @@
+"""The agent's ledger, kept true: the kubelet's books are read again and again, claims are kept on disk."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead.errors import KubeletError, RefusedError
+from fairlead.inventory import Inventory, Machine
+from fairlead.kubelet import podresources
+from fairlead.kubelet.claims import Claim
+from fairlead.kubelet.podresources import HeldClaim, read_books
+from fairlead.offer import Form, Holder, Holding
+from fairlead.publish.ledger import GRACE, Ledger, admit_all, claimed, holdings_of_books, observed, released
+from fairlead.publish.parts import Refusal
+from fairlead.serve.agent.terms import Terms
+from fairlead.units import Seconds
+
+_OFTEN, _SELDOM = Seconds(10.0), Seconds(60.0)
+_SHARE: Final = 500
+"""A look pauses for so many times as long as it took: reading books must not be what a node does."""
+_SOON: Final = Seconds(2.0)
+"""So long after something was given out the kubelet has written it down, mostly."""
+
+
+class Books:
+    """Who holds what on this node, as far as can be known."""
+
+    def __init__(
+        self,
+        terms: Terms,
+        due: asyncio.Event,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._socket = terms.books
+        self._file = terms.sockets / "claims.json"
+        self._due = due
+        self._say = say
+        self._clock = clock
+        self._inventory = Inventory(Machine())
+        self._early = asyncio.Event()
+        self._read_at: float | None = None
+        self._trouble = ""
+        self.ledger = Ledger()
+
+    @property
+    def together(self) -> bool:
+        """Whether one accelerator may be offered in several forms: only where the books can be read."""
+        return self._socket is not None
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known what was handed out before this agent began."""
+        return self._socket is None or self._read_at is not None
+
+    def problem(self) -> str:
+        """Return why nothing can be handed out yet."""
+        return "" if self.known else self._trouble or "the kubelet's books have not been read yet"
+
+    def age(self) -> float | None:
+        """Return how long ago the books were read; None where they never were."""
+        return None if self._read_at is None else self._clock() - self._read_at
+
+    def said(self) -> tuple[Holding, ...]:
+        """Return what the kubelet's books and the prepared claims say; nothing that is only assumed."""
+        return (*self.ledger.books, *self.ledger.claims)
+
+    async def taken(self, inventory: Inventory) -> None:
+        """Take note of what there is.
+
+        Who holds an accelerator that comes, or comes back, is read before any of it can be handed out.
+        """
+        before, after = ({acc.id for acc in each.accelerators} for each in (self._inventory, inventory))
+        if self._socket is None or before == after:
+            self._inventory = inventory
+        else:
+            began = self._clock()
+            self._note(await read_books(self._socket), inventory, began)
+
+    def give(self, asked: Sequence[Holding]) -> None:
+        """Note what a container is about to be given, all of it or nothing; RefusedError with the reason."""
+        if self._socket is None:
+            return  # one form only: the kubelet's own count suffices, and nobody would say when it ends
+        self.ledger = self._admitted(asked)
+        loop = asyncio.get_running_loop()
+        loop.call_later(_SOON, self._early.set)
+        self._due.set()
+
+    def claim(self, claim: Claim, asked: Sequence[Holding]) -> None:
+        """Note a claim that is about to be prepared, here and on disk; RefusedError with the reason."""
+        before = self.ledger
+        self.ledger = self._admitted(asked)
+        try:
+            self._keep()
+        except OSError as error:
+            self.ledger = before
+            raise KubeletError(f"{self._file}: {error.strerror}: the claim cannot be noted") from error
+        self._due.set()
+
+    def release(self, claim: Claim) -> None:
+        """Forget a claim; one that is not known is forgotten already."""
+        before = self.ledger
+        for holder in (holder_of(claim), Holder(claim.namespace, claim.name)):
+            self.ledger = released(self.ledger, holder)
+        if self.ledger.claims != before.claims:
+            try:
+                self._keep()
+            except OSError as error:
+                self.ledger = before
+                raise KubeletError(f"{self._file}: {error.strerror}: the claim cannot be let go") from error
+            self._due.set()
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """Read what was there before, then keep on reading the kubelet's books."""
+        for holding in _stored(self._file):
+            self.ledger = claimed(self.ledger, holding)
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def again(self) -> None:
+        """Look into the kubelet's books once more, for somebody who cannot wait for the next time."""
+        if self._socket is not None:
+            await self._look(self._socket)
+
+    def _admitted(self, asked: Sequence[Holding]) -> Ledger:
+        answer = admit_all(self.ledger, self._inventory, asked, self._clock())
+        if isinstance(answer, Refusal):
+            raise RefusedError(answer.reason)
+        return answer
+
+    async def _follow(self) -> None:
+        while self._socket is not None:
+            took = await self._look(self._socket)
+            if self._read_at is None:
+                pause: float = 1.0
+            elif self.ledger.assumed:
+                pause = GRACE / 2
+            else:
+                pause = min(max(_SHARE * took, _OFTEN if self.ledger.books else 3 * _OFTEN), _SELDOM)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._early.wait(), pause)
+            self._early.clear()
+
+    async def _look(self, socket: Path) -> float:
+        """Look into the books once, and return how much work that was."""
+        began, worked = self._clock(), time.thread_time()
+        try:
+            books = await read_books(socket)
+        except KubeletError as error:
+            if str(error) != self._trouble:
+                self._say(f"cannot read the kubelet's books: {error}")
+            self._trouble = str(error)
+            return 0.0
+        self._note(books, self._inventory, began)
+        return time.thread_time() - worked
+
+    def _note(self, books: podresources.Books, inventory: Inventory, began: float) -> None:
+        """Believe the kubelet, and together with it that this is what there is."""
+        if self._read_at is None:
+            self._recall(books.claims)
+        rows = ((held.namespace, held.pod, held.container, held.resource, held.ids) for held in books.devices)
+        before, self._inventory = self.ledger, inventory
+        self.ledger = observed(before, holdings_of_books(rows, inventory).holdings, began)
+        first, self._read_at, self._trouble = self._read_at is None, self._clock(), ""
+        if first or self.ledger != before:
+            self._due.set()
+
+    def _recall(self, claims: Iterable[HeldClaim]) -> None:
+        """Note claims that containers have and the file does not: how much is unknown, so count all of it."""
+        known = {(each.holder.namespace, each.holder.name, each.accelerator) for each in self.ledger.claims}
+        for held in claims:
+            if (held.namespace, held.claim, held.device) not in known:
+                holder = Holder(held.namespace, held.claim)
+                self.ledger = claimed(self.ledger, Holding(held.device, Form.CLAIM, holder))
+
+    def _keep(self) -> None:
+        """Write the claims down; a file that is half written never has the name of the whole one."""
+        if not self.ledger.claims:
+            self._file.unlink(missing_ok=True)
+            return
+        aside = self._file.with_suffix(".new")
+        text = json.dumps([_to_json(holding) for holding in self.ledger.claims])
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self._file)
+
+
+def holder_of(claim: Claim) -> Holder:
+    """Return a claim as a holder; its uid tells it from a later one of the same name."""
+    return Holder(claim.namespace, claim.name, claim.uid)
+
+
+def _stored(file: Path) -> Iterable[Holding]:
+    """Return the claims that were prepared before; the kubelet's books make up for a bad file."""
+    try:
+        rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        return [
+            Holding(
+                str(row["accelerator"]),
+                Form.CLAIM,
+                Holder(str(row["namespace"]), str(row["name"]), str(row["uid"])),
+                int(row["mebibytes"]),
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def _to_json(holding: Holding) -> dict[str, Any]:
+    holder = holding.holder
+    return {
+        "accelerator": holding.accelerator,
+        "namespace": holder.namespace,
+        "name": holder.name,
+        "uid": holder.container,
+        "mebibytes": holding.mebibytes,
+    }

@@ -1,0 +1,113 @@
+"""The agent's loop: one thread, one selector over clients, kernel events and the wish to stop."""
+
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+from fairlead.serve.agent.agent import Agent
+from fairlead.serve.agent.uevents import Uevents
+from fairlead.serve.web.httpd import Front, Server, listen
+from fairlead.settings import Address, AgentSettings
+from fairlead.units import Seconds
+
+
+class EventLine(Protocol):
+    """A line on which changes of devices are reported."""
+
+    def fileno(self) -> int:
+        """Return what to wait on."""
+
+    def changed(self) -> bool:
+        """Read all that came, and say whether a device that matters changed."""
+
+
+def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT comes."""
+    front = open_front(settings, say)
+    listener = listen(settings.listen)
+    with ExitStack() as stack:
+        stack.enter_context(listener)
+        host, port = listener.getsockname()[:2]
+        say(f"listening on {'https' if settings.tls else 'http'}://{Address(host, port)}/metrics")
+        stop = stack.enter_context(stop_signals())
+        uevents = open_uevents(say) if settings.uevents else None
+        if uevents:
+            stack.enter_context(closing(uevents))
+        serve(agent, listener, stop, uevents, front)
+    say("stopped")
+
+
+def open_front(settings: AgentSettings, say: Callable[[str], None]) -> Front:
+    """Return how clients come in; what TLS and tokens need is imported only where they are asked for."""
+    front = Front()
+    if settings.tls:
+        from fairlead.serve.web.tls import TlsDoor  # noqa: PLC0415  # OpenSSL: 6 MiB resident
+
+        front = replace(front, line=TlsDoor(settings.tls, say))
+    if settings.token_file:
+        from fairlead.serve.web.access import TokenGuard  # noqa: PLC0415  # hmac brings half of OpenSSL
+
+        front = replace(front, guard=TokenGuard(settings.token_file, say))
+    return front
+
+
+def serve(
+    agent: Agent,
+    listener: socket.socket,
+    stop: socket.socket,
+    events: EventLine | None,
+    front: Front | None = None,
+) -> None:
+    """Run until something can be read from `stop`."""
+    with selectors.DefaultSelector() as selector:
+        stopped: list[Seconds] = []
+        server = Server(listener, selector, agent.answer, front)
+        selector.register(stop, selectors.EVENT_READ, stopped.append)
+        if events:
+            selector.register(
+                events, selectors.EVENT_READ, lambda _: agent.nudge() if events.changed() else None
+            )
+        with closing(server):
+            while not stopped:
+                pause = agent.step()
+                for key, _ in selector.select(_shorter(pause, server.deadline())):
+                    key.data(_now())
+                server.expire(_now())
+
+
+def open_uevents(say: Callable[[str], None]) -> Uevents | None:
+    """Listen to the kernel, or say why not and be content with sweeps."""
+    try:
+        return Uevents.open()
+    except OSError as error:
+        say(f"no kernel events here ({error.strerror or error}): changes show at the next sweep")
+        return None
+
+
+@contextmanager
+def stop_signals() -> Iterator[socket.socket]:
+    """Yield a socket that can be read from once SIGTERM or SIGINT came."""
+    here, there = socket.socketpair()
+    there.setblocking(False)
+    with here, there:
+        old_fd = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
+        old = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield here
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(old_fd)
+
+
+def _shorter(pause: Seconds, deadline: Seconds | None) -> float:
+    return pause if deadline is None else max(0.0, min(pause, deadline - _now()))
+
+
+def _now() -> Seconds:
+    return Seconds(time.monotonic())

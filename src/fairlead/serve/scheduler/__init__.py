@@ -1,0 +1,1 @@
+"""The scheduler of a live cluster: what the API holds is folded, decided upon, and written back."""

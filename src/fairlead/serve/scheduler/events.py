@@ -1,0 +1,61 @@
+"""What happens in a cluster that may help a request that was refused, and which reasons it helps with."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from fairlead.placement import Reason, Rejection
+
+
+class Event(StrEnum):
+    """Something that happened."""
+
+    NODE = "node"
+    """A node came, or is not as it was: room, labels, taints, accelerators."""
+    ROOM = "room"
+    """A pod or claim is gone: something became free."""
+    NEIGHBOUR = "neighbour"
+    """A pod was bound: it may be one that others want to be near, or that evens out a spread."""
+    MEMBER = "member"
+    """A pod came that waits: it may complete a gang."""
+    CLAIM = "claim"
+    """A claim came or changed."""
+    RULE = "rule"
+    """A class, template or group came or changed: pods may read otherwise."""
+
+
+_ROOM: Final = frozenset({Event.ROOM, Event.NODE})
+_NODE: Final = frozenset({Event.NODE})
+HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
+    Reason.INVALID: frozenset({Event.RULE, Event.CLAIM}),
+    Reason.UNSCHEDULABLE: _NODE,
+    Reason.TAINT: _NODE,
+    Reason.SELECTOR: _NODE,
+    Reason.AFFINITY: _NODE,
+    Reason.CPU: _ROOM,
+    Reason.MEMORY: _ROOM,
+    Reason.PODS: _ROOM,
+    Reason.RESOURCE: _ROOM,
+    Reason.PORT: _ROOM,
+    Reason.NEAR: frozenset({Event.NEIGHBOUR, Event.NODE}),
+    Reason.APART: _ROOM,
+    Reason.SPREAD: frozenset({Event.NEIGHBOUR, Event.ROOM, Event.NODE}),
+    Reason.NO_DEVICE: _NODE,
+    Reason.HEALTH: _NODE,
+    Reason.MODEL: _NODE,
+    Reason.VENDOR: _NODE,
+    Reason.PRECISION: _NODE,
+    Reason.ESTIMATE: _NODE,
+    Reason.SLO: _NODE,
+    Reason.UNSHARED: _NODE,
+    Reason.BUSY: _ROOM,
+    Reason.DEVICE_MEMORY: _ROOM,
+    Reason.DEVICE_COMPUTE: _ROOM,
+    Reason.DEVICES: _ROOM,
+    Reason.GANG: frozenset({Event.MEMBER, Event.ROOM, Event.NODE}),
+}
+
+
+def helpful(rejections: Iterable[Rejection]) -> frozenset[Event]:
+    """Return what could help a request that was refused for these reasons; a new node always could."""
+    return _NODE.union(*(HELPS[each.reason] for each in rejections))

@@ -1,0 +1,364 @@
+"""The engine's cluster as a fold of what the API holds: objects in, placements and waiting requests out.
+
+    note(change) ... note(change) -> settle() -> the cluster is as a fold of the whole list would make it
+
+What is remembered beside the objects is only what was decided and is not yet seen in the API: assumptions,
+which end when the pod is seen bound, is gone, or the writing failed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.meta import Object
+from fairlead.errors import ManifestError
+from fairlead.manifest import keys
+from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.node import node as node_state
+from fairlead.manifest.running import annotated
+from fairlead.manifest.shapes import Node
+from fairlead.placement import NodeState, Placement
+from fairlead.request import Request
+from fairlead.schedule import Cluster
+from fairlead.serve.scheduler.events import Event
+from fairlead.serve.scheduler.holdings import FOREVER, Tenant, placements
+from fairlead.serve.scheduler.reading import Reading, Unreadable
+from fairlead.serve.scheduler.seen import Claim, Pod
+
+Waiting = Request | Unreadable
+_NO_CLAIMS: Final[frozenset[Key]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What has changed for those who wait."""
+
+    came: tuple[Waiting, ...] = ()
+    """Pods that wait, new or changed."""
+    gone: tuple[str, ...] = ()
+    """Ids that wait no more."""
+    events: frozenset[Event] = frozenset()
+    """What happened that may help those who were refused."""
+
+
+class Fold:
+    """Objects, indexed by the node they matter to, and the engine's cluster that follows from them."""
+
+    def __init__(self, catalog: Catalog, scheduler: str = "fairlead") -> None:
+        self.cluster = Cluster()
+        self.complaints: dict[str, str] = {}
+        """Nodes that cannot be read, and why."""
+        self.turn = 0
+        """The highest turn that a waiting pod was marked with: whose own is lower, leads no more."""
+        self._reading = Reading(catalog)
+        self._catalog = catalog
+        self._scheduler = scheduler
+        self._nodes: dict[str, Node] = {}
+        self._slices: dict[str, dict[Key, Slice]] = {}
+        self._pods: dict[str, Pod] = {}
+        self._on: dict[str, set[str]] = {}
+        self._claims: dict[Key, Claim] = {}
+        self._claims_on: dict[str, set[Key]] = {}
+        self._assumed: dict[str, Placement] = {}
+        self._assumed_on: dict[str, set[str]] = {}
+        self._in_flight: set[str] = set()
+        """Of those, whose writes are under way: whatever becomes of the pod, they may yet take effect."""
+        self._waiting: set[str] = set()
+        self._unlaid: set[str] = set()
+        """Nodes that are not as the engine knows them."""
+        self._stale: set[str] = set()
+        """Nodes on which something else may be placed than the engine knows."""
+        self._doubtful: set[str] = set()
+        """Waiting pods to be read anew."""
+        self._events: set[Event] = set()
+        self._gone: set[str] = set()
+        self._takers: Mapping[type[Object], Callable[[Change[Any]], None]] = {
+            Node: self._take_node,
+            Slice: self._take_slice,
+            Pod: self._take_pod,
+            Claim: self._take_claim,
+        }
+
+    def note(self, change: Change[Any]) -> None:
+        """Take a change in; what follows from it is worked out by `settle`."""
+        self._takers.get(type(change.object), self._take_rule)(change)
+
+    def settle(self) -> News:
+        """Bring the engine's cluster up to date, and return what is new for those who wait."""
+        if self._lay_nodes() and self._reading.resize(self.cluster.nodes()):
+            self._doubtful |= self._waiting
+            self._stale |= set(self._on)
+        self._place()
+        came = tuple(self._read_waiting())
+        news = News(came, tuple(sorted(self._gone)), frozenset(self._events))
+        self._gone.clear()
+        self._events.clear()
+        return news
+
+    def pod(self, uid: str) -> Pod | None:
+        """Return a pod as last seen."""
+        return self._pods.get(uid)
+
+    def waits(self, uid: str) -> bool:
+        """Say whether a pod waits and nothing is being done for it."""
+        return uid in self._waiting
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        """Return a claim as last seen."""
+        return self._claims.get((namespace, name))
+
+    def has_seen(self, item: Pod | Claim) -> bool:
+        """Say whether what is known of a pod or claim is no older than this."""
+        if isinstance(item, Pod):
+            found: Pod | Claim | None = self._pods.get(item.metadata.uid)
+        else:
+            found = self._claims.get(item.key)
+        if found is None or found.metadata.uid != item.metadata.uid:
+            return False
+        return int(found.metadata.resource_version) >= int(item.metadata.resource_version)
+
+    def claims_of(self, pod: Pod) -> dict[str, Claim]:
+        """Return the claims that a pod names and that are there, by the pod's name for them."""
+        made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+        named = {
+            each.name: (pod.metadata.namespace, each.resource_claim_name or made.get(each.name, ""))
+            for each in pod.spec.resource_claims
+        }
+        return {name: self._claims[key] for name, key in named.items() if key in self._claims}
+
+    def assume(self, placements_made: Iterable[Placement]) -> None:
+        """Count decisions as carried out until the API shows what became of them; they are bound already."""
+        for each in placements_made:
+            self._assumed[each.request.id] = each
+            self._assumed_on.setdefault(each.node, set()).add(each.request.id)
+            self._in_flight.add(each.request.id)
+            self._waiting.discard(each.request.id)
+
+    def confirm(self, uid: str) -> None:
+        """Note that a decision was carried out; it counts until the pod is seen bound, or gone."""
+        self._in_flight.discard(uid)
+        pod = self._pods.get(uid)
+        if pod is None or pod.ended:
+            self._end_assumption(uid)
+
+    def forget(self, uid: str) -> None:
+        """Count a decision no more: it could not be carried out. A pod that still waits is read anew."""
+        self._in_flight.discard(uid)
+        if self._end_assumption(uid):
+            self._events.add(Event.ROOM)
+        self._look_at(uid)
+
+    # Taking in
+
+    def _take_node(self, change: Change[Node]) -> None:
+        name = change.object.metadata.name
+        if change.new is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = change.new
+        self._unlaid.add(name)
+
+    def _take_slice(self, change: Change[Slice]) -> None:
+        for each in (change.old, change.new):
+            if each is not None:
+                self._unlaid.add(each.spec.node_name)
+                self._slices.setdefault(each.spec.node_name, {}).pop(each.key, None)
+        if change.new is not None:
+            self._slices[change.new.spec.node_name][change.new.key] = change.new
+
+    def _take_pod(self, change: Change[Pod]) -> None:
+        uid = change.object.metadata.uid
+        before, now = self._pods.pop(uid, None), change.new
+        if now is not None:
+            self._pods[uid] = now
+            if before is not None and _alike(before, now):
+                return
+        else:
+            self._reading.drop(uid)
+        was, node = _home(before), _home(now)
+        if now is not None and node and self._as_assumed(before, now):
+            self._settled(uid, node)
+        else:
+            self._move(uid, was, node)
+            self._review(uid, node, alive=now is not None and not now.ended)
+        if was != node:
+            self._events.add(Event.ROOM if was else Event.NEIGHBOUR)
+        self._look_at(uid)
+
+    def _as_assumed(self, before: Pod | None, now: Pod) -> bool:
+        """Say whether a pod without accelerators is where it was assumed to be, and otherwise as it was."""
+        assumed = self._assumed.get(now.metadata.uid)
+        if before is None or assumed is None or assumed.shares or now.spec.resource_claims:
+            return False
+        same = before.metadata.labels == now.metadata.labels
+        same = same and before.metadata.annotations == now.metadata.annotations
+        return same and now.spec.node_name == assumed.node and replace(now.spec, node_name="") == before.spec
+
+    def _settled(self, uid: str, node: str) -> None:
+        """Turn an assumption into what is known; for the engine nothing changes."""
+        del self._assumed[uid]
+        self._assumed_on[node].discard(uid)
+        self._on.setdefault(node, set()).add(uid)
+
+    def _move(self, uid: str, was: str, node: str) -> None:
+        self._stale |= {was, node} - {""}
+        if was:
+            self._on[was].discard(uid)
+        if node:
+            self._on.setdefault(node, set()).add(uid)
+
+    def _review(self, uid: str, node: str, *, alive: bool) -> None:
+        """See whether an assumption is borne out, or void: it is not while its writes are under way."""
+        assumed = self._assumed.get(uid)
+        if assumed is None:
+            return
+        self._stale.add(assumed.node)
+        if node == assumed.node or (uid not in self._in_flight and (node or not alive)):
+            self._end_assumption(uid)
+
+    def _end_assumption(self, uid: str) -> bool:
+        placement = self._assumed.pop(uid, None)
+        if placement is not None:
+            self._assumed_on[placement.node].discard(uid)
+            self._stale.add(placement.node)
+        return placement is not None
+
+    def _take_claim(self, change: Change[Claim]) -> None:
+        before, now = self._claims.pop(change.key, None), change.new
+        for pool in _pools(before):
+            self._claims_on[pool].discard(change.key)
+        for pool in _pools(now):
+            self._claims_on.setdefault(pool, set()).add(change.key)
+        if now is not None:
+            self._claims[change.key] = now
+        self._stale |= _pools(before) | _pools(now)
+        if _pools(before) - _pools(now):
+            self._events.add(Event.ROOM)
+        if now is None or not now.own:
+            # Who waits for a claim is read anew: the pod names it, it may not name the pod.
+            self._doubtful |= {uid for uid in self._waiting if self._pods[uid].spec.resource_claims}
+            self._events.add(Event.CLAIM)
+
+    def _take_rule(self, change: Change[Any]) -> None:
+        self._reading.rule(change)
+        self._doubtful |= self._waiting
+        self._events.add(Event.RULE)
+
+    def _look_at(self, uid: str) -> None:
+        """See whether a pod waits."""
+        pod = self._pods.get(uid)
+        if pod is not None and pod.waits_for(self._scheduler) and uid not in self._assumed:
+            self.turn = max(self.turn, pod.turn)
+            if uid not in self._waiting:
+                self._events.add(Event.MEMBER)
+            self._waiting.add(uid)
+            self._doubtful.add(uid)
+            self._gone.discard(uid)
+        elif uid in self._waiting:
+            self._waiting.discard(uid)
+            self._doubtful.discard(uid)
+            self._gone.add(uid)
+
+    # Working out
+
+    def _lay_nodes(self) -> bool:
+        """Put the nodes as they are now; say whether any is not as it was."""
+        changed = False
+        for name in sorted(self._unlaid):
+            state, before = self._state(name), self.cluster.node(name)
+            changed |= state != before
+            if state is None and before is not None:
+                self.cluster.remove(name)
+            elif state is not None and state != before:
+                self.cluster.put(state)
+                self._events.add(Event.NODE)
+        self._stale |= self._unlaid
+        self._unlaid.clear()
+        return changed
+
+    def _state(self, name: str) -> NodeState | None:
+        given = self._nodes.get(name)
+        self.complaints.pop(name, None)
+        if given is None:
+            return None
+        slices = _newest(self._slices.get(name, {}).values())
+        try:
+            return node_state(f"node {name}", given, slices, self._catalog)
+        except ManifestError as error:
+            self.complaints[name] = str(error)
+            return None
+
+    def _place(self) -> None:
+        """Let every stale node hold what it should; what must go goes first, for it may come elsewhere."""
+        wanted = {name: self._wanted(name) for name in self._stale if self.cluster.node(name) is not None}
+        for name, found in wanted.items():
+            for placed in self.cluster.placed_on(self.cluster.row(name)):
+                if found.get(placed.request.id) != placed:
+                    self.cluster.release(placed.request.id)
+        for name in sorted(wanted):
+            for identity, placement in wanted[name].items():
+                if self.cluster.placement(identity) is None:
+                    self.cluster.bind(placement, strict=False)
+        self._stale.clear()
+
+    def _wanted(self, name: str) -> dict[str, Placement]:
+        state = self.cluster.node(name)
+        assert state is not None, "asked for nodes that are there"
+        pods = [self._pods[uid] for uid in self._on.get(name, ())]
+        bound = [Tenant(self._reading.request(pod, self.claims_of(pod)), pod) for pod in pods]
+        held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
+        assumed = [Tenant(self._stand_in(each.request), assumed=each.shares) for each in held]
+        claims = [self._claims[key] for key in self._claims_on.get(name, _NO_CLAIMS)]
+        note = self._nodes[name].metadata.annotations.get(keys.ALLOCATED, "")
+        told = annotated(name, note, state.devices) if note else {}
+        return placements(state, [*bound, *assumed], claims, told)
+
+    def _stand_in(self, request: Request) -> Request:
+        """Return who is counted for what is under way: the pod, unless another put it elsewhere meanwhile."""
+        if _home(self._pods.get(request.id)):
+            name = f"under way {request.id}"
+            return Request(name, request.namespace, uid=name, priority=FOREVER, preempts=False)
+        return request
+
+    def _read_waiting(self) -> Iterable[Waiting]:
+        for uid in sorted(self._doubtful & self._waiting):
+            pod = self._pods[uid]
+            yield self._reading.waiting(pod, self.claims_of(pod))
+        self._doubtful.clear()
+
+
+def _pools(claim: Claim | None) -> set[str]:
+    """Return the nodes on which a claim was given something."""
+    return {each.pool for each in claim.results} if claim is not None else set()
+
+
+def _home(pod: Pod | None) -> str:
+    """Return the node that a pod holds something of."""
+    return pod.spec.node_name if pod is not None and not pod.ended else ""
+
+
+def _alike(before: Pod, now: Pod) -> bool:
+    """Say whether nothing changed that matters here: most changes of a pod are a kubelet's report."""
+    unchanged = before.metadata.labels == now.metadata.labels and before.spec == now.spec
+    notes = before.metadata.annotations == now.metadata.annotations
+    going = before.metadata.deletion_timestamp == now.metadata.deletion_timestamp
+    return unchanged and notes and going and _progress(before) == _progress(now)
+
+
+def _progress(pod: Pod) -> tuple[object, ...]:
+    """Return what matters of a pod's status."""
+    return pod.ended, pod.status.resource_claim_statuses, pod.turn
+
+
+def _newest(slices: Iterable[Slice]) -> list[Slice]:
+    """Return the slices of each pool's latest generation, by name: older ones are on their way out."""
+    ordered = sorted(slices, key=lambda each: each.key)
+    latest: dict[str, int] = {}
+    for each in ordered:
+        pool = each.spec.pool
+        latest[pool.name] = max(latest.get(pool.name, 0), pool.generation)
+    return [each for each in ordered if each.spec.pool.generation == latest[each.spec.pool.name]]

@@ -1,0 +1,168 @@
+"""Who holds what on one node, from what the API says of its pods and claims. Pure.
+
+A claim's allocation counts from the moment it is written, whether its pod is bound or not, and once, however
+many pods use it. Of a pod without claims, its binding's annotation tells, then the node's agent; where nobody
+tells, the fullest accelerator that can take it is likely, and leaves the most room if it is not.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fairlead.errors import ManifestError
+from fairlead.manifest import amounts, keys
+from fairlead.manifest.deviceshapes import AllocatedDevice
+from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.request import Demand, Request
+from fairlead.serve.scheduler.seen import PLACEMENT, Claim, Pod
+from fairlead.units import Bytes
+
+FOREVER: Final = 1 << 31
+"""The priority of a claim that no known pod uses: nobody may put it out."""
+Holders = Mapping[str, tuple[Share, ...]]
+"""What a node's agent says that pods hold, by `namespace/name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A pod on a node, bound there or about to be."""
+
+    request: Request
+    pod: Pod | None = None
+    """None: only assumed to be there."""
+    assumed: tuple[Share, ...] = ()
+
+
+def claim_id(claim: Claim) -> str:
+    """Return what stands for a claim that no pod on the node is counted for."""
+    return f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+
+
+def placements(
+    node: NodeState, tenants: Sequence[Tenant], claims: Iterable[Claim], told: Holders
+) -> dict[str, Placement]:
+    """Return everything that is placed on a node, by id; the order in which things are given is no matter."""
+    devices = {device.id: device for device in node.devices}
+    ordered = sorted(tenants, key=lambda each: each.request.id)
+    claimed, alone = _claimed(node.name, devices, ordered, claims)
+    found = {each.request.id: each for each in alone}
+    untold: list[Request] = []
+    for tenant in ordered:
+        request = tenant.request
+        shares = _shares(tenant, claimed, devices, told)
+        if shares is None:
+            untold.append(request)
+        else:
+            found[request.id] = Placement(request, node.name, shares)
+    for request in untold:
+        found[request.id] = Placement(request, node.name, _likely(request, devices, found.values()))
+    return found
+
+
+def parse_shares(text: str) -> tuple[Share, ...] | None:
+    """Read the annotation of a binding; None for what no scheduler of ours wrote."""
+    try:
+        listed = json.loads(text)
+        return tuple(
+            Share(str(each["device"]), Bytes(_count(each["memory_bytes"])), _count(each["compute_milli"]))
+            if each["whole"] is False
+            else Share(str(each["device"]), whole=True)
+            for each in listed
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise ValueError(f"{value!r} is no amount")
+    return value
+
+
+def _claimed(
+    node: str, devices: Mapping[str, DeviceState], tenants: Sequence[Tenant], claims: Iterable[Claim]
+) -> tuple[dict[str, list[Share]], list[Placement]]:
+    """Return what claims hold: by the pod that is counted for them, and those that have none here."""
+    here = {each.request.id for each in tenants}
+    claimed: dict[str, list[Share]] = {}
+    alone = []
+    for claim in sorted(claims, key=lambda each: each.key):
+        mine = [each for each in claim.results if each.pool == node and each.device in devices]
+        shares = [_filled(_given(each), devices) for each in mine]
+        users = [uid for uid in claim.users if uid in here]
+        for uid in users:
+            claimed.setdefault(uid, [])
+        if users:
+            claimed[min(users)] += shares
+        elif shares:
+            name = claim_id(claim)
+            request = Request(name, claim.metadata.namespace, uid=name, priority=FOREVER, preempts=False)
+            alone.append(Placement(request, node, tuple(shares)))
+    return claimed, alone
+
+
+def _given(result: AllocatedDevice) -> Share:
+    used = {name.rpartition("/")[2]: value for name, value in result.consumed_capacity.items()}
+    try:
+        memory = amounts.quantity("memory", used["memory"])
+        return Share(result.device, memory, amounts.whole("compute", used.get("compute", 0)))
+    except (KeyError, ManifestError):
+        return Share(result.device, whole=True)
+
+
+def _filled(share: Share, devices: Mapping[str, DeviceState]) -> Share:
+    """Return a whole share with all that the accelerator has."""
+    if not share.whole:
+        return share
+    device = devices[share.device]
+    return replace(share, memory=device.memory, compute=device.compute)
+
+
+def _shares(
+    tenant: Tenant, claimed: Mapping[str, list[Share]], devices: Mapping[str, DeviceState], told: Holders
+) -> tuple[Share, ...] | None:
+    """Return what somebody says that a pod holds; None where nobody does though it asks for something."""
+    request, pod = tenant.request, tenant.pod
+    if pod is None:
+        return tenant.assumed
+    if request.id in claimed:
+        return tuple(claimed[request.id])
+    if request.demand == Demand():
+        return ()
+    noted = parse_shares(pod.metadata.annotations.get(PLACEMENT, "null"))
+    said = noted or told.get(f"{request.namespace}/{request.name}") or _gpushare(pod, request)
+    return tuple(_filled(each, devices) for each in said if each.device in devices) if said else None
+
+
+def _gpushare(pod: Pod, request: Request) -> tuple[Share, ...]:
+    index = pod.metadata.annotations.get(keys.ALIYUN_INDEX, "")
+    if not index.isdecimal() or request.demand.memory is None:
+        return ()
+    return (Share(f"gpu-{index}", request.demand.memory),)
+
+
+def _likely(
+    request: Request, devices: Mapping[str, DeviceState], found: Iterable[Placement]
+) -> tuple[Share, ...]:
+    held: dict[str, list[Share]] = {name: [] for name in devices}
+    for placement in found:
+        for share in placement.shares:
+            held[share.device].append(share)
+    fitting = []
+    for name, device in devices.items():
+        share = _asked(request, device)
+        left = device.memory - sum(each.memory for each in held[name])
+        spare = device.compute - sum(each.compute for each in held[name])
+        right = not request.demand.models or device.model in request.demand.models
+        if right and not (share.whole and held[name]) and left >= share.memory and spare >= share.compute:
+            fitting.append((left, spare, name, share))
+    return tuple(each[-1] for each in sorted(fitting)[: request.demand.count])
+
+
+def _asked(request: Request, device: DeviceState) -> Share:
+    if request.whole:
+        return Share(device.id, device.memory, device.compute, whole=True)
+    expected = request.estimates.get(device.model)
+    memory = request.demand.memory or (expected.memory if expected else None)
+    return Share(device.id, memory or Bytes(0), request.demand.compute or 0)

@@ -1,0 +1,151 @@
+"""Pods as requests, each read once: what they refer to is kept here, and what cannot be read has a reason."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+from msgspec import structs
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.errors import ManifestError
+from fairlead.manifest import keys
+from fairlead.manifest.collect import Found, Objects
+from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.pod import Context, request, sizes
+from fairlead.placement import NodeState
+from fairlead.request import Demand, Match, Request, Selector, Term
+from fairlead.serve.scheduler.seen import Claim, Pod
+from fairlead.units import Bytes
+
+_NOTES: Final = frozenset({keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY})
+"""Annotations by which a pod asks for accelerators without naming a resource."""
+_PATTERNS: Final = 4096
+"""Kinds of pods that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A pod that waits and cannot be placed as it is written; the reason is for its user."""
+
+    name: str
+    namespace: str
+    id: str
+    reason: str
+
+
+def asks_for_devices(pod: Pod) -> bool:
+    """Say whether a pod may be given part of a device; sooner yes than no."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    named = {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
+    noted = not _NOTES.isdisjoint(pod.metadata.annotations)
+    return noted or bool(pod.spec.resource_claims) or any(is_accelerator(name) for name in named)
+
+
+class Reading:
+    """What pods are read against, and those that were read."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._rules: dict[tuple[str, str, str], Found] = {}
+        self._objects: Objects | None = Objects()
+        self._sizes: dict[str, Bytes] = {}
+        self._known: dict[str, Request] = {}
+        self._patterns: dict[bytes, Request] = {}
+
+    def rule(self, change: Change[Any]) -> None:
+        """Take in a class, template or group."""
+        kind = type(change.object).__name__
+        kind = "ResourceClaimTemplate" if kind == "ClaimTemplate" else kind
+        key = (kind, *change.key)
+        if change.new is None:
+            self._rules.pop(key, None)
+        else:
+            self._rules[key] = Found(f"{kind} {'/'.join(filter(None, change.key))}", kind, change.new)
+        self._objects = None
+        self._known.clear()
+        self._patterns.clear()
+
+    def resize(self, nodes: Iterable[NodeState]) -> bool:
+        """Learn what accelerators there are, and say whether pods now read otherwise."""
+        found = sizes(nodes)
+        if found == self._sizes:
+            return False
+        self._sizes = found
+        self._known.clear()
+        self._patterns.clear()
+        return True
+
+    def drop(self, uid: str) -> None:
+        """Forget a pod."""
+        self._known.pop(uid, None)
+
+    def request(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
+        """Return a pod that is bound; one that cannot be read still takes a place, though of unknown size."""
+        try:
+            return self._read(pod, claims)
+        except ManifestError:
+            meta = pod.metadata
+            return Request(meta.name, meta.namespace, meta.uid, labels=meta.labels)
+
+    def waiting(self, pod: Pod, claims: Mapping[str, Claim]) -> Request | Unreadable:
+        """Return a pod that waits, or why it cannot be placed."""
+        meta = pod.metadata
+        self.drop(meta.uid)
+        missing = [each.name for each in pod.spec.resource_claims if each.name not in claims]
+        if missing:
+            text = f"{meta.name} waits for its claim {missing[0]}, which is not there yet"
+            return Unreadable(meta.name, meta.namespace, meta.uid, text)
+        try:
+            return _tied(self._read(pod, claims), claims)
+        except ManifestError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return Unreadable(meta.name, meta.namespace, meta.uid, f"{error}{hint}")
+
+    def _read(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
+        known = self._known.get(pod.metadata.uid)
+        if known is None:
+            known = self._known[pod.metadata.uid] = self._alike(pod, claims)
+        return known
+
+    def _alike(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
+        """Read a pod, or take what another of the same controller reads as: they differ in name alone."""
+        meta = pod.metadata
+        where = f"pod {meta.namespace}/{meta.name}"
+        context = Context(self._catalog, self._around(claims), self._sizes)
+        if pod.spec.resource_claims:
+            return request(where, pod, context)
+        told = (structs.replace(pod.spec, node_name=""), meta.namespace, meta.labels, meta.annotations)
+        key = msgspec.json.encode(told)
+        found = self._patterns.get(key)
+        if found is None:
+            if len(self._patterns) >= _PATTERNS:
+                self._patterns.clear()
+            found = self._patterns[key] = request(where, pod, context)
+        return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
+
+    def _around(self, claims: Mapping[str, Claim]) -> Objects:
+        if self._objects is None:
+            self._objects = Objects.of(self._rules.values())
+        if not claims:
+            return self._objects
+        named = {
+            each.key: Found(f"claim {each.metadata.name}", "ResourceClaim", each) for each in claims.values()
+        }
+        return Objects.of([*self._rules.values(), *named.values()])
+
+
+def _tied(asked: Request, claims: Mapping[str, Claim]) -> Request:
+    """Return a request whose claims were given devices already: it must go where they are."""
+    given = [each for each in claims.values() if each.results]
+    if not given:
+        return asked
+    if len(given) < len(claims):
+        raise ManifestError(
+            "some of its claims were given devices and some were not", "use one claim, or a pod for each"
+        )
+    pools = {each.pool for claim in given for each in claim.results}
+    names = tuple(Term("metadata.name", Match.IN, (pool,)) for pool in sorted(pools))
+    selector = Selector(asked.selector.terms, (*asked.selector.names, *names))
+    return replace(asked, demand=Demand(), selector=selector)

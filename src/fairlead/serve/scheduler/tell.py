@@ -1,0 +1,102 @@
+"""Say why pods wait: a condition and an event each, when the reason changes, and not too often. Pure."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.cluster.kinds import EVENTS
+from fairlead.serve.scheduler.seen import PODS, SCHEDULED, Pod
+from fairlead.serve.scheduler.writes import STRATEGIC, Write
+
+COMPONENT: Final = "fairlead-scheduler"
+EVERY: Final = 10.0
+"""Seconds between two sentences on one pod: the amounts in them change with every pod that comes or goes."""
+_LONGEST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was said last of a pod, and when."""
+
+    text: str
+    at: float
+
+
+class Sayings:
+    """What is to be said of pods that wait."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Told] = {}
+        self._due: dict[str, str] = {}
+
+    def say(self, uid: str, text: str) -> None:
+        """Have a reason told when its time comes; a newer one replaces it."""
+        told = self._told.get(uid)
+        if told is not None and told.text == text:
+            self._due.pop(uid, None)
+        else:
+            self._due[uid] = text
+
+    def forget(self, uid: str) -> None:
+        """Say nothing more of a pod."""
+        self._told.pop(uid, None)
+        self._due.pop(uid, None)
+
+    def drop(self, uid: str) -> None:
+        """Leave out what is still to be said: the pod is being placed."""
+        self._due.pop(uid, None)
+
+    def take(self, now: float, most: int) -> dict[str, str]:
+        """Take out what may be said now, at most so much."""
+        ready = [uid for uid in self._due if self._may(uid, now)][:most]
+        found = {uid: self._due.pop(uid) for uid in ready}
+        self._told |= {uid: Told(text, now) for uid, text in found.items()}
+        return found
+
+    def _may(self, uid: str, now: float) -> bool:
+        told = self._told.get(uid)
+        return told is None or now - told.at >= EVERY
+
+
+def condition(pod: Pod, text: str, now: str) -> Write:
+    """Return what puts the reason where `kubectl describe` and autoscalers look for it."""
+    said = pod.condition(SCHEDULED)
+    body = {
+        "type": SCHEDULED,
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": text[:_LONGEST],
+        "lastTransitionTime": said.last_transition_time if said.status == "False" else now,
+    }
+    meta = pod.metadata
+    patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [body]}}
+    return Write("PATCH", PODS.path(meta.namespace, meta.name, "status"), patch, STRATEGIC)
+
+
+def event(pod: Pod, kind: str, reason: str, text: str, now: str) -> Write:
+    """Return an event on a pod; the same words on the same pod are the same event."""
+    meta = pod.metadata
+    words = hashlib.sha256(f"{meta.uid} {reason} {text} {now}".encode()).hexdigest()[:12]
+    about: Mapping[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "uid": meta.uid,
+    }
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{meta.name[:230]}.{words}", "namespace": meta.namespace},
+        "involvedObject": about,
+        "type": kind,
+        "reason": reason,
+        "message": text[:_LONGEST],
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+    return Write("POST", EVENTS.path(meta.namespace), body)

@@ -1,0 +1,266 @@
+"""A decision as writes to the API, in the order in which they must be made, and those that undo them. Pure.
+
+    plain pod              bind
+    share or whole device  point (the pod names the claim it will have) > make the claim > allocate it > bind
+    named claims           allocate each > bind
+
+Every write that gives away part of a device is conditional on the version of an object that the next leader
+changes before it decides (see `takeover.py`): who was stopped in the middle cannot give it away twice.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.deviceshapes import ClaimRequest
+from fairlead.offer import DRIVER
+from fairlead.placement import Placement, Share
+from fairlead.serve.scheduler.seen import CLAIMS, OWN_CLAIM, PLACEMENT, PODS, TURN, Claim, Pod
+
+MERGE: Final = "application/merge-patch+json"
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+JSON: Final = "application/json"
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+REQUEST: Final = "shares"
+"""The one request of a claim of ours."""
+_MIB: Final = 1 << 20
+_LONGEST: Final = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One request to the API server."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+    content_type: str = JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A pod, its place, and the claims by which it gets its devices."""
+
+    pod: Pod
+    placement: Placement
+    named: tuple[Claim, ...] = ()
+    """The claims that the pod names, in its order."""
+    own: bool = False
+    """Whether a claim of our making stands for its extended resources."""
+    made: Claim | None = None
+    """That claim, where it is there already."""
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid."""
+        return self.pod.metadata.uid
+
+    @property
+    def fenced(self) -> bool:
+        """Whether it takes part of a device, so that the next leader must be able to forestall it."""
+        return bool(self.placement.shares)
+
+
+def mapped(pod: Pod) -> list[dict[str, str]]:
+    """Return the resources of containers that stand for accelerators, as the kubelet is told of them."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return [
+        {"containerName": each.name, "resourceName": name, "requestName": REQUEST}
+        for each in containers
+        for name in sorted({*each.resources.requests, *each.resources.limits})
+        if is_accelerator(name)
+    ]
+
+
+def claim_name(pod: Pod) -> str:
+    """Return the name of the claim that we make for a pod: two who would make one meet at the same name."""
+    end = f"-fairlead-{pod.metadata.uid[:8]}"
+    return f"{pod.metadata.name[: _LONGEST - len(end)].rstrip('.-')}{end}"
+
+
+def point(plan: Plan) -> Write:
+    """Let a pod name the claim that will stand for its resources; only if it is as we saw it."""
+    status = {"resourceClaimName": claim_name(plan.pod), "requestMappings": mapped(plan.pod)}
+    body = {
+        "metadata": _version(plan.pod.metadata.resource_version),
+        "status": {"extendedResourceClaimStatus": status},
+    }
+    return _pod_status(plan.pod, body)
+
+
+def make(pod: Pod, shares: Sequence[Share]) -> Write:
+    """Make the claim of a pod; nothing is given away by it."""
+    meta = pod.metadata
+    first = shares[0] if shares else Share("", whole=True)
+    exactly: dict[str, Any] = {"deviceClassName": DRIVER, "count": max(1, len(shares))}
+    if not first.whole:
+        exactly["capacity"] = {"requests": _consumed(first)}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid, "controller": True}
+    body = {
+        "apiVersion": CLAIMS.api_version,
+        "kind": CLAIMS.name,
+        "metadata": {
+            "name": claim_name(pod),
+            "namespace": meta.namespace,
+            "annotations": {OWN_CLAIM: "true"},
+            "finalizers": [FINALIZER],
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": [{"name": REQUEST, "exactly": exactly}]}},
+    }
+    return Write("POST", CLAIMS.path(meta.namespace), body)
+
+
+def allocate(plan: Plan, claim: Claim, shares: Mapping[str, Sequence[Share]]) -> Write:
+    """Give a claim its devices, by request, and keep it for the pod; only if it is as we saw it."""
+    node = plan.placement.node
+    results = [_result(plan, claim, name, share) for name, found in shares.items() for share in found]
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    status: dict[str, Any] = {"reservedFor": _reserved(plan.pod, claim)}
+    if not claim.results:
+        status["allocation"] = {
+            "devices": {"results": results},
+            "nodeSelector": {"nodeSelectorTerms": [here]},
+        }
+    body = {"metadata": _version(claim.metadata.resource_version), "status": status}
+    return Write("PATCH", _claim(claim, "status"), body, MERGE)
+
+
+def protect(claim: Claim) -> Write:
+    """Keep a named claim from being deleted under its pod; only if it is as we saw it."""
+    kept = {
+        **_version(claim.metadata.resource_version),
+        "finalizers": [*claim.metadata.finalizers, FINALIZER],
+    }
+    return Write("PATCH", _claim(claim), {"metadata": kept}, MERGE)
+
+
+def bind(plan: Plan, version: str = "") -> Write:
+    """Give the pod to its node together with the note of its devices; only if it is the pod we mean."""
+    meta, shares = plan.pod.metadata, plan.placement.shares
+    precise = _version(version or meta.resource_version) if plan.fenced else {}
+    note = json.dumps([each.to_json() for each in shares], separators=(",", ":"))
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            **precise,
+            **({"annotations": {PLACEMENT: note}} if shares else {}),
+        },
+        "target": {"apiVersion": "v1", "kind": "Node", "name": plan.placement.node},
+    }
+    return Write("POST", PODS.path(meta.namespace, meta.name, "binding"), body)
+
+
+def by_request(plan: Plan) -> list[tuple[Claim, dict[str, list[Share]]]]:
+    """Return the named claims that must be written, each with its part of the shares."""
+    left = list(plan.placement.shares)
+    found = []
+    for claim in plan.named:
+        parts: dict[str, list[Share]] = {}
+        for request in () if claim.results else claim.spec.devices.requests:
+            count = _count(request)
+            parts[_name(request)], left = left[:count], left[count:]
+        found.append((claim, parts))
+    return found
+
+
+# Undoing
+
+
+def release(claim: Claim, pod: Pod) -> Iterator[Write]:
+    """Yield what takes back what was given: the whole of a claim of ours, the allocation of a named one."""
+    if claim.own:
+        free = {"metadata": {"uid": claim.metadata.uid, "finalizers": None}}
+        yield Write("PATCH", _claim(claim), free, MERGE)
+        yield Write("DELETE", _claim(claim), {"preconditions": {"uid": claim.metadata.uid}})
+        return
+    others = [each for each in _reserved(pod, claim) if each["uid"] != pod.metadata.uid]
+    status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
+    body = {"metadata": _version(claim.metadata.resource_version), "status": status}
+    yield Write("PATCH", _claim(claim, "status"), body, MERGE)
+
+
+def evict(pod: Pod) -> Write:
+    """Put a pod out, only if it is the one we mean; the server says no where a budget forbids it."""
+    meta = pod.metadata
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": meta.name, "namespace": meta.namespace},
+        "deleteOptions": {"preconditions": {"uid": meta.uid}},
+    }
+    return Write("POST", PODS.path(meta.namespace, meta.name, "eviction"), body)
+
+
+def touch_pod(pod: Pod, turn: int) -> Write:
+    """Mark a waiting pod with our turn: what an earlier leader would write to it fails from now on."""
+    mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": str(turn)}
+    return _pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
+
+
+def touch_claim(namespace: str, name: str, turn: int) -> Write:
+    """Do the same to a claim."""
+    return Write(
+        "PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: str(turn)}}}, MERGE
+    )
+
+
+def named(pod: Pod) -> list[str]:
+    """Return the names of the claims that a pod names, or that were made of a template for it."""
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    return [each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims]
+
+
+def _result(plan: Plan, claim: Claim, request: str, share: Share) -> dict[str, Any]:
+    node = plan.placement.node
+    result = {"request": request, "driver": DRIVER, "pool": node, "device": share.device}
+    if share.whole:
+        return result
+    identity = f"{claim.metadata.uid}/{request}/{node}/{share.device}"
+    return {**result, "shareID": str(uuid5(NAMESPACE_URL, identity)), "consumedCapacity": _consumed(share)}
+
+
+def _consumed(share: Share) -> dict[str, str]:
+    memory = {"memory": f"{-(-share.memory // _MIB)}Mi"} if share.memory else {}
+    return {**memory, **({"compute": str(share.compute)} if share.compute else {})}
+
+
+def _reserved(pod: Pod, claim: Claim) -> list[dict[str, str]]:
+    meta = pod.metadata
+    kept = [
+        {"resource": each.resource, "name": each.name, "uid": each.uid} for each in claim.status.reserved_for
+    ]
+    mine = {"resource": "pods", "name": meta.name, "uid": meta.uid}
+    return kept if mine in kept else [*kept, mine]
+
+
+def _count(request: ClaimRequest) -> int:
+    if request.exactly is not None:
+        return request.exactly.count
+    return request.first_available[0].count if request.first_available else 0
+
+
+def _name(request: ClaimRequest) -> str:
+    """Return how a result names its request; of alternatives, the one that was taken."""
+    if request.exactly is not None or not request.first_available:
+        return request.name
+    return f"{request.name}/{request.first_available[0].name}"
+
+
+def _version(version: str) -> dict[str, str]:
+    return {"resourceVersion": version} if version else {}
+
+
+def _pod_status(pod: Pod, body: Mapping[str, Any]) -> Write:
+    return Write("PATCH", PODS.path(pod.metadata.namespace, pod.metadata.name, "status"), body, STRATEGIC)
+
+
+def _claim(claim: Claim, sub: str = "") -> str:
+    return CLAIMS.path(claim.metadata.namespace, claim.metadata.name, sub)

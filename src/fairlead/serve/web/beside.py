@@ -1,0 +1,43 @@
+"""Pages served beside whatever else a program does, by a thread that never waits for it."""
+
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from fairlead.serve.web.httpd import Pages, Server, listen
+from fairlead.settings import Address
+from fairlead.units import Seconds
+
+
+@contextmanager
+def served(address: Address, pages: Pages) -> Iterator[Address]:
+    """Serve pages as long as the context lasts; yield where."""
+    listener = listen(address)
+    here, there = socket.socketpair()
+    thread = threading.Thread(target=_serve, args=(listener, here, pages), name="pages", daemon=True)
+    host, port = listener.getsockname()[:2]
+    thread.start()
+    try:
+        yield Address(host, port)
+    finally:
+        there.close()
+        thread.join()
+        here.close()
+
+
+def _serve(listener: socket.socket, stop: socket.socket, pages: Pages) -> None:
+    stopped: list[Seconds] = []
+    with selectors.DefaultSelector() as selector, closing(Server(listener, selector, pages)) as server:
+        selector.register(stop, selectors.EVENT_READ, stopped.append)
+        while not stopped:
+            deadline = server.deadline()
+            for key, _ in selector.select(None if deadline is None else max(0.0, deadline - _now())):
+                key.data(_now())
+            server.expire(_now())
+
+
+def _now() -> Seconds:
+    return Seconds(time.monotonic())

@@ -1,0 +1,122 @@
+"""TLS for the agent's pages; imported only where it is asked for, because OpenSSL costs several megabytes."""
+
+import socket
+import ssl
+from collections.abc import Callable
+from selectors import EVENT_READ, EVENT_WRITE
+from typing import Final, TypeVar
+
+from fairlead.errors import SettingsError
+from fairlead.serve.web.lines import PlainLine, Turn
+from fairlead.serve.web.rotated import Rotated, said
+from fairlead.settings import TlsFiles
+
+_HANDSHAKE: Final = b"\x16"
+"""The first byte of every TLS connection, and of no HTTP request."""
+Result = TypeVar("Result")
+
+
+class TlsDoor:
+    """Makes lines that speak TLS, with the certificate of the moment."""
+
+    def __init__(self, files: TlsFiles, say: Callable[[str], None]) -> None:
+        try:
+            self._context = Rotated((files.cert, files.key), lambda: context(files), say)
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"the TLS certificate {files.cert} and key {files.key} cannot be used: {said(error)}",
+                "they must be PEM, belong together, and have no password",
+            ) from None
+
+    def __call__(self, sock: socket.socket) -> "TlsLine":
+        """Return the line over which a client that was let in is served."""
+        return TlsLine(sock, self._context.current())
+
+
+def context(files: TlsFiles) -> ssl.SSLContext:
+    """Return how connections are made; OSError or ValueError where the files cannot be used."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    # One request for each connection: nothing to resume, nothing to negotiate twice.
+    made.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    made.num_tickets = 0
+    made.load_cert_chain(files.cert, files.key, password=_no_password)
+    return made
+
+
+class TlsLine:
+    """A line that speaks TLS; with a client that does not, it stays plain and says so."""
+
+    def __init__(self, sock: socket.socket, how: ssl.SSLContext) -> None:
+        self._how = how
+        self._sock = sock
+        self._tls: ssl.SSLSocket | None = None
+        self.fault = ""
+
+    def fileno(self) -> int:
+        """Return what to wait on."""
+        return self._sock.fileno()
+
+    def greet(self) -> Turn[None]:
+        """Shake hands."""
+        if (yield from self._peek()) != _HANDSHAKE:
+            self.fault = "this port speaks TLS: ask with https"
+            return
+        tls = self._how.wrap_socket(self._sock, server_side=True, do_handshake_on_connect=False)
+        self._sock = self._tls = tls
+        yield from _patiently(tls.do_handshake)
+
+    def receive(self, limit: int) -> Turn[bytes]:
+        """Return what came."""
+        tls = self._tls
+        return (yield from _patiently(lambda: tls.recv(limit)) if tls else self._plain.receive(limit))
+
+    def send(self, data: memoryview) -> Turn[int]:
+        """Return how many bytes the client took."""
+        tls = self._tls
+        return (yield from _patiently(lambda: tls.send(data)) if tls else self._plain.send(data))
+
+    def part(self) -> Turn[None]:
+        """Say that nothing more will be sent, in a way that nobody on the road can: else it reads as cut."""
+        while self._tls:
+            try:
+                self._tls.unwrap()
+            except ssl.SSLWantWriteError:
+                yield EVENT_WRITE
+                continue
+            except ssl.SSLError:  # it is out; the client has not answered yet, or talks on
+                pass
+            self._tls = None
+        yield from self._plain.part()
+
+    def close(self) -> None:
+        """End it."""
+        self._sock.close()
+
+    @property
+    def _plain(self) -> PlainLine:
+        return PlainLine(self._sock)
+
+    def _peek(self) -> Turn[bytes]:
+        while True:
+            yield EVENT_READ
+            try:
+                return self._sock.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                continue
+
+
+def _patiently(call: Callable[[], Result]) -> Turn[Result]:
+    """Call until OpenSSL need not wait for the client."""
+    while True:
+        try:
+            return call()
+        except ssl.SSLWantReadError:
+            yield EVENT_READ
+        except ssl.SSLWantWriteError:
+            yield EVENT_WRITE
+
+
+def _no_password() -> str:
+    """Answer for the terminal, where OpenSSL would otherwise ask and wait."""
+    return ""

@@ -1,0 +1,120 @@
+"""The agent with a clock and a machine of the test's own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from fairlead.errors import CaptureError
+from fairlead.inventory import Accelerator, Inventory, Machine, State
+from fairlead.serve.agent.agent import Agent, Clock, changes
+from fairlead.settings import AgentSettings
+from fairlead.telemetry import Metric, Sample
+from fairlead.units import Seconds
+from tests.accelerators import accelerator
+
+SETTINGS = AgentSettings(sweep=Seconds(100), sample=Seconds(10), node="node-1")
+
+
+@dataclass
+class Toy:
+    """A machine that says what it is told to, and counts how often it is asked."""
+
+    accelerators: list[Accelerator] = field(default_factory=lambda: [accelerator()])
+    now: float = 0.0
+    scans: int = 0
+    samples: int = 0
+    broken: bool = False
+    said: list[str] = field(default_factory=list)
+
+    def scan(self) -> Inventory:
+        self.scans += 1
+        if self.broken:
+            raise CaptureError("the root is gone")
+        return Inventory(Machine(), tuple(self.accelerators))
+
+    def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
+        self.samples += 1
+        return tuple(Sample(acc.id, Metric.BUSY, 0.5) for acc in inventory.accelerators)
+
+    def agent(self) -> Agent:
+        return Agent(SETTINGS, self, self.said.append, Clock(self.clock(0.0), self.clock(1e9)))
+
+    def clock(self, zero: float) -> Callable[[], float]:
+        return lambda: zero + self.now
+
+
+def test_scans_slowly_and_measures_often() -> None:
+    toy = Toy()
+    agent = toy.agent()
+    for second in range(251):
+        toy.now = second
+        agent.step()
+    assert (toy.scans, toy.samples) == (3, 26)
+
+
+def test_waits_no_longer_than_until_the_next_thing_is_due() -> None:
+    toy = Toy()
+    agent = toy.agent()
+    assert agent.step() == Seconds(10)
+    toy.now = 4.0
+    agent.nudge()
+    assert agent.step() == Seconds(1)
+
+
+def test_an_event_leads_to_a_scan_of_its_own_name() -> None:
+    toy = Toy()
+    agent = toy.agent()
+    agent.step()
+    toy.now = 3.0
+    agent.nudge()
+    toy.now = 4.0
+    agent.step()
+    assert toy.scans == 2
+    page = agent.answer("/metrics").body
+    assert b'fairlead_scans_total{trigger="start"} 1.0' in page
+    assert b'fairlead_scans_total{trigger="uevent"} 1.0' in page
+
+
+def test_scrapes_touch_no_hardware_and_render_once_per_measurement() -> None:
+    toy = Toy()
+    agent = toy.agent()
+    agent.step()
+    pages = [agent.answer("/metrics").body for _ in range(100)]
+    assert all(page is pages[0] for page in pages)
+    assert (toy.scans, toy.samples) == (1, 1)
+    assert b"fairlead_accelerator_busy_ratio" in pages[0]
+
+
+def test_is_ready_after_the_first_scan_until_it_grows_stale() -> None:
+    toy = Toy(broken=True)
+    agent = toy.agent()
+    agent.step()
+    assert agent.answer("/healthz").status == 200
+    assert agent.answer("/readyz").status == 503
+    assert toy.said == ["scan failed: the root is gone"]
+    toy.broken = False
+    toy.now = 100.0
+    agent.step()
+    assert agent.answer("/readyz").status == 200
+    toy.broken = True
+    toy.now = 401.0
+    agent.step()
+    assert agent.answer("/readyz").status == 503
+    assert b"fairlead_accelerator_info" in agent.answer("/metrics").body
+
+
+def test_answers_its_few_pages_and_no_others() -> None:
+    agent = Toy().agent()
+    paths = ["/", "/metrics", "/healthz", "/readyz", "/metrics/", "", "/../etc/passwd"]
+    assert [agent.answer(path).status for path in paths] == [200, 200, 200, 503, 404, 404, 404]
+
+
+def test_tells_what_came_went_and_changed() -> None:
+    one, two = accelerator("pci:0000:01:00.0"), accelerator("pci:0000:02:00.0")
+    sick = replace(one, state=State.USABLE, reason="too hot")
+    before, after = Inventory(Machine(), (one, two)), Inventory(Machine(), (sick,))
+    assert changes(before, after) == [
+        "pci-0000-02-00-0: Test Device is gone",
+        "pci-0000-01-00-0: Test Device is usable (too hot)",
+    ]
+    assert changes(before, before) == []
+    assert changes(after, before)[-1] == "pci-0000-02-00-0: Test Device is healthy"

@@ -1,0 +1,71 @@
+"""The loop: events reach the agent, and stopping is prompt."""
+
+import socket
+import threading
+import time
+from contextlib import closing
+
+from fairlead.inventory import Inventory, Machine
+from fairlead.serve.agent.agent import Agent
+from fairlead.serve.agent.loop import serve
+from fairlead.serve.web.httpd import listen
+from fairlead.settings import Address, AgentSettings
+from fairlead.telemetry import Sample
+from fairlead.units import Seconds
+
+PATIENCE = 30.0
+
+
+class Counting:
+    """A machine that counts how often it is looked at."""
+
+    def __init__(self) -> None:
+        self.scans = 0
+
+    def scan(self) -> Inventory:
+        self.scans += 1
+        return Inventory(Machine())
+
+    def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
+        return ()
+
+
+class Bell:
+    """A line on which each byte is a report: `!` of a device that matters, anything else of others."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+
+    def fileno(self) -> int:
+        return self._line.fileno()
+
+    def changed(self) -> bool:
+        return b"!" in self._line.recv(100)
+
+
+def until(reached: int, machine: Counting) -> None:
+    end = time.monotonic() + PATIENCE
+    while machine.scans < reached:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_report_that_matters_leads_to_a_scan_and_others_do_not() -> None:
+    machine = Counting()
+    settings = AgentSettings(debounce=Seconds(0.01))
+    agent = Agent(settings, machine, lambda _: None)
+    stop, stopper = socket.socketpair()
+    bell, ringer = socket.socketpair()
+    with stop, stopper, bell, ringer, closing(listen(Address("127.0.0.1", 0))) as listener:
+        thread = threading.Thread(target=serve, args=(agent, listener, stop, Bell(bell)))
+        thread.start()
+        until(1, machine)
+        ringer.send(b".")
+        time.sleep(0.2)
+        assert machine.scans == 1
+        ringer.send(b"!")
+        until(2, machine)
+        stopper.send(b"x")
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert machine.scans == 2

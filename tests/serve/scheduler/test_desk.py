@@ -1,0 +1,135 @@
+"""From what is heard to plans: who fits is planned; who does not is told why, and wakes when it could."""
+
+from typing import Any
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.schedule import policy_named
+from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.fold import Fold
+from fairlead.serve.scheduler.page import Now, render
+from tests.serve.scheduler.objects import device_slice, node, pod
+
+
+def desk_of(catalog: Catalog, *objects: Any) -> Desk:
+    desk = Desk(Fold(catalog), policy_named("fairlead"), own_claims=True)
+    for each in objects:
+        desk.fold.note(Change(None, each))
+    desk.hear(0.0)
+    return desk
+
+
+def gang(name: str) -> Any:
+    return pod(name, mib=3072, notes={"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"})
+
+
+def test_who_fits_is_planned_with_a_claim_where_it_asks_by_resource(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024), pod("b"))
+    plans = [plan for _ in range(3) for plan in desk.decide(0.0)]
+    assert {plan.pod.metadata.name: plan.own for plan in plans} == {"a": True, "b": False}
+    assert {plan.placement.node for plan in plans} == {"n"}
+
+
+def test_who_does_not_fit_is_told_why_and_wakes_when_a_pod_goes(catalog: Catalog) -> None:
+    full = [pod(name, on="n", mib=4096) for name in "xy"]
+    desk = desk_of(catalog, node("n"), device_slice("n"), *full, pod("a", mib=1024))
+    assert desk.decide(0.0) == []
+    (text,) = desk.sayings.take(0.0, 9).values()
+    assert text.startswith("0 of 2 accelerators can take a")
+    assert desk.counts.decisions["refused", "accelerator-memory"] == 1
+
+    desk.hear(1.0)
+    assert desk.decide(1.0) == [], "nothing happened that could help"
+    desk.fold.note(Change(full[0], None))
+    desk.hear(2.0)
+    (plan,) = desk.decide(2.0)
+    assert plan.pod.metadata.name == "a"
+
+
+def test_a_gang_is_planned_together_or_waits_together(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), gang("a"), gang("b"))
+    assert desk.decide(0.0) == []
+    desk.fold.note(Change(device_slice("n", devices=1), device_slice("n", 2, devices=2)))
+    desk.hear(1.0)
+    assert sorted(plan.pod.metadata.name for plan in desk.decide(1.0)) == ["a", "b"]
+
+
+def test_the_more_important_has_others_put_out_once_and_takes_their_place(catalog: Catalog) -> None:
+    low = [pod(name, on="n", mib=4096) for name in "xy"]
+    desk = desk_of(catalog, node("n"), device_slice("n"), *low, pod("vip", mib=4096, priority=10))
+    assert desk.decide(0.0) == []
+    (victim,) = desk.evictions()
+    desk.fold.note(Change(None, pod("other", on="n")))
+    desk.fold.note(Change(pod("other", on="n"), None))
+    desk.hear(1.0)
+    assert desk.decide(1.0) == []
+    assert desk.evictions() == [], "it is on its way out"
+
+    desk.fold.note(Change(victim, None))
+    desk.hear(2.0)
+    assert [plan.pod.metadata.name for plan in desk.decide(2.0)] == ["vip"]
+
+
+def test_who_may_put_nobody_out_or_is_not_more_important_waits(catalog: Catalog) -> None:
+    low = [pod(name, on="n", mib=4096) for name in "xy"]
+    polite = pod("polite", mib=4096, priority=10, preemptionPolicy="Never")
+    desk = desk_of(catalog, node("n"), device_slice("n"), *low, polite, pod("same", mib=4096))
+    assert [desk.decide(0.0), desk.decide(0.0), desk.evictions()] == [[], [], []]
+
+
+def test_what_could_not_be_written_frees_its_place_and_is_tried_later(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=4096))
+    (plan,) = desk.decide(0.0)
+    desk.failed(plan.uid, 0.0)
+    desk.hear(0.0)
+    assert desk.fold.cluster.placements() == ()
+    assert desk.decide(0.1) == []
+    desk.queue.nap(1.0)
+    assert [each.uid for each in desk.decide(1.0)] == [plan.uid]
+
+
+def test_a_pod_that_goes_while_it_is_being_placed_leaves_nothing_behind(catalog: Catalog) -> None:
+    waiting = pod("a", mib=1024)
+    desk = desk_of(catalog, node("n"), device_slice("n"), waiting)
+    (plan,) = desk.decide(0.0)
+    desk.fold.note(Change(waiting, None))
+    desk.hear(0.0)
+    free = desk.fold.cluster.free("n").devices
+    assert sum(each.memory >> 20 for each in free) == 7168, "what is under way may yet take effect"
+    desk.failed(plan.uid, 0.0)
+    desk.hear(0.0)
+    assert len(desk.queue) == 0
+    assert desk.fold.cluster.placements() == ()
+
+
+def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_writes_failed(
+    catalog: Catalog,
+) -> None:
+    waiting = pod("a", mib=4096, nodeSelector={"here": "yes"})
+    nodes = (node("n", here="yes"), device_slice("n", devices=1), node("m"), device_slice("m", devices=1))
+    desk = desk_of(catalog, *nodes, waiting)
+    (plan,) = desk.decide(0.0)
+    desk.fold.note(Change(waiting, pod("a", 2, on="m", mib=4096, nodeSelector={"here": "yes"})))
+    desk.hear(0.0)
+    free = desk.fold.cluster.free
+    assert [free(name).devices[0].memory for name in "nm"] == [0, 0]
+    desk.failed(plan.uid, 0.0)
+    desk.hear(0.0)
+    assert [free(name).devices[0].memory >> 30 for name in "nm"] == [4, 0]
+
+
+def test_nonsense_is_told_to_its_user_and_disturbs_nobody(catalog: Catalog) -> None:
+    odd = pod("odd", mib=1024, notes={"fairlead.dev/gpu-compute": "-5%"})
+    desk = desk_of(catalog, node("n"), device_slice("n"), odd, pod("b"))
+    assert [plan.pod.metadata.name for plan in desk.decide(0.0)] == ["b"]
+    assert "gpu-compute" in desk.sayings.take(0.0, 9)["uid-odd"]
+
+
+def test_the_page_counts_decisions_with_their_reason(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), pod("a", mib=1024), pod("b"))
+    desk.decide(0.0)
+    desk.decide(0.0)
+    text = render(desk.counts, Now(True, 3, {"ready": 0, "parked": 1}, 1, {})).decode()
+    assert 'fairlead_scheduler_decisions_total{result="placed",reason=""} 1.0\n' in text
+    assert 'fairlead_scheduler_decisions_total{result="refused",reason="no-accelerator"} 1.0\n' in text
+    assert "fairlead_scheduler_leading 1.0\n" in text

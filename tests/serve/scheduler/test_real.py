@@ -1,0 +1,154 @@
+"""The scheduler on a real API server: everybody who fits is placed, who does not is told why."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.kinds import EVENTS, LEASES
+from fairlead.placement import Placement, Share
+from fairlead.request import Request
+from fairlead.serve.scheduler import writes
+from fairlead.serve.scheduler.act import Hands
+from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.seen import CLAIMS, SCHEDULED, Pod
+from fairlead.units import Bytes
+from tests.labs import RealCluster
+from tests.serve.scheduler.replica import settings
+from tests.serve.scheduler.world import GIB, World, bound, opened
+
+Script = Callable[[World], Awaitable[None]]
+
+
+@asynccontextmanager
+async def running(world: World, catalog: Catalog, me: str = "one") -> AsyncIterator[list[str]]:
+    """Run a replica beside the test; yield what it says."""
+    said: list[str] = []
+    stop = asyncio.Event()
+    scheduler = Scheduler(world.client, catalog, settings(me, world.namespace), said.append)
+    task = asyncio.create_task(scheduler.run(stop))
+    try:
+        yield said
+    finally:
+        stop.set()
+        await task
+
+
+def played(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) -> None:
+    async def scenario() -> None:
+        async with opened(room, nodes) as world, running(world, catalog):
+            await script(world)
+
+    asyncio.run(scenario())
+
+
+def test_plain_pods_shares_and_gangs_are_bound_and_nothing_is_given_away_twice(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def script(world: World) -> None:
+        ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
+        for number in range(12):
+            await world.pod(f"plain-{number}")
+            await world.pod(f"share-{number}", mib=512 + 128 * (number % 3))
+        for name in ("first", "second"):
+            await world.pod(name, mib=4096, notes=ring)
+        pods = await world.until(lambda pods: len(pods) == 26 and bound()(pods))
+        held = await world.held()
+        assert sum(held.values()) == 4 * (512 + 640 + 768) * (1 << 20) + 8 * GIB
+        assert len(await world.claims()) == 14
+        assert {
+            pod.metadata.name for pod in pods if pod.status.extended_resource_claim_status.request_mappings
+        }
+
+    played(real_cluster, catalog, script)
+
+
+def test_a_named_claim_is_given_its_device_and_a_second_pod_goes_where_it_is(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def script(world: World) -> None:
+        exactly = {"deviceClassName": "fairlead.dev", "capacity": {"requests": {"memory": "1Gi"}}}
+        request = {"name": "gpu", "exactly": exactly}
+        body = {"metadata": {"name": "mine"}, "spec": {"devices": {"requests": [request]}}}
+        uses = [{"name": "gpu", "resourceClaimName": "mine"}]
+        await world.pod("one", resourceClaims=uses)
+        await world.client.create(CLAIMS.raw(), body, world.namespace)
+        await world.until(bound("one"))
+        await world.pod("two", resourceClaims=uses)
+        pods = await world.until(lambda pods: len(pods) == 2 and bound()(pods))
+        (claim,) = await world.claims()
+        assert len(claim.status.reserved_for) == 2
+        assert {pod.spec.node_name for pod in pods} == {each.pool for each in claim.results}
+
+    played(real_cluster, catalog, script)
+
+
+def test_who_waits_is_told_why_and_is_placed_when_another_goes(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def script(world: World) -> None:
+        for number in range(2):
+            await world.pod(f"large-{number}", mib=4096)
+        await world.until(lambda pods: len(pods) == 2 and bound()(pods))
+        await world.pod("late", mib=2048)
+        pods = await world.until(
+            lambda pods: any(pod.condition(SCHEDULED).message for pod in pods if not pod.spec.node_name)
+        )
+        (late,) = [pod for pod in pods if pod.metadata.name == "late"]
+        assert late.condition(SCHEDULED).message.startswith("0 of 2 accelerators can take late")
+        events = (await world.client.list(EVENTS, world.namespace)).items
+        assert {each.reason for each in events} == {"FailedScheduling"}
+        await world.delete("large-0")
+        await world.until(bound("late"))
+
+    played(real_cluster, catalog, script, nodes=1)
+
+
+def test_who_is_told_to_stop_hands_over_and_the_next_goes_on(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def scenario() -> None:
+        async with opened(real_cluster, 1) as world:
+            async with running(world, catalog, "one") as said:
+                await world.pod("a", mib=1024)
+                await world.until(bound("a"))
+            assert said[-1] == "handed over"
+            lease = await world.client.get(LEASES, "fairlead-scheduler", world.namespace)
+            assert lease.spec.holder_identity == ""
+            async with running(world, catalog, "two") as said:
+                await world.pod("b", mib=1024)
+                await world.until(bound("a", "b"))
+            assert "deciding; 0 waiting pods were taken over" in said
+
+    asyncio.run(scenario())
+
+
+def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_write_fails(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def scenario() -> None:
+        async with opened(real_cluster, 1) as world:
+            for name in ("half", "stuck"):
+                await world.pod(name, mib=4096)
+            hands = Hands(world.client, lambda: 1)
+            half, stuck = (_planned(pod, world.nodes[0]) for pod in await world.pods())
+            for write in (writes.point(half), writes.make(half.pod, half.placement.shares)):
+                await hands.insist(write)
+            (claim,) = await world.claims()
+            await hands.insist(writes.allocate(half, claim, {writes.REQUEST: half.placement.shares}))
+            await hands.insist(writes.point(stuck))
+            async with running(world, catalog) as said:
+                await world.until(bound())
+            assert "deciding; 2 waiting pods were taken over" in said
+            assert await hands.insist(writes.make(stuck.pod, stuck.placement.shares)) is None
+            assert set(await hands.carry_out([stuck])) == {stuck.uid}
+            assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
+
+    asyncio.run(scenario())
+
+
+def _planned(pod: Pod, node: str) -> writes.Plan:
+    """Return what an earlier leader decided: both pods to one device, one after the other."""
+    share = Share("gpu-0", Bytes(4 * GIB), 0)
+    request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
+    return writes.Plan(pod, Placement(request, node, (share,)), own=True)

@@ -1,0 +1,133 @@
+"""A small cluster on a real API server: nodes with accelerators, pods, and what must hold at all times."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES
+from fairlead.errors import ClusterError
+from fairlead.manifest import amounts
+from fairlead.serve.scheduler import seen
+from fairlead.serve.scheduler.holdings import parse_shares
+from fairlead.serve.scheduler.seen import PLACEMENT, Claim, Pod
+from tests.labs import LABEL, RealCluster
+from tests.serve.scheduler.objects import device_slice
+
+GIB = 1 << 30
+DEVICE = 4 * GIB
+
+
+class World:
+    """Nodes of one namespace, and the pods on them."""
+
+    def __init__(self, client: Client, namespace: str, nodes: int, devices: int = 2) -> None:
+        self.client = client
+        self.namespace = namespace
+        self._devices = devices
+        self.nodes = [f"{namespace}-{number}" for number in range(nodes)]
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["World"]:
+        """Make the nodes; what outlives the namespace is taken away."""
+        for name in self.nodes:
+            await self.client.create(NODES, self._node(name))
+            slices = msgspec.to_builtins(device_slice(name, devices=self._devices))
+            meta = {"metadata": {"name": slices["metadata"]["name"], "labels": {LABEL: self.namespace}}}
+            await self.client.create(RESOURCE_SLICES.raw(), {**slices, **meta})
+        try:
+            yield self
+        finally:
+            await self.client.delete_collection(RESOURCE_SLICES, labels=f"{LABEL}={self.namespace}")
+
+    def _node(self, name: str) -> dict[str, Any]:
+        has = {"cpu": "8", "memory": "32Gi", "pods": "40"}
+        meta = {"name": name, "labels": {LABEL: self.namespace}}
+        return {"metadata": meta, "status": {"capacity": has, "allocatable": has}}
+
+    async def pod(self, name: str, mib: int = 0, notes: dict[str, str] | None = None, **spec: Any) -> None:
+        """Make a pod that waits for this world's scheduler."""
+        size = {"fairlead.dev/gpu-mem": str(mib)} if mib else {}
+        resources = {"requests": {"cpu": "50m", **size}, "limits": size}
+        body = {
+            "metadata": {"name": name, "annotations": notes or {}},
+            "spec": {
+                "schedulerName": self.namespace,
+                "nodeSelector": {LABEL: self.namespace},
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "main", "image": "x", "resources": resources}],
+                **spec,
+            },
+        }
+        await self.client.create(PODS.raw(), body, self.namespace)
+
+    async def delete(self, name: str) -> None:
+        """Take a pod away at once, with what no controller here would clean up after it."""
+        with suppress(ClusterError):
+            await self.client.delete(PODS, name, self.namespace, grace=0)
+        await self.clean()
+
+    async def clean(self) -> None:
+        """Do what the controller manager does: claims made for a pod go with it."""
+        claims = await self.claims()
+        alive = {pod.metadata.uid for pod in await self.pods()}
+        for claim in claims:
+            owners = {each.uid for each in claim.metadata.owner_references}
+            if claim.own and owners.isdisjoint(alive):
+                with suppress(ClusterError):
+                    free = {"metadata": {"finalizers": None, "uid": claim.metadata.uid}}
+                    await self.client.patch(seen.CLAIMS, claim.metadata.name, free, self.namespace)
+                    await self.client.delete(seen.CLAIMS, claim.metadata.name, self.namespace)
+
+    async def pods(self) -> tuple[Pod, ...]:
+        return (await self.client.list(seen.PODS, self.namespace)).items
+
+    async def claims(self) -> tuple[Claim, ...]:
+        return (await self.client.list(seen.CLAIMS, self.namespace)).items
+
+    async def held(self) -> Counter[tuple[str, str]]:
+        """Return the bytes that are given away of each device, read from the API alone; check that they fit.
+
+        Claims are read before pods: what goes in between is counted too much, never too little.
+        """
+        claims, pods = await self.claims(), await self.pods()
+        held: Counter[tuple[str, str]] = Counter()
+        counted = set()
+        for claim in claims:
+            counted |= set(claim.users)
+            for each in claim.results:
+                held[each.pool, each.device] += amounts.quantity("memory", each.consumed_capacity["memory"])
+        for pod in pods:
+            if pod.spec.node_name and pod.metadata.uid not in counted:
+                for share in parse_shares(pod.metadata.annotations.get(PLACEMENT, "[]")) or ():
+                    held[pod.spec.node_name, share.device] += share.memory
+        over = {key: size for key, size in held.items() if size > DEVICE}
+        assert not over, (
+            f"given away more than there is: {json.dumps({str(key): size for key, size in over.items()})}"
+        )
+        return held
+
+    async def until(self, right: Callable[[tuple[Pod, ...]], bool], seconds: float = 60.0) -> tuple[Pod, ...]:
+        """Wait until the pods are as they should be; at every look nothing may be given away twice."""
+        async with asyncio.timeout(seconds):
+            while not right(pods := await self.pods()):
+                await self.held()
+                await asyncio.sleep(0.1)
+        return pods
+
+
+@asynccontextmanager
+async def opened(room: RealCluster, nodes: int, devices: int = 2) -> AsyncIterator[World]:
+    """Open a world in a namespace of a real cluster."""
+    async with room.connect() as client, World(client, room.namespace, nodes, devices).open() as world:
+        yield world
+
+
+def bound(*names: str) -> Callable[[tuple[Pod, ...]], bool]:
+    """Return what says whether these pods have a node; without names, all."""
+    return lambda pods: all(pod.spec.node_name for pod in pods if not names or pod.metadata.name in names)

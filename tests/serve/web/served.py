@@ -1,0 +1,102 @@
+"""A server on loopback in a thread of its own, and clients for it."""
+
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from fairlead.serve.web.httpd import Front, Response, Server, listen
+from fairlead.settings import Address, TlsFiles
+from fairlead.units import Seconds
+from tests.cluster.loopback import Authority, Pair
+
+LOOPBACK = Address("127.0.0.1", 0)
+PATIENCE = 30.0
+PROBE = b"GET /healthz HTTP/1.1\r\n\r\n"
+LARGE = b"0123456789abcdef" * 2**18
+"""More than two sockets hold: it can only be sent in pieces."""
+
+
+def pages(path: str) -> Response:
+    """Answer with the path, or with a lot."""
+    return Response(200, LARGE if path == "/large" else path.encode())
+
+
+@contextmanager
+def serving(front: Front) -> Iterator[int]:
+    """Serve until the end; yield the port."""
+    listener = listen(LOOPBACK)
+    here, there = socket.socketpair()
+    thread = threading.Thread(target=_serve, args=(listener, front, here))
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+        assert thread.is_alive()
+    finally:
+        there.send(b"stop")
+        thread.join(PATIENCE)
+        here.close()
+        there.close()
+
+
+def _serve(listener: socket.socket, front: Front, stop: socket.socket) -> None:
+    stopped: list[Seconds] = []
+    with selectors.DefaultSelector() as selector, closing(Server(listener, selector, pages, front)):
+        selector.register(stop, selectors.EVENT_READ, stopped.append)
+        while not stopped:
+            for key, _ in selector.select():
+                key.data(Seconds(time.monotonic()))
+
+
+def connect(port: int) -> socket.socket:
+    """Open a line to a port of this machine."""
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+
+
+def rest(line: socket.socket) -> bytes:
+    """Return all that comes until the other side is done."""
+    pieces = []
+    while piece := line.recv(65536):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def ask(port: int, request: bytes) -> bytes:
+    """Return the answer to a request."""
+    with closing(connect(port)) as line:
+        line.sendall(request)
+        return rest(line)
+
+
+def trusting(authority: Authority) -> ssl.SSLContext:
+    """Return how a client speaks that trusts one authority."""
+    return ssl.create_default_context(cadata=authority.pem.decode())
+
+
+def greeted(port: int, how: ssl.SSLContext) -> ssl.SSLSocket:
+    """Open a line with TLS; the end of what comes must be said, not just happen."""
+    return how.wrap_socket(connect(port), server_hostname="127.0.0.1", suppress_ragged_eofs=False)
+
+
+def ask_tls(port: int, how: ssl.SSLContext, request: bytes = PROBE) -> bytes:
+    """Return the answer to a request over TLS."""
+    with closing(greeted(port, how)) as line:
+        line.sendall(request)
+        return rest(line)
+
+
+def mount(folder: Path, name: str, pair: Pair) -> TlsFiles:
+    """Put a pair where a kubelet puts a secret, and swap the link to it as a kubelet does."""
+    (folder / name).mkdir()
+    (folder / name / "tls.crt").write_bytes(pair.certificate)
+    (folder / name / "tls.key").write_bytes(pair.key)
+    (folder / "..new").symlink_to(name)
+    (folder / "..new").replace(folder / "..data")
+    for file in ("tls.crt", "tls.key"):
+        if not (folder / file).is_symlink():
+            (folder / file).symlink_to(f"..data/{file}")
+    return TlsFiles(str(folder / "tls.crt"), str(folder / "tls.key"))

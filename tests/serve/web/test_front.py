@@ -1,0 +1,95 @@
+"""How clients come in: what is imported for it, and the real program behind TLS and a token."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import SettingsError
+from fairlead.serve.agent.loop import open_front
+from fairlead.serve.web.httpd import Front
+from fairlead.settings import AgentSettings, TlsFiles
+from tests.cluster.loopback import Authority, Pair
+from tests.serve.web.served import PATIENCE, ask_tls, mount, trusting
+
+HOME = Authority("home")
+PROGRAM = [sys.executable, "-c", "from fairlead.cli.main import run; run()", "serve", "agent"]
+COSTLY = ("ssl", "_ssl", "hmac", "hashlib", "_hashlib")
+
+
+def silent(_: str) -> None:
+    """Nobody listens."""
+
+
+def test_without_tls_and_token_everybody_comes_in_plainly() -> None:
+    assert open_front(AgentSettings(), silent) == Front()
+
+
+def test_openssl_is_not_loaded_for_nothing() -> None:
+    code = (
+        "import sys, fairlead.serve.agent.loop as loop, fairlead.settings as settings\n"
+        "loop.open_front(settings.agent_settings(), print)\n"
+        f"print([name for name in {COSTLY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_pair_that_cannot_be_used_is_found_before_the_port_is_taken(tmp_path: Path) -> None:
+    files = mount(tmp_path, "..1", Pair(b"x", b"y"))
+    with pytest.raises(SettingsError, match="cannot be used"):
+        open_front(AgentSettings(tls=files), silent)
+
+
+def test_an_empty_token_is_said_at_the_start(tmp_path: Path) -> None:
+    said: list[str] = []
+    (tmp_path / "token").touch()
+    open_front(AgentSettings(token_file=str(tmp_path / "token")), said.append)
+    assert "is empty" in said[0]
+
+
+def options(files: TlsFiles, token: Path) -> list[str]:
+    """Return the command line for TLS and a token on every interface."""
+    tls = ["--tls-cert", files.cert, "--tls-key", files.key]
+    return ["--listen", ":0", *tls, "--token-file", str(token), "--no-nvml", "--no-uevents"]
+
+
+def get(path: str, token: str = "") -> bytes:
+    line = f"Authorization: Bearer {token}\r\n" if token else ""
+    return f"GET {path} HTTP/1.1\r\n{line}\r\n".encode()
+
+
+def test_the_program_asks_for_the_token_and_takes_new_secrets(tmp_path: Path) -> None:
+    token, how = tmp_path / "token", trusting(HOME)
+    token.write_text("first\n")
+    command = [*PROGRAM, *options(mount(tmp_path, "..1", HOME.leaf("agent")), token)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr
+            line = process.stderr.readline()
+            found = re.search(r"listening on https://\S*:([0-9]+)/metrics", line)
+            assert found, line
+            port = int(found[1])
+            assert b"fairlead_build_info" in ask_tls(port, how, get("/metrics", "first"))
+            assert ask_tls(port, how, get("/metrics")).startswith(b"HTTP/1.1 401 ")
+            assert ask_tls(port, how, get("/healthz")).endswith(b"alive\n")
+            token.unlink()
+            token.write_text("second\n")
+            mount(tmp_path, "..2", HOME.leaf("agent"))
+            assert ask_tls(port, how, get("/metrics", "first")).startswith(b"HTTP/1.1 401 ")
+            assert b"fairlead_build_info" in ask_tls(port, how, get("/metrics", "second"))
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+
+
+def test_the_program_does_not_send_a_token_in_the_clear(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("x")
+    command = [*PROGRAM, "--listen", ":0", "--token-file", str(tmp_path / "token")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 2
+    assert "--tls-cert" in done.stderr
+    assert "Traceback" not in done.stderr
