@@ -30,14 +30,15 @@ test: $(VENV)/.dev ## Run every check and every test
 lab: $(VENV)/.run ## Build the Kubernetes that tests and demos run on, once per user
 	$(BIN)/fairlead lab build --profile node
 
-image: $(VENV)/.run ## Make the agent's container image, with no container engine, into build/
+image: $(VENV)/.run ## Make the container images, with no container engine, into build/
 	$(BIN)/python deploy/image/rootfs.py --archive build/fairlead-image.tar
+	$(BIN)/python deploy/image/rootfs.py --for scheduler --archive build/fairlead-scheduler-image.tar
 
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
-test-chaos: $(VENV)/.dev ## Play 27 rounds of mishaps on a real API server (some minutes)
-	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos
+test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, extender (some ten minutes)
+	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values
 	$(BIN)/python deploy/render.py
@@ -83,8 +84,14 @@ bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and s
 bench-simulate: $(VENV)/.dev ## Play a published experiment beside what was measured, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
+bench-scheduler: $(VENV)/.dev ## Measure the scheduler beside kube-scheduler on 5,000 played nodes (about ten minutes)
+	$(BIN)/python -m bench.scheduler
+
+bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000 pods beside deciding anew (some minutes)
+	$(BIN)/python -m bench.explain
+
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run agent dev bench; do \
+	cd requirements && for set in run agent scheduler dev bench; do \
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-header --upgrade $$set.in -o $$set.txt; done
 
@@ -114,4 +121,4 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: help setup demo lab image check-nvidia test test-chaos manifests check format bench-detect bench-client bench-agent bench-agents \
-	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate lock clean
+	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain lock clean

@@ -22,7 +22,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
-from fairlead.serve.agent.notices import Notices
+from fairlead.serve.agent.notices import Notices, Told
 from fairlead.serve.agent.terms import Terms
 
 SETTLE = 0.2
@@ -131,7 +131,7 @@ class Agent:
                 await asyncio.sleep(SETTLE)
                 self._due.clear()
                 try:
-                    await notices.show(self._inventory, (), (), claims=True)
+                    await notices.show(self._inventory, Told((), ()), claims=True)
                     wait = BACK_OFF[0]
                 except (FairleadError, OSError) as error:
                     _say(f"{self._terms.node}: {error}")

@@ -30,6 +30,8 @@ _APART: Final = {
     "deviceclasses.yaml": "DeviceClass",
     "modelprofiles.yaml": "CustomResourceDefinition",
 }
+_ON_TOP: Final = {"scheduler.yaml": "scheduler.enabled=true", "extender.yaml": "extender.enabled=true"}
+"""Files that hold what a value adds to the default."""
 _OWN_NAMESPACE: Final = f"""\
 apiVersion: v1
 kind: Namespace
@@ -60,15 +62,17 @@ def template(helm: Path, *options: str, namespace: str = NAMESPACE) -> str:
 def manifests(helm: Path) -> dict[str, str]:
     """Return the files for `kubectl apply`: one for every server, one for those that know claims.
 
-    The kind of profiles has its own: `kubectl delete -f` of the rest must not take every profile along.
+    The kind of profiles has its own: `kubectl delete -f` of the rest must not take every profile along. So
+    have scheduler and extender, which not every cluster wants.
     """
-    pieces = [_plain(piece) for piece in _documents(template(helm, "--no-hooks"))]
+    pieces = _pieces(helm)
     apart = {name: [each for each in pieces if _kind(each) == kind] for name, kind in _APART.items()}
     rest = [piece for piece in pieces if _kind(piece) not in _APART.values()]
     # Guards go first, so that no agent ever runs without them.
     return {
         "fairlead.yaml": _file([_OWN_NAMESPACE, *sorted(rest, key=_is_guarded)]),
         **{name: _file(each) for name, each in apart.items()},
+        **{name: _file(_added(_pieces(helm, f"--set={value}"), pieces)) for name, value in _ON_TOP.items()},
     }
 
 
@@ -98,6 +102,16 @@ def leaves(
 def with_table(page: str) -> str:
     """Return a page with the table of values as it is now."""
     return _TABLE.sub(lambda _: reference(), page)
+
+
+def _pieces(helm: Path, *options: str) -> list[str]:
+    return [_plain(piece) for piece in _documents(template(helm, "--no-hooks", *options))]
+
+
+def _added(pieces: Sequence[str], before: Sequence[str]) -> list[str]:
+    """Return what was not there before, accounts and roles first: no pod runs without them."""
+    new = [piece for piece in pieces if piece not in before]
+    return sorted(new, key=lambda piece: _kind(piece) == "Deployment")
 
 
 def _documents(text: str) -> list[str]:

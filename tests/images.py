@@ -1,4 +1,4 @@
-"""The agent's image for tests: made once from what the working tree holds, and kept for this user."""
+"""The images for tests: each made once from what the working tree holds, and kept for this user."""
 
 import hashlib
 import os
@@ -22,29 +22,37 @@ _KEPT = 24 * 3600.0
 
 def agent_archive() -> Path:
     """Return the archive of the agent's image; the test fails where it cannot be made."""
+    return _archive("agent")
+
+
+def scheduler_archive() -> Path:
+    """Return the archive of the image of scheduler and extender."""
+    return _archive("scheduler")
+
+
+def _archive(recipe: str) -> Path:
     cache = caches.default(os.environ)
-    key = f"agent-image-{_digest()}"
+    key = f"{recipe}-image-{_digest()}"
     folder = cache.folder(key)
     if not caches.is_done(folder):
         with caches.locked(cache, key, lambda: None):
             if not caches.is_done(folder):
-                _forget_old(cache)
+                _forget_old(cache, recipe)
                 with caches.made_aside(cache, key, {}) as aside:
-                    _make(aside / "fairlead-image.tar")
+                    _make(recipe, aside / "fairlead-image.tar")
     os.utime(folder)
     return folder / "fairlead-image.tar"
 
 
-def _make(archive: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, SCRIPT, "--archive", archive], capture_output=True, check=False, text=True
-    )
+def _make(recipe: str, archive: Path) -> None:
+    command: list[str | Path] = [sys.executable, SCRIPT, "--for", recipe, "--archive", archive]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
     if done.returncode:
-        pytest.fail(f"the agent's image cannot be made:\n{done.stderr}", pytrace=False)
+        pytest.fail(f"the {recipe}'s image cannot be made:\n{done.stderr}", pytrace=False)
 
 
 def _digest() -> str:
-    """Return what stands for everything that the image is made of."""
+    """Return what stands for everything that the images are made of."""
     made_of = hashlib.sha256(f"{sys.version} {sys.base_prefix}".encode())
     for path in _inputs():
         made_of.update(f"\0{path.relative_to(HOUSE)}\0".encode() + path.read_bytes())
@@ -53,12 +61,12 @@ def _digest() -> str:
 
 def _inputs() -> Iterator[Path]:
     yield HOUSE / "LICENSE"
-    yield HOUSE / "requirements" / "agent.txt"
+    yield from (HOUSE / "requirements" / name for name in ("agent.txt", "scheduler.txt"))
     yield from sorted(SCRIPT.parent.glob("*.py"))
     yield from sorted(path for path in (HOUSE / "src").rglob("*") if path.suffix in (".py", ".toml"))
 
 
-def _forget_old(cache: Cache) -> None:
-    for folder in cache.root.glob("agent-image-*"):
+def _forget_old(cache: Cache, recipe: str) -> None:
+    for folder in cache.root.glob(f"{recipe}-image-*"):
         if time.time() - folder.stat().st_mtime > _KEPT:
             shutil.rmtree(folder, ignore_errors=True)

@@ -45,6 +45,10 @@ class Kubelet:
         """By resource, each unit and whether it is healthy."""
         self.held: dict[tuple[str, str], tuple[str, ...]] = {}
         """By pod and resource, the units."""
+        self.known: list[str] = []
+        """Pods in the books that hold nothing: the one that is about to be let in, and those refused."""
+        self.headstrong = False
+        """Whether it takes the last units that are free, whatever it is advised."""
         self.claims: dict[str, str] = {}
         """By the name of a prepared claim, its device."""
         self._plugins: dict[Path, asyncio.Task[None]] = {}
@@ -70,6 +74,7 @@ class Kubelet:
 
     async def admit(self, pod: str, resource: str, size: int) -> wire.ContainerAllocateResponse:
         """Take units for a pod; KubeletError with what the plugin said where it refuses."""
+        self.known.append(pod)
         taken = {unit for (_, name), units in self.held.items() for unit in units if name == resource}
         free = tuple(
             unit for unit, well in self.units.get(resource, {}).items() if well and unit not in taken
@@ -83,10 +88,11 @@ class Kubelet:
             wire.PreferredAllocationRequest((wish,)),
             wire.PreferredAllocationResponse,
         )
-        units = said.container_responses[0].device_ids or free[:size]
+        units = free[-size:] if self.headstrong else said.container_responses[0].device_ids or free[:size]
         request = wire.AllocateRequest((wire.ContainerAllocateRequest(tuple(units)),))
         answer = await self._ask(resource, "Allocate", request, wire.AllocateResponse)
         self.held[pod, resource] = tuple(units)
+        self.known.remove(pod)
         (given,) = answer.container_responses
         assert isinstance(given, wire.ContainerAllocateResponse)
         return given
@@ -137,12 +143,16 @@ class Kubelet:
             for (pod, resource), units in self.held.items()
         ]
         pods += [_claimer(name, device) for name, device in self.claims.items()]
+        main = (wire.ContainerResources("main"),)
+        pods += [wire.PodResources(pod, "default", main) for pod in self.known]
         return wire.ListPodResourcesResponse(tuple(pods))
 
     async def _look(self) -> None:
         while True:
             found = {path for path in self.registry.glob("*.sock") if path.is_socket()}
-            for path in self._plugins.keys() - found:
+            # A socket is seen before it listens; a real kubelet tries again, too.
+            failed = {path for path, task in self._plugins.items() if task.done() and task.exception()}
+            for path in (self._plugins.keys() - found) | failed:
                 self._plugins.pop(path).cancel()
             for path in found - self._plugins.keys():
                 self._plugins[path] = asyncio.create_task(self._register(path))

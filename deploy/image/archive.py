@@ -10,29 +10,33 @@ from pathlib import Path
 from typing import Any, Final
 
 from deploy.image.contents import USER
+from deploy.image.recipes import Recipe
 from fairlead import __version__
 from fairlead.lab.parts import architecture
 
-TAG: Final = f"localhost/fairlead:{__version__}"
-CONFIG: Final[dict[str, Any]] = {
-    "Entrypoint": ["/usr/bin/fairlead"],
-    "User": f"{USER}:{USER}",
-    "WorkingDir": "/",
-    "Env": [
-        "PATH=/usr/bin",
-        # One heap for all threads, and freed memory goes back: 60 MiB stay 60, not 62 to 76.
-        "MALLOC_ARENA_MAX=1",
-        "MALLOC_MMAP_THRESHOLD_=131072",
-        "MALLOC_TRIM_THRESHOLD_=131072",
-    ],
-    "Labels": {
-        "org.opencontainers.image.title": "fairlead",
-        "org.opencontainers.image.description": "Finds a node's accelerators and hands them out to pods.",
-        "org.opencontainers.image.version": __version__,
-        "org.opencontainers.image.licenses": "Apache-2.0",
-    },
-}
-"""What the Dockerfile says as well."""
+ENVIRONMENT: Final = (
+    "PATH=/usr/bin",
+    # One heap for all threads, and freed memory goes back: 60 MiB stay 60, not 62 to 76.
+    "MALLOC_ARENA_MAX=1",
+    "MALLOC_MMAP_THRESHOLD_=131072",
+    "MALLOC_TRIM_THRESHOLD_=131072",
+)
+
+
+def config(recipe: Recipe) -> dict[str, Any]:
+    """Return how to run an image; the Dockerfile says the same."""
+    return {
+        "Entrypoint": ["/usr/bin/fairlead"],
+        "User": f"{USER}:{USER}",
+        "WorkingDir": "/",
+        "Env": [*ENVIRONMENT, *recipe.environment],
+        "Labels": {
+            "org.opencontainers.image.title": recipe.name,
+            "org.opencontainers.image.description": recipe.about,
+            "org.opencontainers.image.version": __version__,
+            "org.opencontainers.image.licenses": "Apache-2.0",
+        },
+    }
 
 
 def layer(root: Path) -> bytes:
@@ -51,23 +55,23 @@ def _of_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
     return info
 
 
-def write_archive(path: Path, packed: bytes) -> None:
+def write_archive(path: Path, recipe: Recipe, packed: bytes) -> None:
     """Write an image of one layer."""
     digest = hashlib.sha256(packed).hexdigest()
     made = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), UTC)
-    config = json.dumps(
+    about = json.dumps(
         {
             "architecture": architecture(),
             "os": "linux",
             "created": f"{made:%Y-%m-%dT%H:%M:%SZ}",
-            "config": CONFIG,
+            "config": config(recipe),
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
         }
     ).encode()
-    names = f"{hashlib.sha256(config).hexdigest()}.json", f"{digest}/layer.tar"
-    listed = json.dumps([{"Config": names[0], "RepoTags": [TAG], "Layers": [names[1]]}]).encode()
+    names = f"{hashlib.sha256(about).hexdigest()}.json", f"{digest}/layer.tar"
+    listed = json.dumps([{"Config": names[0], "RepoTags": [recipe.tag], "Layers": [names[1]]}]).encode()
     with tarfile.open(path, "w") as tar:
-        for name, data in zip((*names, "manifest.json"), (config, packed, listed), strict=True):
+        for name, data in zip((*names, "manifest.json"), (about, packed, listed), strict=True):
             info = tarfile.TarInfo(name)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))

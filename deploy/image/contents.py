@@ -1,4 +1,4 @@
-"""What the image holds: this machine's Python, trimmed; the libraries it needs; the agent and its packages.
+"""What an image holds: this machine's Python, trimmed; the libraries it needs; fairlead and its packages.
 
     /usr/bin/fairlead             the command
     /usr/bin/python3              its interpreter, with /usr/lib/python3.*
@@ -23,10 +23,9 @@ from typing import Final
 from deploy.image import elf
 from deploy.image.libraries import closure
 from deploy.image.packages import ensure_packages
+from deploy.image.recipes import HOUSE, Recipe
 from fairlead.errors import UserError
 
-HOUSE: Final = Path(__file__).resolve().parents[2]
-LOCK: Final = HOUSE / "requirements" / "agent.txt"
 USER: Final = 10001
 INTERPRETER: Final[str] = getattr(sys, "_base_executable", "") or sys.executable
 """Not that of a virtual environment, which is a link or a copy that cannot stand alone."""
@@ -45,17 +44,9 @@ _NOT_OF_PYTHON: Final = (
 )
 _NOT_OF_PACKAGES: Final = (
     *("bin", "plugin", "testing", "test_utils", "pytest_plugin"),
+    *("distutils", "f2py", "_pyinstaller"),  # of numpy: for those who build with it
     "_frozenlist",  # alone wants the C++ library, 2 MB; without it frozenlist is written in Python
 )
-_NOT_OF_OURS: Final = tuple(
-    f"{APPLICATION}/fairlead/{name}/"
-    for name in (
-        *("analyze", "calibrate", "estimate", "evaluate", "lab", "manifest", "schedule", "simulate"),
-        *("serve/scheduler", "whatif", "zoo"),
-    )
-)
-"""Parts that no node needs."""
-
 _COMMAND: Final = f"""#!/{PROGRAM} -IS
 import sys
 
@@ -73,10 +64,10 @@ _TEXTS: Final = {
 _FOLDERS: Final = ("dev", "proc", "run", "sys", "tmp", "var/lib")
 
 
-def assemble(root: Path, from_source: Sequence[str] = ()) -> None:
+def assemble(root: Path, recipe: Recipe, from_source: Sequence[str] = ()) -> None:
     """Make the root file system in an empty folder; the same inputs give the same bytes, dates and rights."""
     program = Path(INTERPRETER).resolve()
-    files = standard_library() | application(ensure_packages(LOCK, from_source))
+    files = standard_library() | application(recipe, ensure_packages(recipe.lock, from_source))
     modules = [path for path in files.values() if path.suffix == ".so"]
     _write(root, {PROGRAM: program, **files, **closure(program, modules)})
     compile_modules(root, (STANDARD, APPLICATION))
@@ -88,13 +79,14 @@ def standard_library() -> dict[str, Path]:
     return _tree(Path(sysconfig.get_path("stdlib")), STANDARD, (".py", ".so", ".txt"), _NOT_OF_PYTHON)
 
 
-def application(packages: Path) -> dict[str, Path]:
-    """Return the agent and its packages, with their licences, by their paths in the image."""
+def application(recipe: Recipe, packages: Path) -> dict[str, Path]:
+    """Return fairlead and its packages, with their licences, by their paths in the image."""
+    unwanted = tuple(f"{APPLICATION}/fairlead/{name}/" for name in recipe.without)
     ours = _tree(HOUSE / "src" / "fairlead", f"{APPLICATION}/fairlead", (".py", ".toml"))
     return {
         **_tree(packages, APPLICATION, (".py", ".so"), _NOT_OF_PACKAGES),
         **{f"{APPLICATION}/{path.relative_to(packages)}": path for path in _papers(packages)},
-        **{name: path for name, path in ours.items() if not name.startswith(_NOT_OF_OURS)},
+        **{name: path for name, path in ours.items() if not name.startswith(unwanted)},
         f"{APPLICATION}/fairlead/LICENSE": HOUSE / "LICENSE",
     }
 

@@ -1,5 +1,6 @@
 """The shared libraries that programs need, as the machine's own loader finds them."""
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -45,4 +46,5 @@ def _needed(loader: str, path: Path) -> dict[str, Path]:
     if missing or asked.returncode:
         reason = f"{', '.join(missing)} is not on this machine" if missing else asked.stderr.strip()
         raise UserError(f"{path} cannot be loaded: {reason}", hint="install what it needs, or repair it")
-    return {hit["name"]: Path(hit["path"]) for hit in _FOUND.finditer(asked.stdout)}
+    # Where a library names another by its own place, there is a ".." on the way.
+    return {hit["name"]: Path(os.path.normpath(hit["path"])) for hit in _FOUND.finditer(asked.stdout)}

@@ -1,4 +1,4 @@
-"""The packages that the agent stands on: as the lock file names them, fetched once per user."""
+"""The packages that an image stands on: as its lock file names them, fetched once per user."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ def ensure_packages(lock: Path, from_source: Sequence[str] = ()) -> Path:
     cache = caches.default(os.environ)
     made_for = [sysconfig.get_config_var("SOABI"), platform.machine(), *platform.libc_ver(), *from_source]
     digest = hashlib.sha256(json.dumps(made_for).encode() + lock.read_bytes()).hexdigest()
-    key = f"agent-packages-{digest[:12]}"
+    key = f"{lock.stem}-packages-{digest[:12]}"
     folder = cache.folder(key)
     if not caches.is_done(folder):
         with caches.locked(cache, key, lambda: None):

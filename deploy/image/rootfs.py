@@ -1,10 +1,11 @@
-"""Make the agent's image from this machine's own Python: without root, daemon, registry or build tool.
+"""Make an image from this machine's own Python: without root, daemon, registry or build tool.
 
     python deploy/image/rootfs.py --archive build/fairlead-image.tar
+    python deploy/image/rootfs.py --for scheduler --archive build/fairlead-scheduler-image.tar
     python deploy/image/rootfs.py --root /rootfs
 
-The first writes an archive as `docker save` does; the second only the root file system, for the Dockerfile
-beside this file. Both put the same files together.
+The first two write an archive as `docker save` does; the third only the root file system, for the Dockerfile
+beside this file. Both ways put the same files together.
 """
 
 import argparse
@@ -17,14 +18,21 @@ from pathlib import Path
 HOUSE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HOUSE), str(HOUSE / "src")]
 
-from deploy.image import archive, contents  # noqa: E402  # the path above leads to them
+from deploy.image import archive, contents, recipes  # noqa: E402  # the path above leads to them
 from fairlead.errors import FairleadError  # noqa: E402
 from fairlead.units import Bytes, format_bytes  # noqa: E402
 
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description="Make the agent's image from this machine's own Python.")
+    parser = argparse.ArgumentParser(description="Make an image from this machine's own Python.")
+    parser.add_argument(
+        "--for",
+        dest="recipe",
+        choices=recipes.RECIPES,
+        default="agent",
+        help="whose image (default: %(default)s); the scheduler's is the extender's as well",
+    )
     into = parser.add_mutually_exclusive_group(required=True)
     into.add_argument("--archive", metavar="FILE", type=Path, help="write the image as `docker save` does")
     into.add_argument(
@@ -50,21 +58,22 @@ def main() -> int:
 def make_root(options: argparse.Namespace) -> list[str]:
     """Make the root file system in a folder that is not there yet, and say how large it is."""
     options.root.mkdir(parents=True)
-    contents.assemble(options.root, options.from_source)
+    contents.assemble(options.root, recipes.RECIPES[options.recipe], options.from_source)
     return [str(options.root), *weight(options.root)]
 
 
 def make_archive(options: argparse.Namespace) -> list[str]:
     """Write the archive, and say how large the image is."""
+    recipe = recipes.RECIPES[options.recipe]
     options.archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fairlead-image-") as folder:
         root = Path(folder, "root")
         root.mkdir()
-        contents.assemble(root, options.from_source)
+        contents.assemble(root, recipe, options.from_source)
         packed = archive.layer(root)
-        archive.write_archive(options.archive, packed)
+        archive.write_archive(options.archive, recipe, packed)
         small = format_bytes(Bytes(len(zlib.compress(packed))))
-        return [f"{options.archive}: {archive.TAG}", f"  compressed         {small}", *weight(root)]
+        return [f"{options.archive}: {recipe.tag}", f"  compressed         {small}", *weight(root)]
 
 
 def weight(root: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Where work may go, where it goes, and why not elsewhere: nodes as a scheduler sees them, and decisions."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from typing import Any, Final
 from fairlead.inventory import Accelerator, Inventory
 from fairlead.request import NO_BYTES, WHOLE, Request, Taint
 from fairlead.units import Bytes, format_bytes
+
+PLACEMENT: Final = "fairlead.dev/placement"
+"""An annotation of a bound pod: its shares of accelerators, written together with the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,26 @@ class Share:
         }
 
 
+def parse_shares(text: str) -> tuple[Share, ...] | None:
+    """Read the annotation of a bound pod; None for what no scheduler of ours wrote."""
+    try:
+        listed = json.loads(text)
+        return tuple(
+            Share(str(each["device"]), Bytes(_count(each["memory_bytes"])), _count(each["compute_milli"]))
+            if each["whole"] is False
+            else Share(str(each["device"]), whole=True)
+            for each in listed
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise ValueError(f"{value!r} is no amount")
+    return value
+
+
 def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> Share:
     """Return what a request takes of an accelerator; `whole`: it is given nothing less than all of it."""
     if whole or request.whole or taken_whole(request, device):
@@ -116,6 +140,11 @@ class Placement:
     request: Request
     node: str
     shares: tuple[Share, ...] = ()
+
+    def where(self) -> str:
+        """Return the place for people: `server (t4-0, 3.0 GiB)`."""
+        shares = ", ".join(f"{share.device}{_size(share)}" for share in self.shares)
+        return f"{self.node} ({shares})" if shares else self.node
 
 
 class Reason(StrEnum):
@@ -174,7 +203,9 @@ class Rejection:
     """The most that is free where it failed, in the unit of `need`: bytes, thousandths, pieces, seconds."""
 
     def counted(self) -> str:
-        """Return it with the number it concerns: `4 lack memory`, `1 lacks memory`."""
+        """Return it with the number it concerns, if any: `4 lack memory`, `1 lacks memory`."""
+        if not self.count:
+            return self.text
         text = self.text.replace("on nodes ", "on a node ", 1) if self.count == 1 else self.text
         return f"{self.count} {_VERBS.sub(_singular, text) if self.count == 1 else text}"
 
@@ -266,10 +297,8 @@ class Decision:
 
 
 def _placed(placement: Placement, victims: tuple[str, ...]) -> str:
-    shares = ", ".join(f"{share.device}{_size(share)}" for share in placement.shares)
-    where = f"{placement.node} ({shares})" if shares else placement.node
     after = f" once {', '.join(victims)} {'is' if len(victims) == 1 else 'are'} gone" if victims else ""
-    return f"{placement.request.name} goes to {where}{after}"
+    return f"{placement.request.name} goes to {placement.where()}{after}"
 
 
 def _size(share: Share) -> str:

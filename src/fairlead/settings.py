@@ -79,7 +79,7 @@ def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked
     token_file: str = "",
 ) -> AgentSettings:
     """Return the agent's settings from what a user wrote; raise SettingsError for what cannot be."""
-    address, tls = parse_address(listen), _tls_files(tls_cert, tls_key)
+    address, tls = parse_address(listen), tls_files(tls_cert, tls_key)
     return AgentSettings(
         listen=address,
         sweep=_period("sweep", sweep),
@@ -106,7 +106,8 @@ def parse_address(text: str) -> Address:
     return Address(found["six"] or found["name"] or "", port)
 
 
-def _tls_files(cert: str, key: str) -> TlsFiles | None:
+def tls_files(cert: str, key: str) -> TlsFiles | None:
+    """Return what to serve TLS with; None where it is not asked for."""
     if bool(cert) != bool(key):
         given, missing = ("tls-cert", "tls-key") if cert else ("tls-key", "tls-cert")
         raise SettingsError(f"{given} is set and {missing} is not", "TLS needs both: set the other one too")

@@ -18,6 +18,8 @@ from fairlead.cli.profiles_cluster import entries
 from fairlead.cluster.knowledge import SETUP_LABEL
 from fairlead.errors import ClusterAwayError, FairleadError, KubeconfigError, SettingsError, UserError
 from fairlead.units import Watts
+from fairlead.zoo import PACK
+from fairlead.zoo.onnxfile import write
 from tests.labs import RealCluster
 from tests.profiles import HOST, SETUP, calibration, drop, keeping, seen
 
@@ -130,6 +132,11 @@ def test_a_file_that_was_named_must_be_one(tmp_path: Path) -> None:
             run("profiles", "import", str(tmp_path / name), "--kubeconfig", "/none")
 
 
+def test_shapes_are_for_models(folder: str) -> None:
+    with pytest.raises(SettingsError, match="--shape without --model"):
+        run("profiles", "import", folder, "--shape", "batch=1", "--kubeconfig", "/none")
+
+
 @pytest.fixture
 def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that knows the kind."""
@@ -160,6 +167,22 @@ def test_files_go_into_a_cluster_and_back(
     assert capsys.readouterr().out.split() == ["ID", "DELETED", id_, "3"]
     with pytest.raises(SettingsError):
         run("profiles", "show", id_, *use)
+
+
+def test_a_model_that_nobody_has_run_is_stored_once(
+    cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / f"{cluster.namespace}.onnx")
+    write(PACK["plain"](1, "fp16"), path)
+    use = ("--model", path, "--kubeconfig", str(cluster.api.kubeconfig))
+    assert run("profiles", "import", *use) == 0
+    assert capsys.readouterr().out == "profiles: 1 made, 0 changed, 0 as they were\n"
+    assert run("profiles", "import", *use) == 0
+    assert capsys.readouterr().out == "profiles: 0 made, 0 changed, 1 as they were\n"
+    run("profiles", "list", "-o", "json", *use[2:])
+    (mine,) = [each for each in json.loads(capsys.readouterr().out) if each["host"] == Path(path).name]
+    assert (mine["trials"], mine["measured"]) == (1, 0)
+    assert run("profiles", "delete", mine["id"], "--yes", *use[2:]) == 0
 
 
 def test_a_folder_with_damage_is_stored_as_far_as_it_goes(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.cluster import codec
-from fairlead.cluster.kinds import CONFIG_MAPS, KINDS, LEASES, NODES, PODS, Kind
+from fairlead.cluster.kinds import CONFIG_MAPS, KINDS, LEASES, MODEL_PROFILES, NODES, PODS, Kind
 from fairlead.cluster.lines import Lines
 from fairlead.cluster.meta import Metadata, Raw, Status, WatchEvent
 from fairlead.cluster.objects import Lease, LeaseSpec, Pod
@@ -128,6 +128,12 @@ def test_reads_bookmarks_as_they_come() -> None:
         event = codec.decode_event(PODS, form)
         assert isinstance(event, WatchEvent)
         assert (event.object.metadata.resource_version, event.initial_end) == ("99", True)
+
+
+def test_a_bookmark_needs_nothing_that_objects_of_its_kind_need() -> None:
+    event = codec.decode_event(MODEL_PROFILES, line("BOOKMARK", {"metadata": {"resourceVersion": "7"}}))
+    assert isinstance(event, WatchEvent)
+    assert event.object.metadata.resource_version == "7"
 
 
 def test_reads_the_end_of_a_watch() -> None:

@@ -46,6 +46,7 @@ def test_panels_have_numbers_and_names_of_their_own() -> None:
         "Temperature and throttling",
         "Allocation by pod",
         "Agent health",
+        "Scheduler",
     ]
 
 

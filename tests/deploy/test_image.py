@@ -1,4 +1,4 @@
-"""The agent's image: what is in it, what is not, and that it runs with nothing from outside of it."""
+"""The images: what is in them, what is not, and that they run with nothing from outside of them."""
 
 import asyncio
 import hashlib
@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ import pytest
 from aiohttp import web
 
 from deploy.image import archive, contents, elf
+from deploy.image.recipes import RECIPES
 from fairlead import __version__
 from tests.cluster.loopback import Authority, answering
-from tests.images import HOUSE, SCRIPT, agent_archive
+from tests.images import HOUSE, SCRIPT, agent_archive, scheduler_archive
 
 FORBIDDEN = {
     "a shell": ("sh", "bash", "dash", "ash", "busybox", "toybox"),
@@ -43,9 +45,21 @@ PYTHON = ("/usr/bin/python3", "-IS", "-c")
 HERE = "import sys; sys.path.append('/usr/lib/fairlead')\n"
 
 
+ARCHIVES: dict[str, Callable[[], Path]] = {"agent": agent_archive, "scheduler": scheduler_archive}
+RUNS = {
+    "agent": {"fairlead.cluster.client", "fairlead.detect", "fairlead.kubelet", "fairlead.serve.agent"},
+    "scheduler": {"fairlead.cluster.client", "fairlead.schedule", "fairlead.serve.scheduler.program"},
+}
+"""Some of what each is there for."""
+OWN = {"agent": "grpclib.client, grpclib.server", "scheduler": "numpy.linalg"}
+"""Libraries that only one of them has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The image, taken apart."""
+    """An image, taken apart."""
+
+    recipe: str
 
     tags: list[str]
     config: dict[str, Any]
@@ -71,10 +85,13 @@ class Made:
         return done.stdout
 
 
-@pytest.fixture(scope="session")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    root = tmp_path_factory.mktemp("image")
-    with tarfile.open(agent_archive()) as outer:
+@pytest.fixture(scope="session", params=ARCHIVES)
+def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return taken_apart(request.param, tmp_path_factory.mktemp("image"))
+
+
+def taken_apart(recipe: str, root: Path) -> Made:
+    with tarfile.open(ARCHIVES[recipe]()) as outer:
         files = {each.name: outer.extractfile(each).read() for each in outer}  # type: ignore[union-attr]  # all are files
     listed = json.loads(files["manifest.json"])[0]
     packed = files[listed["Layers"][0]]
@@ -82,7 +99,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Made:
         layer.extractall(root, filter="fully_trusted")
         members = {each.name: each for each in layer}
     root.chmod(0o755)
-    return Made(listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members, root)
+    return Made(recipe, listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members, root)
 
 
 @pytest.fixture
@@ -92,15 +109,22 @@ def inside(image: Made) -> Made:
     return image
 
 
+@pytest.fixture
+def agent(inside: Made) -> Made:
+    if inside.recipe != "agent":
+        pytest.skip("of the agent alone")
+    return inside
+
+
 def test_is_one_layer_that_runs_as_nobody_else_can(image: Made) -> None:
-    assert image.tags == [f"localhost/fairlead:{__version__}"]
+    assert image.tags == [RECIPES[image.recipe].tag]
     assert image.config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(image.packed).hexdigest()}"]
     assert image.config["config"]["User"] == "10001:10001"
     assert image.config["config"]["Labels"]["org.opencontainers.image.version"] == __version__
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_has_nothing_that_an_agent_does_not_need(image: Made, what: str) -> None:
+def test_has_nothing_that_it_does_not_need(image: Made, what: str) -> None:
     names = {part for name in image.members for part in Path(name).parts}
     assert not names & set(FORBIDDEN[what])
 
@@ -132,14 +156,17 @@ def test_modules_compile_to_the_same_bytes(tmp_path: Path) -> None:
 def test_the_command_works(inside: Made) -> None:
     assert inside.run("/usr/bin/fairlead", "--version").stdout == f"fairlead {__version__}\n"
     assert "warden" in inside.run("/usr/bin/fairlead", "--help").stdout
-    page = inside.run("/usr/bin/fairlead", "serve", "agent", "--once").stdout
+
+
+def test_the_agent_runs(agent: Made) -> None:
+    page = agent.run("/usr/bin/fairlead", "serve", "agent", "--once").stdout
     assert "fairlead_" in page
 
 
-def test_a_board_is_recognised(inside: Made) -> None:
-    board = inside.root / "tmp" / "board"
+def test_a_board_is_recognised(agent: Made) -> None:
+    board = agent.root / "tmp" / "board"
     shutil.copytree(HOUSE / "tests" / "hosts" / "jetson-nano" / "root", board, symlinks=True)
-    shown = inside.run("/usr/bin/fairlead", "detect", "--root", "/tmp/board")
+    shown = agent.run("/usr/bin/fairlead", "detect", "--root", "/tmp/board")
     assert "jetson-nano" in shown.stdout, shown.stderr
 
 
@@ -156,7 +183,17 @@ def test_every_module_of_fairlead_finds_what_it_needs(inside: Made) -> None:
         "    importlib.import_module(each.name)\n"
         "    print(each.name)"
     )
-    assert "fairlead.cluster.client" in inside.ask(code).split()
+    assert set(inside.ask(code).split()) >= RUNS[inside.recipe]
+
+
+def test_no_image_has_what_only_the_other_needs(image: Made) -> None:
+    names = {name.partition(f"{contents.APPLICATION}/")[2] for name in image.members}
+    only = {
+        "agent": {"grpclib", "fairlead/warden", "fairlead/serve/agent"},
+        "scheduler": {"numpy", "fairlead/schedule", "fairlead/serve/scheduler"},
+    }
+    for recipe, theirs in only.items():
+        assert names & theirs == (theirs if recipe == image.recipe else set())
 
 
 def test_every_library_finds_what_it_needs(inside: Made) -> None:
@@ -180,11 +217,11 @@ def test_names_of_hosts_can_be_looked_up(inside: Made) -> None:
     assert inside.ask(code) == "('127.0.0.1', 80)\n7 utf-8\n"
 
 
-def test_speaks_tls_with_the_libraries_of_the_agent(inside: Made, tmp_path: Path) -> None:
+def test_speaks_tls_with_its_libraries(inside: Made, tmp_path: Path) -> None:
     authority = Authority()
     (inside.root / "tmp" / "ca.pem").write_bytes(authority.pem)
     code = (
-        "import aiohttp, asyncio, grpclib.client, grpclib.server, msgspec, ssl\n"
+        f"import aiohttp, asyncio, msgspec, ssl, {OWN[inside.recipe]}\n"
         "async def main(url):\n"
         "    trust = ssl.create_default_context(cafile='/tmp/ca.pem')\n"
         "    async with aiohttp.ClientSession() as session, session.get(url, ssl=trust) as answer:\n"
@@ -219,16 +256,21 @@ def test_runs_as_its_own_user(inside: Made) -> None:
     assert "pw_name='fairlead'" in done.stdout, done.stderr
 
 
-def test_the_dockerfile_says_the_same() -> None:
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_dockerfile_says_the_same(recipe: str) -> None:
     text = SCRIPT.with_name("Dockerfile").read_text().replace("\\\n", " ")
     said = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
-    last = dict(said[[word for word, _ in said].index("FROM", 1) :])
-    assert shlex.split(last["ENV"]) == archive.CONFIG["Env"]
-    assert dict(each.split("=", 1) for each in shlex.split(last["LABEL"])) == archive.CONFIG["Labels"]
-    assert last["USER"] == archive.CONFIG["User"]
-    assert last["WORKDIR"] == archive.CONFIG["WorkingDir"]
-    assert json.loads(last["ENTRYPOINT"]) == archive.CONFIG["Entrypoint"]
-    copied = [rest.split()[0] for word, rest in said if word == "COPY" and not rest.startswith("--from")]
+    stage = said[said.index(["FROM", f"scratch AS {recipe}"]) + 1 :]
+    end = next((number for number, (word, _) in enumerate(stage) if word == "FROM"), len(stage))
+    wanted, last = archive.config(RECIPES[recipe]), dict(stage[:end])
+    assert shlex.split(last["ENV"]) == wanted["Env"]
+    assert dict(each.split("=", 1) for each in shlex.split(last["LABEL"])) == wanted["Labels"]
+    assert last["USER"] == wanted["User"]
+    assert last["WORKDIR"] == wanted["WorkingDir"]
+    assert json.loads(last["ENTRYPOINT"]) == wanted["Entrypoint"]
+    copied = [
+        name for word, rest in said if word == "COPY" and "--from" not in rest for name in rest.split()[:-1]
+    ]
     assert [name for name in copied if not list(HOUSE.glob(name))] == []
 
 

@@ -27,9 +27,25 @@ class Pods:
         self._core = f"{CORE}/namespaces/{namespace}"
         self._claims = f"{CLAIMS}/namespaces/{namespace}"
 
-    def start(self, names: Iterable[str], limits: Mapping[str, int] | None = None, claim: str = "") -> None:
+    def start(
+        self,
+        names: Iterable[str],
+        limits: Mapping[str, int] | None = None,
+        claim: str = "",
+        scheduler: str = "",
+    ) -> None:
         """Make pods that are alike, all at once; `claim` names the template of their claims."""
-        self.api.create(f"{self._core}/pods", [self._pod(name, limits or {}, claim) for name in names])
+        self.start_each(dict.fromkeys(names, limits or {}), claim, scheduler)
+
+    def start_each(
+        self, limits: Mapping[str, Mapping[str, int]], claim: str = "", scheduler: str = ""
+    ) -> None:
+        """Make pods, by name each with limits of its own, all at once."""
+        self.make(self.manifest(name, each, claim, scheduler) for name, each in limits.items())
+
+    def make(self, manifests: Iterable[Document]) -> None:
+        """Make pods, all at once."""
+        self.api.create(f"{self._core}/pods", manifests)
 
     def template(
         self, name: str, mebibytes: int = 0, selector: str = "", klass: str = "fairlead.dev"
@@ -125,7 +141,10 @@ class Pods:
                 found[name] = environment
         return found
 
-    def _pod(self, name: str, limits: Mapping[str, int], claim: str) -> Document:
+    def manifest(
+        self, name: str, limits: Mapping[str, int], claim: str = "", scheduler: str = ""
+    ) -> Document:
+        """Return a pod that sleeps and says whose it is; without a scheduler, it is for the cluster's own."""
         container: Document = {
             "name": CONTAINER,
             "image": IMAGE,
@@ -139,6 +158,7 @@ class Pods:
             "terminationGracePeriodSeconds": 1,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
+            **({"schedulerName": scheduler} if scheduler else {}),
         }
         if claim:
             container["resources"]["claims"] = [{"name": "it"}]

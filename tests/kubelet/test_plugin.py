@@ -41,7 +41,7 @@ def place() -> Iterator[Rooms]:
 class Ledger:
     """Gives what is asked for, the first ones first."""
 
-    def prefer(
+    async def prefer(
         self, resource: str, available: Sequence[str], required: Sequence[str], size: int
     ) -> Sequence[str]:
         more = [unit for unit in available if unit not in required]

@@ -10,7 +10,16 @@ import pytest
 
 from fairlead.errors import FairleadError, KubeletError
 from fairlead.kubelet import messages as wire
-from fairlead.kubelet.podresources import BOOKS_LIMIT, Books, Held, HeldClaim, books, read_books
+from fairlead.kubelet.podresources import (
+    BOOKS_LIMIT,
+    Books,
+    Held,
+    HeldClaim,
+    Listed,
+    books,
+    read_books,
+    read_pods,
+)
 from fairlead.kubelet.proto import Message, decode, encode
 from fairlead.kubelet.sockets import Call, Door, Feed, Method
 from tests.kubelet.kubelets import rooms
@@ -99,6 +108,23 @@ async def serving(place: Path, method: Method) -> AsyncIterator[None]:
         yield
     finally:
         await door.close()
+
+
+def test_lists_all_pods_also_those_that_hold_nothing(place: Path) -> None:
+    rich = wire.ContainerResources("c", (entry(MEMORY, "a"), entry(MEMORY, "b"), entry("other.dev/x", "y")))
+    pods = (wire.PodResources("p", "n", (rich, wire.ContainerResources("d"))), wire.PodResources("q", "n"))
+
+    async def give(_: wire.Empty) -> Message:
+        return wire.ListPodResourcesResponse(pods)
+
+    async def play() -> list[Listed]:
+        async with serving(place, Call(LIST, wire.Empty, give)):
+            return await read_pods(place)
+
+    assert asyncio.run(play()) == [
+        Listed("n", "p", {"c": frozenset({MEMORY, "other.dev/x"}), "d": frozenset()}),
+        Listed("n", "q", {}),
+    ]
 
 
 def test_asks_a_kubelet(place: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fairlead.errors import ManifestError
-from fairlead.manifest import of_objects, read_cluster
+from fairlead.manifest.clusterfile import of_objects, read_cluster
 from fairlead.placement import DeviceState, Share
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
@@ -102,7 +102,8 @@ def test_a_live_cluster_is_not_spoilt_by_one_pod() -> None:
     complaints: list[str] = []
     bad = running("bad", {"fairlead.dev/nonsense": 1})
     found = of_objects(group(node(), bad, running("good", {})), CATALOG, complaints=complaints)
-    assert [each.request.name for each in found.placements] == ["good"]
+    # It is there, and takes a place; how much it holds nobody can say.
+    assert sorted(each.request.name for each in found.placements) == ["bad", "good"]
     assert "Pod default/bad" in complaints[0]
 
 

@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import ManifestError
-from fairlead.manifest import Snapshot, read_cluster, read_workloads
+from fairlead.manifest.clusterfile import read_cluster
+from fairlead.manifest.snapshot import Snapshot
 from fairlead.manifest.text import read
+from fairlead.manifest.workloadfile import read_workloads
 from tests.manifest.worlds import CATALOG, pod
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

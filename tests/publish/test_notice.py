@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from fairlead.publish.notice import ALLOCATED, PUBLISHED, node_patch, published, taken_back
+from fairlead.publish.notice import (
+    ALLOCATED,
+    DEVICES,
+    HANDS_OVER,
+    PUBLISHED,
+    node_patch,
+    published,
+    taken_back,
+)
 
 OURS = {"fairlead.dev/tpu.count": "1", "fairlead.dev/arch": "aarch64"}
 LISTED = {PUBLISHED: "fairlead.dev/arch,fairlead.dev/tpu.count"}
@@ -59,6 +67,8 @@ def test_a_forged_list_names_no_label_of_others(key: str) -> None:
             {"metadata": {"labels": dict.fromkeys(OURS), "annotations": {PUBLISHED: None}}},
         ),
         ({}, {ALLOCATED: "{}"}, {"metadata": {"annotations": {ALLOCATED: None}}}),
+        ({}, {HANDS_OVER: "placement"}, {"metadata": {"annotations": {HANDS_OVER: None}}}),
+        ({}, {DEVICES: "[]"}, {"metadata": {"annotations": {DEVICES: None}}}),
     ],
 )
 def test_all_of_it_can_be_taken_back(

@@ -18,11 +18,12 @@ import pytest
 import yaml
 
 from fairlead.catalog import Catalog
-from fairlead.manifest import read_cluster, read_workloads
+from fairlead.manifest.clusterfile import read_cluster
 from fairlead.manifest.text import read_one
+from fairlead.manifest.workloadfile import read_workloads
 from fairlead.placement import Decision, Reason
 from fairlead.units import parse_bytes
-from fairlead.whatif import answer
+from fairlead.whatif.answer import answer
 
 FILES = sorted(Path(__file__).parent.glob("*.yaml"))
 EXPECTATIONS = {"placed", "refused", "victims", "shares", "apart", "on", "count"}

@@ -57,6 +57,14 @@ def test_every_single_change_is_found_with_its_amount(request_: Request, field: 
     assert equal(cluster, full())
 
 
+def test_nobody_of_another_namespace_is_named() -> None:
+    cluster = full()
+    asked = share("a", 4, namespace="elsewhere")
+    found = {change.field: change.text for change in smallest_changes(cluster, asked)}
+    assert found["priority"] == "raise the priority to 1, putting out 1 of other namespaces"
+    assert "old" not in str(found)
+
+
 def test_compute_is_told_in_percent() -> None:
     cluster = Cluster(servers(1, 1))
     place(cluster, Request("old", demand=Demand(1, compute=700)))

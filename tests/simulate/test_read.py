@@ -1,6 +1,8 @@
 """What is read: documents, tables and recorded clusters; and what is wrong with them, by file and field."""
 
 import gzip
+import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,12 +10,17 @@ import pytest
 
 from fairlead.catalog import load
 from fairlead.errors import FairleadError
+from fairlead.manifest.snapshot import Snapshot
+from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.request import Demand, Gang, Request
 from fairlead.simulate.job import Trace
 from fairlead.simulate.machines import read_fleet
 from fairlead.simulate.read import Reader, check_faults
+from fairlead.units import Bytes
 from tests.simulate.plays import play
 
 CATALOG = load([])
+GIB = 1 << 30
 JOB = "jobs: [{name: a, duration: 5m, gpu-memory: 3GiB}]\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time\n"
 
@@ -213,6 +220,27 @@ def test_faults_of_machines_that_are_not_there_are_refused(tmp_path: Path) -> No
         assert found.fleet is not None
         with pytest.raises(FairleadError, match=said):
             check_faults(found, found.fleet)
+
+
+def test_a_snapshot_is_played_on_who_runs_stays_and_who_waits_arrives(tmp_path: Path) -> None:
+    node = NodeState("server", 8000, Bytes(GIB), devices=(DeviceState("t4-0", "t4", memory=Bytes(8 * GIB)),))
+    old = Request("old", uid="1", demand=Demand(1, memory=Bytes(6 * GIB)))
+    ring = Gang("ring", 2)
+    waiting = (
+        Request("large", uid="2", demand=Demand(1, memory=Bytes(3 * GIB))),
+        *(Request(name, uid=name, gang=ring, demand=Demand(1, memory=Bytes(GIB))) for name in "ab"),
+    )
+    taken = Snapshot((node,), (Placement(old, "server", (Share("t4-0", Bytes(6 * GIB)),)),), waiting)
+    path = written(tmp_path, json.dumps(taken.to_json()), "snapshot.json")
+    found = Reader(CATALOG, duration=60.0).read(path)
+    assert found.fleet is not None
+    outcome = play(found.jobs, found.fleet)
+    states = {life.job.name: life.state.value for life in outcome.lives}
+    assert states == {"2": "refused", "default/ring": "done"}
+    assert outcome.recorder.peak("allocated") == pytest.approx(1.0)
+    path = written(tmp_path, json.dumps(replace(taken, pending=()).to_json()), "calm.json")
+    with pytest.raises(FairleadError, match="nobody waits in it"):
+        Reader(CATALOG).read(path)
 
 
 def test_manifests_arrive_at_once_on_a_snapshot_whose_pods_keep_their_places(tmp_path: Path) -> None:

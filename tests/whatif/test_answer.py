@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from fairlead.errors import ManifestError
-from fairlead.manifest import Snapshot
+from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import DeviceState, NodeState, Placement, Share
 from fairlead.request import Demand, Expectation, Request
 from fairlead.units import Bytes
-from fairlead.whatif import Answer, answer
-from fairlead.whatif.document import named, parse
+from fairlead.whatif.answer import answer
+from fairlead.whatif.document import Answer, named, parse
 
 GIB = 1 << 30
 T4 = DeviceState("t4-0", "t4", "NVIDIA", Bytes(16 * GIB))

@@ -90,6 +90,12 @@ capabilities:
 {{- if and .profiles.agentsWrite (not .profiles.enabled) -}}
 {{- fail "profiles.agentsWrite: there is nothing to write without the kind ModelProfile. Set profiles.enabled to true." -}}
 {{- end -}}
+{{- if and .scheduler.enabled (eq .scheduler.name "default-scheduler") -}}
+{{- fail "scheduler.name: default-scheduler is the cluster's own, and two would place the same pods. Choose another name." -}}
+{{- end -}}
+{{- if and .extender.tls.clients (not .extender.tls.secretName) -}}
+{{- fail "extender.tls.clients: certificates are shown over TLS alone. Set extender.tls.secretName as well." -}}
+{{- end -}}
 {{- if and .replay.root .userNamespaces -}}
 {{- fail "replay.root: a user namespace shows the machine itself, not a replayed one. Set userNamespaces to false." -}}
 {{- end -}}

@@ -75,6 +75,21 @@ properties:
       peakBytes: {type: integer, format: int64, minimum: 0, description: 'The most of the device''s memory that was held.'}
       baseBytes: {type: integer, format: int64, minimum: 0, description: Held before the model was loaded.}
       watts: {type: number, minimum: 0, maximum: 1.0e+6, description: 'Of the device, busy with this model.'}
+  file:
+    type: object
+    description: What the model's file says of it beyond its work; it holds on every device.
+    properties:
+      format: {type: string, maxLength: 16}
+      precision: {type: string, maxLength: 16, description: Of most multiply-adds.}
+      exact: {type: boolean, description: 'False: the work is a lower bound.'}
+      unsupported:
+        type: object
+        description: By runtime, why the file does not run there as it is.
+        maxProperties: 16
+        additionalProperties:
+          type: array
+          maxItems: 16
+          items: {type: string, maxLength: 256}
   seen:
     type: object
     description: What real use showed; times in seconds.

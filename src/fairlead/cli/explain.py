@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fairlead.cli import explain_live
 from fairlead.cli.output import FORMATS, show, to_table
 
 
@@ -12,39 +13,46 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "explain",
         help="say why a pod has its place, or none",
-        description="Explain a decision that `fairlead schedule -o json` wrote: each reason with its count, "
-        "and the smallest change that would fit. Exits 1 where what is explained is a refusal.",
+        description="Explain why a pod of a live cluster is where it is, or waits: its scheduler is asked. "
+        "With --decision, explain what `fairlead schedule -o json` wrote. Each reason is told with its "
+        "count, and the smallest change that would fit. Exits 1 where what is explained has no place.",
     )
     command.add_argument(
-        "pod", metavar="POD", nargs="?", help="a name, or namespace/name, or a controller's (default: all)"
+        "pod",
+        metavar="POD",
+        nargs="?",
+        help="a name, or namespace/name; with --decision also a controller's (default: all)",
     )
-    command.add_argument(
-        "--decision", metavar="FILE", required=True, help="what schedule wrote; - is the standard input"
-    )
+    command.add_argument("--decision", metavar="FILE", help="what schedule wrote; - is the standard input")
     command.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="also each accelerator, where schedule was run with --explain",
+        help="also each accelerator, where schedule was run with --explain, or with --local",
     )
+    explain_live.add(command)
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    from fairlead.manifest.text import read_one
-    from fairlead.whatif import document as decisions
-
-    where, value = read_one(options.decision)
-    found = decisions.parse(value, where)
-    if options.pod is not None:
-        found = decisions.named(found, options.pod, where)
+    found = _written(options) if options.decision is not None else explain_live.found(options)
     if options.output == "table":
         print("\n\n".join(text(each, verbose=options.verbose) for each in found) or "nothing was decided")
     else:
         show(found, options.output)
     return 0 if all(each["placed"] for each in found) else 1
+
+
+def _written(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the decisions of a file."""
+    from fairlead.manifest.text import read_one
+    from fairlead.whatif import document as decisions
+
+    where, value = read_one(options.decision)
+    found = decisions.parse(value, where)
+    return found if options.pod is None else decisions.named(found, options.pod, where)
 
 
 def text(decision: Mapping[str, Any], *, verbose: bool) -> str:
@@ -57,6 +65,7 @@ def text(decision: Mapping[str, Any], *, verbose: bool) -> str:
         lines += [f"    {each}" for each in changes]
     if verbose:
         lines += [f"  {line}" for line in _devices(decision.get("devices"))]
+    lines += [f"  {line}" for line in _live(decision)]
     return "\n".join(lines)
 
 
@@ -72,6 +81,22 @@ def _reasons(decision: Mapping[str, Any]) -> Iterable[str]:
             nodes = each.get("nodes") or 0
             where = f" on {nodes} node{'' if nodes == 1 else 's'}" if nodes else ""
             yield f"{each['count']:>5} {each.get('text', '')}{where} [{each.get('reason', '')}]"
+
+
+def _live(decision: Mapping[str, Any]) -> Iterable[str]:
+    """Yield what is told of a pod in a live cluster beside the decision."""
+    if not decision.get("state"):
+        return
+    whose = f", scheduler {decision['scheduler']}" if decision["scheduler"] else ""
+    yield f"{decision['state']} since {decision['since'] or 'an unknown time'}{whose}"
+    if decision["clearing"]:
+        yield f"waits until these are gone: {', '.join(decision['clearing'])}"
+    if decision["wakes_on"]:
+        yield f"tried again when something of this changes: {', '.join(decision['wakes_on'])}"
+    if decision["tried_again_in_seconds"] is not None:
+        yield f"tried again at the latest in {decision['tried_again_in_seconds']:.0f} s"
+    if decision["note"]:
+        yield f"note: {decision['note']}"
 
 
 def _devices(listed: object) -> list[str]:

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from fairlead.cli import lab_inside
@@ -16,6 +17,7 @@ from fairlead.units import format_bytes
 
 if TYPE_CHECKING:
     from fairlead.lab.state import Lab
+    from fairlead.lab.tuning import Tuning
 
 _PROFILES: Final = ("api", "control", "node")
 _PLAIN_NODES: Final = 3
@@ -77,7 +79,29 @@ def _add_up(verbs: Any) -> None:
         help="node: also a Prometheus that looks at every pod that wants it",
     )
     lab_inside.add_rules(verb)
+    _add_tuning(verb)
     shared.add_catalog(verb)
+
+
+def _add_tuning(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--scheduler-config",
+        metavar="FILE",
+        type=Path,
+        help="a KubeSchedulerConfiguration for the kube-scheduler; where it says nothing of the kubeconfig "
+        "and of leader election, the lab does",
+    )
+    verb.add_argument(
+        "--feature-gates",
+        metavar="A=true,B=false",
+        help="switch features of Kubernetes on or off, in the API server, the controllers, the scheduler and "
+        "the kubelets",
+    )
+    verb.add_argument(
+        "--runtime-config",
+        metavar="GROUP/VERSION=true,...",
+        help="APIs that the API server serves beside the usual, such as scheduling.k8s.io/v1beta1=true",
+    )
 
 
 def _up(options: argparse.Namespace) -> int:
@@ -96,6 +120,7 @@ def _up(options: argparse.Namespace) -> int:
         owner=options.owner,
         prometheus=options.prometheus or options.rules is not None,
         rules=options.rules,
+        tuning=_tuning(options),
     )
     narrator = Narrator(sys.stderr)
     lab = up(home(), wish, narrator)
@@ -115,6 +140,16 @@ def _up(options: argparse.Namespace) -> int:
 
 def _interrupt(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
+
+
+def _tuning(options: argparse.Namespace) -> "Tuning":
+    from fairlead.lab import tuning
+
+    return tuning.Tuning(
+        gates="" if options.feature_gates is None else tuning.gates(options.feature_gates),
+        apis="" if options.runtime_config is None else tuning.apis(options.runtime_config),
+        scheduler=None if options.scheduler_config is None else tuning.scheduler(options.scheduler_config),
+    )
 
 
 def _fleet(options: argparse.Namespace) -> tuple[dict[str, Any], ...]:

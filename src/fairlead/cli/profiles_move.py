@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show
 from fairlead.cli.profiles_cluster import add_node, fetched, folder_of, node_of, store
+from fairlead.errors import SettingsError
 
 if TYPE_CHECKING:
     from fairlead.calibrate.profile import Profiles
+    from fairlead.cluster.modelprofile import ModelProfile
 
 
 def add(verbs: Any) -> None:
@@ -22,6 +24,21 @@ def add(verbs: Any) -> None:
     )
     bringing.add_argument(
         "file", metavar="FILE", nargs="*", help="profiles, or folders of them (default: those of this user)"
+    )
+    bringing.add_argument(
+        "--model",
+        metavar="MODEL",
+        action="append",
+        default=[],
+        help="an ONNX or TFLite file: analyse it and store its work, so that pods may name it before anybody "
+        "has run it; may be repeated",
+    )
+    bringing.add_argument(
+        "--shape",
+        metavar="NAME=DIMS",
+        action="append",
+        default=[],
+        help="bind what the models leave open: input=1x3x224x224, or batch=1; may be repeated",
     )
     add_node(bringing)
     bringing.set_defaults(run=run_import)
@@ -42,18 +59,33 @@ def run_import(options: argparse.Namespace) -> int:
     from fairlead.calibrate.profile import folder
     from fairlead.cluster.knowledge import of_calibration, of_seen
 
-    found = gathered(options.file or [folder(os.environ)])
+    if options.shape and not options.model:
+        raise SettingsError("--shape without --model", "say --model MODEL, or leave it out")
+    usual = [] if options.model else [folder(os.environ)]
+    found = gathered(options.file or usual)
     for line in found.damaged:
         print(f"fairlead: left out: {line}", file=sys.stderr)
     node = node_of(options)
     objects = [each for calibration in found.calibrations for each in of_calibration(calibration, node)]
     objects += [of_seen(seen, node) for seen in found.seen]
+    objects += analysed(options.model, options.shape, node)
     stored = store(options, objects)
     if options.output != "table":
         show({**stored.to_json(), "left_out": list(found.damaged)}, options.output)
     else:
         print(f"profiles: {stored}")
     return 1 if found.damaged else 0
+
+
+def analysed(models: list[str], shapes: list[str], node: str) -> "list[ModelProfile]":
+    """Return what the files of models say of them."""
+    from datetime import UTC, datetime
+
+    from fairlead.analyze import analyze, parse_shapes
+    from fairlead.cluster.modelfile import of_profile
+
+    bound, made = parse_shapes(shapes), datetime.now(UTC).isoformat(timespec="seconds")
+    return [of_profile(analyze(model, bound), made, node) for model in models]
 
 
 def gathered(places: list[str]) -> "Profiles":

@@ -10,11 +10,12 @@ from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.units import format_bytes
 
 if TYPE_CHECKING:
+    from fairlead.catalog import Catalog
     from fairlead.inventory import Accelerator
-    from fairlead.manifest import Snapshot
+    from fairlead.manifest.snapshot import Snapshot
     from fairlead.placement import Decision, NodeState, Share
     from fairlead.request import Request
-    from fairlead.whatif import Answer
+    from fairlead.whatif.document import Answer
 
 HERE = "here"
 """This machine's name among the nodes."""
@@ -26,8 +27,8 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "schedule",
         help="show where workloads would go",
-        description="Decide where workloads would go on a cluster that files describe, and say why not where "
-        "they cannot. Nothing is changed anywhere. Exits 1 where something is refused.",
+        description="Decide where workloads would go on a cluster that files describe, or on a live one, and "
+        "say why not where they cannot. Nothing is changed anywhere. Exits 1 where something is refused.",
     )
     _add_files(command)
     command.add_argument(
@@ -57,6 +58,10 @@ def _add_files(command: argparse.ArgumentParser) -> None:
         "standard input; manifests may be in several files (default: this machine)",
     )
     command.add_argument(
+        "--live", action="store_true", help="the cluster of the kubeconfig, as it is now, instead of a file"
+    )
+    shared.add_cluster(command)
+    command.add_argument(
         "--here", action="store_true", help="this machine too, as the node `here`, all of it free"
     )
     command.add_argument(
@@ -75,9 +80,11 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.errors import ManifestError
 
     policy = _policy(options.policy)
-    from fairlead.whatif import answer
+    from fairlead.whatif.answer import answer
 
-    if not options.cluster and not options.workloads:
+    if options.live and options.cluster:
+        raise ManifestError("--live and --cluster are two clusters", "name one of them")
+    if not options.cluster and not options.workloads and not options.live:
         raise ManifestError("there is nothing to place", "name --workloads, or a --cluster where pods wait")
     if options.cluster.count("-") + options.workloads.count("-") > 1:
         raise ManifestError("the standard input can be read once", "put one of the two into a file")
@@ -96,13 +103,13 @@ def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
     """Return the cluster, and what wants a place there."""
     from fairlead.cli.estimate import profiles
     from fairlead.estimate.knowledge import Knowledge
-    from fairlead.manifest import Snapshot, read_cluster, read_workloads
+    from fairlead.manifest.workloadfile import read_workloads
     from fairlead.placement import NodeState
 
     catalog = shared.catalog_of(options)
-    cluster = read_cluster(options.cluster, catalog) if options.cluster else Snapshot()
+    cluster = _cluster(options, catalog)
     here: tuple[Accelerator, ...] = ()
-    if options.here or not options.cluster:
+    if options.here or not (options.cluster or options.live):
         inventory = shared.inventory_of(catalog)
         here = inventory.accelerators
         cluster = joined(cluster, NodeState.of(HERE, inventory))
@@ -111,6 +118,17 @@ def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
     known = profiles(options.profiles)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
     return cluster, read_workloads(options.workloads, cluster, catalog, knowledge, here)
+
+
+def _cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
+    """Return the cluster that the files describe, or the live one."""
+    from fairlead.cli.snapshot import taken
+    from fairlead.manifest.clusterfile import read_cluster
+    from fairlead.manifest.snapshot import Snapshot
+
+    if options.live:
+        return taken(options, catalog)
+    return read_cluster(options.cluster, catalog) if options.cluster else Snapshot()
 
 
 def joined(cluster: "Snapshot", node: "NodeState") -> "Snapshot":

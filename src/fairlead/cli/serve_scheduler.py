@@ -18,7 +18,7 @@ def add(programs: Any) -> None:
     command = programs.add_parser(
         "scheduler",
         help="place the pods of a cluster that ask for it, down to the accelerator",
-        description="Place pods with schedulerName: fairlead; serve /metrics, /healthz and /readyz.",
+        description="Place pods with schedulerName: fairlead; serve /metrics, /explain, /healthz, /readyz.",
     )
     command.add_argument(
         "--name", default="fairlead", help="place pods with this schedulerName (default: %(default)s)"

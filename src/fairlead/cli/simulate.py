@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
         "--trace",
         metavar="FILE",
         required=True,
-        help="jobs: YAML, JSON or CSV, Kubernetes manifests, or the pods of an openb trace",
+        help="jobs: YAML, JSON or CSV, Kubernetes manifests, a snapshot, or the pods of an openb trace",
     )
     command.add_argument("--cluster", metavar="FILE", help="machines, where the trace does not bring its own")
     command.add_argument(

@@ -13,7 +13,7 @@ from fairlead.units import format_bytes
 if TYPE_CHECKING:
     from fairlead.catalog import Catalog
     from fairlead.cluster.config import Config
-    from fairlead.manifest import Snapshot
+    from fairlead.manifest.snapshot import Snapshot
     from fairlead.placement import NodeState
 
 _HEAD = ("NODE", "CPU", "MEMORY", "ACCELERATORS", "THEIR MEMORY", "PODS")
@@ -42,14 +42,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    import asyncio
-
-    from fairlead.cluster import kubeconfig
-
-    config = kubeconfig.load(options.kubeconfig, options.context)
-    found, passed_over = asyncio.run(_taken(config, shared.catalog_of(options)))
-    for complaint in passed_over:
-        print(f"fairlead: passed over: {complaint}", file=sys.stderr)
+    found = taken(options, shared.catalog_of(options))
     text = table(found) if options.output == "table" else written(found.to_json(), options.output)
     if options.out is None:
         print(text)
@@ -62,6 +55,19 @@ def run(options: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def taken(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
+    """Take a snapshot of the cluster that the user chose; what cannot be read is named and passed over."""
+    import asyncio
+
+    from fairlead.cluster import kubeconfig
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    found, passed_over = asyncio.run(_taken(config, catalog))
+    for complaint in passed_over:
+        print(f"fairlead: passed over: {complaint}", file=sys.stderr)
+    return found
 
 
 def written(document: object, output: str) -> str:
@@ -95,7 +101,7 @@ async def _taken(config: "Config", catalog: "Catalog") -> "tuple[Snapshot, list[
     from datetime import UTC, datetime
 
     from fairlead.cluster.client import Client
-    from fairlead.manifest import of_objects
+    from fairlead.manifest.clusterfile import of_objects
     from fairlead.manifest.live import objects
 
     async with Client.connect(config) as client:

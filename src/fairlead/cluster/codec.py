@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -132,6 +132,10 @@ def decode_event(kind: Kind[T], line: bytes) -> WatchEvent[T] | Status:
         raise _unreadable(f"the watch of {kind.resource}", error) from None
     if loose.type == "ERROR":
         return decode_as(Status, loose.object, f"the watch of {kind.resource}")
+    if loose.type == "BOOKMARK" and kind.type is not Raw:
+        # It has metadata alone, and a kind may want more of its objects.
+        bare = decode_as(Object, loose.object, kind.resource)
+        return WatchEvent(type=loose.type, object=cast("T", bare))
     return WatchEvent(type=loose.type, object=decode(kind, loose.object))
 
 

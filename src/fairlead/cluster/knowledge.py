@@ -56,7 +56,7 @@ class Knowledge(NamedTuple):
 def of_calibration(calibration: Calibration, node: str) -> list[ModelProfile]:
     """Return an object for each trial."""
     return [
-        _named(
+        named(
             ModelProfileSpec(
                 version=VERSION,
                 setup=_as(SetupPart, calibration.setup),
@@ -76,7 +76,7 @@ def of_calibration(calibration: Calibration, node: str) -> list[ModelProfile]:
 
 def of_seen(seen: Seen, node: str) -> ModelProfile:
     """Return the object of a model that was seen."""
-    return _named(
+    return named(
         ModelProfileSpec(
             version=VERSION,
             setup=_as(SetupPart, seen.setup),
@@ -100,6 +100,7 @@ def merged(before: ModelProfile, now: ModelProfile) -> ModelProfile:
         measured=trial and trial.measured and _as(MeasuredPart, trial.measured),
         reason=trial.reason if trial else "",
         seen=seen and _as(SeenPart, seen),
+        file=new.file or old.file,
     )
     if spec == old:
         return before
@@ -130,7 +131,8 @@ def _calibration(found: list[tuple[ModelProfileSpec, Trial]]) -> Calibration:
     return Calibration(_setup(first), first.host, made, tuple(trials))
 
 
-def _named(spec: ModelProfileSpec) -> ModelProfile:
+def named(spec: ModelProfileSpec) -> ModelProfile:
+    """Return an object with the name and labels that follow from what it is about."""
     setup = place(_setup(spec), spec.host)
     about = hashlib.sha256(f"{spec.version} {setup} {spec.digest}".encode()).hexdigest()[:16]
     labels = {SETUP_LABEL: setup, DEVICE_LABEL: spec.setup.device, DIGEST_LABEL: spec.digest}

@@ -81,8 +81,19 @@ class SeenPart(Part, frozen=True):
     ramp: Seconds | None = None
 
 
+class FilePart(Part, frozen=True):
+    """What a model's file says of it beyond its work."""
+
+    format: str = ""
+    precision: str = ""
+    exact: bool = True
+    """False: its amounts are lower bounds."""
+    unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By runtime, why it does not run there as it is."""
+
+
 class ModelProfileSpec(Part, frozen=True):
-    """A model on a setup; `seen` is of real use, the rest of a trial."""
+    """A model on a setup; `seen` is of real use, `file` of the model alone, the rest of a trial."""
 
     version: int
     setup: SetupPart
@@ -96,6 +107,7 @@ class ModelProfileSpec(Part, frozen=True):
     measured: MeasuredPart | None = None
     reason: str = ""
     seen: SeenPart | None = None
+    file: FilePart | None = None
 
 
 class ModelProfile(Object, frozen=True, kw_only=True):

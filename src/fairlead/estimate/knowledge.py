@@ -1,10 +1,10 @@
 """What is known beyond data sheets: calibrations, and what models did in real use."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead.calibration import Calibration, Seen, Setup, joined
+from fairlead.calibration import Calibration, Seen, Setup, joined, place
 from fairlead.catalog import Catalog
 from fairlead.estimate import live
 from fairlead.estimate.calibrated import Fitted, fit
@@ -15,6 +15,23 @@ _SOME: Final = 1e12
 """A rate that is as good as any where runs set the level."""
 _ROUNDED: Final = 0.1
 """Rates, power limits and links that differ by less are the same."""
+
+Fitting = Callable[[Calibration, Catalog], Fitted | None]
+
+
+class Fits:
+    """Fits what was not fitted before: it takes long, and of many calibrations one at a time changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Calibration, Fitted | None]] = {}
+
+    def __call__(self, calibration: Calibration, catalog: Catalog) -> Fitted | None:
+        """Return what a calibration says."""
+        key = place(calibration.setup, calibration.host)
+        known = self._known.get(key)
+        if known is None or known[0] != calibration:
+            known = self._known[key] = (calibration, fit(calibration, catalog))
+        return known[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +45,14 @@ class Knowledge:
 
     @classmethod
     def of(
-        cls, calibrations: Iterable[Calibration], catalog: Catalog, seen: Iterable[Seen] = ()
+        cls,
+        calibrations: Iterable[Calibration],
+        catalog: Catalog,
+        seen: Iterable[Seen] = (),
+        fitting: Fitting = fit,
     ) -> "Knowledge":
         """Learn from calibrations and real use; a device that the catalog does not know is passed over."""
-        found = [fit(calibration, catalog) for calibration in calibrations]
+        found = [fitting(calibration, catalog) for calibration in calibrations]
         fitted = tuple(each for each in found if each is not None)
         shelves: dict[str, tuple[Fitted, ...]] = {}
         for each in fitted:

@@ -30,10 +30,10 @@ _PATIENCE: Final = 10.0
 class Allocator(Protocol):
     """Who decides which units a container gets, and what these bring."""
 
-    def prefer(
+    async def prefer(
         self, resource: str, available: Sequence[str], required: Sequence[str], size: int
     ) -> Sequence[str]:
-        """Return `size` of the available units, the required ones among them."""
+        """Return `size` of the available units, the required ones among them; RefusedError where no good."""
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> Grant:
         """Return what a container receives with these units; RefusedError with the reason where nothing."""
@@ -140,7 +140,7 @@ class DevicePlugin:
         answers = []
         for asked in request.container_requests:
             available, required = asked.available_device_ids, asked.must_include_device_ids
-            ids = self._allocator.prefer(self.resource, available, required, asked.allocation_size)
+            ids = await self._allocator.prefer(self.resource, available, required, asked.allocation_size)
             answers.append(wire.ContainerPreferredAllocationResponse(tuple(ids)))
         return wire.PreferredAllocationResponse(tuple(answers))
 

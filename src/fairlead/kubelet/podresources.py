@@ -3,7 +3,7 @@
 books = await read_books(Path("/var/lib/kubelet/pod-resources/kubelet.sock"))
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,6 +47,16 @@ class HeldClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A pod that a kubelet knows, admitted or about to be, and which resources its containers hold."""
+
+    namespace: str
+    name: str
+    held: Mapping[str, frozenset[str]]
+    """By container; init containers are there only where they go on running."""
+
+
+@dataclass(frozen=True, slots=True)
 class Books:
     """Who holds what on a node."""
 
@@ -58,6 +68,17 @@ async def read_books(socket: Path, timeout: float = 5.0, prefix: str = f"{DRIVER
     """Ask the kubelet what our resources and our driver's claims are used by; KubeletError where it fails."""
     found = await ask(socket, _LIST, wire.Empty(), wire.ListPodResourcesResponse, timeout, BOOKS_LIMIT)
     return books(found, prefix)
+
+
+async def read_pods(socket: Path, timeout: float = 5.0) -> list[Listed]:
+    """Ask the kubelet for all pods that it knows; KubeletError where it fails."""
+    found = await ask(socket, _LIST, wire.Empty(), wire.ListPodResourcesResponse, timeout, BOOKS_LIMIT)
+    return [_listed(pod) for pod in found.pod_resources]
+
+
+def _listed(pod: wire.PodResources) -> Listed:
+    held = {each.name: frozenset(_opened(each.devices)) for each in pod.containers}
+    return Listed(pod.namespace, pod.name, held)
 
 
 def books(listed: wire.ListPodResourcesResponse, prefix: str = f"{DRIVER}/") -> Books:

@@ -167,20 +167,6 @@ def _answering(kubeconfig: Path) -> list[str]:
     return [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
 
 
-def scheduler_config(site: Site) -> str:
-    """Return the scheduler's configuration: stock, but for the rate at which it may write."""
-    return f"""\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection:
-  kubeconfig: "{site.kubeconfig("kube-scheduler")}"
-  qps: 5000
-  burst: 5000
-leaderElection:
-  leaderElect: false
-"""
-
-
 def kwok(site: Site, stages: Mapping[str, Path], nodes: int) -> list[str]:
     """Return kwok's arguments: it plays the nodes that ask for it, and no others."""
     return [

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead.cluster.config import Config
-from fairlead.lab import certs, commands, populate, ready
+from fairlead.lab import certs, commands, populate, ready, tuning
 from fairlead.lab.certs import Leaf
 from fairlead.lab.commands import Site
 from fairlead.lab.kit import Kit
 from fairlead.lab.narrate import Narrator
 from fairlead.lab.running import Running
 from fairlead.lab.state import Program, Space
+from fairlead.lab.tuning import Tuning
 
 LIMIT: Final = 60.0
 """Seconds within which a program must be ready; many times what an idle machine takes."""
@@ -23,11 +24,14 @@ _USERS: Final = ("admin", "kube-controller-manager", "kube-scheduler")
 class Control:
     """Start a control plane, step by step."""
 
-    def __init__(self, running: Running, kit: Kit, narrator: Narrator, space: Space | None = None) -> None:
+    def __init__(
+        self, running: Running, kit: Kit, narrator: Narrator, tuned: Tuning, space: Space | None = None
+    ) -> None:
         lab = running.lab
         self._running = running
         self._programs = kit.programs
         self._narrator = narrator
+        self._tuning = tuned
         self._space = space
         self.site = (
             Site(lab.folder, commands.OWN_PORTS, space.address) if space else Site(lab.folder, lab.ports)
@@ -44,13 +48,15 @@ class Control:
             for user in _USERS:
                 text = certs.kubeconfig(site.keys, user, site.server, name)
                 certs.write_private(site.kubeconfig(user), text)
-            (lab.folder / "scheduler.yaml").write_text(commands.scheduler_config(site), encoding="utf-8")
+            text = tuning.scheduler_text(self._tuning.scheduler, site.kubeconfig("kube-scheduler"))
+            (lab.folder / "scheduler.yaml").write_text(text, encoding="utf-8")
             (lab.folder / "kwok.yaml").write_text(commands.kwok_config(), encoding="utf-8")
 
     def launch_api(self, *, controllers: bool) -> None:
         """Start etcd and the API server, which waits for etcd by itself."""
         self._start("etcd", commands.etcd(self.site))
-        self._start("kube-apiserver", commands.api_server(self.site, controllers=controllers))
+        arguments = commands.api_server(self.site, controllers=controllers)
+        self._start("kube-apiserver", [*arguments, *self._tuning.api_server()])
 
     def await_api(self) -> None:
         """Wait until the API server says that it is ready."""
@@ -63,10 +69,10 @@ class Control:
     def start_controllers(self, played: int | None) -> None:
         """Start the controller manager and the scheduler, and kwok for so many nodes; None: no kwok."""
         with self._narrator.step("controllers, scheduler") as step:
-            manager = self._start(
-                "kube-controller-manager", commands.controller_manager(self.site, played or 0)
-            )
-            scheduler = self._start("kube-scheduler", commands.scheduler(self.site))
+            more = self._tuning.all_programs()
+            arguments = commands.controller_manager(self.site, played or 0)
+            manager = self._start("kube-controller-manager", [*arguments, *more])
+            scheduler = self._start("kube-scheduler", [*commands.scheduler(self.site), *more])
             if played is not None:
                 self._start("kwok", commands.kwok(self.site, self._programs.files, played))
             where = self.administrator()

@@ -13,12 +13,13 @@ from fairlead.lab.narrate import Narrator
 from fairlead.lab.process import exit_code
 from fairlead.lab.running import Running
 from fairlead.lab.state import Program, Space
+from fairlead.lab.tuning import Tuning
 
 
 class Nodes:
     """Start real nodes, the first of them with the control plane."""
 
-    def __init__(self, running: Running, kit: Kit, narrator: Narrator, count: int) -> None:
+    def __init__(self, running: Running, kit: Kit, narrator: Narrator, count: int, tuned: Tuning) -> None:
         if kit.tools is None or kit.images is None:
             raise LabError("the node profile was not given its tools and images")
         self._running = running
@@ -26,6 +27,7 @@ class Nodes:
         self._tools, self._images = kit.tools, kit.images
         self._narrator = narrator
         self._count = count
+        self._tuning = tuned
         running.env = self._tools.environment(running.env) | {
             # containerd looks for its shim where it looks for everything.
             "PATH": f"{kit.programs['containerd'].parent}:{self._tools.environment(running.env)['PATH']}"
@@ -37,7 +39,7 @@ class Nodes:
             made = [self._running.add_space(number, self._folder(number)) for number in self._numbers]
             spaces.join(made)
             self._open_way_in(made[0])
-        control = Control(self._running, self._kit, self._narrator, made[0])
+        control = Control(self._running, self._kit, self._narrator, self._tuning, made[0])
         leaves = [leaf for space in made for leaf in certs.kubelet(space.node, space.address)]
         control.write_keys(leaves)
         imports = [
@@ -103,7 +105,8 @@ class Nodes:
         cgroups.make(group)
         (folder / "resolv.conf").write_text(nodefiles.RESOLV_CONF, encoding="utf-8")
         (folder / "kubelet.yaml").write_text(nodefiles.kubelet(keys, folder, name, group), encoding="utf-8")
-        self._start("kubelet", number, commands.kubelet(folder, keys, name, space.address), space)
+        arguments = commands.kubelet(folder, keys, name, space.address)
+        self._start("kubelet", number, [*arguments, *self._tuning.all_programs()], space)
         self._start("kube-proxy", number, commands.proxy(keys, name, spaces.PODS), space)
 
     def _start(self, program: str, number: int, arguments: Sequence[str], space: Space) -> None:

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from fairlead.lab.narrate import Narrator
 from fairlead.lab.node import Nodes
 from fairlead.lab.running import Running
 from fairlead.lab.state import Lab, Phase, Profile, save
+from fairlead.lab.tuning import Tuning
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -39,6 +40,8 @@ class Wish:
     """Whether a Prometheus runs in the first real node."""
     rules: Path | None = None
     """The folder of Prometheus's rules."""
+    tuning: Tuning = field(default_factory=Tuning)
+    """What its programs are told beyond the usual."""
 
 
 def up(where: Home, wish: Wish, narrator: Narrator) -> Lab:
@@ -65,6 +68,8 @@ def check(where: Home, wish: Wish) -> None:
     prometheus.check_rules(wish.rules)
     if wish.prometheus and wish.profile is not Profile.NODE:
         raise LabError("Prometheus runs in a real node", hint="choose --profile node")
+    if wish.profile is Profile.API and wish.tuning.scheduler is not None:
+        raise LabError("the profile api has no scheduler", hint="choose --profile control")
     if wish.owner is not None and process.find(wish.owner) is None:
         raise LabError(f"there is no process {wish.owner} that could own a lab")
     if wish.profile is Profile.NODE:
@@ -120,11 +125,11 @@ def _rise(where: Home, lab: Lab, wish: Wish, kit: Kit, narrator: Narrator) -> La
     }
     running = Running(lab, env)
     if lab.profile is Profile.NODE:
-        Nodes(running, kit, narrator, wish.nodes).start(wish.fleet)
+        Nodes(running, kit, narrator, wish.nodes, wish.tuning).start(wish.fleet)
         if wish.prometheus:
             prometheus.launch(where, running, narrator, wish.rules)
     else:
-        control = Control(running, kit, narrator)
+        control = Control(running, kit, narrator, wish.tuning)
         control.write_keys()
         control.launch_api(controllers=lab.profile is Profile.CONTROL)
         control.await_api()

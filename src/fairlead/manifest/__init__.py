@@ -1,6 +1,4 @@
-"""Files of Kubernetes, and shorter ones, as nouns: nodes, what runs on them, and what waits for a place."""
+"""Files of Kubernetes, and shorter ones, as nouns: nodes, what runs on them, and what waits for a place.
 
-from fairlead.manifest.clusterfile import of_objects as of_objects
-from fairlead.manifest.clusterfile import read_cluster as read_cluster
-from fairlead.manifest.snapshot import Snapshot as Snapshot
-from fairlead.manifest.workloadfile import read_workloads as read_workloads
+Nothing is imported here: who reads pods alone need not load what reads models.
+"""

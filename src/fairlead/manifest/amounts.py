@@ -13,7 +13,9 @@ from fairlead.units import Bytes, parse_bytes, parse_duration
 MIB: Final = 1 << 20
 _LARGEST: Final = 2**62
 """More than anything can have."""
-_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
+_LONGEST: Final = 80
+"""Characters of an amount."""
+_PART: Final = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*%?")
 _QUANTITY: Final = re.compile(
     r"\+?([0-9]{1,40}(?:\.[0-9]{0,40})?)(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
 )
@@ -77,7 +79,7 @@ def fraction(where: str, value: object) -> int:
     def part(text: str) -> int:
         found = _PART.fullmatch(text.strip())
         if found is None:
-            raise ValueError(f"{text!r} is not a fraction")
+            raise ValueError(f"{text[:40]!r} is not a fraction")
         thousandths = round(float(found[1]) * (10 if text.strip().endswith("%") else 1000))
         if thousandths > 1000:
             raise ValueError(f"{text.strip()[:40]} is more than all of it")
@@ -100,6 +102,8 @@ def _read(where: str, value: object, parse: Callable[[str], T], hint: str, most:
     if isinstance(value, float) and not isfinite(value):
         raise ManifestError(f"{where}: {value} is not an amount", hint)
     text = f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    if len(text) > _LONGEST:
+        raise ManifestError(f"{where}: a text of {len(text)} characters is not an amount", hint)
     if text.lstrip().startswith("-"):
         raise ManifestError(f"{where}: {text} is less than nothing", hint)
     try:

@@ -1,4 +1,4 @@
-"""What the claims of a pod (DRA) ask of accelerators, and what they were given."""
+"""What the claims of a pod (DRA) ask of accelerators."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,17 +7,10 @@ from typing import Final
 from fairlead.catalog import Catalog
 from fairlead.cluster.objects import PodResourceClaim
 from fairlead.errors import ManifestError
-from fairlead.manifest import amounts, cel, wanted
+from fairlead.manifest import amounts, cel, seen, shapes, wanted
 from fairlead.manifest.collect import Objects
-from fairlead.manifest.deviceshapes import (
-    AllocatedDevice,
-    ClaimRequest,
-    ClaimSpec,
-    DeviceRequest,
-)
-from fairlead.manifest.shapes import Pod
+from fairlead.manifest.deviceshapes import ClaimRequest, ClaimSpec, DeviceRequest
 from fairlead.offer import DRIVER
-from fairlead.placement import Share
 from fairlead.request import WHOLE, Demand
 from fairlead.units import Bytes
 
@@ -38,7 +31,7 @@ class Around:
     """Of the accelerators in the cluster."""
 
 
-def demand(where: str, pod: Pod, around: Around) -> Demand:
+def demand(where: str, pod: shapes.Pod, around: Around) -> Demand:
     """Return what the claims ask for together; a Demand of no accelerators where there are none."""
     found = [
         each
@@ -56,32 +49,12 @@ def demand(where: str, pod: Pod, around: Around) -> Demand:
     return replace(first, count=sum(each.count for each in found))
 
 
-def given(pod: Pod, objects: Objects, counted: set[Key]) -> tuple[Share, ...] | None:
-    """Return what the claims of a running pod hold on its node; None where they were given nothing yet.
-
-    Several pods may use one claim: `counted` are those that another pod was already counted for.
-    """
-    names = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    shares: list[Share] = []
-    told = False
-    for named in pod.spec.resource_claims:
-        key = (pod.metadata.namespace, named.resource_claim_name or names.get(named.name, ""))
-        claim = objects.get("ResourceClaim", *key)
-        if claim is None or claim.status.allocation is None:
-            continue
-        told = True
-        results = () if key in counted else claim.status.allocation.devices.results
-        counted.add(key)
-        shares += [_share(result) for result in results if result.pool == pod.spec.node_name]
-    return tuple(shares) if told else None
-
-
-def _share(result: AllocatedDevice) -> Share:
-    used = {_plain(name): value for name, value in result.consumed_capacity.items()}
-    if "memory" not in used:
-        return Share(result.device, whole=True)
-    compute = amounts.whole("compute", used.get("compute", 0))
-    return Share(result.device, amounts.quantity("memory", used["memory"]), compute)
+def named(pod: seen.Pod) -> list[Key]:
+    """Return the claims that a pod uses, as it and its status name them."""
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    found = [each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims]
+    own = pod.status.extended_resource_claim_status.resource_claim_name
+    return [(pod.metadata.namespace, name) for name in (*found, own) if name]
 
 
 def _plain(name: str) -> str:
@@ -99,7 +72,7 @@ def _spec(where: str, namespace: str, named: PodResourceClaim, objects: Objects)
     name = named.resource_claim_name or named.resource_claim_template_name
     found = objects.get(kind, namespace, name)
     if found is None:
-        raise ManifestError(f"{where}: no {kind} {namespace}/{name}", objects.near(kind, name))
+        raise ManifestError(f"{where}: no {kind} {namespace}/{name}", objects.near(kind, namespace, name))
     spec: ClaimSpec = found.spec if kind == "ResourceClaim" else found.spec.spec
     return spec
 
@@ -152,7 +125,7 @@ def _class(where: str, name: str, objects: Objects) -> list[str]:
     if name in (DRIVER, *_VENDOR_OF):
         return []
     raise ManifestError(
-        f"{where}.deviceClassName: no DeviceClass {name!r}", objects.near("DeviceClass", name)
+        f"{where}.deviceClassName: no DeviceClass {name!r}", objects.near("DeviceClass", "", name)
     )
 
 

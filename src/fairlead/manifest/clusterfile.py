@@ -1,21 +1,23 @@
 """A cluster from files: a snapshot, manifests as kubectl prints them, or the short form."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from fairlead.catalog import Catalog
-from fairlead.errors import ManifestError
+from fairlead.errors import ManifestError, MissingPartError
 from fairlead.manifest import keys, short, shortpod, snapshot, text
 from fairlead.manifest.collect import Found, Objects, collect, is_kubernetes
-from fairlead.manifest.controllers import requests
-from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.controllers import Asked, requests
+from fairlead.manifest.deviceshapes import Slice, newest
+from fairlead.manifest.known import Models
 from fairlead.manifest.node import node
 from fairlead.manifest.pod import Context, sizes
 from fairlead.manifest.running import annotated, placements
 from fairlead.manifest.short import Table
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import NodeState, Placement, Share, share_of
+from fairlead.request import Request
 
 _RUNNING: Final = (*shortpod.KEYS, "node", "devices")
 _HINT: Final = "see docs/reference/schedule.md"
@@ -50,32 +52,20 @@ def of_objects(
     """
     slices: dict[str, list[Slice]] = {}
     for each in objects.all("ResourceSlice"):
-        slices.setdefault(each.body.spec.node_name or each.body.spec.pool.name, []).append(each.body)
+        slices.setdefault(each.body.home, []).append(each.body)
     found = objects.all("Node")
-    if not found:
+    if not found and complaints is None:
         raise ManifestError(
             f"{name}: no nodes in it", "kubectl get nodes,resourceslices,pods -A -o yaml > cluster.yaml"
         )
     nodes = [
-        node(each.where, each.body, _newest(slices.get(each.body.metadata.name, ())), catalog)
+        node(each.where, each.body, newest(slices.get(each.body.metadata.name, ())), catalog)
         for each in found
     ]
     context = Context(catalog, objects, sizes(nodes), complaints)
     held = _held(found, nodes)
-    waiting = [request for _, _, request in requests(_pods_alone(context), nodes)]
+    waiting = [*_foreseen(requests(_pods_alone(context), nodes), context)]
     return Snapshot(tuple(nodes), tuple(placements(context, nodes, held)), tuple(waiting))
-
-
-def _newest(slices: Iterable[Slice]) -> list[Slice]:
-    """Return the slices of each pool's newest generation: older ones are on their way out."""
-    listed = list(slices)
-    newest: dict[tuple[str, str], int] = {}
-    for each in listed:
-        key = (each.spec.driver, each.spec.pool.name)
-        newest[key] = max(newest.get(key, 0), each.spec.pool.generation)
-    return [
-        each for each in listed if each.spec.pool.generation == newest[each.spec.driver, each.spec.pool.name]
-    ]
 
 
 def _held(found: Sequence[Found], nodes: Sequence[NodeState]) -> dict[str, dict[str, tuple[Share, ...]]]:
@@ -85,6 +75,22 @@ def _held(found: Sequence[Found], nodes: Sequence[NodeState]) -> dict[str, dict[
         )
         for each, state in zip(found, nodes, strict=True)
     }
+
+
+def _foreseen(asked: Iterable[Asked], context: Context) -> Iterator[Request]:
+    """Yield what waits, with what the cluster's profiles say of the models that pods name."""
+    models: Models | None = None
+    for where, pod, request in asked:
+        if context.complaints is None or not pod.metadata.annotations.get(keys.MODEL, "").strip():
+            yield request  # a file may have models beside it, not profiles
+            continue
+        try:
+            if models is None:
+                profiles = [each.body for each in context.objects.all("ModelProfile")]
+                models = Models.of(profiles, context.catalog)
+            yield models.expecting(where, pod, request, context.sizes)
+        except (ManifestError, MissingPartError) as error:
+            context.complaints.append(str(error))
 
 
 def _pods_alone(context: Context) -> Context:

@@ -11,10 +11,10 @@ import msgspec
 from fairlead.cluster.codec import without_nulls
 from fairlead.cluster.meta import Object
 from fairlead.errors import ManifestError
-from fairlead.manifest import deviceshapes, shapes
+from fairlead.manifest import deviceshapes, seen, shapes
 
 KINDS: Final[Mapping[str, type[Object]]] = {
-    "Pod": shapes.Pod,
+    "Pod": seen.Pod,
     "Node": shapes.Node,
     "Deployment": shapes.Controller,
     "StatefulSet": shapes.Controller,
@@ -26,7 +26,7 @@ KINDS: Final[Mapping[str, type[Object]]] = {
     "PriorityClass": shapes.PriorityClass,
     "PodGroup": shapes.PodGroup,
     "Workload": shapes.Workload,
-    "ResourceClaim": deviceshapes.Claim,
+    "ResourceClaim": seen.Claim,
     "ResourceClaimTemplate": deviceshapes.ClaimTemplate,
     "DeviceClass": deviceshapes.DeviceClass,
     "ResourceSlice": deviceshapes.Slice,
@@ -85,13 +85,13 @@ class Objects:
         """Return the same with pods of this kind alone; what they refer to stays within reach."""
         return Objects(tuple(self.all(kind)), self._index, self._kinds)
 
-    def near(self, kind: str, name: str) -> str:
-        """Return a hint that names what there is instead."""
-        names = sorted({key[2] for key in self._index if key[0] == kind})
+    def near(self, kind: str, namespace: str, name: str) -> str:
+        """Return a hint that names what there is instead; what others have in their namespaces is theirs."""
+        names = sorted(key[2] for key in self._index if key[:2] == (kind, namespace))
         close = get_close_matches(name, names, 1, 0.6)
         if close:
             return f"did you mean {close[0]}?"
-        return f"there is {', '.join(names[:5])}" if names else f"add the {kind} to the files"
+        return f"there is {', '.join(names[:5])}" if names else f"add the {kind}"
 
 
 def is_kubernetes(document: Any) -> bool:

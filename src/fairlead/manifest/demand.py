@@ -12,6 +12,16 @@ from fairlead.request import WHOLE, Demand
 from fairlead.units import Bytes
 
 _PIECES: Final = frozenset({*keys.SIZES, *keys.WHOLE})
+_MEMORY: Final = (
+    keys.GPU_MEM,
+    keys.GPU_MEM_GIB,
+    keys.ALIYUN_MEM,
+    keys.HAMI_MEM,
+    keys.KAI_MEMORY,
+    keys.HAMI_PERCENT,
+    keys.KAI_FRACTION,
+)
+"""What asks for memory, by amounts and by parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,10 @@ class Said:
     def note(self, key: str) -> str:
         """Return an annotation, empty where there is none."""
         return self.annotations.get(key, "").strip()
+
+    def listed(self, key: str) -> list[str]:
+        """Return the names in an annotation."""
+        return wanted.named(self.at(key), self.note(key))
 
     def at(self, key: str) -> str:
         """Return where an annotation is."""
@@ -43,20 +57,32 @@ def demand(said: Said) -> Demand:
     memory, compute = _memory(said), _compute(said)
     part = fraction(said)
     if memory and part:
-        raise ManifestError(f"{said.where}: asks for an amount and a part of the memory", "keep one of them")
+        stated = ", ".join(name for name in _MEMORY if said.resources.get(name) or said.note(name))
+        raise ManifestError(
+            f"{said.where}: asks for an amount and for a part of the memory: {stated}", "keep one of them"
+        )
+    if said.resources.get(keys.ALIYUN_COUNT):
+        raise ManifestError(
+            f"{said.where}: {keys.ALIYUN_COUNT} is what nodes have, not what pods ask for",
+            f"ask by {keys.ALIYUN_MEM}, or by nvidia.com/gpu for whole ones",
+        )
     count = _count(said, own) or (1 if memory or compute or part or _by_model(said) else 0)
+    if not count and said.resources.get(keys.SHARE):
+        raise ManifestError(
+            f"{said.where}: {keys.SHARE} stands for what annotations ask for, and none does",
+            f"ask by {keys.GPU_MEM}, or add an annotation such as {keys.KAI_FRACTION}",
+        )
     if not count:
         return Demand()
-    listed = wanted.named(said.note(keys.MODELS))
     return Demand(
         count,
         memory,
         compute,
         models=tuple(own)
-        or wanted.models(said.at(keys.MODELS), listed, said.catalog)
+        or wanted.models(said.at(keys.MODELS), said.listed(keys.MODELS), said.catalog)
         or _hami(said, keys.HAMI_USE),
         excluded=(
-            *wanted.models(said.at(keys.NOT_MODELS), wanted.named(said.note(keys.NOT_MODELS)), said.catalog),
+            *wanted.models(said.at(keys.NOT_MODELS), said.listed(keys.NOT_MODELS), said.catalog),
             *_hami(said, keys.HAMI_AVOID),
         ),
         vendors=_vendors(said),
@@ -133,27 +159,25 @@ def _aliyun_unit(said: Said) -> int:
     """Return how many bytes one `aliyun.com/gpu-mem` is: gpushare counts GiB unless it was told MiB."""
     unit = said.note(keys.UNIT)
     if unit not in ("", "GiB", "MiB"):
-        raise ManifestError(f"{said.at(keys.UNIT)}: unknown unit {unit!r}", "write GiB or MiB")
+        raise ManifestError(f"{said.at(keys.UNIT)}: unknown unit {unit[:40]!r}", "write GiB or MiB")
     number = said.resources.get(keys.ALIYUN_MEM, 0)
     return MIB if unit == "MiB" or (not unit and number > keys.ALIYUN_GIB_AT_MOST) else MIB * 1024
 
 
 def fraction(said: Said) -> int | None:
     """Return the part of each accelerator's memory that is asked for, in thousandths; None: none is."""
-    percent = said.resources.get(keys.HAMI_PERCENT, 0) * 10
-    return _part(said, keys.KAI_FRACTION) or _at_most_all(said, percent) or None
+    return _part(said, keys.KAI_FRACTION) or _percent(said, keys.HAMI_PERCENT) or None
 
 
 def _compute(said: Said) -> int | None:
-    cores = _at_most_all(said, said.resources.get(keys.HAMI_CORES, 0) * 10)
-    stated = cores or _part(said, keys.COMPUTE)
+    stated = _percent(said, keys.HAMI_CORES) or _part(said, keys.COMPUTE)
     # The engine takes no part of memory beside one of compute: the larger then counts for compute.
     return max(stated, fraction(said) or 0) if stated else None
 
 
 def _part(said: Said, key: str) -> int:
     text = said.note(key)
-    if not text:
+    if not text and key not in said.annotations:
         return 0
     part = amounts.fraction(said.at(key), text)
     if not part:
@@ -161,14 +185,18 @@ def _part(said: Said, key: str) -> int:
     return part
 
 
-def _at_most_all(said: Said, part: int) -> int:
-    if part > WHOLE:
-        raise ManifestError(f"{said.where}: asks for {part / 10:g} % of an accelerator", "at most 100")
-    return part
+def _percent(said: Said, resource: str) -> int:
+    percent = said.resources.get(resource, 0)
+    if percent * 10 > WHOLE:
+        raise ManifestError(
+            f"{said.where}: {resource}: {percent} % of an accelerator is more than all of it",
+            "write 100 at the most",
+        )
+    return percent * 10
 
 
 def _vendors(said: Said) -> tuple[str, ...]:
-    listed = wanted.vendors(said.at(keys.VENDORS), wanted.named(said.note(keys.VENDORS)), said.catalog)
+    listed = wanted.vendors(said.at(keys.VENDORS), said.listed(keys.VENDORS), said.catalog)
     by_resource = [vendor for name, vendor in keys.WHOLE.items() if said.resources.get(name)]
     theirs = ["NVIDIA"] if any(said.resources.get(name) for name in _NVIDIA) else []
     return listed or tuple(dict.fromkeys([*by_resource, *theirs]))
@@ -179,7 +207,7 @@ _NVIDIA: Final = (keys.ALIYUN_MEM, keys.HAMI_MEM, keys.HAMI_PERCENT, keys.HAMI_C
 
 def _hami(said: Said, key: str) -> tuple[str, ...]:
     """Return the models whose product names hold one of HAMi's words, as HAMi compares them."""
-    words = [word.upper() for word in wanted.named(said.note(key))]
+    words = [word.upper() for word in said.listed(key)]
     if not words:
         return ()
     rows = said.catalog.devices.values()

@@ -1,6 +1,6 @@
 """Claims, classes and slices of devices (DRA) as far as placing pods needs them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import field
@@ -140,3 +140,20 @@ class Slice(Object, frozen=True):
     """Devices that a driver offers to claims."""
 
     spec: SliceSpec = SliceSpec()
+
+    @property
+    def home(self) -> str:
+        """The node that the devices are on."""
+        return self.spec.node_name or self.spec.pool.name
+
+
+def newest(slices: Iterable[Slice]) -> list[Slice]:
+    """Return the slices of each pool's newest generation, by name: older ones are on their way out."""
+    listed = sorted(slices, key=lambda each: each.key)
+    latest: dict[tuple[str, str], int] = {}
+    for each in listed:
+        key = (each.spec.driver, each.spec.pool.name)
+        latest[key] = max(latest.get(key, 0), each.spec.pool.generation)
+    return [
+        each for each in listed if each.spec.pool.generation == latest[each.spec.driver, each.spec.pool.name]
+    ]

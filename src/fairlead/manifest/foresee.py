@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,40 +53,54 @@ class Foresight:
         """Return a request with what is expected of its model."""
         if model not in self._known:
             self._known[model] = self._expectations(where, model)
-        return replace(request, estimates=_sized(self._known[model], request.estimates))
+        return replace(request, estimates=sized(self._known[model], request.estimates))
 
     def _expectations(self, where: str, model: Model) -> Mapping[str, Expectation]:
         profile = _profile(where, model)
         try:
-            from fairlead.estimate.knowledge import Knowledge  # noqa: PLC0415 - numpy, only for predictions
-            from fairlead.estimate.predict import estimate  # noqa: PLC0415
-            from fairlead.estimate.question import Question  # noqa: PLC0415
-            from fairlead.estimate.target import found as seen  # noqa: PLC0415
-            from fairlead.estimate.target import target  # noqa: PLC0415
+            from fairlead.estimate.question import Question  # noqa: PLC0415 - numpy, only for predictions
         except ModuleNotFoundError as error:
-            raise MissingPartError(
-                f"predicting needs {error.name}", "pip install 'fairlead[predict]'"
-            ) from None
-        here = {each.model: each for each in self.here}
-        targets = []
-        for name in self.accelerators:
-            try:
-                local = here.get(name)
-                targets.append(seen(local, self.catalog) if local else target(name, self.catalog))
-            except CatalogError:
-                continue  # a device that the catalog does not know: nothing is expected of it
+            raise lacking(error) from None
         try:
             question = Question.of(profile, model.precision or None)
         except SettingsError as error:
             raise ManifestError(f"{where}: {error}", error.hint) from None
-        found = estimate(question, targets, self.knowledge or Knowledge())
-        return {
-            each.device: _expectation(estimated, streams=each.memory is None)
-            for each, estimated in zip(targets, found, strict=True)
-        }
+        return predicted(question, self.accelerators, self.catalog, self.knowledge, self.here)
 
 
-def _sized(found: Mapping[str, Expectation], stated: Mapping[str, Expectation]) -> Mapping[str, Expectation]:
+def predicted(
+    question: Any,
+    accelerators: Iterable[str],
+    catalog: Catalog,
+    knowledge: Any = None,
+    here: tuple[Accelerator, ...] = (),
+) -> dict[str, Expectation]:
+    """Return what is expected on each model of accelerator; nothing of those that the catalog lacks."""
+    try:
+        from fairlead.estimate.knowledge import Knowledge  # noqa: PLC0415 - numpy, only for predictions
+        from fairlead.estimate.predict import estimate  # noqa: PLC0415
+        from fairlead.estimate.target import found as seen  # noqa: PLC0415
+        from fairlead.estimate.target import target  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise lacking(error) from None
+    local = {each.model: each for each in here}
+    targets = []
+    for name in accelerators:
+        with suppress(CatalogError):
+            targets.append(seen(local[name], catalog) if name in local else target(name, catalog))
+    found = estimate(question, targets, knowledge or Knowledge())
+    return {
+        each.device: _expectation(estimated, streams=each.memory is None)
+        for each, estimated in zip(targets, found, strict=True)
+    }
+
+
+def lacking(error: ModuleNotFoundError) -> MissingPartError:
+    """Return what to say where the part that predicts is not installed."""
+    return MissingPartError(f"predicting needs {error.name}", "pip install 'fairlead[predict]'")
+
+
+def sized(found: Mapping[str, Expectation], stated: Mapping[str, Expectation]) -> Mapping[str, Expectation]:
     """Return what is expected, with the memory that was asked for in its place."""
     return {
         name: replace(each, memory=stated[name].memory) if name in stated else each

@@ -52,7 +52,9 @@ def _policy(template: shapes.GroupTemplate) -> shapes.GangPolicy | None:
 def _of_group(where: str, namespace: str, name: str, objects: Objects) -> Gang | None:
     group: shapes.PodGroup | None = objects.get("PodGroup", namespace, name)
     if group is None:
-        raise ManifestError(f"{where}: no PodGroup {namespace}/{name}", objects.near("PodGroup", name))
+        raise ManifestError(
+            f"{where}: no PodGroup {namespace}/{name}", objects.near("PodGroup", namespace, name)
+        )
     stated = group.spec.scheduling_policy.gang
     size = group.spec.min_member if stated is None else stated.min_count
     if size is None:
@@ -67,7 +69,7 @@ def _of_workload(where: str, namespace: str, ref: shapes.WorkloadRef, objects: O
     if workload is None:
         raise ManifestError(
             f"{where}: spec.workloadRef.name: no Workload {namespace}/{ref.name}",
-            objects.near("Workload", ref.name),
+            objects.near("Workload", namespace, ref.name),
         )
     for group in workload.spec.pod_groups or workload.spec.pod_group_templates:
         if group.name == ref.pod_group:

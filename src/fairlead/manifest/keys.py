@@ -20,6 +20,10 @@ HAMI_MEM: Final = "nvidia.com/gpumem"
 HAMI_PERCENT: Final = "nvidia.com/gpumem-percentage"
 HAMI_CORES: Final = "nvidia.com/gpucores"
 """Percent of the compute of each accelerator."""
+HAMI_PRIORITY: Final = "nvidia.com/priority"
+"""Of those who share an accelerator, by HAMi's own library; it takes no room."""
+SHARE: Final = "fairlead.dev/share"
+"""Always 1: stands in a container for what annotations ask for, so that a claim can be handed over for it."""
 WHOLE: Final = {
     "nvidia.com/gpu": "NVIDIA",
     "amd.com/gpu": "AMD",
@@ -27,7 +31,17 @@ WHOLE: Final = {
     "gpu.intel.com/xe": "Intel",
 }
 """Whole accelerators of a vendor; with a size of HAMi or of ours, shares of as many."""
-SIZES: Final = (GPU_MEM, GPU_MEM_GIB, ALIYUN_MEM, HAMI_MEM, HAMI_PERCENT, HAMI_CORES)
+SIZES: Final = (
+    GPU_MEM,
+    GPU_MEM_GIB,
+    ALIYUN_MEM,
+    HAMI_MEM,
+    HAMI_PERCENT,
+    HAMI_CORES,
+    HAMI_PRIORITY,
+    SHARE,
+)
+"""What a share is like; no model is called so."""
 
 # Annotations of pods.
 MODEL: Final = "fairlead.dev/model"
@@ -54,6 +68,14 @@ HAMI_AVOID: Final = "nvidia.com/nouse-gputype"
 COSCHEDULING: Final = "scheduling.x-k8s.io/pod-group"
 """A label; the PodGroup of that name says how many."""
 VOLCANO: Final = "scheduling.k8s.io/group-name"
+
+# Annotations of the Lease by which replicas agree who leads.
+LEADS_FOR: Final = "fairlead.dev/scheduler"
+"""The `schedulerName` of the pods that its holder places."""
+LEADER_ADDRESS: Final = "fairlead.dev/address"
+"""Where its holder serves pages."""
+LEADER_POD: Final = "fairlead.dev/pod"
+"""The same as `namespace/name:port`, by which the API server finds it; empty where it is no pod."""
 
 # Annotations that say on which accelerator a running pod is.
 ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"

@@ -4,17 +4,18 @@ from collections.abc import Awaitable
 from typing import Any, Final
 
 from fairlead.cluster.api import Cluster
-from fairlead.cluster.kinds import Kind
+from fairlead.cluster.kinds import MODEL_PROFILES, Kind
 from fairlead.errors import MissingApiError
-from fairlead.manifest import deviceshapes, shapes
+from fairlead.manifest import deviceshapes, seen, shapes
 from fairlead.manifest.collect import Found, Objects
 
 NODES: Final = Kind("", "v1", "nodes", False, shapes.Node, "Node")
-PODS: Final = Kind("", "v1", "pods", True, shapes.Pod, "Pod")
+PODS: Final = Kind("", "v1", "pods", True, seen.Pod, "Pod")
+CLAIMS: Final = Kind("resource.k8s.io", "v1", "resourceclaims", True, seen.Claim, "ResourceClaim")
 OPTIONAL: Final[tuple[Kind[Any], ...]] = (
     Kind("scheduling.k8s.io", "v1", "priorityclasses", False, shapes.PriorityClass, "PriorityClass"),
     Kind("resource.k8s.io", "v1", "resourceslices", False, deviceshapes.Slice, "ResourceSlice"),
-    Kind("resource.k8s.io", "v1", "resourceclaims", True, deviceshapes.Claim, "ResourceClaim"),
+    CLAIMS,
     Kind(
         "resource.k8s.io",
         "v1",
@@ -26,6 +27,7 @@ OPTIONAL: Final[tuple[Kind[Any], ...]] = (
     Kind("resource.k8s.io", "v1", "deviceclasses", False, deviceshapes.DeviceClass, "DeviceClass"),
     Kind("scheduling.k8s.io", "v1beta1", "podgroups", True, shapes.PodGroup, "PodGroup"),
     Kind("scheduling.k8s.io", "v1beta1", "workloads", True, shapes.Workload, "Workload"),
+    MODEL_PROFILES,
 )
 """Kinds that a cluster need not serve: an old one has no claims, most have no groups."""
 

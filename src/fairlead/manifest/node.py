@@ -1,6 +1,6 @@
 """A node of Kubernetes as a scheduler sees it, with the accelerators that somebody says it has.
 
-The surest source counts: ResourceSlices, then our labels, then what other plugins publish.
+The surest source counts: our agent's list, ResourceSlices, our labels, then what other plugins publish.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,10 @@ from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.effective import CPU, MEMORY
 from fairlead.offer import DRIVER
 from fairlead.placement import DeviceState, NodeState
+from fairlead.publish.devices import Listed as Told
+from fairlead.publish.devices import parse_devices
 from fairlead.publish.labels import models
+from fairlead.publish.notice import DEVICES
 from fairlead.request import WHOLE
 from fairlead.units import Bytes
 
@@ -60,6 +63,9 @@ def _piece(where: str, name: str, value: object) -> int:
 def _devices(
     where: str, given: shapes.Node, has: Mapping[str, Any], slices: Sequence[Slice], catalog: Catalog
 ) -> Iterable[DeviceState]:
+    told = parse_devices(given.metadata.annotations.get(DEVICES, ""))
+    if told:
+        return [_told(each, catalog) for each in told]
     ours = [each for each in slices if each.spec.driver == DRIVER]
     listed = [
         _listed(device, each.spec.driver, catalog) for each in ours or slices for device in each.spec.devices
@@ -71,6 +77,21 @@ def _devices(
         or list(_featured(where, labels, has, catalog))
         or list(_gpushare(where, has))
         or list(_counted(where, has))
+    )
+
+
+def _told(said: Told, catalog: Catalog) -> DeviceState:
+    """Return an accelerator of an agent's list."""
+    row = catalog.devices.get(said.model)
+    return DeviceState(
+        said.id,
+        said.model,
+        said.vendor,
+        Bytes(said.mebibytes * MIB),
+        healthy=said.healthy,
+        unified=said.unified,
+        shareable=said.shareable,
+        precisions=_precisions(row),
     )
 
 

@@ -44,7 +44,7 @@ def request(where: str, pod: shapes.Pod, context: Context, together: Gang | None
     totals = effective(where, spec)
     place = f"{where}: spec"
     said = Said(where, totals, meta.annotations, context.catalog)
-    priority, preempts = _priority(where, spec, context.objects)
+    priority, preempts = _priority(where, pod, context.objects)
     return Request(
         name=meta.name,
         namespace=meta.namespace or "default",
@@ -115,19 +115,32 @@ def _slo(where: str, pod: shapes.Pod) -> float | None:
     found = amounts.seconds(place, text)
     if not found:
         raise ManifestError(f"{place}: {text} is no time at all", "write it like 20ms")
+    if not pod.metadata.annotations.get(keys.MODEL, "").strip():
+        raise ManifestError(
+            f"{place}: it names no model that could be predicted", f"add the annotation {keys.MODEL}"
+        )
     return found
 
 
-def _priority(where: str, spec: shapes.PodSpec, objects: Objects) -> tuple[int, bool]:
-    """Return how important a pod is, and whether it may put out others."""
+def _priority(where: str, pod: shapes.Pod, objects: Objects) -> tuple[int, bool]:
+    """Return how important a pod or its group is, whichever is more so, and whether it may put out others."""
+    spec = pod.spec
     name = spec.priority_class_name
     found: shapes.PriorityClass | None = objects.get("PriorityClass", "", name) if name else _usual(objects)
     if name and found is None and name not in _SYSTEM and spec.priority is None:
         place = f"{where}: spec.priorityClassName"
-        raise ManifestError(f"{place}: no PriorityClass {name!r}", objects.near("PriorityClass", name))
+        raise ManifestError(f"{place}: no PriorityClass {name!r}", objects.near("PriorityClass", "", name))
     stated = spec.priority if spec.priority is not None else found.value if found else _SYSTEM.get(name, 0)
     policy = spec.preemption_policy or (found.preemption_policy if found else "")
-    return stated, policy != "Never"
+    return max([stated, *_of_group(pod, objects)]), policy != "Never"
+
+
+def _of_group(pod: shapes.Pod, objects: Objects) -> list[int]:
+    """Return the priority of a pod's group; none where nobody gave it one."""
+    group: shapes.PodGroup | None = objects.get(
+        "PodGroup", pod.metadata.namespace, pod.spec.scheduling_group.pod_group_name
+    )
+    return [] if group is None or group.spec.priority is None else [group.spec.priority]
 
 
 def _usual(objects: Objects) -> shapes.PriorityClass | None:

@@ -227,12 +227,21 @@ class PodGroupSpec(Part, frozen=True):
     scheduling_policy: GroupPolicy = GroupPolicy()
     min_member: int | None = None
     priority_class_name: str = ""
+    priority: int | None = None
+    """Of the whole group, as the API server works it out."""
+
+
+class PodGroupStatus(Part, frozen=True):
+    """How a group fares."""
+
+    conditions: tuple[objects.Condition, ...] = ()
 
 
 class PodGroup(Object, frozen=True):
     """Pods that are placed together."""
 
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class GroupTemplate(Part, frozen=True):

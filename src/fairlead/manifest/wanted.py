@@ -9,6 +9,10 @@ from fairlead.catalog.device import PRECISIONS
 from fairlead.errors import CatalogError, ManifestError
 
 _OR: Final = "-or-"
+_LONGEST: Final = 128
+"""Characters of a name."""
+_MOST: Final = 256
+"""Names in one list."""
 
 
 def models(where: str, names: Iterable[str], catalog: Catalog) -> tuple[str, ...]:
@@ -53,10 +57,18 @@ def vendors(where: str, names: Iterable[str], catalog: Catalog) -> tuple[str, ..
 def precision(where: str, name: str) -> str:
     """Return a precision that is known."""
     if name not in PRECISIONS:
-        raise ManifestError(f"{where}: unknown precision {name!r}", f"known: {', '.join(PRECISIONS)}")
+        raise ManifestError(
+            f"{where}: unknown precision {name[:_LONGEST]!r}", f"known: {', '.join(PRECISIONS)}"
+        )
     return name
 
 
-def named(text: str) -> list[str]:
-    """Return the names of a list with commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+def named(where: str, text: str) -> list[str]:
+    """Return the names of a list with commas; a list that nobody writes by hand is refused unread."""
+    found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if len(found) > _MOST:
+        raise ManifestError(f"{where}: {len(found)} names", f"write {_MOST} at the most")
+    long = max((len(name) for name in found), default=0)
+    if long > _LONGEST:
+        raise ManifestError(f"{where}: a name of {long} characters", "see: fairlead catalog list")
+    return found

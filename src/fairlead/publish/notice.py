@@ -7,8 +7,14 @@ from fairlead.publish.labels import LEGACY_KEYS, ours
 
 ALLOCATED: Final = "fairlead.dev/allocated"
 """The annotation that says who holds what: the kubelet's books, as this node's agent read them."""
+DEVICES: Final = "fairlead.dev/devices"
+"""The annotation that lists the node's accelerators, whoever holds them."""
 PUBLISHED: Final = "fairlead.dev/labels"
 """The annotation that lists the labels which were published, so that the next agent knows its own."""
+HANDS_OVER: Final = "fairlead.dev/hands-over"
+"""The annotation that says how a scheduler may tell the agent which accelerator a pod is to get."""
+BY_PLACEMENT: Final = "placement"
+"""What it says where the agent goes by the annotation that a pod's binding carries."""
 DIGEST: Final = "fairlead.dev/digest"
 """The annotation of a slice that names what it was made from."""
 
@@ -17,7 +23,7 @@ def node_patch(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
     wanted: Mapping[str, str],
-    told: Mapping[str, str],
+    told: Mapping[str, str | None],
 ) -> dict[str, Any] | None:
     """Return the merge patch that turns a node's labels and annotations into what is wanted.
 
@@ -25,7 +31,11 @@ def node_patch(
     """
     change = {key: value for key, value in wanted.items() if labels.get(key) != value}
     stale = {key: None for key in published(annotations) if key in labels and key not in wanted}
-    notes: dict[str, str | None] = {PUBLISHED: ",".join(sorted(wanted)) or None, ALLOCATED: None, **told}
+    notes: dict[str, str | None] = {
+        PUBLISHED: ",".join(sorted(wanted)) or None,
+        **dict.fromkeys((ALLOCATED, DEVICES, HANDS_OVER)),
+        **told,
+    }
     said = {key: value for key, value in notes.items() if annotations.get(key) != value}
     metadata = {
         key: value for key, value in (("labels", {**change, **stale}), ("annotations", said)) if value
@@ -42,6 +52,6 @@ def published(annotations: Mapping[str, str]) -> list[str]:
 def taken_back(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the merge patch that leaves nothing of what was published."""
     gone = {key: None for key in published(annotations) if key in labels}
-    said = {key: None for key in (PUBLISHED, ALLOCATED) if key in annotations}
+    said = {key: None for key in (PUBLISHED, ALLOCATED, DEVICES, HANDS_OVER) if key in annotations}
     metadata = {key: value for key, value in (("labels", gone), ("annotations", said)) if value}
     return {"metadata": metadata} if metadata else None

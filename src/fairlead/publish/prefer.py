@@ -16,8 +16,8 @@ def prefer(offer: Offer, available: Sequence[str], required: Sequence[str], size
         return []
     if any(block.many for block in offer.blocks):
         return _share(offer, available, required, size)
-    wanted = set(required)
-    chosen = sorted(wanted) + sorted(set(available) - wanted)
+    wanted, known = set(required), {block.prefix for block in offer.blocks}
+    chosen = sorted(wanted) + sorted((set(available) & known) - wanted)
     return chosen[:size] if len(chosen) >= size else []
 
 

@@ -1,6 +1,6 @@
 """The smallest change: what single thing, done differently, would let a refused request fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -147,9 +147,17 @@ def _more_important(cluster: Cluster, request: Request, policy: Policy) -> Itera
         else:
             low = middle + 1
     if out:
-        names = ", ".join(placement.request.name for placement in out[:3]) + (" ..." if len(out) > 3 else "")
-        text = f"raise the priority to {levels[high]}, putting out {names}"
+        others = _neighbours(request, [placement.request for placement in out])
+        text = f"raise the priority to {levels[high]}, putting out {others}"
         yield Change("priority", text, levels[high], PUSHED)
+
+
+def _neighbours(request: Request, others: Sequence[Request]) -> str:
+    """Return others for a sentence on a request: in another namespace it is nobody's business who runs."""
+    near = [each.name for each in others if each.namespace == request.namespace]
+    far = len(others) - len(near)
+    told = [", ".join(near[:3]) + (" ..." if len(near) > 3 else "")] if near else []
+    return " and ".join([*told, *([f"{far} of other namespaces"] if far else [])])
 
 
 def _raised(request: Request, priority: int) -> Request:

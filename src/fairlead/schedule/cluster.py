@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from fairlead.schedule.crowd import Crowd
 from fairlead.schedule.mix import EVEN, Mix
 from fairlead.units import Bytes, format_bytes
 
+ABSENT: Final = -1
+"""The row of a node that is not there."""
 SHORTEST_LOG: Final = 4096
 """Changes that are remembered, or four for each row; who has not looked for longer starts anew."""
 
@@ -115,6 +118,10 @@ class Cluster:
     def row(self, name: str) -> int:
         """Return where a node lies in the columns."""
         return self._rows[name]
+
+    def seek(self, names: Iterable[str]) -> Ints:
+        """Return where nodes lie in the columns; ABSENT for one that is not there."""
+        return np.array(list(map(self._rows.get, names, repeat(ABSENT))), np.int64)
 
     def name(self, row: int) -> str:
         """Return the name of the node of a row."""

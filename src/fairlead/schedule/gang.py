@@ -1,6 +1,6 @@
 """Gangs: all of them placed, or none."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 
 from fairlead.placement import Decision, Reason, Rejection
@@ -18,11 +18,13 @@ def place_gang(
     policy: Policy | str = "fairlead",
     *,
     preemption: bool = False,
+    spared: Collection[str] = (),
 ) -> list[Decision]:
     """Place the members of one gang, at least as many as it must have, or none of them.
 
     The first member that has no place tells why for all. With `preemption`, members may put out others, whom
-    their decisions name; they are gone from the cluster then. Nobody goes for a gang that is not placed.
+    their decisions name; they are gone from the cluster then. Nobody goes for a gang that is not placed, and
+    none of `spared`.
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
     size = max(member.gang.size if member.gang else 1 for member in members)
@@ -34,7 +36,7 @@ def place_gang(
     decisions = _place(cluster, members, policy)
     placed = sum(decision.placed for decision in decisions)
     if preemption and placed + held < size:
-        decisions = _push(cluster, decisions, policy, size - held)
+        decisions = _push(cluster, decisions, policy, size - held, spared)
         placed = sum(decision.placed for decision in decisions)
     if placed + held < size:
         # The reason is the one that was met when no more would fit; undone, it would be gone.
@@ -58,13 +60,15 @@ def _place(cluster: Cluster, members: Sequence[Request], policy: Policy) -> list
     return [decided.get(member.id, Decision(member, policy.name)) for member in members]
 
 
-def _push(cluster: Cluster, decisions: Sequence[Decision], policy: Policy, enough: int) -> list[Decision]:
+def _push(
+    cluster: Cluster, decisions: Sequence[Decision], policy: Policy, enough: int, spared: Collection[str]
+) -> list[Decision]:
     """Let those without a place put others out, until enough of the gang are placed."""
     pushed = list(decisions)
     for at, decision in enumerate(decisions):
         if decision.placed or sum(each.placed for each in pushed) >= enough:
             continue
-        pushed[at] = make_room(cluster, decision.request, policy)
+        pushed[at] = make_room(cluster, decision.request, policy, spared)
         if not pushed[at].placed and len(decisions) == enough:
             break  # none can be spared
     return pushed

@@ -38,6 +38,12 @@ class Options:
 def weighed(ask: Ask, row: Ints, chosen: NDArray[np.int64]) -> Options:
     """Return places with what each would leave over."""
     columns = ask.cluster.columns
+    cpu, ram = columns.cpu[row] - ask.request.cpu, columns.memory[row] - ask.request.memory
+    if not chosen.shape[1]:
+        none = np.zeros(chosen.shape)
+        return Options(
+            ask, row, chosen, none.astype(np.int32), none, none, chosen, columns.idle_total[row], cpu, ram
+        )
     at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
     kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
     memory = np.zeros(chosen.shape, np.int64)
@@ -46,7 +52,6 @@ def weighed(ask: Ask, row: Ints, chosen: NDArray[np.int64]) -> Options:
     compute = columns.free_compute.reshape(-1).take(at) - ask.compute[kind]
     left = _idle_left(ask, kind, compute, memory)
     total = columns.idle_total[row] - (idle - left).sum(axis=1)
-    cpu, ram = columns.cpu[row] - ask.request.cpu, columns.memory[row] - ask.request.memory
     return Options(ask, row, chosen, kind, idle, left, memory, total, cpu, ram)
 
 

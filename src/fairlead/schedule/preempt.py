@@ -53,9 +53,9 @@ def preempt(
     return replace(after, victims=tuple(placement.request.id for placement in found))
 
 
-def make_room(cluster: Cluster, request: Request, policy: Policy) -> Decision:
+def make_room(cluster: Cluster, request: Request, policy: Policy, spared: Collection[str] = ()) -> Decision:
     """Decide, and count it as done: those who must go are gone, and the request is placed."""
-    decision = preempt(cluster, request, policy)
+    decision = preempt(cluster, request, policy, spared=spared)
     for victim in decision.victims:
         cluster.release(victim)
     if decision.placement is not None:

@@ -31,7 +31,7 @@ def refusal(cluster: Cluster, request: Request, policy: Policy) -> Decision:
     there: Mask = np.ones((len(rows), 1), np.bool_)
     if ask.count:
         there = cluster.columns.kind[rows] >= 0
-    found = sorted(_reasons(ask, rows, there.copy()), key=lambda each: -each.count)
+    found = sorted(reasons_against(ask, rows, there.copy()), key=lambda each: -each.count)
     among = int(there.sum())
     if not among:
         what = "no accelerator" if ask.count else "no node"
@@ -39,8 +39,8 @@ def refusal(cluster: Cluster, request: Request, policy: Policy) -> Decision:
     return Decision(request, policy.name, rejections=tuple(found), among=among)
 
 
-def _reasons(ask: Ask, rows: Ints, left: Mask) -> Iterator[Rejection]:
-    """Yield reasons; `left` is what none has spoken against so far."""
+def reasons_against(ask: Ask, rows: Ints, left: Mask) -> Iterator[Rejection]:
+    """Yield reasons; `left` is what none has spoken against so far, and has less with every step."""
     for reason, node_filter in NODE_FILTERS.items():
         out = left & ~np.atleast_1d(node_filter(ask, rows))[:, None]
         yield from node_reason(ask, reason, rows, out)

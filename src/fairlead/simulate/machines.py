@@ -7,6 +7,7 @@ from fairlead.catalog import Catalog
 from fairlead.errors import CatalogError, SettingsError
 from fairlead.manifest import short
 from fairlead.manifest.clusterfile import read_cluster
+from fairlead.manifest.snapshot import Snapshot
 from fairlead.manifest.text import read
 from fairlead.placement import NodeState
 from fairlead.simulate.fields import Fields
@@ -39,11 +40,15 @@ def read_fleet(path: str, catalog: Catalog) -> Fleet:
         found = fleet_of(table, catalog)
         table.finish()
     else:
-        cluster = read_cluster([path], catalog)
-        found = Fleet(cluster.nodes, fleet(cluster.nodes, catalog).power, cluster.placements)
+        found = inhabited(read_cluster([path], catalog), catalog)
     if not found.nodes:
         raise SettingsError(f"{path}: no nodes", "list them under nodes:")
     return found
+
+
+def inhabited(cluster: Snapshot, catalog: Catalog) -> Fleet:
+    """Return the machines of a snapshot, with what runs there."""
+    return Fleet(cluster.nodes, fleet(cluster.nodes, catalog).power, cluster.placements)
 
 
 def fleet_of(table: Fields, catalog: Catalog) -> Fleet:

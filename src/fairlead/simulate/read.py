@@ -8,15 +8,16 @@ from typing import Final
 
 from fairlead.catalog import Catalog
 from fairlead.errors import SettingsError
+from fairlead.manifest.snapshot import Snapshot, is_snapshot, parse
 from fairlead.manifest.text import read
 from fairlead.simulate.fields import Fields
 from fairlead.simulate.generate import generated
 from fairlead.simulate.job import Failures, Fault, Fleet, Job, Trace
 from fairlead.simulate.jobs import Patterns
-from fairlead.simulate.machines import fleet_of
+from fairlead.simulate.machines import fleet_of, inhabited
 from fairlead.simulate.recorded import POD_COLUMNS, recorded_jobs
 from fairlead.simulate.table import is_table, jobs_of, records
-from fairlead.simulate.workloads import are_workloads, workload_jobs
+from fairlead.simulate.workloads import are_workloads, waiting_jobs, workload_jobs
 
 _RECORDED: Final = {"interference": "none"}
 """The durations of a recorded cluster were measured among neighbours: they are slow already."""
@@ -53,6 +54,8 @@ class Reader:
 
     def _documents(self, path: str) -> Trace:
         documents = read(path)
+        if len(documents) == 1 and is_snapshot(documents[0][1]):
+            return self._snapshot(path, parse(documents[0][1], documents[0][0]))
         if are_workloads(documents):
             if self.fleet is None:
                 raise SettingsError(
@@ -65,6 +68,15 @@ class Reader:
             )
         where, value = documents[0]
         return _document(Fields(value, where), self)
+
+    def _snapshot(self, path: str, cluster: Snapshot) -> Trace:
+        """Play on from the moment of a snapshot: who runs stays, who waits arrives."""
+        jobs = tuple(waiting_jobs(cluster.pending, self.duration))
+        if not jobs:
+            raise SettingsError(
+                f"{path}: nobody waits in it", "name it as --cluster, and the jobs to be played as --trace"
+            )
+        return Trace(path, jobs, fleet=inhabited(cluster, self.catalog))
 
 
 def _document(table: Fields, reader: Reader) -> Trace:

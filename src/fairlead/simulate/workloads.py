@@ -1,6 +1,6 @@
-"""Manifests as jobs: what `fairlead schedule` would place at one moment, played on."""
+"""Manifests and snapshots as jobs: what `fairlead schedule` would place at one moment, played on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fairlead.catalog import Catalog
@@ -19,10 +19,15 @@ def are_workloads(documents: list[tuple[str, Any]]) -> bool:
 
 
 def workload_jobs(path: str, fleet: Fleet, catalog: Catalog, seconds: float) -> Iterator[Job]:
+    """Yield the jobs of manifests."""
+    yield from waiting_jobs(read_workloads([path], Snapshot(fleet.nodes, fleet.residents), catalog), seconds)
+
+
+def waiting_jobs(requests: Iterable[Request], seconds: float) -> Iterator[Job]:
     """Yield jobs that all arrive at once and take so long; the pods of a gang are one job."""
     together: dict[str, list[Request]] = {}
-    for request in read_workloads([path], Snapshot(fleet.nodes, fleet.residents), catalog):
+    for request in requests:
         name = f"{request.namespace}/{request.gang.name}" if request.gang else request.id
         together.setdefault(name, []).append(request)
-    for name, requests in together.items():
-        yield Job(name, 0.0, seconds, tuple(requests))
+    for name, members in together.items():
+        yield Job(name, 0.0, seconds, tuple(members))

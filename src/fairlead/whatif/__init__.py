@@ -1,5 +1,4 @@
-"""Ask a snapshot where workloads would go: decide for all of them, and explain each yes and no."""
+"""Ask a snapshot or a live cluster where workloads would go, or why they wait; each yes and no is explained.
 
-from fairlead.whatif.answer import answer as answer
-from fairlead.whatif.document import Answer as Answer
-from fairlead.whatif.document import Detail as Detail
+Nothing is imported here: who asks the scheduler need not load the engine.
+"""

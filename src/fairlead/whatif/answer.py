@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from fairlead.manifest import Snapshot
+from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import Change, Decision
 from fairlead.request import Request
 from fairlead.schedule import Cluster, explained, place_all

@@ -108,10 +108,15 @@ def parse(document: Any, where: str) -> list[dict[str, Any]]:
     if not isinstance(decisions, list):
         raise ManifestError(f"{where}: decisions: not a list")
     for at, each in enumerate(decisions):
-        for key, kind in _FIELDS.items():
-            if not isinstance(each, dict) or not isinstance(each.get(key), kind):
-                raise ManifestError(f"{where}: decisions[{at}].{key}: missing, or not as it should be")
+        for key in lacking(each):
+            raise ManifestError(f"{where}: decisions[{at}].{key}: missing, or not as it should be")
     return decisions
+
+
+def lacking(decision: Any) -> list[str]:
+    """Return the fields that a decision must have to be explained, and has not."""
+    given = decision if isinstance(decision, dict) else {}
+    return [key for key, kind in _FIELDS.items() if not isinstance(given.get(key), kind)]
 
 
 def named(decisions: Iterable[dict[str, Any]], name: str, where: str) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ class Link:
     near: asyncio.StreamWriter
     far: asyncio.StreamWriter
     alive: asyncio.Event = field(default_factory=asyncio.Event)
+    upward: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether what is sent to the server gets there now."""
     left: int | None = None
     """Bytes that may still come from the server before the link is cut; None: as many as there are."""
     hard: bool = False
@@ -28,6 +30,7 @@ class Link:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             writer.close()
         self.alive.set()
+        self.upward.set()
 
 
 class Wire:
@@ -37,6 +40,7 @@ class Wire:
         self._target = target
         self._links: set[Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._holding = False
         self.port = 0
         self.refusing = False
         """Whether new connections are turned away."""
@@ -53,6 +57,18 @@ class Wire:
         for link in self._links:
             link.alive.clear()
 
+    def hold(self) -> None:
+        """Keep back what is sent to the server, on all connections; what it says comes through."""
+        self._holding = True
+        for link in self._links:
+            link.upward.clear()
+
+    def release(self) -> None:
+        """Let through what was kept back: it arrives late."""
+        self._holding = False
+        for link in self._links:
+            link.upward.set()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
             writer.transport.abort()
@@ -64,6 +80,8 @@ class Wire:
             return
         link = Link(writer, far_writer)
         link.alive.set()
+        if not self._holding:
+            link.upward.set()
         self._links.add(link)
         try:
             async with asyncio.TaskGroup() as group:
@@ -100,6 +118,8 @@ async def _carry(
     with suppress(OSError):
         while data := await source.read(1 << 14):
             await link.alive.wait()
+            if not counted:
+                await link.upward.wait()
             if counted and link.left is not None:
                 data, link.left = data[: link.left], max(0, link.left - len(data))
             sink.write(data)

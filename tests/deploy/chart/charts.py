@@ -15,6 +15,11 @@ Document = dict[str, Any]
 Values = Mapping[str, Any]
 """By the path of the value, as `--set` has it."""
 
+PEERS = [
+    {"ipBlock": {"cidr": "10.0.0.1/32"}},
+    {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}},
+]
+"""An API server, and a Prometheus."""
 OPTIONS: dict[str, Values] = {
     "default": {},
     "legacy labels": {"publish.legacyLabels": True},
@@ -45,6 +50,31 @@ OPTIONS: dict[str, Values] = {
     "without guard": {"policy.enabled": False, "deviceClasses.enabled": False, "cleanup.enabled": False},
     "profiles of agents": {"profiles.agentsWrite": True},
     "without profiles": {"profiles.enabled": False},
+    "scheduler": {"scheduler.enabled": True},
+    "extender": {"extender.enabled": True},
+    "both, watched": {
+        "scheduler": {"enabled": True, "name": "edge", "policy": "spread", "replicas": 1, "inFlight": 8},
+        "extender": {
+            "enabled": True,
+            "extraArgs": ["--catalog=/etc/fairlead/catalog.d"],
+            "tls": {"secretName": "extender-tls", "clients": True},
+        },
+        "metrics.service.enabled": True,
+        "metrics.podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    },
+    "scheduler for few": {"scheduler": {"enabled": True, "networkPolicy": {"enabled": True, "from": PEERS}}},
+    "scheduler for nobody": {"scheduler": {"enabled": True, "networkPolicy": {"enabled": True}}},
+    "scheduler of annotations": {
+        "publish.claims": False,
+        "scheduler": {
+            "enabled": True,
+            "image": {"repository": "registry.example.org/s", "digest": f"sha256:{'0' * 64}"},
+            "podDisruptionBudget": {"enabled": False},
+            "priorityClassName": "",
+            "tolerations": [],
+            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        },
+    },
     "elsewhere": {
         "image": {"repository": "registry.example.org:5000/edge/fairlead", "digest": f"sha256:{'0' * 64}"},
         "imagePullSecrets": [{"name": "registry"}],
@@ -61,6 +91,10 @@ OPTIONS: dict[str, Values] = {
     },
 }
 """Ways to install, each with what sets it apart; every one of them must be sound."""
+
+
+RUNNING = ("DaemonSet", "Deployment", "Job")
+"""Kinds that make pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +131,7 @@ def one(documents: list[Document], kind: str, name: str = "") -> Document:
 def pods(documents: list[Document]) -> Iterator[Document]:
     """Yield the spec of every pod that the documents lead to."""
     for document in documents:
-        if document["kind"] in ("DaemonSet", "Job"):
+        if document["kind"] in RUNNING:
             yield document["spec"]["template"]["spec"]
 
 

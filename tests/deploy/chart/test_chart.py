@@ -11,7 +11,17 @@ from deploy import render
 from fairlead import __version__
 from fairlead.catalog.device import KINDS
 from fairlead.cli.main import parser
-from tests.deploy.chart.charts import OPTIONS, Chart, Document, Values, containers, one, pods, shown
+from tests.deploy.chart.charts import (
+    OPTIONS,
+    RUNNING,
+    Chart,
+    Document,
+    Values,
+    containers,
+    one,
+    pods,
+    shown,
+)
 
 REFUSED: dict[str, tuple[Values, str]] = {
     "a misspelt value": ({"image.tga": "1"}, "'tga' not allowed"),
@@ -36,6 +46,15 @@ REFUSED: dict[str, tuple[Values, str]] = {
         {"profiles.enabled": False, "profiles.agentsWrite": True},
         "Set profiles.enabled to true",
     ),
+    "a second default scheduler": (
+        {"scheduler": {"enabled": True, "name": "default-scheduler"}},
+        "default-scheduler is the cluster's own",
+    ),
+    "clients without TLS": (
+        {"extender": {"enabled": True, "tls": {"clients": True}}},
+        "Set extender.tls.secretName as well",
+    ),
+    "no replica": ({"scheduler.replicas": 0}, "at '/scheduler/replicas'"),
     "replay in a user namespace": ({"replay.root": "/x", "userNamespaces": True}, "replay.root"),
 }
 
@@ -178,16 +197,22 @@ def test_mounts_and_volumes_belong_together(documents: list[Document]) -> None:
 
 
 def test_selectors_find_the_pods(documents: list[Document]) -> None:
-    daemons = one(documents, "DaemonSet")
-    labels = daemons["metadata"]["labels"] | daemons["spec"]["template"]["metadata"]["labels"]
-    selectors = [daemons["spec"]["selector"]["matchLabels"]]
-    selectors += [each["spec"]["selector"] for each in documents if each["kind"] == "Service"]
-    selectors += [
-        each["spec"]["selector"]["matchLabels"] for each in documents if each["kind"] == "PodMonitor"
+    running = [
+        each["spec"]["template"]["metadata"]["labels"] for each in documents if each["kind"] in RUNNING
     ]
-    for selector in selectors:
-        assert selector.items() <= labels.items()
+    for selector in _selectors(documents):
+        assert len([labels for labels in running if selector.items() <= labels.items()]) == 1
         assert "app.kubernetes.io/component" in selector, "else the cleanup's pod would be one of them"
+
+
+def _selectors(documents: list[Document]) -> Iterator[dict[str, str]]:
+    for document in documents:
+        if document["kind"] == "Service":
+            yield document["spec"]["selector"]
+        elif document["kind"] == "NetworkPolicy":
+            yield document["spec"]["podSelector"]["matchLabels"]
+        elif document["kind"] in ("DaemonSet", "Deployment", "PodMonitor", "PodDisruptionBudget"):
+            yield document["spec"]["selector"]["matchLabels"]
 
 
 def test_no_name_is_given_twice_and_all_are_labelled(documents: list[Document]) -> None:
@@ -235,7 +260,11 @@ def test_probes_follow_the_scheme(chart: Chart) -> None:
 def test_monitoring_brings_what_lies_beside_the_chart(chart: Chart) -> None:
     documents = chart.render(OPTIONS["monitoring"])
     rules = [each for each in documents if each["kind"] == "PrometheusRule"]
-    assert {each["metadata"]["name"] for each in rules} == {"fairlead-alerts", "fairlead-rules"}
+    assert {each["metadata"]["name"] for each in rules} == {
+        "fairlead-alerts",
+        "fairlead-rules",
+        "fairlead-scheduler",
+    }
     assert all(each["spec"]["groups"] for each in rules)
     board = one(documents, "ConfigMap")
     assert json.loads(board["data"]["fairlead.json"])["panels"]

@@ -15,7 +15,7 @@ from fairlead.errors import KubeletError
 from fairlead.inventory import Inventory
 from fairlead.kubelet.claims import Claim
 from fairlead.serve.agent.allotment import ClaimReader
-from fairlead.serve.agent.notices import Notices
+from fairlead.serve.agent.notices import Notices, Told
 from fairlead.serve.agent.terms import Terms
 from tests.accelerators import accelerator, node
 from tests.deploy.chart.charts import Chart, Document, one
@@ -64,8 +64,10 @@ def allowed(role: Document) -> Verbs:
 
 
 def test_no_role_has_a_wildcard(chart: Chart) -> None:
-    roles = [each for each in chart.render({}) if each["kind"] == "ClusterRole"]
+    everything = {"scheduler.enabled": True, "extender.enabled": True}
+    roles = [each for each in chart.render(everything) if each["kind"] in ("ClusterRole", "Role")]
     names = {"fairlead-agent", "fairlead-retract", "fairlead-profiles-view", "fairlead-profiles-edit"}
+    names |= {"fairlead-scheduler", "fairlead-extender", "fairlead-agent-placements"}
     assert {each["metadata"]["name"] for each in roles} == names
     for role in roles:
         assert "*" not in str(role["rules"])
@@ -110,5 +112,5 @@ async def _publish(config: Config, name: str, namespace: str) -> Verbs:
 async def _shown(notices: Notices, inventory: Inventory) -> None:
     before = notices.written["slice"]
     while notices.written["slice"] == before:
-        await notices.show(inventory, (), (), claims=True)
+        await notices.show(inventory, Told((), ()), claims=True)
         await asyncio.sleep(0.05)

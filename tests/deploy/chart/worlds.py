@@ -12,7 +12,7 @@ from typing import Any
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
-from fairlead.cluster.kinds import CRDS, NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
+from fairlead.cluster.kinds import CRDS, LEASES, NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, FairleadError, NotFoundError
 from tests.deploy.chart.charts import Chart, Document, Values
 from tests.labs import LABEL, RealApi, open_namespace, wipe_namespace
@@ -24,9 +24,21 @@ KINDS = {
     "ConfigMap": Kind.of("", "v1", "configmaps", namespaced=True),
     "CustomResourceDefinition": CRDS.raw(),
     "DaemonSet": Kind.of("apps", "v1", "daemonsets", namespaced=True),
+    "Deployment": Kind.of("apps", "v1", "deployments", namespaced=True),
     "DeviceClass": Kind.of("resource.k8s.io", "v1", "deviceclasses", namespaced=False),
     "Job": Kind.of("batch", "v1", "jobs", namespaced=True),
+    "Lease": LEASES.raw(),
+    "MutatingAdmissionPolicy": Kind.of(
+        "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", namespaced=False
+    ),
+    "MutatingAdmissionPolicyBinding": Kind.of(
+        "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", namespaced=False
+    ),
     "Namespace": Kind.of("", "v1", "namespaces", namespaced=False),
+    "NetworkPolicy": Kind.of("networking.k8s.io", "v1", "networkpolicies", namespaced=True),
+    "PodDisruptionBudget": Kind.of("policy", "v1", "poddisruptionbudgets", namespaced=True),
+    "Role": Kind.of("rbac.authorization.k8s.io", "v1", "roles", namespaced=True),
+    "RoleBinding": Kind.of("rbac.authorization.k8s.io", "v1", "rolebindings", namespaced=True),
     "Service": Kind.of("", "v1", "services", namespaced=True),
     "ServiceAccount": SERVICE_ACCOUNTS.raw(),
     "ValidatingAdmissionPolicy": Kind.of(

@@ -57,7 +57,10 @@ class Place:
 
 @asynccontextmanager
 async def place(
-    folder: Path, *accelerators: Accelerator, ways: str = "labels,plugin,claims"
+    folder: Path,
+    *accelerators: Accelerator,
+    ways: str = "labels,plugin,claims",
+    cluster: Memory | None = None,
 ) -> AsyncIterator[Place]:
     for name in ("w", "cdi", "machine"):
         (folder / name).mkdir()
@@ -72,7 +75,7 @@ async def place(
     warden = subprocess.Popen(
         [sys.executable, "-I", "-m", "fairlead.warden", wish], stderr=subprocess.DEVNULL
     )
-    kubelet, cluster = Kubelet(folder / "k", folder / "w" / "pod-resources.sock"), Memory()
+    kubelet, cluster = Kubelet(folder / "k", folder / "w" / "pod-resources.sock"), cluster or Memory()
     await cluster.create(NODES, {"metadata": {"name": "n1", "labels": {"zone": "a"}}})
     terms = Terms(
         "n1",
@@ -89,7 +92,7 @@ async def place(
         await kubelet.start()
         it.publisher.start()
         it.publisher.offer(node(*accelerators))
-        await until(lambda: not it.publisher.problem())
+        await until(lambda: not it.publisher.problem(), 30)
         yield it
     finally:
         await asyncio.to_thread(it.publisher.stop)
@@ -123,7 +126,7 @@ def test_a_node_is_told_of_once(nook: Path) -> None:
             assert found.metadata.labels["fairlead.dev/gpu-a.count"] == "1"
             assert found.metadata.labels["zone"] == "a"
             await until(lambda: it.kubelet.healthy(MEMORY) == 8192)
-            assert it.kubelet.healthy(WHOLE) == it.kubelet.healthy("fairlead.dev/stick") == 1
+            await until(lambda: it.kubelet.healthy(WHOLE) == it.kubelet.healthy("fairlead.dev/stick") == 1)
             await until(lambda: _count_slices(it))
             version = found.metadata.resource_version
             it.publisher.offer(node(GPU, STICK))
@@ -186,7 +189,7 @@ def test_forms_exclude_each_other_before_the_kubelet_has_heard_of_it(nook: Path)
             stale = dict(it.kubelet.units)
             await it.kubelet.admit("a", MEMORY, 2048)
             it.kubelet.units |= stale
-            with pytest.raises(KubeletError, match="some of it is held: a container just admitted"):
+            with pytest.raises(KubeletError, match="some of it is held: default/a/main holds 2048 MiB"):
                 await it.kubelet.admit("b", WHOLE, 1)
             await claim(it, "c", "4Gi")
             assert not (await it.kubelet.prepare("c", UID["c"], GPU.id)).error

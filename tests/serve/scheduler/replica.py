@@ -1,28 +1,130 @@
-"""A replica as a process that can be killed: `python -m` this, a kubeconfig, a name, and a namespace."""
+"""A replica as a process that can be killed: `python -m` this, with what `main` takes.
 
+SIGUSR1 sets its clock to another time, SIGUSR2 has it print a mark of what it knows. SIGHUP has it stop just
+before it gives something away, and go on with the next SIGHUP. The port leads to the API server by another
+way, and `unfenced` takes the fences out of its writes, to show what they are for.
+"""
+
+import asyncio
+import random
+import signal
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from fairlead.cluster import kubeconfig
+from fairlead.cluster.client import Client
+from fairlead.cluster.transport import Transport
+from fairlead.errors import ClusterAwayError
 from fairlead.serve.scheduler.lead import Terms
-from fairlead.serve.scheduler.loop import SchedulerSettings
-from fairlead.serve.scheduler.program import run
-from fairlead.settings import Address
+from fairlead.serve.scheduler.loop import Scheduler, SchedulerSettings
 from tests import catalogs
+from tests.serve.scheduler.chaos.digest import digest
+from tests.serve.scheduler.unfenced import unfenced
+
+LEASE = 2.0
+"""Seconds that a lease lasts without a renewal, in the chaos."""
 
 
-def settings(me: str, namespace: str = "") -> SchedulerSettings:
+def settings(me: str, namespace: str = "", lease: float = 4.0) -> SchedulerSettings:
     """Return settings with little patience; a namespace has a scheduler of its own."""
-    terms = Terms(namespace or "kube-system", duration=4.0, deadline=3.0, period=0.3)
-    return SchedulerSettings(me, name=namespace or "fairlead", terms=terms)
+    terms = Terms(namespace or "kube-system", duration=lease, deadline=lease * 0.75, period=0.3)
+    return SchedulerSettings(me, name=namespace or "fairlead", terms=terms, in_flight=16)
 
 
-def main(path: str, me: str, namespace: str = "") -> None:
+class Wall:
+    """A clock that is set to other times."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+
+    def __call__(self) -> datetime:
+        """Return the time."""
+        return datetime.now(UTC) + self._ahead
+
+    def jump(self) -> None:
+        """Go to another time, hours away or seconds."""
+        self._ahead = timedelta(seconds=random.choice((-86400, -30, -3, 3, 30, 86400)))
+
+
+class Dawdler(Client):
+    """A client that can be made to stop between what was thought and what is sent."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        self._going = asyncio.Event()
+        self._going.set()
+
+    def dawdle(self) -> None:
+        """Stop, or go on."""
+        if self._going.is_set():
+            self._going.clear()
+        else:
+            self._going.set()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str | None] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        if path.endswith("/binding") or ("/resourceclaims/" in path and path.endswith("/status")):
+            await self._going.wait()
+        return await super().request(method, path, query=query, body=body, content_type=content_type)
+
+    async def update(self, *given: Any, **named: Any) -> Any:
+        """Write the lease, unless we dawdle: then it runs out."""
+        if not self._going.is_set():
+            raise ClusterAwayError("dawdling")
+        return await super().update(*given, **named)
+
+
+class Unfenced(Dawdler):
+    """A client whose writes ask for no version."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str | None] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        method, path, body = unfenced(method, path, body)
+        return await super().request(method, path, query=query, body=body, content_type=content_type)
+
+
+async def play(path: str, me: str, namespace: str, port: str, lease: float, fences: str) -> None:
     """Run until told to stop."""
 
     def say(line: str) -> None:
         print(f"{me}: {line}", file=sys.stderr, flush=True)
 
-    run(kubeconfig.load(path), catalogs.shipped(), settings(me, namespace), Address("127.0.0.1", 0), say)
+    config, wall, stop = kubeconfig.load(path), Wall(), asyncio.Event()
+    if port:
+        config = replace(config, server=f"https://127.0.0.1:{port}")
+    kind = Unfenced if fences == "unfenced" else Dawdler
+    async with kind.connect(config) as client:
+        assert isinstance(client, Dawdler)
+        scheduler = Scheduler(client, catalogs.shipped(), settings(me, namespace, lease), say, wall)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, client.dawdle)
+        loop.add_signal_handler(signal.SIGUSR1, wall.jump)
+        loop.add_signal_handler(signal.SIGUSR2, lambda: print(digest(scheduler.fold), flush=True))
+        print("ready", flush=True)
+        await scheduler.run(stop)
+
+
+def main(path: str, me: str, namespace: str, port: str, lease: str, fences: str) -> None:
+    """Run a replica."""
+    asyncio.run(play(path, me, namespace, port, float(lease), fences))
 
 
 if __name__ == "__main__":

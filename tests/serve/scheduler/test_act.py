@@ -3,25 +3,35 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
-from fairlead.errors import ClusterAwayError, ClusterError, ConflictError
+import msgspec
+import pytest
+
+from fairlead.errors import AccessError, ClusterAwayError, ClusterError, ConflictError
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler.act import Hands
-from fairlead.serve.scheduler.writes import Plan
+from fairlead.serve.scheduler.seen import PODS, Pod
+from fairlead.serve.scheduler.writes import STRATEGIC, Plan, touch_pod
 from fairlead.units import Bytes
-from tests.serve.scheduler.objects import GIB, pod
+from tests.serve.scheduler.model import Api
+from tests.serve.scheduler.objects import GIB, pod, read
 
-Answer = Callable[[str, str], ClusterError | dict[str, Any] | None]
+Fate = Literal["lost", "late"] | ClusterError | None
+"""What becomes of a write: `lost` is done and not answered, `late` is done after the next one."""
+Asked = list[tuple[str, str]]
 
 
 class Wire:
-    """An API server that says yes, but for what the test lets it say."""
+    """The way to an API server on which the test lets things happen."""
 
-    def __init__(self, answer: Answer) -> None:
-        self.asked: list[tuple[str, str]] = []
-        self._answer = answer
+    def __init__(self, fate: Callable[[str, str], Fate] = lambda method, path: None) -> None:
+        self.api = Api()
+        self.asked: Asked = []
+        self._fate = fate
+        self._late: list[Callable[[], Any]] = []
 
     async def request(
         self, method: str, path: str, *, body: bytes | None = None, content_type: str = ""
@@ -29,61 +39,33 @@ class Wire:
         short = path.rpartition("/namespaces/default/")[2]
         self.asked.append((method, short))
         await asyncio.sleep(0)
-        said = self._answer(method, short)
-        if isinstance(said, ClusterError):
-            raise said
-        given = json.loads(body or b"{}").get("metadata", {})
-        return json.dumps(said or {"metadata": {"name": "x", **given, "resourceVersion": "9"}}).encode()
+        fate = self._fate(method, short)
+        if isinstance(fate, ClusterError):
+            raise fate
+        if fate == "late":
+            self._late.append(lambda: self.api.request(method, path, body, content_type))
+            raise lost()
+        answer = self.api.request(method, path, body, content_type)
+        if fate == "lost":
+            raise lost()
+        return answer
 
+    def arrive(self) -> list[str]:
+        """Let what is late arrive, and return what it was told."""
+        said = []
+        for write in self._late:
+            try:
+                said.append(str(write()))
+            except ClusterError as error:
+                said.append(type(error).__name__)
+        return said
 
-def plan(name: str, *, own: bool = True) -> Plan:
-    request = Request(name, uid=f"uid-{name}")
-    return Plan(pod(name, mib=1024), Placement(request, "n", (Share("gpu-0", Bytes(GIB)),)), own=own)
-
-
-def carried_out(answer: Answer, *plans: Plan) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    wire = Wire(answer)
-    failed = asyncio.run(Hands(wire, lambda: 3).carry_out(plans))
-    return failed, wire.asked
-
-
-def test_a_share_is_pointed_to_made_allocated_and_bound() -> None:
-    failed, asked = carried_out(lambda *_: None, plan("a"))
-    assert failed == {}
-    assert asked == [
-        ("PATCH", "pods/a/status"),
-        ("POST", "resourceclaims"),
-        ("PATCH", "resourceclaims/a-fairlead-uid-a/status"),
-        ("POST", "pods/a/binding"),
-    ]
-
-
-def test_a_gang_is_booked_whole_before_the_first_is_bound() -> None:
-    _, asked = carried_out(lambda *_: None, plan("a"), plan("b"))
-    binds = [at for at, (_, path) in enumerate(asked) if path.endswith("/binding")]
-    assert binds == [6, 7]
-
-
-def test_where_one_of_a_gang_cannot_be_booked_all_is_taken_back_and_none_is_bound() -> None:
-    def answer(method: str, path: str) -> ClusterError | None:
-        return ConflictError("not as you thought") if path == "pods/b/status" else None
-
-    failed, asked = carried_out(answer, plan("a"), plan("b"))
-    assert set(failed) == {"uid-a", "uid-b"}
-    assert ("DELETE", "resourceclaims/a-fairlead-uid-a") in asked
-    assert not [path for _, path in asked if path.endswith("/binding")]
-
-
-def test_a_pod_that_another_bound_gives_back_what_was_booked_for_it() -> None:
-    def answer(method: str, path: str) -> ClusterError | None:
-        return ConflictError("already assigned") if path.endswith("/binding") else None
-
-    failed, asked = carried_out(answer, plan("a"))
-    assert failed == {"uid-a": "already assigned"}
-    assert asked[-2:] == [
-        ("PATCH", "resourceclaims/a-fairlead-uid-a"),
-        ("DELETE", "resourceclaims/a-fairlead-uid-a"),
-    ]
+    def plan(self, name: str, *, own: bool = True) -> Plan:
+        """Return a plan for a pod that is made for it."""
+        made = self.api.create("pods", msgspec.to_builtins(pod(name, mib=1024)))
+        found: Pod = read(PODS, made)
+        request = Request(name, uid=found.metadata.uid)
+        return Plan(found, Placement(request, "n", (Share("gpu-0", Bytes(GIB)),)), own=own)
 
 
 def lost() -> ClusterAwayError:
@@ -92,24 +74,144 @@ def lost() -> ClusterAwayError:
     return error
 
 
+def carried_out(wire: Wire, *plans: Plan, leads: Callable[[int], bool] = lambda turn: True) -> dict[str, str]:
+    return asyncio.run(Hands(wire, leads=leads).carry_out(plans, 3))
+
+
+def claims(wire: Wire) -> list[str]:
+    return [each["metadata"]["name"] for each in wire.api.all("resourceclaims")]
+
+
+def test_a_share_is_pointed_to_made_allocated_and_bound() -> None:
+    wire = Wire()
+    assert carried_out(wire, wire.plan("a")) == {}
+    assert wire.asked == [
+        ("PATCH", "pods/a/status"),
+        ("POST", "resourceclaims"),
+        ("PATCH", "resourceclaims/a-fairlead-00000001/status"),
+        ("POST", "pods/a/binding"),
+    ]
+
+
+def test_a_gang_is_booked_whole_before_the_first_is_bound() -> None:
+    wire = Wire()
+    carried_out(wire, wire.plan("a"), wire.plan("b"))
+    binds = [at for at, (_, path) in enumerate(wire.asked) if path.endswith("/binding")]
+    assert binds == [6, 7]
+
+
+def test_where_one_of_a_gang_cannot_be_booked_all_is_taken_back_and_none_is_bound() -> None:
+    wire = Wire(lambda method, path: ConflictError("not as you thought") if path == "pods/b/status" else None)
+    plans = wire.plan("a"), wire.plan("b")
+    assert set(carried_out(wire, *plans)) == {plan.uid for plan in plans}
+    assert ("POST", "resourceclaims") in wire.asked
+    assert claims(wire) == []
+    assert not [path for _, path in wire.asked if path.endswith("/binding")]
+
+
+def test_a_pod_that_another_bound_gives_back_what_was_booked_for_it() -> None:
+    wire = Wire(lambda method, path: ConflictError("already assigned") if path.endswith("/binding") else None)
+    plan = wire.plan("a")
+    assert carried_out(wire, plan) == {plan.uid: "already assigned"}
+    assert claims(wire) == []
+
+
 def test_a_binding_whose_answer_was_lost_counts_where_the_pod_says_so() -> None:
-    def answer(method: str, path: str) -> ClusterError | dict[str, Any] | None:
+    wire = Wire(lambda method, path: "lost" if path.endswith("/binding") else None)
+    assert carried_out(wire, wire.plan("a", own=False)) == {}
+    assert wire.asked == [("POST", "pods/a/binding"), ("PATCH", "pods/a/status")]
+
+
+def test_a_binding_that_is_late_is_made_impossible_each_time() -> None:
+    wire = Wire(lambda method, path: "late" if path.endswith("/binding") else None)
+    plan = wire.plan("a", own=False)
+    assert set(carried_out(wire, plan)) == {plan.uid}
+    again: Pod = read(PODS, wire.api.found("pods", "a"))
+    assert set(carried_out(wire, Plan(again, plan.placement))) == {plan.uid}
+    assert wire.arrive() == ["ConflictError", "ConflictError"]
+
+
+def test_an_allocation_that_is_late_is_made_impossible_and_its_claim_taken_back() -> None:
+    def fate(method: str, path: str) -> Fate:
+        return "late" if path.endswith("00000001/status") else None
+
+    wire = Wire(fate)
+    plan = wire.plan("a")
+    assert set(carried_out(wire, plan)) == {plan.uid}
+    assert wire.arrive() == ["NotFoundError"]
+    assert claims(wire) == []
+
+
+def test_who_leads_no_more_gives_nothing_away_and_leaves_what_it_began_to_the_next() -> None:
+    wire = Wire()
+    plan = wire.plan("a")
+    assert carried_out(wire, plan, leads=lambda turn: False) == {plan.uid: "another leads by now"}
+    assert claims(wire) == ["a-fairlead-00000001"]
+    assert wire.api.found("resourceclaims", claims(wire)[0]).get("status", {}) == {}
+
+
+def test_a_pod_that_is_deleted_while_it_is_being_placed_leaves_no_claim() -> None:
+    def fate(method: str, path: str) -> Fate:
         if path.endswith("/binding"):
-            return lost()
-        bound = {"metadata": {"uid": "uid-a", "resourceVersion": "11"}, "spec": {"nodeName": "n"}}
-        return bound if path == "pods/a/status" else None
+            wire.api.delete("pods", "a")
+        return None
 
-    failed, asked = carried_out(answer, plan("a", own=False))
-    assert failed == {}
-    assert asked == [("POST", "pods/a/binding"), ("PATCH", "pods/a/status")]
+    wire = Wire(fate)
+    plan = wire.plan("a")
+    assert carried_out(wire, plan) == {plan.uid: "no a"}
+    assert claims(wire) == []
 
 
-def test_a_binding_whose_answer_was_lost_is_made_impossible_before_its_device_is_given_to_others() -> None:
-    def answer(method: str, path: str) -> ClusterError | dict[str, Any] | None:
-        if path.endswith("/binding"):
-            return lost()
-        return {"metadata": {"uid": "uid-a", "resourceVersion": "11"}} if path == "pods/a/status" else None
+def test_what_others_write_to_a_pods_status_does_not_keep_it_from_being_bound() -> None:
+    wire = Wire()
+    plan = wire.plan("a", own=False)
+    said = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
+    path = f"/api/v1/namespaces/default/pods/{plan.pod.metadata.name}/status"
+    wire.api.request("PATCH", path, msgspec.json.encode(said), STRATEGIC)
+    assert carried_out(wire, plan) == {}
+    assert wire.asked == [("POST", "pods/a/binding"), ("GET", "pods/a"), ("POST", "pods/a/binding")]
 
-    failed, asked = carried_out(answer, plan("a", own=False))
-    assert set(failed) == {"uid-a"}
-    assert asked[1] == ("PATCH", "pods/a/status")
+
+def marked(wire: Wire, pod: Pod, turn: int, nonce: str) -> Pod:
+    """Mark a pod as a leader does, and return it."""
+    write = touch_pod(pod, turn, nonce)
+    body = msgspec.json.encode(write.body)
+    found: Pod = read(PODS, json.loads(wire.api.request(write.method, write.path, body, write.content_type)))
+    return found
+
+
+@pytest.mark.parametrize("turn", [3, 4])
+def test_the_mark_of_a_leader_does_whatever_its_turn(turn: int) -> None:
+    wire = Wire()
+    plan = wire.plan("a", own=False)
+    before = marked(wire, plan.pod, 3, "x")
+    marked(wire, plan.pod, turn, "y")
+    assert list(carried_out(wire, replace(plan, pod=before))) == [plan.uid]
+    assert wire.asked == [("POST", "pods/a/binding"), ("GET", "pods/a")]
+
+
+def test_a_pod_is_touched_until_that_is_allowed_and_not_contended() -> None:
+    troubles: list[ClusterError] = [lost(), AccessError("you may not"), AccessError("you may not")]
+    troubles.append(ConflictError("too many write at once"))
+    wire = Wire(lambda method, path: troubles.pop(0) if method == "PATCH" and troubles else None)
+    said: list[str] = []
+
+    async def scenario() -> Pod | None:
+        hands = Hands(wire, pause=lambda seconds: asyncio.sleep(0), say=said.append)
+        return await hands.touch_pod(wire.plan("a").pod, 4)
+
+    touched = asyncio.run(scenario())
+    assert touched is not None
+    assert touched.turn == 4
+    assert said == ["cannot go on: you may not"]
+
+
+def test_what_is_gone_or_another_by_now_is_not_touched() -> None:
+    wire = Wire()
+    pod = wire.plan("a").pod
+    wire.api.delete("pods", "a")
+    hands = Hands(wire)
+    assert asyncio.run(hands.touch_pod(pod, 4)) is None
+    wire.plan("a")
+    assert asyncio.run(hands.touch_pod(pod, 4)) is None
+    assert asyncio.run(hands.touch(("default", "none"), 4)) is None

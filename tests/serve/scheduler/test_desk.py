@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import msgspec
+
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.schedule import policy_named
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.page import Now, render
-from tests.serve.scheduler.objects import device_slice, node, pod
+from fairlead.serve.scheduler.seen import CLAIMS, PODS, TURN
+from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 
 
 def desk_of(catalog: Catalog, *objects: Any) -> Desk:
@@ -46,6 +49,18 @@ def test_who_does_not_fit_is_told_why_and_wakes_when_a_pod_goes(catalog: Catalog
     assert plan.pod.metadata.name == "a"
 
 
+def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=8192))
+    desk.fold.note(Change(None, pod("b", mib=8192)))
+    desk.hear(5.0)
+    while desk.queue.ready:
+        desk.decide(5.0)
+    assert desk.newcomers(0.5) == {"uid-a", "uid-b"}
+    assert desk.newcomers(5.5) == {"uid-b"}
+    assert set(desk.sayings.take(5.5, 9, desk.newcomers(5.5))) == {"uid-a"}
+    assert set(desk.sayings.take(6.0, 9, desk.newcomers(6.0))) == {"uid-b"}
+
+
 def test_a_gang_is_planned_together_or_waits_together(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n", devices=1), gang("a"), gang("b"))
     assert desk.decide(0.0) == []
@@ -75,6 +90,32 @@ def test_who_may_put_nobody_out_or_is_not_more_important_waits(catalog: Catalog)
     polite = pod("polite", mib=4096, priority=10, preemptionPolicy="Never")
     desk = desk_of(catalog, node("n"), device_slice("n"), *low, polite, pod("same", mib=4096))
     assert [desk.decide(0.0), desk.decide(0.0), desk.evictions()] == [[], [], []]
+
+
+def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: Catalog) -> None:
+    low = [pod(name, on="n", mib=4096) for name in "xy"]
+    ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
+    strong = [pod(name, mib=4096, notes=ring, priority=10) for name in "ab"]
+    meek = [pod(name, mib=4096, notes={**ring, "fairlead.dev/gang": "meek"}) for name in "cd"]
+    desk = desk_of(catalog, node("n"), device_slice("n"), *low, *strong, *meek)
+    assert [desk.decide(0.0), desk.decide(0.0)] == [[], []]
+    assert sorted(each.metadata.name for each in desk.evictions()) == ["x", "y"]
+    for each in low:
+        desk.fold.note(Change(each, None))
+    desk.hear(1.0)
+    assert sorted(plan.pod.metadata.name for plan in desk.decide(1.0)) == ["a", "b"]
+    assert desk.evictions() == []
+
+
+def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
+    ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
+    low = pod("x", on="n", mib=4096)
+    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), low)
+    for name in "ab":
+        desk.fold.note(Change(None, pod(name, mib=4096, notes=ring, priority=10)))
+        desk.hear(0.0)
+        assert desk.decide(0.0) == []
+        assert desk.evictions() == [], "one device is too little for two, whoever goes"
 
 
 def test_what_could_not_be_written_frees_its_place_and_is_tried_later(catalog: Catalog) -> None:
@@ -116,6 +157,91 @@ def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_
     desk.failed(plan.uid, 0.0)
     desk.hear(0.0)
     assert [free(name).devices[0].memory >> 30 for name in "nm"] == [4, 0]
+
+
+def named_claim(name: str, user: Any, on: str = "", **notes: str) -> Any:
+    """Return a claim of the user's own making; `on` is a node, where it was given a device there."""
+    given = msgspec.to_builtins(claim(name, user, on=on))
+    given["metadata"] |= {"annotations": notes, "ownerReferences": []}
+    request = {"name": "it", "exactly": {"deviceClassName": "fairlead.dev"}}
+    return read(CLAIMS, {**given, "spec": {"devices": {"requests": [request]}}})
+
+
+def test_a_claim_that_was_given_devices_for_a_pod_that_cannot_go_there_is_given_back(
+    catalog: Catalog,
+) -> None:
+    uses = [{"name": "gpu", "resourceClaimName": "c"}]
+    for marked, expected in (({TURN: "0"}, ["c"]), ({}, [])):
+        waiting = pod("a", resourceClaims=uses)
+        there = named_claim("c", waiting, on="n", **marked)
+        desk = desk_of(catalog, node("n", cpu="50m"), device_slice("n"), there, waiting)
+        assert desk.decide(0.0) == []
+        assert [each.metadata.name for _, each in desk.returns()] == expected, "ours alone, and for it alone"
+        assert desk.returns() == []
+
+
+def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catalog: Catalog) -> None:
+    waiting = pod("a", mib=4096)
+    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), waiting)
+    (plan,) = desk.decide(0.0)
+    bound = pod("a", 2, on="n", mib=4096)
+    desk.fold.note(Change(waiting, bound))
+    desk.done(plan.uid, 0.0)
+    desk.fold.note(Change(bound, None))
+    desk.hear(0.0)
+    assert desk.fold.cluster.free("n").devices[0].memory == 0
+    assert list(desk.fold.owing) == [plan.uid]
+
+    made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
+    desk.fold.note(Change(None, made))
+    desk.hear(0.0)
+    assert [each.request.id for each in desk.fold.cluster.placements()] == [
+        f"claim default/{plan.giving[0][1]}"
+    ]
+    desk.fold.note(Change(made, None))
+    desk.hear(0.0)
+    assert desk.fold.cluster.placements() == ()
+
+
+def test_one_freed_device_does_not_have_thousands_of_shapes_judged_anew(catalog: Catalog) -> None:
+    full = [pod(name, on="n", mib=4096) for name in "xy"]
+    crowd = [pod(f"p{number}", mib=1 + number) for number in range(1, 2000)]
+    desk = desk_of(catalog, node("n", cpu="4000"), device_slice("n"), *full, *crowd)
+    while desk.queue.ready:
+        desk.decide(0.0)
+    desk.fold.note(Change(full[0], pod("x", 2, on="n", mib=4096, phase="Succeeded")))
+    small = pod("s", on="n", mib=4090)
+    desk.fold.note(Change(None, small))
+    desk.hear(1.0)
+    asked = desk.counts.decisions.total()
+    while desk.queue.ready:
+        desk.decide(1.0)
+    assert desk.counts.decisions.total() - asked <= 6, "only those whom 6 MiB could be enough for"
+
+
+def test_who_is_gated_or_on_its_way_out_does_not_wait(catalog: Catalog) -> None:
+    gated = pod("a", mib=1024, schedulingGates=[{"name": "x.dev/not-yet"}])
+    leaving = msgspec.to_builtins(pod("b", mib=1024))
+    leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x.dev/wait"]}
+    desk = desk_of(catalog, node("n"), device_slice("n"), gated, read(PODS, leaving))
+    assert desk.decide(0.0) == []
+    desk.fold.note(Change(gated, pod("a", 2, mib=1024)))
+    desk.hear(1.0)
+    assert [plan.pod.metadata.resource_version for plan in desk.decide(1.0)] == ["2"]
+
+
+def test_a_node_that_goes_while_a_pod_is_being_bound_there_is_forgotten_with_it(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
+    (plan,) = desk.decide(0.0)
+    desk.fold.note(Change(node("n"), None))
+    desk.hear(0.0)
+    desk.failed(plan.uid, 0.0)
+    desk.hear(0.0)
+    desk.fold.note(Change(None, node("n", 2)))
+    desk.hear(0.0)
+    assert desk.fold.cluster.placements() == ()
+    desk.queue.nap(1.0)
+    assert [each.uid for each in desk.decide(1.0)] == [plan.uid]
 
 
 def test_nonsense_is_told_to_its_user_and_disturbs_nobody(catalog: Catalog) -> None:

@@ -1,14 +1,17 @@
 """The cache is a fold of the list: whatever is heard, twice, late or never, the next list makes it right."""
 
+import json
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
+from fairlead.cluster.meta import Metadata
 from fairlead.cluster.replica import Replica, Timing
 from fairlead.placement import Placement
 from fairlead.schedule import place
@@ -85,6 +88,37 @@ def test_what_is_assumed_stays_until_the_api_shows_what_became_of_it(catalog: Ca
     assert [each.id for each in news.came] == ["uid-a"]
     assert Event.ROOM in news.events
     assert fold.cluster.placements() == ()
+
+
+def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(catalog: Catalog) -> None:
+    waiting = pod("a", mib=1024)
+    fold = Fold(catalog)
+    for each in (node("n"), device_slice("n"), waiting):
+        fold.note(Change(None, each))
+    (asked,) = fold.settle().came
+    assert not isinstance(asked, Unreadable)
+    placement = place(fold.cluster, asked).placement
+    assert placement is not None
+    fold.assume([placement])
+    before = fold.cluster.changes
+
+    note = json.dumps([each.to_json() for each in placement.shares])
+    bound = pod("a", 2, on="n", mib=1024, notes={PLACEMENT: note})
+    fold.note(Change(waiting, bound))
+    fold.confirm("uid-a")
+    assert fold.settle().came == ()
+    assert fold.cluster.changes == before
+    assert sight(fold) == sight(folded(catalog, [node("n"), device_slice("n"), bound]))
+
+
+def test_a_claim_that_comes_has_those_read_anew_who_name_it(catalog: Catalog) -> None:
+    one, other = (
+        pod(name, resourceClaims=[{"name": "it", "resourceClaimName": f"of-{name}"}]) for name in "ab"
+    )
+    fold = folded(catalog, [one, other])
+    foreign = msgspec.structs.replace(claim("of-a", one), metadata=Metadata(name="of-a", namespace="default"))
+    fold.note(Change(None, foreign))
+    assert [each.id for each in fold.settle().came] == ["uid-a"]
 
 
 def test_a_pod_that_cannot_be_read_says_why_and_one_that_goes_waits_no_more(catalog: Catalog) -> None:

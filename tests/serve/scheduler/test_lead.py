@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.memory import Memory
 from fairlead.serve.scheduler.lead import Leader, Terms
+from fairlead.serve.scheduler.roster import EVERYBODY
 
 TERMS = Terms(duration=15.0, deadline=10.0, period=2.0)
 
@@ -94,7 +95,7 @@ def test_the_times_in_the_lease_are_of_no_matter() -> None:
 
 def test_who_hands_over_lets_the_next_begin_at_once_and_cleanly() -> None:
     async def script(stage: Stage) -> None:
-        await stage.one.resign(clean=True)
+        await stage.one.resign(1)
         assert stage.one.reign is None
         await stage.other.look()
         assert stage.other.reign is not None
@@ -105,7 +106,7 @@ def test_who_hands_over_lets_the_next_begin_at_once_and_cleanly() -> None:
 
 def test_who_stops_in_the_middle_leaves_the_lease_to_run_out() -> None:
     async def script(stage: Stage) -> None:
-        await stage.one.resign(clean=False)
+        await stage.one.resign()
         await stage.other.look()
         assert stage.other.reign is None
 
@@ -122,12 +123,69 @@ def test_who_comes_too_late_begins_a_new_turn_even_where_nobody_took_the_lease()
     play(script)
 
 
-def test_a_lease_that_somebody_deleted_is_made_anew_with_a_turn_above_all_marks() -> None:
+def test_a_lease_that_somebody_deleted_is_made_anew_when_the_last_leader_must_have_noticed() -> None:
     async def script(stage: Stage) -> None:
         await stage.cluster.delete(LEASES, TERMS.name, TERMS.namespace)
+        await stage.other.look()
+        assert stage.other.reign is None, "the first leads and may not know yet"
+        assert stage.one.reign is not None
         stage.floor = 7
+        stage.pass_time(14.0)
+        for each in (stage.one, stage.other):
+            await each.look()
+            assert each.reign is None
+        stage.pass_time(1.0)
+        await stage.other.look()
+        assert stage.other.reign is not None
+        reign = stage.other.reign
+        assert (reign.turn, reign.clean, reign.left) == (8, False, EVERYBODY), "above all marks"
+
+    play(script)
+
+
+def test_where_somebody_was_placed_but_no_lease_is_there_a_newcomer_waits_too() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        late = Leader(Memory(), "late", TERMS, clock=clock, began=lambda: True)
+        await late.look()
+        assert late.reign is None
+        clock.now += 15.0
+        await late.look()
+        assert late.reign is not None
+
+    asyncio.run(scenario())
+
+
+def test_a_holder_that_somebody_else_took_out_has_not_handed_over() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.cluster.patch(LEASES, TERMS.name, {"spec": {"holderIdentity": ""}}, TERMS.namespace)
+        await stage.other.look()
+        assert stage.other.reign is None
+        stage.pass_time(15.0)
+        await stage.other.look()
+        assert stage.other.reign is not None
+        assert not stage.other.reign.clean
+
+    play(script)
+
+
+def test_who_has_finished_one_turn_does_not_hand_over_another() -> None:
+    async def script(stage: Stage) -> None:
+        stage.pass_time(11.0)
+        await stage.one.look()
+        assert stage.one.leads(2)
+        await stage.one.resign(1)
+        lease = await stage.cluster.get(LEASES, TERMS.name, TERMS.namespace)
+        assert lease.spec.holder_identity == "one"
+
+    play(script)
+
+
+def test_who_leads_and_sees_a_mark_above_its_turn_takes_a_new_one() -> None:
+    async def script(stage: Stage) -> None:
+        stage.floor = 5
         await stage.one.look()
         assert stage.one.reign is not None
-        assert (stage.one.reign.turn, stage.one.reign.clean) == (8, False)
+        assert (stage.one.reign.turn, stage.one.reign.clean) == (6, False)
 
     play(script)

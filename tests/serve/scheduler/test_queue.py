@@ -1,5 +1,7 @@
 """Who is next: the important, then the patient; and who was refused sleeps until something could help."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,6 +95,30 @@ def test_nobody_sleeps_for_ever() -> None:
     assert queue.nap(10.0) == 10.0 + SAFETY_NET
     assert queue.nap(10.0 + SAFETY_NET) is None
     assert drained(queue) == [["a"]]
+
+
+def test_where_something_became_free_only_those_wake_for_whom_it_could_be_enough() -> None:
+    queue = Queue()
+    asked = [replace(request(str(cpu)), cpu=cpu) for cpu in (100, 200, 200, 4000)]
+    for number, each in enumerate(asked):
+        queue.add(replace(each, uid=str(number), name=str(number)), 0.0)
+    while group := queue.pop():
+        queue.park(group, ROOM, 0.0)
+    judged: list[int] = []
+
+    def could(wanted: Request) -> bool:
+        judged.append(wanted.cpu)
+        return wanted.cpu <= 200
+
+    assert queue.wake(ROOM, could) == 3
+    assert sorted(judged) == [100, 200, 4000], "of each shape, one is asked"
+    assert drained(queue) == [["0"], ["1"], ["2"]]
+
+
+def test_those_who_are_next_are_listed_without_being_taken_out() -> None:
+    queue = filled(request("a"), request("b", 5), request("c"))
+    assert queue.line(2) == ["b", "a"]
+    assert drained(queue) == [["b"], ["a"], ["c"]]
 
 
 def test_every_reason_has_something_that_helps() -> None:

@@ -130,7 +130,7 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
         async with opened(real_cluster, 1) as world:
             for name in ("half", "stuck"):
                 await world.pod(name, mib=4096)
-            hands = Hands(world.client, lambda: 1)
+            hands = Hands(world.client)
             half, stuck = (_planned(pod, world.nodes[0]) for pod in await world.pods())
             for write in (writes.point(half), writes.make(half.pod, half.placement.shares)):
                 await hands.insist(write)
@@ -141,7 +141,7 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
                 await world.until(bound())
             assert "deciding; 2 waiting pods were taken over" in said
             assert await hands.insist(writes.make(stuck.pod, stuck.placement.shares)) is None
-            assert set(await hands.carry_out([stuck])) == {stuck.uid}
+            assert set(await hands.carry_out([stuck], 1)) == {stuck.uid}
             assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
 
     asyncio.run(scenario())

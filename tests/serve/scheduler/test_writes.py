@@ -94,14 +94,22 @@ def test_a_second_pod_on_a_claim_is_only_added_to_those_who_use_it() -> None:
     assert "allocation" not in status
 
 
-def test_a_claim_of_ours_is_freed_and_deleted_and_of_no_other_uid() -> None:
-    free, delete = writes.release(claim("c", pod("a"), on="n"), pod("a"))
-    assert free.body == {"metadata": {"uid": "c-c", "finalizers": None}}
-    assert delete == Write(
+def test_a_claim_of_ours_is_freed_and_deleted_only_as_it_was_seen() -> None:
+    given = claim("c", pod("a"), on="n", version=3)
+    assert writes.loosen(given).body == {
+        "metadata": {"uid": "c-c", "resourceVersion": "3", "finalizers": None}
+    }
+    assert writes.remove(given) == Write(
         "DELETE",
         "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c",
-        {"preconditions": {"uid": "c-c"}},
+        {"preconditions": {"uid": "c-c", "resourceVersion": "3"}},
     )
+
+
+def test_no_two_touches_are_the_same_write() -> None:
+    first, second = (writes.touch_pod(pod("a"), 3, nonce) for nonce in ("x", "y"))
+    assert first.body["status"] != second.body["status"]
+    assert read(seen.PODS, {"status": dict(first.body["status"])}).turn == 3
 
 
 def test_the_longest_name_makes_a_name_that_fits() -> None:

@@ -13,8 +13,8 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES
 from fairlead.errors import ClusterError
 from fairlead.manifest import amounts
+from fairlead.placement import parse_shares
 from fairlead.serve.scheduler import seen
-from fairlead.serve.scheduler.holdings import parse_shares
 from fairlead.serve.scheduler.seen import PLACEMENT, Claim, Pod
 from tests.labs import LABEL, RealCluster
 from tests.serve.scheduler.objects import device_slice
@@ -36,14 +36,18 @@ class World:
     async def open(self) -> AsyncIterator["World"]:
         """Make the nodes; what outlives the namespace is taken away."""
         for name in self.nodes:
-            await self.client.create(NODES, self._node(name))
-            slices = msgspec.to_builtins(device_slice(name, devices=self._devices))
-            meta = {"metadata": {"name": slices["metadata"]["name"], "labels": {LABEL: self.namespace}}}
-            await self.client.create(RESOURCE_SLICES.raw(), {**slices, **meta})
+            await self.build(name)
         try:
             yield self
         finally:
             await self.client.delete_collection(RESOURCE_SLICES, labels=f"{LABEL}={self.namespace}")
+
+    async def build(self, name: str) -> None:
+        """Make a node with its devices."""
+        await self.client.create(NODES, self._node(name))
+        slices = msgspec.to_builtins(device_slice(name, devices=self._devices))
+        meta = {"metadata": {"name": slices["metadata"]["name"], "labels": {LABEL: self.namespace}}}
+        await self.client.create(RESOURCE_SLICES.raw(), {**slices, **meta})
 
     def _node(self, name: str) -> dict[str, Any]:
         has = {"cpu": "8", "memory": "32Gi", "pods": "40"}

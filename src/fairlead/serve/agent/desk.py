@@ -3,8 +3,10 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from fairlead.errors import KubeletError, RefusedError, WardenError
@@ -18,6 +20,7 @@ from fairlead.publish.offers import parse_units, prefer
 from fairlead.publish.parts import MEMORY_RESOURCES, MemoryUnit, Refusal
 from fairlead.serve.agent.allotment import Allotment, ClaimReader
 from fairlead.serve.agent.books import Books, holder_of
+from fairlead.serve.agent.handover import Chosen, Handover
 from fairlead.serve.agent.terms import Terms
 from fairlead.warden.client import CdiWriter
 
@@ -29,9 +32,12 @@ _CDI_AGE: Final = 60.0
 class Desk:
     """Gives out what the kubelet asks for, never anything twice."""
 
-    def __init__(self, terms: Terms, books: Books, look: Callable[[], Host]) -> None:
+    def __init__(self, terms: Terms, books: Books, handover: Handover, look: Callable[[], Host]) -> None:
         self._terms = terms
         self._books = books
+        self._handover = handover
+        self._chosen: dict[str, Chosen] = {}
+        """By resource: for whom the kubelet asked last, until it takes units."""
         self._look = look
         self._writer = CdiWriter(terms.cdi) if terms.cdi else None
         self._inventory = Inventory(Machine())
@@ -67,25 +73,46 @@ class Desk:
             with suppress(WardenError):  # it may have ended before us
                 await asyncio.to_thread(self._writer.remove, _ACCELERATORS)
 
-    def prefer(
+    def by_units(self) -> frozenset[str]:
+        """Return the accelerators whose memory is offered in units."""
+        blocks = (block for offer in self.offered.values() for block in offer.blocks)
+        return frozenset(block.accelerator for block in blocks if block.many)
+
+    async def prefer(
         self, resource: str, available: Sequence[str], required: Sequence[str], size: int
     ) -> list[str]:
-        """Return the units to take: of a share, all on one accelerator."""
+        """Return the units to take: of the accelerator that a scheduler chose, and of a share all on one."""
         offer = self.offered.get(resource)
-        return prefer(offer, available, required, size) if offer else []
+        self._chosen.pop(resource, None)
+        if offer is None:
+            return []
+        with self._counted(resource):
+            chosen = await self._handover.chosen(resource, size)
+            if chosen is None:
+                return prefer(offer, available, required, size)
+            self._chosen[resource] = chosen
+            units = prefer(part_of(offer, chosen.devices), available, required, size)
+            if not units:
+                where = " or ".join(sorted(chosen.devices)) or "nothing"
+                raise RefusedError(
+                    f"{resource}: {chosen.pod} was placed on {where}, which has not {size} free"
+                )
+            return units
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> Grant:
         """Return what a container receives with these units, and note that it has them."""
         unit = MEMORY_RESOURCES.get(resource, MemoryUnit.MIB)
-        try:
+        chosen = self._chosen.pop(resource, None)
+        with self._counted(resource):
             parts = parse_units(ids, self._inventory, unit)
             if isinstance(parts, Refusal):
                 raise RefusedError(f"{resource}: {parts.reason}")
             held = [part.holding(UNNAMED, unit) for part in parts]
-            self._books.give(held)
-        except RefusedError:
-            self.refused[Form.MEMORY if resource in MEMORY_RESOURCES else Form.WHOLE] += 1
-            raise
+            strange = {each.accelerator for each in held} - (chosen.devices if chosen else set())
+            if chosen and strange:
+                where, there = " and ".join(sorted(chosen.devices)), " and ".join(sorted(strange))
+                raise RefusedError(f"{resource}: {chosen.pod} was placed on {where}, not on {there}")
+            await self._noted(partial(self._books.give, held))
         return self._with_nodes([self._given(holding, resource) for holding in held], held)
 
     async def prepare(self, claim: Claim) -> list[Prepared]:
@@ -95,7 +122,7 @@ class Desk:
         allotments = await self.claims.read(claim, self._terms.node)
         spec, prepared = self._prepared(claim, allotments)
         try:
-            self._books.claim(claim, _holdings(claim, allotments))
+            await self._noted(partial(self._books.claim, claim, _holdings(claim, allotments)))
         except RefusedError:
             self.refused[Form.CLAIM] += 1
             raise
@@ -108,6 +135,23 @@ class Desk:
         if self._writer is not None:
             await asyncio.to_thread(self._writer.remove, claim_file(claim))
         self._books.release(claim)
+
+    async def _noted(self, note: Callable[[], None]) -> None:
+        """Note that something is given; who stands against it may be gone since the books were read."""
+        try:
+            note()
+        except RefusedError:
+            await self._books.again()
+            note()
+
+    @contextmanager
+    def _counted(self, resource: str) -> Iterator[None]:
+        """Count a refusal."""
+        try:
+            yield
+        except RefusedError:
+            self.refused[Form.MEMORY if resource in MEMORY_RESOURCES else Form.WHOLE] += 1
+            raise
 
     def _prepared(
         self, claim: Claim, allotments: Sequence[Allotment]
@@ -175,6 +219,11 @@ class Desk:
         if found is None:
             raise RefusedError(f"{name} is not on this node any more")
         return found
+
+
+def part_of(offer: Offer, accelerators: Collection[str]) -> Offer:
+    """Return what an offer has of some accelerators."""
+    return replace(offer, blocks=tuple(each for each in offer.blocks if each.accelerator in accelerators))
 
 
 def claim_file(claim: Claim) -> str:

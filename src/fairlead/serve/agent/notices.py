@@ -7,8 +7,9 @@ written on the word of a copy that lags behind, and nothing is written that is t
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from fairlead.cluster.api import Cluster
@@ -20,14 +21,31 @@ from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
 from fairlead.offer import DRIVER, Holding
 from fairlead.publish import labels, slices
+from fairlead.publish.devices import devices
 from fairlead.publish.ledger import allocated
-from fairlead.publish.notice import ALLOCATED, DIGEST, node_patch
+from fairlead.publish.notice import ALLOCATED, BY_PLACEMENT, DEVICES, DIGEST, HANDS_OVER, node_patch
 from fairlead.serve.agent.terms import Terms
 
 _RETRY: Final = 10.0
+_PARTING: Final = 2.0
+"""Seconds for the last word to the API server."""
 _WRITTEN: Final = ("labels", "annotation", "slice")
 MANAGER: Final = "fairlead-agent"
 V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What there is to tell beside the accelerators themselves."""
+
+    held: Iterable[Holding]
+    """Bounds what claims can still have."""
+    said: Iterable[Holding]
+    """What the kubelet said of it, and is told on."""
+    by_units: Collection[str] | None = None
+    """The accelerators whose memory is offered in units; None: the kubelet was shown nothing yet."""
+    hands_over: bool = False
+    """Whether pods get the accelerators that their bindings note."""
 
 
 class Notices:
@@ -71,26 +89,30 @@ class Notices:
         """Return why not everything is told yet."""
         return "" if self._told else self._trouble or "the API server has not been told yet"
 
-    async def show(
-        self, inventory: Inventory, held: Iterable[Holding], said: Iterable[Holding], *, claims: bool
-    ) -> None:
-        """Write what differs; slices only once the kubelet knows the driver, or it would delete them.
-
-        `held` bounds what claims can still have; `said` is what the kubelet said of it, and is told on.
-        """
+    async def show(self, inventory: Inventory, told: Told, *, claims: bool) -> None:
+        """Write what differs; slices only once the kubelet knows the driver, or it would delete them."""
         if NODES.plural not in self._seen:
             return
-        node = await self._show_node(inventory, said)
+        node = await self._show_node(inventory, told)
         if claims and RESOURCE_SLICES.plural in self._seen:
-            await self._show_slices(node, inventory, held)
+            await self._show_slices(node, inventory, told.held)
         self._told = True
 
-    async def _show_node(self, inventory: Inventory, held: Iterable[Holding]) -> Node:
+    async def withdraw(self) -> None:
+        """Promise schedulers nothing while nobody is here to keep it; what else was told stays true."""
         node = self._nodes.get(self._terms.node)
-        if node is not None and self._patch_of(node, inventory, held) is None:
+        if node is not None and HANDS_OVER in node.metadata.annotations:
+            patch = {"metadata": {"annotations": {HANDS_OVER: None}}}
+            with suppress(FairleadError, TimeoutError):
+                async with asyncio.timeout(_PARTING):
+                    await self._cluster.patch(NODES, self._terms.node, patch, field_manager=MANAGER)
+
+    async def _show_node(self, inventory: Inventory, told: Told) -> Node:
+        node = self._nodes.get(self._terms.node)
+        if node is not None and self._patch_of(node, inventory, told) is None:
             return node
         node = await self._counted("read", self._cluster.get(NODES, self._terms.node))
-        patch = self._patch_of(node, inventory, held)
+        patch = self._patch_of(node, inventory, told)
         if patch is None:
             return node
         kind = "labels" if "labels" in patch["metadata"] else "annotation"
@@ -98,13 +120,18 @@ class Notices:
             kind, self._cluster.patch(NODES, node.metadata.name, patch, field_manager=MANAGER)
         )
 
-    def _patch_of(self, node: Node, inventory: Inventory, held: Iterable[Holding]) -> dict[str, Any] | None:
+    def _patch_of(self, node: Node, inventory: Inventory, told: Told) -> dict[str, Any] | None:
         wanted: dict[str, str] = {}
         if "labels" in self._terms.ways:
             wanted = {**labels.labels(inventory), **labels.restricted_labels(inventory)}
             wanted |= labels.legacy_labels(inventory) if self._terms.legacy_labels else {}
-        told = {ALLOCATED: allocated(held)} if self._terms.forms else {}
-        return node_patch(node.metadata.labels, node.metadata.annotations, wanted, told)
+        notes: dict[str, str | None] = {}
+        if self._terms.forms:
+            before, units = node.metadata.annotations.get(DEVICES), told.by_units
+            listed = before if units is None else devices(inventory, units)
+            notes = {ALLOCATED: allocated(told.said), DEVICES: listed}
+        notes |= {HANDS_OVER: BY_PLACEMENT} if told.hands_over else {}
+        return node_patch(node.metadata.labels, node.metadata.annotations, wanted, notes)
 
     async def _show_slices(self, node: Node, inventory: Inventory, held: Iterable[Holding]) -> None:
         wanted = slices.slices(node.metadata.name, node.metadata.uid, inventory, held, 0)

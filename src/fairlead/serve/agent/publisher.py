@@ -20,7 +20,8 @@ from fairlead.metrics import Publishing
 from fairlead.serve.agent.allotment import ClaimReader
 from fairlead.serve.agent.books import Books
 from fairlead.serve.agent.desk import Desk
-from fairlead.serve.agent.notices import Notices
+from fairlead.serve.agent.handover import Handover
+from fairlead.serve.agent.notices import Notices, Told
 from fairlead.serve.agent.plugins import Plugins
 from fairlead.serve.agent.terms import Terms
 from fairlead.units import Seconds
@@ -141,7 +142,8 @@ class Office:
         self._terms = terms
         self._world = world
         self._books = Books(terms, due, say)
-        self._desk = Desk(terms, self._books, world.look)
+        self._handover = Handover(terms, due, say)
+        self._desk = Desk(terms, self._books, self._handover, world.look)
         self._plugins = Plugins(terms, self._desk, due, say)
         self._notices: Notices | None = None
         self._due = due
@@ -155,6 +157,8 @@ class Office:
         self._notices = Notices(self._terms, cluster, self._due, self._say)
         self._notices.open(stack)
         self._desk.claims = ClaimReader(cluster)
+        stack.push_async_callback(self._notices.withdraw)
+        stack.callback(asyncio.create_task(self._handover.keep(cluster)).cancel)
         await stack.enter_async_context(self._books.kept())
 
     async def publish(self, inventory: Inventory) -> list[str]:
@@ -184,8 +188,9 @@ class Office:
 
     async def _tell_cluster(self, inventory: Inventory) -> None:
         if self._notices is not None:
-            held, said = self._books.ledger, self._books.said()
-            await self._notices.show(inventory, held, said, claims=self._plugins.claims_registered)
+            said, units = self._books.said(), self._desk.by_units() if self._books.known else None
+            told = Told(self._books.ledger, said, units, hands_over=self._handover.able)
+            await self._notices.show(inventory, told, claims=self._plugins.claims_registered)
 
     def problem(self) -> str:
         """Return why not everything is published yet."""

@@ -1,19 +1,36 @@
 """Decide: take in what is new, find a place for who is next, and plan how it is to be written. Pure."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Final
 
-from fairlead.placement import Decision, Reason
+from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place, place_gang, preempt
 from fairlead.serve.scheduler.events import helpful
 from fairlead.serve.scheduler.fold import Fold
+from fairlead.serve.scheduler.handover import why_claim
 from fairlead.serve.scheduler.page import Counts
-from fairlead.serve.scheduler.queue import Queue
+from fairlead.serve.scheduler.queue import Could, Queue
 from fairlead.serve.scheduler.reading import Unreadable
-from fairlead.serve.scheduler.seen import Pod
+from fairlead.serve.scheduler.room import could_fit
+from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.serve.scheduler.tell import Sayings
-from fairlead.serve.scheduler.writes import Plan, claim_name, mapped
+from fairlead.serve.scheduler.writes import Plan, claim_name, given_for, mapped
+
+_MOMENT: Final = 1.0
+"""Seconds for which nothing is said of a newcomer: its claim may be on its way, or a place."""
+_MANY: Final = 64
+"""Nodes on which something changed, above which it is not looked at one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided last for somebody who waits, and when."""
+
+    decision: Decision
+    at: float
 
 
 class Desk:
@@ -24,14 +41,21 @@ class Desk:
         self.queue = Queue()
         self.sayings = Sayings()
         self.counts = Counts()
-        self._policy = policy
+        self.policy = policy
+        self.verdicts: dict[str, Verdict] = {}
+        """By id, of everybody who waits or is being placed."""
         self._own_claims = own_claims
         self._first_seen: dict[str, float] = {}
-        self._refused: dict[Hashable, tuple[int, Decision]] = {}
-        """By shape: how many changes the cluster had seen when it was refused."""
+        self._refused: dict[Hashable, Decision] = {}
+        """By shape: who was refused, as the cluster is after so many changes."""
+        self._refused_at = -1
+        self._freed: frozenset[str] = frozenset()
+        """Where something became free that not all who wait for it were tried on."""
         self._clearing: dict[str, tuple[str, ...]] = {}
         """Who waits until others are gone: they were asked to go for it."""
         self._out: list[Pod] = []
+        self._stranded: set[str] = set()
+        """Who was refused though its claims may hold something; looked at when somebody asks."""
         self._least = -1, 0
 
     def hear(self, now: float) -> None:
@@ -43,12 +67,14 @@ class Desk:
             self._first_seen.setdefault(each.id, now)
             if isinstance(each, Unreadable):
                 self.queue.remove(each.id)
+                self._strand(each.id)
                 self.sayings.say(each.id, each.reason)
                 self.counts.decisions["refused", Reason.INVALID.value] += 1
             else:
                 self.queue.add(each, now)
         if news.events:
-            self.queue.wake(news.events)
+            self._freed = news.nodes | (self._freed if self.queue.ready else frozenset())
+            self.queue.wake(news.events, self._could(self._freed))
 
     def decide(self, now: float) -> list[Plan]:
         """Find a place for those who are next; return plans for them, all of which belong together."""
@@ -56,21 +82,45 @@ class Desk:
         if not members:
             return []
         decisions = self._decided(members)
+        self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
         self.fold.assume(each.placement for each in placed if each.placement is not None)
         if refused:
             self._refuse(refused, now)
-            self._make_room(refused[0].request)
+            self._make_room([each.request for each in refused])
         for each in placed:
             self.sayings.drop(each.request.id)
             self.counts.decisions["placed", ""] += 1
-        return [self._plan(each) for each in placed]
+        plans = [self._plan(each) for each in placed]
+        for plan in plans:
+            self.fold.debts.owe(plan.placement, plan.giving)
+        return plans
+
+    def clearing(self, uid: str) -> list[str]:
+        """Return the pods that were asked to go for one that waits, and are still there."""
+        pods = [self.fold.pod(each) for each in self._clearing.get(uid, ())]
+        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods if pod is not None]
+
+    def newcomers(self, now: float) -> set[str]:
+        """Return who has waited for less than a moment."""
+        return set(takewhile(lambda uid: now - self._first_seen[uid] < _MOMENT, reversed(self._first_seen)))
 
     def evictions(self) -> list[Pod]:
         """Take out who must go so that the more important find a place."""
         found, self._out = self._out, []
         return found
+
+    def returns(self) -> list[tuple[Pod, Claim]]:
+        """Take out claims that were given devices for a pod alone which finds no place with them.
+
+        It was given them by one who did not come to bind it; without them it can go elsewhere.
+        """
+        found = [self.fold.pod(uid) for uid in sorted(self._stranded) if self.fold.waits(uid)]
+        self._stranded.clear()
+        pods = [pod for pod in found if pod is not None]
+        named = [(pod, claim) for pod in pods for claim in self.fold.claims_of(pod).values()]
+        return [(pod, claim) for pod, claim in named if given_for(claim, pod)]
 
     def done(self, uid: str, now: float) -> None:
         """Note that a pod is bound."""
@@ -91,40 +141,77 @@ class Desk:
         self.sayings.forget(uid)
         self._first_seen.pop(uid, None)
         self._clearing.pop(uid, None)
+        self.verdicts.pop(uid, None)
 
     def _decided(self, members: Sequence[Request]) -> list[Decision]:
         cluster, first = self.fold.cluster, members[0]
         if first.gang is not None:
-            return place_gang(cluster, members, self._policy)
+            return place_gang(cluster, members, self.policy)
+        if self._refused_at != cluster.changes:
+            self._refused_at = cluster.changes
+            self._refused.clear()
         known = None if first.social else self._refused.get(first.shape)
-        if known is not None and known[0] == cluster.changes:
-            return [replace(known[1], request=first)]  # nothing has changed since one like it was refused
-        decision = place(cluster, first, self._policy)
+        if known is not None:
+            return [replace(known, request=first)]  # nothing has changed since one like it was refused
+        before = self.verdicts.get(first.id)
+        known_no = before is not None and before.decision.placement is None and self.queue.for_room
+        if before is not None and known_no and not self._could(self._freed)(first):
+            return [before.decision]  # another took what had become free
+        decision = place(cluster, first, self.policy)
         if decision.placement is None and not first.social:
-            self._refused = {key: each for key, each in self._refused.items() if each[0] == cluster.changes}
-            self._refused[first.shape] = (cluster.changes, decision)
+            self._refused[first.shape] = decision
         return [decision]
 
     def _refuse(self, refused: Sequence[Decision], now: float) -> None:
         reasons = [rejection for each in refused for rejection in each.rejections]
         self.queue.park([each.request for each in refused], helpful(reasons), now)
         for each in refused:
+            self._strand(each.request.id)
             self.sayings.say(each.request.id, each.sentence())
             main = max(each.rejections, key=lambda one: one.count, default=None)
             self.counts.decisions["refused", main.reason.value if main else ""] += 1
 
-    def _make_room(self, request: Request) -> None:
+    def _strand(self, uid: str) -> None:
+        pod = self.fold.pod(uid)
+        if pod is not None and pod.spec.resource_claims:
+            self._stranded.add(uid)
+
+    def _make_room(self, refused: Sequence[Request]) -> None:
         """Ask those of lower priority to go, once; the place is decided when they are gone."""
-        cluster = self.fold.cluster
-        if request.gang is not None or not request.preempts or request.priority <= self._lowest():
+        cluster, first = self.fold.cluster, refused[0]
+        if not any(each.preempts and each.priority > self._lowest() for each in refused):
             return
-        if any(cluster.placement(each) is not None for each in self._clearing.get(request.id, ())):
+        if any(cluster.placement(each) is not None for each in self._clearing.get(first.id, ())):
             return
-        theirs = {each for uid, found in self._clearing.items() if uid != request.id for each in found}
-        decision = preempt(cluster, request, self._policy, spared=theirs)
-        pods = [self.fold.pod(each) for each in decision.victims]
-        self._clearing[request.id] = decision.victims
+        theirs = {each for uid, found in self._clearing.items() if uid != first.id for each in found}
+        victims = self._victims(refused, theirs)
+        pods = [self.fold.pod(each) for each in victims]
+        self._clearing[first.id] = victims
         self._out += [pod for pod in pods if pod is not None and not pod.metadata.deletion_timestamp]
+
+    def _victims(self, refused: Sequence[Request], spared: Collection[str]) -> tuple[str, ...]:
+        """Return who must go for one, or for all of a gang; nobody where that would not help."""
+        cluster = self.fold.cluster
+        if refused[0].gang is None:
+            return preempt(cluster, refused[0], self.policy, spared=spared).victims
+        mark = cluster.checkpoint()
+        decisions = place_gang(cluster, refused, self.policy, preemption=True, spared=spared)
+        cluster.rollback(mark)
+        return tuple(dict.fromkeys(victim for each in decisions for victim in each.victims))
+
+    def _could(self, nodes: frozenset[str]) -> Could:
+        """Return what says whether room on these nodes could help; where they are many, it always could."""
+        if len(nodes) > _MANY:
+            return lambda request: True
+        cluster = self.fold.cluster
+        free = [cluster.free(name) for name in nodes if cluster.node(name) is not None]
+
+        def could(request: Request) -> bool:
+            if any(could_fit(request, each) for each in free):
+                return True
+            return request.preempts and request.priority > self._lowest()
+
+        return could
 
     def _lowest(self) -> int:
         """Return the lowest priority of all that is placed; worked out once for a state of the cluster."""
@@ -139,7 +226,14 @@ class Desk:
         assert placement is not None, "only what is placed is planned"
         assert pod is not None, "who waits is there"
         claims = self.fold.claims_of(pod)
-        own = self._own_claims and bool(placement.shares) and not claims and bool(mapped(pod))
+        own = self._own_claims and not claims and self._needs_claim(pod, placement)
         made = self.fold.claim(pod.metadata.namespace, claim_name(pod)) if own else None
         ordered = [claims[each.name] for each in pod.spec.resource_claims if each.name in claims]
         return Plan(pod, placement, tuple(ordered), own, made)
+
+    def _needs_claim(self, pod: Pod, placement: Placement) -> bool:
+        """Say whether a claim must tell the node's agent what the binding would not."""
+        if not placement.shares or not mapped(pod):
+            return False
+        others = self.fold.pods_on(placement.node)
+        return bool(why_claim(pod, placement.shares, self.fold.node(placement.node), others))

@@ -10,22 +10,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.meta import Object
+from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest import keys
-from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.deviceshapes import Slice, newest
+from fairlead.manifest.holdings import FOREVER, Tenant, placements
 from fairlead.manifest.node import node as node_state
 from fairlead.manifest.running import annotated
-from fairlead.manifest.shapes import Node
+from fairlead.manifest.shapes import Node, PodGroup
 from fairlead.placement import NodeState, Placement
 from fairlead.request import Request
 from fairlead.schedule import Cluster
+from fairlead.serve.scheduler.claimants import Claimants
+from fairlead.serve.scheduler.debts import Debts
 from fairlead.serve.scheduler.events import Event
-from fairlead.serve.scheduler.holdings import FOREVER, Tenant, placements
+from fairlead.serve.scheduler.foresight import names_model
+from fairlead.serve.scheduler.glance import alike, as_assumed, claims_named, home, pools
 from fairlead.serve.scheduler.reading import Reading, Unreadable
 from fairlead.serve.scheduler.seen import Claim, Pod
 
@@ -43,6 +46,8 @@ class News:
     """Ids that wait no more."""
     events: frozenset[Event] = frozenset()
     """What happened that may help those who were refused."""
+    nodes: frozenset[str] = frozenset()
+    """Where something came or went."""
 
 
 class Fold:
@@ -67,7 +72,11 @@ class Fold:
         self._assumed_on: dict[str, set[str]] = {}
         self._in_flight: set[str] = set()
         """Of those, whose writes are under way: whatever becomes of the pod, they may yet take effect."""
+        self.debts = Debts()
+        self.owing: dict[str, Pod] = {}
+        """Pods that are gone and whose claims have not been seen; whoever takes them out sees to these."""
         self._waiting: set[str] = set()
+        self._claimants = Claimants()
         self._unlaid: set[str] = set()
         """Nodes that are not as the engine knows them."""
         self._stale: set[str] = set()
@@ -81,6 +90,7 @@ class Fold:
             Slice: self._take_slice,
             Pod: self._take_pod,
             Claim: self._take_claim,
+            ModelProfile: self._take_profile,
         }
 
     def note(self, change: Change[Any]) -> None:
@@ -92,9 +102,10 @@ class Fold:
         if self._lay_nodes() and self._reading.resize(self.cluster.nodes()):
             self._doubtful |= self._waiting
             self._stale |= set(self._on)
+        nodes = frozenset(self._stale)
         self._place()
         came = tuple(self._read_waiting())
-        news = News(came, tuple(sorted(self._gone)), frozenset(self._events))
+        news = News(came, tuple(sorted(self._gone)), frozenset(self._events), nodes)
         self._gone.clear()
         self._events.clear()
         return news
@@ -103,9 +114,32 @@ class Fold:
         """Return a pod as last seen."""
         return self._pods.get(uid)
 
+    def node(self, name: str) -> Node | None:
+        """Return a node as last seen."""
+        return self._nodes.get(name)
+
+    def pods_on(self, name: str) -> list[Pod]:
+        """Return the pods on a node, and those on their way there."""
+        found = (*self._on.get(name, ()), *self._assumed_on.get(name, ()))
+        return [self._pods[uid] for uid in found if uid in self._pods]
+
+    def named(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod of this name; somebody asks for it now and then, so there is no index."""
+        return next((pod for pod in self._pods.values() if pod.key == (namespace, name)), None)
+
+    def read(self, pod: Pod) -> Waiting:
+        """Return a pod as a request, whoever is to place it."""
+        return self._reading.waiting(pod, self.claims_of(pod))
+
     def waits(self, uid: str) -> bool:
         """Say whether a pod waits and nothing is being done for it."""
         return uid in self._waiting
+
+    def began(self) -> bool:
+        """Say whether anybody was ever placed for this scheduler, of those who are there."""
+        return any(
+            pod.spec.node_name and pod.spec.scheduler_name == self._scheduler for pod in self._pods.values()
+        )
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         """Return a claim as last seen."""
@@ -123,12 +157,12 @@ class Fold:
 
     def claims_of(self, pod: Pod) -> dict[str, Claim]:
         """Return the claims that a pod names and that are there, by the pod's name for them."""
-        made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-        named = {
-            each.name: (pod.metadata.namespace, each.resource_claim_name or made.get(each.name, ""))
-            for each in pod.spec.resource_claims
-        }
+        named = claims_named(pod)
         return {name: self._claims[key] for name, key in named.items() if key in self._claims}
+
+    def group_of(self, pod: Pod) -> PodGroup | None:
+        """Return the group that a pod is placed with, where Kubernetes keeps one."""
+        return self._reading.group(pod)
 
     def assume(self, placements_made: Iterable[Placement]) -> None:
         """Count decisions as carried out until the API shows what became of them; they are bound already."""
@@ -137,17 +171,20 @@ class Fold:
             self._assumed_on.setdefault(each.node, set()).add(each.request.id)
             self._in_flight.add(each.request.id)
             self._waiting.discard(each.request.id)
+            self._claimants.drop(each.request.id)
 
     def confirm(self, uid: str) -> None:
         """Note that a decision was carried out; it counts until the pod is seen bound, or gone."""
         self._in_flight.discard(uid)
         pod = self._pods.get(uid)
         if pod is None or pod.ended:
+            self.debts.forgive(uid)
             self._end_assumption(uid)
 
     def forget(self, uid: str) -> None:
         """Count a decision no more: it could not be carried out. A pod that still waits is read anew."""
         self._in_flight.discard(uid)
+        self.debts.forgive(uid)
         if self._end_assumption(uid):
             self._events.add(Event.ROOM)
         self._look_at(uid)
@@ -165,38 +202,36 @@ class Fold:
     def _take_slice(self, change: Change[Slice]) -> None:
         for each in (change.old, change.new):
             if each is not None:
-                self._unlaid.add(each.spec.node_name)
-                self._slices.setdefault(each.spec.node_name, {}).pop(each.key, None)
+                self._unlaid.add(each.home)
+                self._slices.setdefault(each.home, {}).pop(each.key, None)
         if change.new is not None:
-            self._slices[change.new.spec.node_name][change.new.key] = change.new
+            self._slices[change.new.home][change.new.key] = change.new
 
     def _take_pod(self, change: Change[Pod]) -> None:
         uid = change.object.metadata.uid
         before, now = self._pods.pop(uid, None), change.new
         if now is not None:
             self._pods[uid] = now
-            if before is not None and _alike(before, now):
+            if before is not None and alike(before, now):
                 return
         else:
             self._reading.drop(uid)
-        was, node = _home(before), _home(now)
-        if now is not None and node and self._as_assumed(before, now):
+        was, node = home(before), home(now)
+        assumed = self._assumed.get(uid)
+        if (
+            before is not None
+            and now is not None
+            and assumed is not None
+            and as_assumed(before, now, assumed)
+        ):
             self._settled(uid, node)
         else:
             self._move(uid, was, node)
             self._review(uid, node, alive=now is not None and not now.ended)
+            self._keep_owed(uid, was, node, change.object)
         if was != node:
             self._events.add(Event.ROOM if was else Event.NEIGHBOUR)
         self._look_at(uid)
-
-    def _as_assumed(self, before: Pod | None, now: Pod) -> bool:
-        """Say whether a pod without accelerators is where it was assumed to be, and otherwise as it was."""
-        assumed = self._assumed.get(now.metadata.uid)
-        if before is None or assumed is None or assumed.shares or now.spec.resource_claims:
-            return False
-        same = before.metadata.labels == now.metadata.labels
-        same = same and before.metadata.annotations == now.metadata.annotations
-        return same and now.spec.node_name == assumed.node and replace(now.spec, node_name="") == before.spec
 
     def _settled(self, uid: str, node: str) -> None:
         """Turn an assumption into what is known; for the engine nothing changes."""
@@ -220,6 +255,13 @@ class Fold:
         if node == assumed.node or (uid not in self._in_flight and (node or not alive)):
             self._end_assumption(uid)
 
+    def _keep_owed(self, uid: str, was: str, node: str, pod: Pod) -> None:
+        """Go on counting a pod that is gone, where its claims are yet to be seen."""
+        owed = self.debts.of(uid)
+        if owed is not None and was and not node and uid not in self._in_flight:
+            self.assume([owed])
+            self.owing[uid] = pod
+
     def _end_assumption(self, uid: str) -> bool:
         placement = self._assumed.pop(uid, None)
         if placement is not None:
@@ -229,24 +271,37 @@ class Fold:
 
     def _take_claim(self, change: Change[Claim]) -> None:
         before, now = self._claims.pop(change.key, None), change.new
-        for pool in _pools(before):
+        for pool in pools(before):
             self._claims_on[pool].discard(change.key)
-        for pool in _pools(now):
+        for pool in pools(now):
             self._claims_on.setdefault(pool, set()).add(change.key)
         if now is not None:
             self._claims[change.key] = now
-        self._stale |= _pools(before) | _pools(now)
-        if _pools(before) - _pools(now):
+            if now.results:
+                self._paid(self.debts.see(change.key))
+        self._stale |= pools(before) | pools(now)
+        if pools(before) - pools(now):
             self._events.add(Event.ROOM)
         if now is None or not now.own:
             # Who waits for a claim is read anew: the pod names it, it may not name the pod.
-            self._doubtful |= {uid for uid in self._waiting if self._pods[uid].spec.resource_claims}
+            self._doubtful |= self._claimants.of(change.key)
             self._events.add(Event.CLAIM)
 
+    def _paid(self, uid: str) -> None:
+        """Count a pod no more that is gone: from now on its claim is counted."""
+        if uid and home(self._pods.get(uid)) == "" and self.owing.pop(uid, None) is not None:
+            self._in_flight.discard(uid)
+            self._end_assumption(uid)
+
     def _take_rule(self, change: Change[Any]) -> None:
-        self._reading.rule(change)
-        self._doubtful |= self._waiting
-        self._events.add(Event.RULE)
+        if self._reading.rule(change):
+            self._doubtful |= self._waiting
+            self._events.add(Event.RULE)
+
+    def _take_profile(self, change: Change[ModelProfile]) -> None:
+        if self._reading.learn(change):
+            self._doubtful |= {uid for uid in self._waiting if names_model(self._pods[uid])}
+            self._events.add(Event.RULE)
 
     def _look_at(self, uid: str) -> None:
         """See whether a pod waits."""
@@ -256,10 +311,12 @@ class Fold:
             if uid not in self._waiting:
                 self._events.add(Event.MEMBER)
             self._waiting.add(uid)
+            self._claimants.put(uid, claims_named(pod).values())
             self._doubtful.add(uid)
             self._gone.discard(uid)
         elif uid in self._waiting:
             self._waiting.discard(uid)
+            self._claimants.drop(uid)
             self._doubtful.discard(uid)
             self._gone.add(uid)
 
@@ -285,7 +342,7 @@ class Fold:
         self.complaints.pop(name, None)
         if given is None:
             return None
-        slices = _newest(self._slices.get(name, {}).values())
+        slices = newest(self._slices.get(name, {}).values())
         try:
             return node_state(f"node {name}", given, slices, self._catalog)
         except ManifestError as error:
@@ -319,7 +376,7 @@ class Fold:
 
     def _stand_in(self, request: Request) -> Request:
         """Return who is counted for what is under way: the pod, unless another put it elsewhere meanwhile."""
-        if _home(self._pods.get(request.id)):
+        if home(self._pods.get(request.id)):
             name = f"under way {request.id}"
             return Request(name, request.namespace, uid=name, priority=FOREVER, preempts=False)
         return request
@@ -329,36 +386,3 @@ class Fold:
             pod = self._pods[uid]
             yield self._reading.waiting(pod, self.claims_of(pod))
         self._doubtful.clear()
-
-
-def _pools(claim: Claim | None) -> set[str]:
-    """Return the nodes on which a claim was given something."""
-    return {each.pool for each in claim.results} if claim is not None else set()
-
-
-def _home(pod: Pod | None) -> str:
-    """Return the node that a pod holds something of."""
-    return pod.spec.node_name if pod is not None and not pod.ended else ""
-
-
-def _alike(before: Pod, now: Pod) -> bool:
-    """Say whether nothing changed that matters here: most changes of a pod are a kubelet's report."""
-    unchanged = before.metadata.labels == now.metadata.labels and before.spec == now.spec
-    notes = before.metadata.annotations == now.metadata.annotations
-    going = before.metadata.deletion_timestamp == now.metadata.deletion_timestamp
-    return unchanged and notes and going and _progress(before) == _progress(now)
-
-
-def _progress(pod: Pod) -> tuple[object, ...]:
-    """Return what matters of a pod's status."""
-    return pod.ended, pod.status.resource_claim_statuses, pod.turn
-
-
-def _newest(slices: Iterable[Slice]) -> list[Slice]:
-    """Return the slices of each pool's latest generation, by name: older ones are on their way out."""
-    ordered = sorted(slices, key=lambda each: each.key)
-    latest: dict[str, int] = {}
-    for each in ordered:
-        pool = each.spec.pool
-        latest[pool.name] = max(latest.get(pool.name, 0), pool.generation)
-    return [each for each in ordered if each.spec.pool.generation == latest[each.spec.pool.name]]

@@ -6,15 +6,18 @@ informers -> fold -> queue -> engine -> plans -> writes
 """
 
 import asyncio
+import concurrent.futures
+import gc
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.client import Client
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import Kind
@@ -22,12 +25,14 @@ from fairlead.cluster.times import format_time
 from fairlead.errors import ClusterError, MissingApiError, NotFoundError
 from fairlead.metrics import CONTENT_TYPE
 from fairlead.schedule import policy_named
-from fairlead.serve.scheduler import page, tell, writes
+from fairlead.serve.scheduler import page, remarks, tell, writes
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.explain import PATH, Explainer
 from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.lead import Leader, Reign, Terms
-from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, Pod
+from fairlead.serve.scheduler.lead import Leader, Reign, Terms, today
+from fairlead.serve.scheduler.register import Register
+from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, Claim, Pod
 from fairlead.serve.scheduler.takeover import take_over
 from fairlead.serve.scheduler.writes import Plan
 from fairlead.serve.web.httpd import Response
@@ -39,6 +44,8 @@ _TELLING: Final = 20
 """Sentences in each tick."""
 _LAST: Final = 20.0
 """Seconds that what is under way has to finish when the program is stopped."""
+_PATIENCE: Final = 2.0
+"""Seconds that who asks about a pod waits for the loop; probes wait meanwhile."""
 _STUCK: Final = 30.0
 """Seconds without a sign of life from the loop after which the program is not well."""
 
@@ -63,14 +70,22 @@ class Scheduler:
     """One replica."""
 
     def __init__(
-        self, client: Client, catalog: Catalog, settings: SchedulerSettings, say: Callable[[str], None]
+        self,
+        client: Client,
+        catalog: Catalog,
+        settings: SchedulerSettings,
+        say: Callable[[str], None],
+        wall: Callable[[], datetime] = today,
     ) -> None:
         self._client = client
         self._settings = settings
         self._say = say
         self._fold = Fold(catalog, settings.name)
-        self._leader = Leader(client, settings.me, settings.terms, lambda: self._fold.turn)
-        self._hands = Hands(client, self._turn, settings.in_flight)
+        self._wall = wall
+        self._leader = Leader(
+            client, settings.me, settings.terms, lambda: self._fold.turn, wall=wall, began=self._fold.began
+        )
+        self._hands = Hands(client, settings.in_flight, self._leader.leads, say=say)
         self._bell = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
         self._taken = 0
@@ -80,6 +95,8 @@ class Scheduler:
         """Whether everything has been listed."""
         self._beside: list[asyncio.Task[None]] = []
         self._page = b""
+        self._explainer: Explainer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._alive = time.monotonic()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -101,16 +118,31 @@ class Scheduler:
             informer.subscribe(self._heard)
             self._beside.append(group.create_task(informer.run()))
             await informer.ready()
+        self._loop = asyncio.get_running_loop()
         own = self._settings.own_claims and self._has_claims
         desk = Desk(self._fold, policy_named(self._settings.policy), own_claims=own)
+        settings = self._settings
+        self._explainer = Explainer(desk, settings.me, settings.name, time.monotonic)
         self._beside.append(group.create_task(self._leader.follow()))
         self._beside.append(group.create_task(self._tick(desk)))
         self._alive, self._known = time.monotonic(), True
+        gc.freeze()  # what is known lives long: looking through it for garbage takes a tenth of a second
         self._say("the cluster is known; waiting to lead")
         await self._work(desk, group)
 
+    @property
+    def fold(self) -> Fold:
+        """The cluster as this replica knows it."""
+        return self._fold
+
+    def announce(self, signs: Mapping[str, str]) -> None:
+        """Let the Lease say where this replica can be asked, when it leads."""
+        self._leader.signs = signs
+
     def answer(self, path: str) -> Response:
         """Answer a request for a page; called from another thread."""
+        if path.startswith(PATH):
+            return self._explained(*path.removeprefix(PATH).partition("/")[::2])
         if path == "/metrics":
             return Response(200, self._page, CONTENT_TYPE)
         if path == "/healthz":
@@ -121,6 +153,24 @@ class Scheduler:
                 return Response(503, b"the cluster is not known yet\n")
             return Response(200, b"ready\n")
         return Response(404, b"no such page\n")
+
+    def _explained(self, namespace: str, name: str) -> Response:
+        """Have the loop answer, between two decisions; it is asked from another thread."""
+        if self._loop is None:
+            return Response(503, b"the cluster is not known yet\n")
+        asked = asyncio.run_coroutine_threadsafe(self._explain(namespace, name), self._loop)
+        try:
+            return asked.result(_PATIENCE)
+        except (TimeoutError, concurrent.futures.CancelledError):
+            asked.cancel()
+            return Response(503, b"too busy: ask again\n")
+
+    async def _explain(self, namespace: str, name: str) -> Response:
+        reign = self._reign()
+        if self._explainer is None or reign is None or reign.turn != self._taken:
+            return Response(503, b"this replica does not decide\n")
+        found = json.dumps(self._explainer.answer(namespace, name))
+        return Response(200, found.encode(), "application/json")
 
     async def _kinds(self) -> list[Kind[Any]]:
         """Return what this cluster serves of what decides a placement; nodes come before pods."""
@@ -139,35 +189,51 @@ class Scheduler:
         self._fold.note(change)
         self._bell.set()
 
-    def _turn(self) -> int:
-        return self._taken
-
     async def _work(self, desk: Desk, group: asyncio.TaskGroup) -> None:
+        register = Register(self._leader, desk, self._wall)
         while True:
             await self._bell.wait()
             self._bell.clear()
             desk.hear(time.monotonic())
+            for task in self._claimed_back(desk, register):
+                self._begin(group, task)
             reign = self._reign()
-            if reign is not None and (reign.turn == self._taken or await self._prepare(reign)):
-                self._decide(desk, group)
+            if reign is not None and (reign.turn == self._taken or await self._prepare(reign, register)):
+                self._decide(desk, register, group)
 
     def _reign(self) -> Reign | None:
         """Return our time of leading; a pod that bears the mark of a later one says that it is over."""
         reign = self._leader.reign
         return reign if reign is not None and self._fold.turn <= reign.turn else None
 
-    async def _prepare(self, reign: Reign) -> bool:
+    def _claimed_back(self, desk: Desk, register: Register) -> Iterator[Coroutine[Any, Any, None]]:
+        """Yield what is to be done about claims that hold devices for nobody."""
+        while self._fold.owing:
+            yield self._settle(*self._fold.owing.popitem())
+        if self._leader.leads(self._taken):
+            for pod, claim in desk.returns():
+                yield self._give_back(register, pod, claim, self._taken)
+
+    async def _give_back(self, register: Register, pod: Pod, claim: Claim, turn: int) -> None:
+        """Take back what a waiting pod's claim was given; if we stop in between, the next leader ends it."""
+        with suppress(ClusterError):
+            async with register.entered([pod], turn):
+                await self._hands.release(claim, pod, turn)
+
+    async def _settle(self, uid: str, pod: Pod) -> None:
+        """Take back the claims of a pod that went before they were seen."""
+        await self._hands.drop(pod, self._fold.debts.claims(uid), self._taken)
+        self._fold.forget(uid)
+        self._bell.set()
+
+    async def _prepare(self, reign: Reign, register: Register) -> bool:
         self._say(f"leading, turn {reign.turn}")
         try:
+            name, claims = self._settings.name, self._has_claims
             marked = await take_over(
-                self._client,
-                self._fold,
-                self._hands,
-                reign.turn,
-                clean=reign.clean,
-                claims=self._has_claims,
-                scheduler=self._settings.name,
+                self._client, self._fold, self._hands, reign, claims=claims, scheduler=name
             )
+            await register.open(reign.turn)
         except ClusterError as error:
             self._say(f"cannot begin: {error}")
             return False
@@ -176,7 +242,7 @@ class Scheduler:
         self._bell.set()
         return False  # what was heard meanwhile comes first
 
-    def _decide(self, desk: Desk, group: asyncio.TaskGroup) -> None:
+    def _decide(self, desk: Desk, register: Register, group: asyncio.TaskGroup) -> None:
         """Decide while somebody is ready; now and then let others do their part."""
         until = time.monotonic() + _BREATH
         while len(self._under_way) < 2 * self._settings.in_flight and self._reign() is not None:
@@ -188,20 +254,28 @@ class Scheduler:
                 return
             desk.counts.deciding.note(time.monotonic() - began)
             if plans:
-                task = group.create_task(self._carry_out(desk, plans))
-                self._under_way.add(task)
-                task.add_done_callback(self._ended)
+                self._begin(group, self._carry_out(desk, register, plans, self._taken))
             if time.monotonic() > until:
                 self._bell.set()
                 return
+
+    def _begin(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside, that must be finished before another leads."""
+        task = group.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._under_way.discard(task)
         self._bell.set()
 
-    async def _carry_out(self, desk: Desk, plans: Sequence[Plan]) -> None:
+    async def _carry_out(self, desk: Desk, register: Register, plans: Sequence[Plan], turn: int) -> None:
         began = time.monotonic()
-        failed = await self._hands.carry_out(plans)
+        try:
+            async with register.entered([plan.pod for plan in plans if plan.fenced], turn):
+                failed = await self._hands.carry_out(plans, turn)
+        except ClusterError as error:
+            failed = {plan.uid: str(error) for plan in plans}
         now = time.monotonic()
         for plan in plans:
             if plan.uid in failed:
@@ -209,9 +283,18 @@ class Scheduler:
                 desk.failed(plan.uid, now)
             else:
                 desk.counts.binding.note(now - began)
-                if plan.own and self._fold.pod(plan.uid) is None:
-                    await self._hands.drop(plan)  # it went as soon as it was bound
+                if self._fold.pod(plan.uid) is None:  # it went as soon as it was bound
+                    await self._hands.drop(plan.pod, [name for _, name in plan.giving], turn)
                 desk.done(plan.uid, now)
+        await self._remark([plan for plan in plans if plan.uid not in failed])
+
+    async def _remark(self, done: Sequence[Plan]) -> None:
+        """Say of pods that were bound together what their users should know."""
+        group = self._fold.group_of(done[0].pod) if done else None
+        if group is None and not any(plan.fenced for plan in done):
+            return
+        for write in remarks.bound(done, group, format_time(self._wall())):
+            await self._hands.attempt(write)
 
     async def _put_out(self, pod: Pod) -> None:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -230,32 +313,38 @@ class Scheduler:
                 await asyncio.gather(*self._told(desk))
 
     def _told(self, desk: Desk) -> list[Any]:
-        now = format_time(datetime.now(UTC))
+        now, moment = format_time(self._wall()), time.monotonic()
         found = []
-        for uid, text in desk.sayings.take(time.monotonic(), _TELLING).items():
+        groups: dict[Key, list[writes.Write]] = {}
+        for uid, text in desk.sayings.take(moment, _TELLING, desk.newcomers(moment)).items():
             pod = self._fold.pod(uid)
             if pod is not None and self._fold.waits(uid):
                 found.append(self._hands.attempt(tell.condition(pod, text, now)))
                 found.append(self._hands.attempt(tell.event(pod, "Warning", "FailedScheduling", text, now)))
+                group = self._fold.group_of(pod)
+                if group is not None:
+                    groups[group.key] = remarks.refused(group, text, now)
+        found += [self._hands.attempt(write) for told in groups.values() for write in told]
         return found
 
     def _now(self, desk: Desk) -> page.Now:
         parked, waiting = desk.queue.parked, len(desk.queue)
         states = {"ready": waiting - parked, "parked": parked, "in-flight": len(self._under_way)}
         written = dict(self._hands.count)
-        nodes = len(self._fold.cluster.nodes())
+        nodes = len(self._fold.cluster.rows())
         leading = self._reign() is not None
         return page.Now(leading, self._taken, states, nodes, written, len(self._fold.complaints))
 
     async def _finish(self) -> None:
         """Let what is under way come to its end, and say whether it did: then the next may begin at once."""
-        reign = self._reign()
-        clean = reign is not None and reign.turn == self._taken
+        clean = True
         if self._under_way:
             _, left = await asyncio.wait(self._under_way, timeout=_LAST)
-            clean = clean and not left
+            clean = not left
             for task in left:
                 task.cancel()
+        reign = self._reign()
+        clean = clean and reign is not None and reign.turn == self._taken
         with suppress(ClusterError):
-            await self._leader.resign(clean=clean)
+            await self._leader.resign(self._taken if clean else None)
         self._say("handed over" if clean else "stopped")

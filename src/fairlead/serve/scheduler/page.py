@@ -9,7 +9,8 @@ from typing import Final
 
 from fairlead.metrics import Family
 
-BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_STEPS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5)
+BOUNDS: Final = (*_STEPS, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Seconds."""
 
 

@@ -1,12 +1,14 @@
 """The scheduler as a program: connect, serve pages, schedule until SIGTERM or SIGINT, hand over."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
+from fairlead.serve.scheduler.explain import signs
 from fairlead.serve.scheduler.loop import Scheduler, SchedulerSettings
 from fairlead.serve.web.beside import served
 from fairlead.settings import Address
@@ -40,6 +42,7 @@ async def _run(
         scheduler = Scheduler(client, catalog, settings, say)
         with served(listen, scheduler.answer) as where:
             say(f"listening on http://{where}/metrics")
+            scheduler.announce(signs(where, settings.name, os.environ, os.uname().nodename))
             await scheduler.run(stop)
 
 

@@ -8,7 +8,7 @@ Nobody starves by new arrivals of the same priority: who is woken keeps the plac
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -22,6 +22,8 @@ FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
 """Seconds before a place is sought again for a pod whose placing could not be written."""
 Key = tuple[str, str]
+Could = Callable[[Request], bool]
+"""Says whether what became free could be enough for a request."""
 
 
 @dataclass(slots=True)
@@ -35,11 +37,21 @@ class Group:
     """What it waits for while it is parked; None: it is ready."""
     until: float = 0.0
     """When it is tried again in any case."""
+    for_room: bool = False
+    """It is ready only because something became free."""
 
     @property
     def rank(self) -> tuple[int, int]:
         """Where it stands in the line: the smallest comes first."""
         return -max(each.priority for each in self.members.values()), self.since
+
+    @property
+    def shape(self) -> Hashable:
+        """What it has in common with all who fit in the same places; None: its place depends on others."""
+        if len(self.members) > 1:
+            return None
+        (alone,) = self.members.values()
+        return None if alone.social or alone.gang else (alone.shape, alone.priority, alone.preempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,11 @@ class Queue:
         self._keys: dict[str, Key] = {}
         self._troubles: dict[str, Trouble] = {}
         self._numbers = count()
+        self._sleepers: dict[Event, dict[Hashable, dict[Key, Group]]] = {event: {} for event in Event}
+        """Who is parked, by what could help, and by shape: those of one shape are judged once."""
+        self._askers: set[str] = set()
+        self.for_room = False
+        """Whether those who were taken out last were ready only because something became free."""
 
     def __len__(self) -> int:
         return sum(len(group.members) for group in self._groups.values())
@@ -74,6 +91,21 @@ class Queue:
         """How many requests wait for something to happen."""
         return sum(len(group.members) for group in self._groups.values() if group.helps is not None)
 
+    def group_of(self, identity: str) -> Group | None:
+        """Return those who wait together with a request; None where it does not wait here."""
+        group = self._groups.get(self._keys.get(identity, ("", "")))
+        return group if group is not None and identity in group.members else None
+
+    @property
+    def askers(self) -> Set[str]:
+        """Who waits and asks for accelerators."""
+        return self._askers
+
+    def line(self, most: int) -> list[str]:
+        """Return who is ready, as many as there are up to `most`, the next first."""
+        keys = [key for _, key in heapq.nsmallest(most, self._ready)]
+        return [each for key in keys if key in self._groups for each in self._groups[key].members][:most]
+
     def add(self, request: Request, now: float) -> None:
         """Add a request, or a changed one; one that is as it was stays parked."""
         key = _key(request)
@@ -86,7 +118,7 @@ class Queue:
         self._seat(group, request)
         trouble = self._troubles.get(request.id)
         if trouble is not None and trouble.until > now:
-            group.helps, group.until = frozenset(), trouble.until
+            self._lay(group, frozenset(), trouble.until)
         else:
             self._make_ready(group)
 
@@ -95,11 +127,15 @@ class Queue:
         key = self._keys.pop(identity, ("", ""))
         self._troubles.pop(identity, None)
         self._since.pop(identity, None)
+        self._askers.discard(identity)
         group = self._groups.get(key)
-        if group is not None:
-            group.members.pop(identity, None)
+        if group is not None and identity in group.members:
+            self._raise(group)
+            del group.members[identity]
             if not group.members:
                 del self._groups[key]
+            elif group.helps is not None:
+                self._lay(group, group.helps, group.until)
 
     def pop(self) -> list[Request]:
         """Take out those who are next, together; nobody where nobody is ready."""
@@ -108,6 +144,8 @@ class Queue:
             group = self._groups.get(key)
             if group is not None and group.helps is None and group.rank == rank:
                 del self._groups[key]
+                self._askers.difference_update(group.members)
+                self.for_room = group.for_room
                 return list(group.members.values())
         return []
 
@@ -118,7 +156,7 @@ class Queue:
             group = self._groups.setdefault(key, Group(key))
             if member.id not in group.members:  # a newer one came while this was being decided
                 self._seat(group, member)
-            group.helps, group.until = helps, now + SAFETY_NET
+            self._lay(group, helps, now + SAFETY_NET)
 
     def failed(self, identity: str, now: float) -> None:
         """Note that the placing of a request could not be written: it is not tried again at once."""
@@ -126,12 +164,23 @@ class Queue:
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(times - 1, 16))
         self._troubles[identity] = Trouble(times, now + pause)
 
-    def wake(self, events: frozenset[Event]) -> int:
-        """Make those ready whom one of these could help, and return how many groups they are."""
-        woken = [each for each in self._groups.values() if each.helps is not None and each.helps & events]
-        for group in woken:
+    def wake(self, events: frozenset[Event], could: Could = lambda request: True) -> int:
+        """Make those ready whom one of these could help, and return how many groups they are.
+
+        Where something became free, they are asked first whether that could be enough; of each shape, one is.
+        """
+        woken: dict[Key, Group] = {}
+        room: dict[Key, Group] = {}
+        for event in events:
+            for shape, groups in self._sleepers[event].items():
+                if event is not Event.ROOM or shape is None:
+                    woken |= groups
+                elif could(_one_of(groups)):
+                    room |= groups
+        for key, group in (room | woken).items():
             self._make_ready(group)
-        return len(woken)
+            group.for_room = key not in woken
+        return len(room | woken)
 
     def nap(self, now: float) -> float | None:
         """Make those ready whose time has come, and return when the next one's comes."""
@@ -144,11 +193,36 @@ class Queue:
     def _seat(self, group: Group, request: Request) -> None:
         since = self._since.setdefault(request.id, next(self._numbers))
         group.since = min(group.since, since) if group.members else since
+        self._raise(group)
         group.members[request.id] = request
+        if request.demand.count:
+            self._askers.add(request.id)
+        else:
+            self._askers.discard(request.id)
+
+    def _lay(self, group: Group, helps: frozenset[Event], until: float) -> None:
+        """Let a group sleep until something happens that helps."""
+        self._raise(group)
+        group.helps, group.until = helps, until
+        for event in helps:
+            self._sleepers[event].setdefault(group.shape, {})[group.key] = group
+
+    def _raise(self, group: Group) -> None:
+        """Take a group out of those who sleep; its members decide where it lies, so before they change."""
+        for event in group.helps or ():
+            alike = self._sleepers[event].get(group.shape, {})
+            alike.pop(group.key, None)
+            if not alike:
+                self._sleepers[event].pop(group.shape, None)
 
     def _make_ready(self, group: Group) -> None:
-        group.helps = None
+        self._raise(group)
+        group.helps, group.for_room = None, False
         heapq.heappush(self._ready, (group.rank, group.key))
+
+
+def _one_of(alike: Mapping[Key, Group]) -> Request:
+    return next(request for group in alike.values() for request in group.members.values())
 
 
 def _key(request: Request) -> Key:

@@ -9,13 +9,17 @@ from msgspec import structs
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
+from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest import keys
 from fairlead.manifest.collect import Found, Objects
 from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.gangs import UNSTATED
 from fairlead.manifest.pod import Context, request, sizes
-from fairlead.placement import NodeState
+from fairlead.manifest.shapes import PodGroup
+from fairlead.placement import PLACEMENT, NodeState
 from fairlead.request import Demand, Match, Request, Selector, Term
+from fairlead.serve.scheduler.foresight import Foresight
 from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.units import Bytes
 
@@ -48,14 +52,15 @@ class Reading:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._foresight = Foresight(catalog)
         self._rules: dict[tuple[str, str, str], Found] = {}
         self._objects: Objects | None = Objects()
         self._sizes: dict[str, Bytes] = {}
         self._known: dict[str, Request] = {}
         self._patterns: dict[bytes, Request] = {}
 
-    def rule(self, change: Change[Any]) -> None:
-        """Take in a class, template or group."""
+    def rule(self, change: Change[Any]) -> bool:
+        """Take in a class, template or group; say whether pods may now read otherwise."""
         kind = type(change.object).__name__
         kind = "ResourceClaimTemplate" if kind == "ClaimTemplate" else kind
         key = (kind, *change.key)
@@ -64,8 +69,23 @@ class Reading:
         else:
             self._rules[key] = Found(f"{kind} {'/'.join(filter(None, change.key))}", kind, change.new)
         self._objects = None
-        self._known.clear()
-        self._patterns.clear()
+        if isinstance(change.new, PodGroup) and change.old is not None and change.old.spec == change.new.spec:
+            return False  # it was only told how it fares
+        self._forget()
+        return True
+
+    def group(self, pod: Pod) -> PodGroup | None:
+        """Return the group that a pod is placed with, where Kubernetes keeps one."""
+        name = pod.spec.scheduling_group.pod_group_name
+        found = self._rules.get(("PodGroup", pod.metadata.namespace, name)) if name else None
+        return found.body if found else None
+
+    def learn(self, change: Change[ModelProfile]) -> bool:
+        """Take in what is known of a model; say whether pods that name one may read otherwise."""
+        new = self._foresight.take(change)
+        if new:
+            self._forget()
+        return new
 
     def resize(self, nodes: Iterable[NodeState]) -> bool:
         """Learn what accelerators there are, and say whether pods now read otherwise."""
@@ -73,9 +93,12 @@ class Reading:
         if found == self._sizes:
             return False
         self._sizes = found
+        self._forget()
+        return True
+
+    def _forget(self) -> None:
         self._known.clear()
         self._patterns.clear()
-        return True
 
     def drop(self, uid: str) -> None:
         """Forget a pod."""
@@ -85,7 +108,7 @@ class Reading:
         """Return a pod that is bound; one that cannot be read still takes a place, though of unknown size."""
         try:
             return self._read(pod, claims)
-        except ManifestError:
+        except (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
             meta = pod.metadata
             return Request(meta.name, meta.namespace, meta.uid, labels=meta.labels)
 
@@ -93,15 +116,36 @@ class Reading:
         """Return a pod that waits, or why it cannot be placed."""
         meta = pod.metadata
         self.drop(meta.uid)
-        missing = [each.name for each in pod.spec.resource_claims if each.name not in claims]
-        if missing:
-            text = f"{meta.name} waits for its claim {missing[0]}, which is not there yet"
-            return Unreadable(meta.name, meta.namespace, meta.uid, text)
         try:
-            return _tied(self._read(pod, claims), claims)
+            self._check_claims(pod, claims)
+            found = _sized(_tied(self._read(pod, claims), claims))
         except ManifestError as error:
             hint = f" ({error.hint})" if error.hint else ""
             return Unreadable(meta.name, meta.namespace, meta.uid, f"{error}{hint}")
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            # Nothing that one pod says may keep all others from being placed.
+            text = f"{meta.name} cannot be understood: {type(error).__name__}: {str(error)[:200]}"
+            return Unreadable(meta.name, meta.namespace, meta.uid, text)
+        return found
+
+    def _check_claims(self, pod: Pod, claims: Mapping[str, Claim]) -> None:
+        """Raise where a claim is not there yet; say what it waits for."""
+        namespace = pod.metadata.namespace
+        for at, each in enumerate(pod.spec.resource_claims):
+            if each.name in claims:
+                continue
+            where = f"pod {namespace}/{pod.metadata.name}: spec.resourceClaims[{at}]"
+            template = each.resource_claim_template_name
+            if not template:
+                missing = f"no ResourceClaim {namespace}/{each.resource_claim_name}"
+                raise ManifestError(f"{where}: {missing}", "create it: a pod uses claims of its namespace")
+            if ("ResourceClaimTemplate", namespace, template) in self._rules:
+                raise ManifestError(
+                    f"{where}: no claim was made yet of ResourceClaimTemplate {namespace}/{template}",
+                    "Kubernetes' resourceclaim controller makes it",
+                )
+            missing = f"no ResourceClaimTemplate {namespace}/{template}"
+            raise ManifestError(f"{where}: {missing}", "create it: a pod uses templates of its namespace")
 
     def _read(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
         known = self._known.get(pod.metadata.uid)
@@ -115,15 +159,20 @@ class Reading:
         where = f"pod {meta.namespace}/{meta.name}"
         context = Context(self._catalog, self._around(claims), self._sizes)
         if pod.spec.resource_claims:
-            return request(where, pod, context)
-        told = (structs.replace(pod.spec, node_name=""), meta.namespace, meta.labels, meta.annotations)
-        key = msgspec.json.encode(told)
+            return self._asked(where, pod, context)
+        notes = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
+        key = msgspec.json.encode(
+            (structs.replace(pod.spec, node_name=""), meta.namespace, meta.labels, notes)
+        )
         found = self._patterns.get(key)
         if found is None:
             if len(self._patterns) >= _PATTERNS:
                 self._patterns.clear()
-            found = self._patterns[key] = request(where, pod, context)
+            found = self._patterns[key] = self._asked(where, pod, context)
         return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
+
+    def _asked(self, where: str, pod: Pod, context: Context) -> Request:
+        return self._foresight.expecting(where, pod, request(where, pod, context), self._sizes)
 
     def _around(self, claims: Mapping[str, Claim]) -> Objects:
         if self._objects is None:
@@ -134,6 +183,16 @@ class Reading:
             each.key: Found(f"claim {each.metadata.name}", "ResourceClaim", each) for each in claims.values()
         }
         return Objects.of([*self._rules.values(), *named.values()])
+
+
+def _sized(asked: Request) -> Request:
+    """Return a request as it is; refuse a gang of which nobody says how many must come."""
+    if asked.gang is not None and asked.gang.size == UNSTATED:
+        raise ManifestError(
+            f"{asked.name}: nobody says how many the gang {asked.gang.name[:80]} must have",
+            f"add the annotation {keys.GANG_SIZE}",
+        )
+    return asked
 
 
 def _tied(asked: Request, claims: Mapping[str, Claim]) -> Request:

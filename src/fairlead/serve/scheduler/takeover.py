@@ -2,7 +2,8 @@
 
 A leader that was stopped in the middle may wake at any time and go on with what it had decided. After this,
 each of its writes that would give away part of a device fails: it is conditional on a version that is no
-more, or wants a name that is taken. The mark on a pod also tells it that its turn is over.
+more, or wants a name that is taken. The mark on a pod also tells it that its turn is over. Only those on its
+roster are looked at: to nobody else can it have been about to give something.
 """
 
 import asyncio
@@ -11,59 +12,71 @@ from typing import Final
 
 from fairlead.cluster.api import Cluster
 from fairlead.serve.scheduler import writes
-from fairlead.serve.scheduler.act import Hands, read
+from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.fold import Fold
+from fairlead.serve.scheduler.lead import Reign
 from fairlead.serve.scheduler.reading import asks_for_devices
-from fairlead.serve.scheduler.seen import CLAIMS, PODS, Claim, Pod
+from fairlead.serve.scheduler.roster import Roster
+from fairlead.serve.scheduler.seen import CLAIMS, PODS, TURN, Claim, Pod
 
 _PAUSE: Final = 0.02
 """Seconds between looks at whether the watches have come so far."""
-_LOOKS: Final = 100
+_LOOKS: Final = 25
 """Looks after which the cluster is asked what is still there."""
 
 
 async def take_over(
-    cluster: Cluster, fold: Fold, hands: Hands, turn: int, *, clean: bool, claims: bool, scheduler: str
+    cluster: Cluster, fold: Fold, hands: Hands, reign: Reign, *, claims: bool, scheduler: str
 ) -> int:
-    """Return how many waiting pods had to be marked, once decisions are safe.
+    """Return how many waiting pods had to be marked, once decisions are safe; `claims`: the cluster has any.
 
-    `clean`: the leader before finished all it had begun; then only what it did must be known here. `claims`:
-    whether the cluster has any.
+    Where the leader before finished all it had begun, only what it did must be known here.
     """
     objects = await _listed(cluster, claims=claims)
-    if clean:
-        await _until_seen(cluster, fold, objects, claims=claims)
+    if reign.clean:
+        await _until_seen(cluster, fold, hands, objects, claims=claims)
         return 0
-    pods = [each for each in objects if isinstance(each, Pod)]
-    waiting = [pod for pod in pods if pod.waits_for(scheduler) and asks_for_devices(pod)]
-    ended = await asyncio.gather(*(_end(hands, pod, turn) for pod in waiting))
-    latest = {each.metadata.uid: each for part in (objects, *ended) for each in part}
-    await _until_seen(cluster, fold, latest.values(), claims=claims)
-    return len(waiting)
+    pods = [each for each in objects if isinstance(each, Pod) and _begun(each, reign.left, scheduler)]
+    loose = [each for each in objects if isinstance(each, Claim) and _open(each)]
+    ended = await asyncio.gather(*(_end(hands, pod, reign.turn) for pod in pods))
+    touched = await asyncio.gather(*(hands.touch(claim.key, reign.turn) for claim in loose))
+    changed = [each for part in ended for each in part] + [each for each in touched if each is not None]
+    latest = {each.metadata.uid: each for each in (*objects, *changed)}
+    await _until_seen(cluster, fold, hands, latest.values(), claims=claims)
+    return len(pods)
+
+
+def _begun(pod: Pod, left: Roster, scheduler: str) -> bool:
+    """Say whether somebody may have begun to give a pod something."""
+    return pod.waits_for(scheduler) and left.covers(pod.metadata) and asks_for_devices(pod)
+
+
+def _open(claim: Claim) -> bool:
+    """Say whether one of us may be about to give a claim something, whatever became of the pod it is for."""
+    return TURN in claim.metadata.annotations and not claim.results
 
 
 async def _end(hands: Hands, pod: Pod, turn: int) -> list[Pod | Claim]:
     """End what may be half done for one pod, and return what it led to."""
-    answer = await hands.insist(writes.touch_pod(pod, turn))
-    if answer is None:
+    now = await hands.touch_pod(pod, turn)
+    if now is None:
         return []  # it is gone
-    now = read(Pod, answer)
     if now.spec.node_name:
         return [now]
     namespace, pointed = now.metadata.namespace, now.status.extended_resource_claim_status.resource_claim_name
     own = [] if not pointed or await hands.insist(writes.make(now, ())) is not None else [pointed]
     found: list[Pod | Claim] = [now]
     for name in (*own, *writes.named(now)):
-        answer = await hands.insist(writes.touch_claim(namespace, name, turn))
-        if answer is not None:
-            claim = read(Claim, answer)
-            found.append(claim)
-            if claim.own and claim.results:
-                await hands.release(claim, now)
+        claim = await hands.touch((namespace, name), turn)
+        found += [claim] if claim is not None else []
+        if claim is not None and claim.own and claim.results:
+            await hands.release(claim, now, turn)
     return found
 
 
-async def _until_seen(cluster: Cluster, fold: Fold, objects: Iterable[Pod | Claim], *, claims: bool) -> None:
+async def _until_seen(
+    cluster: Cluster, fold: Fold, hands: Hands, objects: Iterable[Pod | Claim], *, claims: bool
+) -> None:
     """Wait until what the watches have told is no older than any of these; what is gone is not waited for."""
     left = list(objects)
     while True:
@@ -71,7 +84,7 @@ async def _until_seen(cluster: Cluster, fold: Fold, objects: Iterable[Pod | Clai
             left = [each for each in left if not fold.has_seen(each)]
             if not left:
                 return
-            await asyncio.sleep(_PAUSE)
+            await hands.pause(_PAUSE)
         there = {each.metadata.uid for each in await _listed(cluster, claims=claims)}
         left = [each for each in left if each.metadata.uid in there]
 

@@ -1,7 +1,7 @@
 """Say why pods wait: a condition and an event each, when the reason changes, and not too often. Pure."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,11 @@ COMPONENT: Final = "fairlead-scheduler"
 EVERY: Final = 10.0
 """Seconds between two sentences on one pod: the amounts in them change with every pod that comes or goes."""
 _LONGEST: Final = 1000
+
+
+def spoken(text: str) -> str:
+    """Return a reason as it is told everywhere: in conditions, events and explanations."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +37,16 @@ class Sayings:
 
     def say(self, uid: str, text: str) -> None:
         """Have a reason told when its time comes; a newer one replaces it."""
-        told = self._told.get(uid)
+        text, told = spoken(text), self._told.get(uid)
         if told is not None and told.text == text:
             self._due.pop(uid, None)
         else:
             self._due[uid] = text
+
+    def text(self, uid: str) -> str:
+        """Return the newest reason that was given for a pod, told or not; empty where there is none."""
+        told = self._told.get(uid)
+        return self._due.get(uid) or (told.text if told else "")
 
     def forget(self, uid: str) -> None:
         """Say nothing more of a pod."""
@@ -47,9 +57,9 @@ class Sayings:
         """Leave out what is still to be said: the pod is being placed."""
         self._due.pop(uid, None)
 
-    def take(self, now: float, most: int) -> dict[str, str]:
-        """Take out what may be said now, at most so much."""
-        ready = [uid for uid in self._due if self._may(uid, now)][:most]
+    def take(self, now: float, most: int, silent: Container[str] = ()) -> dict[str, str]:
+        """Take out what may be said now, at most so much, and nothing of those who are `silent`."""
+        ready = [uid for uid in self._due if uid not in silent and self._may(uid, now)][:most]
         found = {uid: self._due.pop(uid) for uid in ready}
         self._told |= {uid: Told(text, now) for uid, text in found.items()}
         return found
@@ -66,7 +76,7 @@ def condition(pod: Pod, text: str, now: str) -> Write:
         "type": SCHEDULED,
         "status": "False",
         "reason": "Unschedulable",
-        "message": text[:_LONGEST],
+        "message": text,
         "lastTransitionTime": said.last_transition_time if said.status == "False" else now,
     }
     meta = pod.metadata
@@ -92,7 +102,7 @@ def event(pod: Pod, kind: str, reason: str, text: str, now: str) -> Write:
         "involvedObject": about,
         "type": kind,
         "reason": reason,
-        "message": text[:_LONGEST],
+        "message": text,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": now,

@@ -9,7 +9,7 @@ changes before it decides (see `takeover.py`): who was stopped in the middle can
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
@@ -26,6 +26,8 @@ JSON: Final = "application/json"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 REQUEST: Final = "shares"
 """The one request of a claim of ours."""
+_OURS: Final = "0"
+"""What a claim is marked with before it is given something: the next leader finds it by that."""
 _MIB: Final = 1 << 20
 _LONGEST: Final = 253
 
@@ -59,9 +61,15 @@ class Plan:
         return self.pod.metadata.uid
 
     @property
+    def giving(self) -> list[tuple[str, str]]:
+        """The namespaces and names of the claims that are to be given devices."""
+        own = [(self.pod.metadata.namespace, claim_name(self.pod))] if self.own else []
+        return [*own, *(claim.key for claim in self.named if not claim.results)]
+
+    @property
     def fenced(self) -> bool:
         """Whether it takes part of a device, so that the next leader must be able to forestall it."""
-        return bool(self.placement.shares)
+        return bool(self.placement.shares or self.named)
 
 
 def mapped(pod: Pod) -> list[dict[str, str]]:
@@ -105,7 +113,7 @@ def make(pod: Pod, shares: Sequence[Share]) -> Write:
         "metadata": {
             "name": claim_name(pod),
             "namespace": meta.namespace,
-            "annotations": {OWN_CLAIM: "true"},
+            "annotations": {OWN_CLAIM: "true", TURN: _OURS},
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         },
@@ -129,11 +137,23 @@ def allocate(plan: Plan, claim: Claim, shares: Mapping[str, Sequence[Share]]) ->
     return Write("PATCH", _claim(claim, "status"), body, MERGE)
 
 
+def given_for(claim: Claim, pod: Pod) -> bool:
+    """Say whether one of us gave a named claim its devices, for this pod alone."""
+    users = [each.uid for each in claim.status.reserved_for]
+    return bool(claim.results) and TURN in claim.metadata.annotations and users == [pod.metadata.uid]
+
+
+def is_protected(claim: Claim) -> bool:
+    """Say whether a named claim is ready to be given something."""
+    return FINALIZER in claim.metadata.finalizers and TURN in claim.metadata.annotations
+
+
 def protect(claim: Claim) -> Write:
-    """Keep a named claim from being deleted under its pod; only if it is as we saw it."""
+    """Mark a named claim, and keep it from being deleted under its pod; only if it is as we saw it."""
     kept = {
         **_version(claim.metadata.resource_version),
-        "finalizers": [*claim.metadata.finalizers, FINALIZER],
+        "finalizers": [*(each for each in claim.metadata.finalizers if each != FINALIZER), FINALIZER],
+        "annotations": {TURN: _OURS},
     }
     return Write("PATCH", _claim(claim), {"metadata": kept}, MERGE)
 
@@ -174,17 +194,24 @@ def by_request(plan: Plan) -> list[tuple[Claim, dict[str, list[Share]]]]:
 # Undoing
 
 
-def release(claim: Claim, pod: Pod) -> Iterator[Write]:
-    """Yield what takes back what was given: the whole of a claim of ours, the allocation of a named one."""
-    if claim.own:
-        free = {"metadata": {"uid": claim.metadata.uid, "finalizers": None}}
-        yield Write("PATCH", _claim(claim), free, MERGE)
-        yield Write("DELETE", _claim(claim), {"preconditions": {"uid": claim.metadata.uid}})
-        return
+def loosen(claim: Claim) -> Write:
+    """Let a claim of ours be deleted; only if it is as we saw it."""
+    free = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version), "finalizers": None}
+    return Write("PATCH", _claim(claim), {"metadata": free}, MERGE)
+
+
+def remove(claim: Claim) -> Write:
+    """Delete a claim of ours; only if it is as we saw it."""
+    precise = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version)}
+    return Write("DELETE", _claim(claim), {"preconditions": precise})
+
+
+def give_back(claim: Claim, pod: Pod) -> Write:
+    """Take a pod off those who use a named claim, and its devices with the last of them."""
     others = [each for each in _reserved(pod, claim) if each["uid"] != pod.metadata.uid]
     status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
     body = {"metadata": _version(claim.metadata.resource_version), "status": status}
-    yield Write("PATCH", _claim(claim, "status"), body, MERGE)
+    return Write("PATCH", _claim(claim, "status"), body, MERGE)
 
 
 def evict(pod: Pod) -> Write:
@@ -199,17 +226,19 @@ def evict(pod: Pod) -> Write:
     return Write("POST", PODS.path(meta.namespace, meta.name, "eviction"), body)
 
 
-def touch_pod(pod: Pod, turn: int) -> Write:
-    """Mark a waiting pod with our turn: what an earlier leader would write to it fails from now on."""
-    mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": str(turn)}
+def touch_pod(pod: Pod, turn: int, nonce: str) -> Write:
+    """Mark a waiting pod with our turn: what was decided before and comes late fails from now on.
+
+    The nonce is new each time: a write that changes nothing would leave the version as it was.
+    """
+    mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": f"{turn} {nonce}"}
     return _pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
 
 
-def touch_claim(namespace: str, name: str, turn: int) -> Write:
+def touch_claim(namespace: str, name: str, turn: int, nonce: str) -> Write:
     """Do the same to a claim."""
-    return Write(
-        "PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: str(turn)}}}, MERGE
-    )
+    mark = {"metadata": {"annotations": {TURN: f"{turn} {nonce}"}}}
+    return Write("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
 
 
 def named(pod: Pod) -> list[str]:

@@ -5,7 +5,6 @@ many pods use it. Of a pod without claims, its binding's annotation tells, then 
 tells, the fullest accelerator that can take it is likely, and leaves the most room if it is not.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,10 +12,9 @@ from typing import Final
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, keys
 from fairlead.manifest.deviceshapes import AllocatedDevice
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.manifest.seen import Claim, Pod
+from fairlead.placement import PLACEMENT, DeviceState, NodeState, Placement, Share, parse_shares, share_of
 from fairlead.request import Demand, Request
-from fairlead.serve.scheduler.seen import PLACEMENT, Claim, Pod
-from fairlead.units import Bytes
 
 FOREVER: Final = 1 << 31
 """The priority of a claim that no known pod uses: nobody may put it out."""
@@ -32,6 +30,12 @@ class Tenant:
     pod: Pod | None = None
     """None: only assumed to be there."""
     assumed: tuple[Share, ...] = ()
+
+
+def unread(pod: Pod) -> Request:
+    """Return a bound pod that cannot be read: it takes a place, though of unknown size."""
+    meta = pod.metadata
+    return Request(meta.name, meta.namespace, meta.uid, labels=meta.labels)
 
 
 def claim_id(claim: Claim) -> str:
@@ -54,30 +58,12 @@ def placements(
         if shares is None:
             untold.append(request)
         else:
+            if request.demand.count and not shares:  # another is counted for the claim that they share
+                request = replace(request, demand=Demand())
             found[request.id] = Placement(request, node.name, shares)
     for request in untold:
         found[request.id] = Placement(request, node.name, _likely(request, devices, found.values()))
     return found
-
-
-def parse_shares(text: str) -> tuple[Share, ...] | None:
-    """Read the annotation of a binding; None for what no scheduler of ours wrote."""
-    try:
-        listed = json.loads(text)
-        return tuple(
-            Share(str(each["device"]), Bytes(_count(each["memory_bytes"])), _count(each["compute_milli"]))
-            if each["whole"] is False
-            else Share(str(each["device"]), whole=True)
-            for each in listed
-        )
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 62:
-        raise ValueError(f"{value!r} is no amount")
-    return value
 
 
 def _claimed(
@@ -89,7 +75,7 @@ def _claimed(
     alone = []
     for claim in sorted(claims, key=lambda each: each.key):
         mine = [each for each in claim.results if each.pool == node and each.device in devices]
-        shares = [_filled(_given(each), devices) for each in mine]
+        shares = [_filled(given(each), devices) for each in mine]
         users = [uid for uid in claim.users if uid in here]
         for uid in users:
             claimed.setdefault(uid, [])
@@ -102,7 +88,8 @@ def _claimed(
     return claimed, alone
 
 
-def _given(result: AllocatedDevice) -> Share:
+def given(result: AllocatedDevice) -> Share:
+    """Return what a claim holds of a device; what does not say how much is given whole."""
     used = {name.rpartition("/")[2]: value for name, value in result.consumed_capacity.items()}
     try:
         memory = amounts.quantity("memory", used["memory"])
@@ -151,18 +138,10 @@ def _likely(
             held[share.device].append(share)
     fitting = []
     for name, device in devices.items():
-        share = _asked(request, device)
+        share = share_of(request, device)
         left = device.memory - sum(each.memory for each in held[name])
         spare = device.compute - sum(each.compute for each in held[name])
         right = not request.demand.models or device.model in request.demand.models
         if right and not (share.whole and held[name]) and left >= share.memory and spare >= share.compute:
             fitting.append((left, spare, name, share))
     return tuple(each[-1] for each in sorted(fitting)[: request.demand.count])
-
-
-def _asked(request: Request, device: DeviceState) -> Share:
-    if request.whole:
-        return Share(device.id, device.memory, device.compute, whole=True)
-    expected = request.estimates.get(device.model)
-    memory = request.demand.memory or (expected.memory if expected else None)
-    return Share(device.id, memory or Bytes(0), request.demand.compute or 0)

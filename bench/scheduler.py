@@ -1,0 +1,315 @@
+"""Measure `fairlead serve scheduler` beside the stock kube-scheduler: one API server, one run.
+
+A lab of nodes that kwok plays, eight GPUs each. The schedulers take turns, one at a time, round after round:
+
+  plain          pods that ask for CPU and memory, made while the scheduler works
+  plain, first   the same, all made before it starts
+  share          2 GiB of a GPU's memory: ours by one write, and kube-scheduler with our extender
+  claims         the same as DRA claims: kube-scheduler, and ours on the very same claims
+  ..., first     the same, all made before: who is slow has them before him in any case
+  own claims     ours where a binding cannot tell the node, so that a claim must be made; all made before
+
+The pods are made as fast as the API server takes them by a process of its own; slow ways get fewer of them.
+Rates are those of the middle four fifths of all bindings. `nothing` binds whoever comes to the next node: no
+scheduler on this machine can be faster. Exit code 1: a bar was missed.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import Any
+
+from bench.labs import HOUSE, started
+from bench.scheduler_lab import Use, fleet, furnish, many, programs, retire
+from bench.scheduler_load import NAMESPACE, ROUND, Load
+from bench.scheduler_peers import PeerError, Stable
+from bench.scheduler_report import (
+    HEAD,
+    USE_HEAD,
+    Bar,
+    Case,
+    Seen,
+    bound_by,
+    held_by_others,
+    quantiles,
+    rate,
+    rows,
+    spread,
+    use_rows,
+    verdicts,
+)
+from fairlead.cli.output import to_table
+from fairlead.cluster import kubeconfig
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import PODS, RESOURCE_CLAIMS
+from fairlead.lab import process
+from fairlead.lab.fleet import MOST_NODES
+from fairlead.lab.state import Lab, Profile
+from fairlead.lab.up import Wish
+
+KUBE, EXTENDED, OURS, NOTHING = "kube-scheduler", "kube-scheduler + extender", "fairlead", "nothing"
+NAMES = {KUBE: "default-scheduler", EXTENDED: "default-scheduler", OURS: "fairlead", NOTHING: "nothing"}
+PLAIN, FIRST, SHARE, SHARES = "plain", "plain, first", "share", "share, first"
+CLAIM, CLAIMS, OWN = "claims", "claims, first", "own claims"
+BARS = (
+    Bar("plain pods: bound per second", (PLAIN, OURS), (PLAIN, KUBE), lambda one: one.rate, 1.0),
+    Bar("plain pods: CPU per pod", (PLAIN, OURS), (PLAIN, KUBE), lambda one: one.cpu, 0.5, most=True),
+    Bar("shares: beside DRA claims", (SHARE, OURS), (CLAIM, KUBE), lambda one: one.rate, 5.0),
+    Bar("shares: beside the extender", (SHARE, OURS), (SHARE, EXTENDED), lambda one: one.rate, 5.0),
+    Bar("shares, first: beside DRA claims", (SHARES, OURS), (CLAIMS, KUBE), lambda one: one.rate, 5.0),
+    Bar("shares, first: beside the extender", (SHARES, OURS), (SHARES, EXTENDED), lambda one: one.rate, 5.0),
+)
+IDLE, LOOKS = 3.0, 4
+"""Seconds, and how often, for which it is measured what the lab's programs use while nothing happens."""
+REST = 1.0
+"""Seconds for what the last bindings lead to."""
+PATIENCE = 300.0
+
+
+def cases(pods: int, rounds: int) -> list[Case]:
+    """Return what is measured, in the order of a round."""
+    few, some = max(50, pods // 40), max(50, pods // 5)
+    return [
+        Case(PLAIN, KUBE, "plain", pods // rounds, rounds=rounds),
+        Case(PLAIN, OURS, "plain", pods // rounds, rounds=rounds),
+        Case(PLAIN, NOTHING, "plain", some, rounds=1),
+        Case(CLAIMS, KUBE, "claim", few, 120.0, rounds, before=True),
+        Case(SHARES, EXTENDED, "memory", few, 120.0, rounds, before=True),
+        Case(SHARES, OURS, "memory", some, rounds=rounds, before=True),
+        Case(CLAIMS, OURS, "claim", some // 2, 120.0, rounds, before=True),
+        Case(OWN, OURS, "alias", some // 2, 120.0, 1, before=True),
+        Case(CLAIM, KUBE, "claim", few, 120.0, rounds),
+        Case(SHARE, EXTENDED, "memory", few, 120.0, rounds),
+        Case(SHARE, OURS, "memory", some, rounds=rounds),
+        Case(FIRST, KUBE, "plain", pods // rounds, rounds=1, before=True),
+        Case(FIRST, OURS, "plain", pods // rounds, rounds=1, before=True),
+    ]
+
+
+class Worker:
+    """The process that makes the pods and sees when they are bound."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def tell(self, load: Load) -> None:
+        """Say what to make; it begins at once."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(asdict(load)) + "\n")
+        self._process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        """Return what it says next."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("the process that makes the pods has failed; what it said is above")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+@contextmanager
+def working() -> Iterator[Worker]:
+    """Run the process that makes the pods."""
+    command = [sys.executable, "-m", "bench.scheduler_load"]
+    with subprocess.Popen(
+        command, cwd=HOUSE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            yield Worker(child)
+        except BaseException:
+            child.kill()
+            raise
+
+
+class Play:
+    """The rounds, on one lab."""
+
+    def __init__(self, lab: Lab, client: Client, stable: Stable) -> None:
+        self._lab = lab
+        self._client = client
+        self._stable = stable
+        self._idle: dict[str, float] = {}
+        self.seen: list[Seen] = []
+
+    async def rest(self) -> None:
+        """Measure what the lab's programs use while nothing happens."""
+        looks = [Use.now(programs(self._lab))]
+        for _ in range(LOOKS):
+            await asyncio.sleep(IDLE)
+            looks.append(Use.now(programs(self._lab)))
+        rates = [
+            {name: used / (now.at - before.at) for name, used in now.since(before).items()}
+            for before, now in pairwise(looks)
+        ]
+        # The least: what was done before may still keep them busy for a while.
+        self._idle = {name: min(each[name] for each in rates) for name in rates[0]}
+
+    async def play(self, case: Case, number: int) -> None:
+        """Let one scheduler do its work, note what was seen, and clear up."""
+        name = f"{case.kind}-{number}-{len(self.seen)}"
+        load = Load(str(self._lab.kubeconfig), name, case.kind, NAMES[case.peer], case.pods, case.limit)
+        say(f"  {case.name}, {case.peer}: {case.pods} pods ...")
+        try:
+            found = await self._measured(case, number, load)
+        except PeerError as error:
+            say(f"    not measured: {error}")
+        else:
+            self.seen.append(found)
+            say(f"    {found.bound} bound, {found.rate:.0f}/s, {found.cpu:.2f} ms of its CPU for each")
+            if found.bound < case.pods:
+                await self._tell_why(name)
+        await self._wipe(name)
+
+    async def _tell_why(self, name: str) -> None:
+        """Say what the first of those who wait says of itself."""
+        chosen = f"{ROUND}={name}"
+        left = await self._client.list(PODS, NAMESPACE, labels=chosen, fields="spec.nodeName=", limit=1)
+        for pod in left.items:
+            said = next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), "")
+            say(f"    {pod.metadata.name} waits: {said or 'nobody says why'}")
+
+    async def _measured(self, case: Case, number: int, load: Load) -> Seen:
+        with working() as worker:
+            if case.before:
+                worker.tell(load)
+                worker.hear()
+            began = time.monotonic()
+            with self._stable.running(case.peer) as peer:
+                start = time.monotonic() - began
+                running = programs(self._lab) | {str(each.pid): each for each in peer.processes}
+                before = Use.now(running)
+                if not case.before:
+                    worker.tell(load)
+                    worker.hear()
+                told = worker.hear()
+                await asyncio.sleep(REST)
+                after = Use.now(running)
+                memory = sum(process.memory(each) for each in peer.processes)
+                held = {name: process.memory(each) for name, each in programs(self._lab).items()}
+                decision = quantiles(self._stable.deciding(peer))
+        found = self._seen(case, number, told, before, after)
+        return replace(found, memory=memory, decision=decision, start=start, held=held)
+
+    def _seen(self, case: Case, number: int, told: dict[str, Any], before: Use, after: Use) -> Seen:
+        made: dict[str, float] = told["created"]
+        bound: dict[str, float] = told["bound"]
+        # Where the pods were there first, some are bound before all of the scheduler's figures can be read.
+        counted = max(1, sum(before.at <= at for at in bound.values()))
+        used = after.since(before)
+        idle = {name: rate_ * (after.at - before.at) for name, rate_ in self._idle.items()}
+        others = {name: round(max(0.0, used[name] - idle[name]) / counted * 1e3, 3) for name in self._idle}
+        return Seen(
+            case,
+            number,
+            len(bound),
+            max(bound.values(), default=0.0) - min(made.values()),
+            rate(bound.values()),
+            (0.0, 0.0) if case.before else spread(at - made[name] for name, at in bound.items()),
+            (0.0, 0.0),
+            sum(used[name] for name in used if name not in self._idle) / counted * 1e3,
+            others,
+        )
+
+    async def _wipe(self, name: str) -> None:
+        """Delete the pods of a round, and wait until their claims are gone as well."""
+        chosen = f"{ROUND}={name}"
+        pods = (await self._client.list(PODS, NAMESPACE, labels=chosen)).items
+        await many(pods, lambda pod: self._client.delete(PODS, pod.metadata.name, NAMESPACE, grace=0))
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            left = await self._client.list(PODS, NAMESPACE, labels=chosen, limit=1)
+            if not left.items and not (await self._client.list(RESOURCE_CLAIMS, NAMESPACE)).items:
+                return
+            await asyncio.sleep(0.5)
+        raise SystemExit("pods or claims of the last round do not go away")
+
+
+async def run(lab: Lab, options: argparse.Namespace) -> list[Seen]:
+    """Play all rounds; return what was seen."""
+    stock = retire(lab)
+    async with Client.connect(kubeconfig.load(str(lab.kubeconfig))) as client:
+        say("  slices, classes and a template ...")
+        await furnish(lab, client, options.nodes)
+        play = Play(lab, client, Stable(lab, stock))
+        await play.rest()
+        for number in range(1, options.rounds + 1):
+            say(f"round {number} of {options.rounds}")
+            # Who is first meets another machine than who is last: the next round turns it round.
+            for case in cases(options.pods, options.rounds)[:: 1 if number % 2 else -1]:
+                if number <= case.rounds and options.only in f"{case.name}/{case.peer}":
+                    await play.play(case, number)
+    return play.seen
+
+
+def report(found: list[Seen], options: argparse.Namespace) -> int:
+    """Print what was seen and what it says beside the bars; return the exit code."""
+    judged = [each for each in verdicts(found, BARS) if not options.only or each["ratio"] is not None]
+    if options.output == "json":
+        print(json.dumps({"runs": [each.to_json() for each in found], "bars": judged}, indent=2))
+    else:
+        print(to_table(HEAD, rows(found)))
+        print(to_table(USE_HEAD, use_rows(found)))
+        print(f"memory of the others, at most: {held_by_others(found)}")
+        print(bound_by(found, (PLAIN, NOTHING), PLAIN))
+        for each in judged:
+            sign = "<=" if each["at_most"] else ">="
+            said = "not measured" if each["ratio"] is None else f"{each['ratio']:.2f}x"
+            print(f"{'PASS' if each['met'] else 'MISS'}: {each['bar']}: {said} ({sign} {each['target']:g}x)")
+        print("Repeat with: make bench-scheduler")
+    return 0 if all(each["met"] for each in judged) else 1
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument(
+        "--pods", type=int, default=10_000, help="plain pods for each scheduler, in all rounds"
+    )
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="only work/scheduler with this in its name"
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    options = parser.parse_args()
+    if not (
+        1 <= options.nodes <= MOST_NODES and 1 <= options.rounds <= 20 and options.rounds * 20 <= options.pods
+    ):
+        parser.error(
+            f"nodes from 1 to {MOST_NODES}, rounds from 1 to 20, and at least 20 pods for each round"
+        )
+    began = time.monotonic()
+    say(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()}")
+    say(f"{options.nodes} nodes with 8 GPUs each, {options.pods} plain pods for each scheduler")
+    wish = Wish(Profile.CONTROL, f"scheduler-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab must not outlive us
+    try:
+        with started(wish) as lab:
+            found = asyncio.run(run(lab, options))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        say("stopped; nothing is left behind")
+        return 130
+    say(f"all of it took {time.monotonic() - began:.0f} s")
+    return report(found, options)
+
+
+def say(line: str) -> None:
+    """Tell how far it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

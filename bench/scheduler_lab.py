@@ -1,0 +1,135 @@
+"""A lab for schedulers: nodes with eight GPUs each, what claims need, and what its programs use."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from bench.labs import HOUSE, apply
+from fairlead.catalog import load
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import RESOURCE_SLICES
+from fairlead.lab import process
+from fairlead.lab.dummy import inventory, manifests
+from fairlead.lab.fleet import Fitting, Fleet, Group
+from fairlead.lab.process import Process
+from fairlead.lab.state import Lab
+from fairlead.publish.slices import slices
+from fairlead.units import parse_bytes
+
+IN_FLIGHT = 32
+CLASSES = HOUSE / "deploy" / "manifests" / "deviceclasses.yaml"
+HANDS_OVER = ("fairlead.dev/hands-over", "placement")
+"""The annotation by which a node's agent says that it honours the scheduler's choice of devices."""
+SHARE = "share"
+"""The template of the claims: as much memory as the pods without claims ask for."""
+SHARE_MIB = 2048
+_T = TypeVar("_T")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def group(nodes: int) -> Group:
+    """Return servers with eight GPUs of 16 GiB each."""
+    gpu = load().devices["t4"]
+    return Group("gpu", nodes, (Fitting(gpu, 8),), cpu=64, memory=parse_bytes("256GiB"))
+
+
+def fleet(nodes: int) -> tuple[dict[str, Any], ...]:
+    """Return the nodes, as agents that hand over what the scheduler chose would have them."""
+    found = manifests(Fleet((group(nodes),)), load())
+    for node in found:
+        node["metadata"]["annotations"] |= dict([HANDS_OVER])
+    return tuple(found)
+
+
+async def furnish(lab: Lab, client: Client, nodes: int) -> None:
+    """Make what claims need: classes, a template, and the slices that agents would publish."""
+    apply(lab, CLASSES.read_text(encoding="utf-8"))
+    apply(lab, msgspec.yaml.encode(_template()).decode())
+    wanted = group(nodes)
+    seen = inventory(wanted, load())
+    bodies = [body for name in wanted.node_names() for body in slices(name, "", seen, (), 1)]
+    await many(bodies, lambda body: _post(client, RESOURCE_SLICES.path(), body))
+
+
+async def many(items: Iterable[_T], deed: Callable[[_T], Awaitable[object]]) -> None:
+    """Do something for each, so many at once."""
+    left = iter(items)
+
+    async def worker() -> None:
+        for item in left:
+            await deed(item)
+
+    await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+
+
+def cpu(of: Process) -> float:
+    """Return the seconds of processor time that a process and its threads have had; 0 where it is gone."""
+    try:
+        fields = Path(f"/proc/{of.pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0.0
+    user, system = fields.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / _TICKS
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What each program had used at one moment."""
+
+    at: float
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def now(cls, programs: Mapping[str, Process]) -> "Use":
+        """Look at them."""
+        return cls(time.monotonic(), {name: cpu(each) for name, each in programs.items()})
+
+    def since(self, before: "Use") -> dict[str, float]:
+        """Return what was used between two looks."""
+        return {name: found - before.seconds.get(name, 0.0) for name, found in self.seconds.items()}
+
+
+def programs(lab: Lab) -> dict[str, Process]:
+    """Return the lab's own programs but for its scheduler."""
+    return {each.name: each.process for each in lab.programs if each.name != "kube-scheduler"}
+
+
+def retire(lab: Lab) -> tuple[str, ...]:
+    """End the lab's scheduler, and return its command line: no two schedulers shall work at once."""
+    found = next(each for each in lab.programs if each.name == "kube-scheduler")
+    stop(found.process)
+    return found.argv
+
+
+def stop(running: Process, patience: float = 30.0) -> None:
+    """Let a program end; kill it where it does not."""
+    process.send(running, signal.SIGTERM)
+    until = time.monotonic() + patience
+    while process.alive(running) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.end([running])
+
+
+async def _post(client: Client, path: str, body: Mapping[str, Any]) -> None:
+    await client.request("POST", path, body=msgspec.json.encode(body))
+
+
+def _template() -> dict[str, Any]:
+    exactly = {
+        "deviceClassName": "gpu.fairlead.dev",
+        "capacity": {"requests": {"memory": f"{SHARE_MIB}Mi"}},
+    }
+    devices = {"requests": [{"name": "gpu", "exactly": exactly}]}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": SHARE, "namespace": "default"},
+        "spec": {"spec": {"devices": devices}},
+    }

@@ -1,0 +1,43 @@
+"""A scheduler that does not think: whoever comes goes to the next node. It shows what bounds the others."""
+
+import asyncio
+import itertools
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+from bench.scheduler_lab import IN_FLIGHT
+from fairlead.cluster import kubeconfig
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NODES, PODS
+from fairlead.errors import ClusterError
+from fairlead.serve.scheduler.seen import PODS as SEEN
+from fairlead.serve.scheduler.seen import Pod
+
+NAME = "nothing"
+
+
+async def _bind(client: Client, pods: "asyncio.Queue[Pod]", nodes: Iterator[str]) -> None:
+    while True:
+        meta = (await pods.get()).metadata
+        with suppress(ClusterError):
+            await client.bind(meta.namespace, meta.name, meta.uid, next(nodes))
+
+
+async def main(config: str) -> None:
+    """Bind until told to stop."""
+    pods: asyncio.Queue[Pod] = asyncio.Queue()
+    async with Client.connect(kubeconfig.load(config), connections=IN_FLIGHT) as client:
+        nodes = itertools.cycle([each.metadata.name for each in (await client.list(NODES)).items])
+        workers = [asyncio.create_task(_bind(client, pods, nodes)) for _ in range(IN_FLIGHT)]
+        version = (await client.list(PODS)).resource_version
+        print("ready", file=sys.stderr, flush=True)
+        async for event in client.watch(SEEN, resource_version=version):
+            if event.type == "ADDED" and event.object.waits_for(NAME):
+                pods.put_nowait(event.object)
+        await asyncio.wait(workers, timeout=0)
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main(sys.argv[1]))

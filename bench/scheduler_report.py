@@ -1,0 +1,221 @@
+"""What was seen of each scheduler, and what it says beside the bars. Pure."""
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from fairlead.units import format_bytes
+
+STEADY = (0.1, 0.9)
+"""Between these parts of all bindings the rate is taken: start and end are no steady state."""
+_LEAST = 20
+"""Bindings without which a rate says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One scheduler at one kind of work."""
+
+    name: str
+    peer: str
+    kind: str
+    pods: int
+    limit: float = 180.0
+    """Seconds that it has from when the last pod is made; what is not bound then is not counted."""
+    rounds: int = 2
+    before: bool = False
+    """All pods are there before the scheduler is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of a case in one round."""
+
+    case: Case
+    round: int
+    bound: int
+    seconds: float
+    """From the first pod made to the last one bound."""
+    rate: float
+    latency: tuple[float, float]
+    """Seconds from made to bound: the median, and what one of a hundred exceeds; 0: they were made before."""
+    decision: tuple[float, float]
+    cpu: float
+    """Milliseconds of processor time of the scheduler for each pod."""
+    others: Mapping[str, float] = field(default_factory=dict)
+    """The same of the lab's programs, less what they use while nothing happens."""
+    memory: int = 0
+    start: float = 0.0
+    """Seconds until it was ready."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of memory that the lab's programs held."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for machines."""
+        return {
+            "case": self.case.name,
+            "scheduler": self.case.peer,
+            "round": self.round,
+            "pods": self.case.pods,
+            "bound": self.bound,
+            "seconds": round(self.seconds, 2),
+            "pods_per_second": round(self.rate, 1),
+            "create_to_bound_seconds": {"p50": self.latency[0], "p99": self.latency[1]},
+            "decision_seconds": {"p50": self.decision[0], "p99": self.decision[1]},
+            "cpu_ms_per_pod": {"scheduler": round(self.cpu, 3), **self.others},
+            "scheduler_memory_bytes": self.memory,
+            "memory_bytes": dict(self.held),
+            "scheduler_start_seconds": round(self.start, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What one scheduler must reach beside another."""
+
+    text: str
+    mine: tuple[str, str]
+    """A case's name and a scheduler."""
+    theirs: tuple[str, str]
+    what: Callable[[Seen], float]
+    target: float
+    most: bool = False
+    """The target is the most that it may be."""
+
+
+def rate(moments: Iterable[float]) -> float:
+    """Return how many happened in a second of the steady part; 0 where there were too few."""
+    ordered = sorted(moments)
+    if len(ordered) < _LEAST:
+        return 0.0
+    low, high = (int(len(ordered) * part) for part in STEADY)
+    return (high - low) / max(1e-9, ordered[high] - ordered[low])
+
+
+def spread(values: Iterable[float]) -> tuple[float, float]:
+    """Return the median, and what one of a hundred exceeds."""
+    ordered = sorted(values)
+    if not ordered:
+        return 0.0, 0.0
+    return round(ordered[len(ordered) // 2], 4), round(ordered[int(len(ordered) * 0.99)], 4)
+
+
+def quantiles(counts: Mapping[float, float]) -> tuple[float, float]:
+    """Return the same of a histogram, straight between its bounds as Prometheus does."""
+    return _quantile(counts, 0.5), _quantile(counts, 0.99)
+
+
+def _quantile(counts: Mapping[float, float], part: float) -> float:
+    steps = [(0.0, 0.0), *sorted(counts.items())]
+    wanted = part * steps[-1][1]
+    for (low, before), (high, until) in pairwise(steps):
+        if until >= wanted and until > before:
+            top = low if high == float("inf") else high
+            return round(low + (top - low) * (wanted - before) / (until - before), 6)
+    return 0.0
+
+
+HEAD = ("WORK", "SCHEDULER", "PODS", "BOUND/S", "DECISION P50", "P99", "CREATED-BOUND P50", "P99")
+USE_HEAD = ("WORK", "SCHEDULER", "CPU/POD", "API SERVER", "ETCD", "CONTROLLERS", "KWOK", "MEMORY", "START")
+
+
+def rows(found: Sequence[Seen]) -> list[tuple[str, ...]]:
+    """Return the speeds for a table, a line for each case: medians of its rounds."""
+    return [
+        (
+            each.name,
+            each.peer,
+            f"{min(one.bound for one in mine)} of {each.pods}",
+            _range([one.rate for one in mine], ".0f"),
+            *map(_seconds, _medians([one.decision for one in mine])),
+            *map(_seconds, _medians([one.latency for one in mine])),
+        )
+        for each, mine in _grouped(found)
+    ]
+
+
+def use_rows(found: Sequence[Seen]) -> list[tuple[str, ...]]:
+    """Return what was used for a table."""
+    programs = ("kube-apiserver", "etcd", "kube-controller-manager", "kwok")
+    return [
+        (
+            each.name,
+            each.peer,
+            f"{_range([one.cpu for one in mine], '.2f')} ms",
+            *(f"{statistics.median(one.others.get(name, 0.0) for one in mine):.2f} ms" for name in programs),
+            format_bytes(max(one.memory for one in mine)),
+            f"{statistics.median(one.start for one in mine):.1f} s",
+        )
+        for each, mine in _grouped(found)
+    ]
+
+
+def verdicts(found: Sequence[Seen], bars: Iterable[Bar]) -> list[dict[str, Any]]:
+    """Return what became of each bar; one that was not measured is missed."""
+    return [_verdict(found, bar) for bar in bars]
+
+
+def _verdict(found: Sequence[Seen], bar: Bar) -> dict[str, Any]:
+    sides = [
+        [each for each in found if (each.case.name, each.case.peer) == side]
+        for side in (bar.mine, bar.theirs)
+    ]
+    said: dict[str, Any] = {"bar": bar.text, "target": bar.target, "at_most": bar.most}
+    if not all(sides):
+        return {**said, "ratio": None, "met": False}
+    mine, theirs = (_median(side, bar.what) for side in sides)
+    ratio = mine / theirs if theirs else float("inf")
+    met = ratio <= bar.target if bar.most else ratio >= bar.target
+    return {**said, "mine": round(mine, 3), "theirs": round(theirs, 3), "ratio": round(ratio, 2), "met": met}
+
+
+def bound_by(found: Sequence[Seen], thoughtless: tuple[str, str], work: str) -> str:
+    """Return what bounds the rates: how near each comes to a scheduler that does not think."""
+    limit = [each for each in found if (each.case.name, each.case.peer) == thoughtless]
+    if not limit or not _median(limit, lambda one: one.rate):
+        return "what bounds the rates was not measured"
+    most = _median(limit, lambda one: one.rate)
+    near = [
+        f"{case.peer} {_median(mine, lambda one: one.rate) / most:.0%}"
+        for case, mine in _grouped(found)
+        if case.name == work and case.peer != thoughtless[1]
+    ]
+    server = _median(limit, lambda one: one.others.get("kube-apiserver", 0.0))
+    return (
+        f"a scheduler that does not think binds {most:.0f} {work} pods a second; of that: {', '.join(near)}; "
+        f"the API server takes {server:.1f} ms of CPU for each pod"
+    )
+
+
+def held_by_others(found: Sequence[Seen]) -> str:
+    """Return the most memory that each of the lab's programs held."""
+    names = {name for each in found for name in each.held}
+    most = {name: max(each.held.get(name, 0) for each in found) for name in sorted(names)}
+    return ", ".join(f"{name} {format_bytes(size)}" for name, size in most.items())
+
+
+def _grouped(found: Sequence[Seen]) -> list[tuple[Case, list[Seen]]]:
+    cases = list(dict.fromkeys(each.case for each in found))
+    return [(case, [each for each in found if each.case == case]) for case in cases]
+
+
+def _median(found: Sequence[Seen], what: Callable[[Seen], float]) -> float:
+    return statistics.median(what(each) for each in found)
+
+
+def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return statistics.median(low for low, _ in pairs), statistics.median(high for _, high in pairs)
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    middle = f"{statistics.median(values):{form}}"
+    low, high = f"{min(values):{form}}", f"{max(values):{form}}"
+    return middle if low == high else f"{middle} ({low}-{high})"
+
+
+def _seconds(value: float) -> str:
+    if not value:
+        return "-"
+    return f"{value * 1e3:.2f} ms" if value < 0.1 else f"{value:.2f} s"

@@ -1,0 +1,147 @@
+"""The check that matters most: of no device more is given away than it has, by what the API says alone."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from fairlead.doctor.finding import Said, fail, ok, some, warn
+from fairlead.doctor.sight import Sight, full
+from fairlead.errors import ManifestError
+from fairlead.manifest.amounts import quantity
+from fairlead.manifest.deviceshapes import AllocatedDevice, Device
+from fairlead.manifest.keys import PREFIX
+from fairlead.manifest.seen import Claim
+from fairlead.offer import DRIVER, Form
+from fairlead.placement import PLACEMENT, parse_shares
+from fairlead.publish.allocated import ALL, parse_allocated
+from fairlead.publish.notice import ALLOCATED
+from fairlead.units import format_bytes
+
+Place = tuple[str, str]
+"""A node, and a device there."""
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one holder has of a device."""
+
+    place: Place
+    holder: str
+    uid: str
+    """Of the pod or claim; empty where only an agent tells of it."""
+    memory: int
+    """Bytes; 0 with `whole`."""
+    whole: bool = False
+    claim: bool = False
+
+
+def given_away(sight: Sight) -> list[Said]:
+    """Say which devices are given away more than once."""
+    room, held = _room(sight), _lasting(sight)
+    by_place: dict[Place, list[Held]] = {}
+    for each in held:
+        by_place.setdefault(each.place, []).append(each)
+    over = [_over(place, found, room.get(place, 0)) for place, found in sorted(by_place.items())]
+    said = [each for each in over if each]
+    # What containers hold to the last is left out of slices; what claims hold never is.
+    lost = {" ".join(each.place) for each in held if each.claim and each.place not in room}
+    if lost:
+        text = f"claims hold what no slice offers any more: {some(lost)}"
+        said.append(warn(text, "see on the node why: fairlead detect; pods there may have lost their device"))
+    return said or [ok(f"nothing is given away twice; {len(by_place)} of {len(room)} devices are held")]
+
+
+def _room(sight: Sight) -> dict[Place, int]:
+    """Return the memory of every device that was offered in any look."""
+    found = dict(capacities(sight))
+    for place, memory in capacities(sight.earlier) if sight.earlier else ():
+        found[place] = max(memory, found.get(place, 0))
+    return found
+
+
+def _lasting(sight: Sight) -> list[Held]:
+    """Return who holds what; of two looks, only what is the same in both: that was so in between as well."""
+    stayed = set(holders(sight.earlier)) if sight.earlier else None
+    return [each for each in holders(sight) if stayed is None or each in stayed]
+
+
+def _over(place: Place, found: list[Held], room: int) -> Said | None:
+    total = sum(each.memory for each in found)
+    crowded = any(each.whole for each in found) and len(found) > 1
+    if not crowded and (not room or total <= room):
+        return None
+    sum_of = "a whole device to several" if crowded else f"{format_bytes(total)} of {format_bytes(room)}"
+    who = some(each.holder for each in found)
+    return fail(
+        f"{' '.join(place)}: {sum_of} given away, to {who}",
+        "delete one; then see who else gives out this device (checks other-plugins, two-schedulers)",
+    )
+
+
+def capacities(sight: Sight) -> Iterator[tuple[Place, int]]:
+    """Yield the memory of every device; a slice leaves out what containers hold, the node's labels do not."""
+    labels = {node.metadata.name: node.metadata.labels for node in sight.nodes}
+    for each in sight.slices_of_ours:
+        for device in each.spec.devices:
+            told = labels.get(each.spec.node_name, {})
+            yield (each.spec.pool.name, device.name), max(_offered(device), _labelled(device, told))
+
+
+def _offered(device: Device) -> int:
+    value = device.capacity.get("memory", {}).get("value", 0)
+    return _size(value) if isinstance(value, str | int) else 0
+
+
+def _labelled(device: Device, labels: Mapping[str, str]) -> int:
+    model = device.attributes.get("model", {}).get("string", "")
+    text = labels.get(f"{PREFIX}{model}.memory-mib", "")
+    return int(text) * _MIB if text.isdecimal() else 0
+
+
+def holders(sight: Sight) -> Iterator[Held]:
+    """Yield who holds what: claims once each, then pods that have none, then what agents know of others."""
+    claimed = set[str]()
+    for claim in sight.claims:
+        ours = [each for each in claim.results if each.driver == DRIVER]
+        claimed |= set(claim.users) if ours else set()
+        yield from (_claimed(claim, each) for each in ours)
+    known = set[str]()
+    for pod in sight.pods:
+        note = pod.metadata.annotations.get(PLACEMENT)
+        shares = (parse_shares(note) or ()) if note else ()
+        if pod.metadata.uid in claimed or not pod.spec.node_name or pod.ended:
+            known.add(full(pod))
+            continue
+        known |= {full(pod)} if shares else set()
+        for share in shares:
+            place = pod.spec.node_name, share.device
+            yield Held(place, full(pod), pod.metadata.uid, share.memory, share.whole)
+    yield from _told(sight, known)
+
+
+def _claimed(claim: Claim, given: AllocatedDevice) -> Held:
+    memory, place = _size(given.consumed_capacity.get("memory", 0)), (given.pool, given.device)
+    whole = not given.consumed_capacity
+    return Held(place, "/".join(claim.key), claim.metadata.uid, memory, whole, claim=True)
+
+
+def _told(sight: Sight, known: set[str]) -> Iterator[Held]:
+    """Yield what nodes' agents say of pods that nobody else tells of."""
+    for node in sight.nodes:
+        for device, forms in (parse_allocated(node.metadata.annotations.get(ALLOCATED, "")) or {}).items():
+            for form in (Form.MEMORY, Form.WHOLE):
+                for holder, mebibytes in forms.get(form, {}).items():
+                    pod = holder.rpartition("/")[0]
+                    if ALL not in (device, holder) and pod not in known:
+                        place = node.metadata.name, device
+                        yield Held(place, pod or holder, "", mebibytes * _MIB, whole=not mebibytes)
+
+
+@lru_cache(maxsize=1024)  # there are many devices, and few sizes
+def _size(value: str | int) -> int:
+    try:
+        return quantity("memory", value)
+    except ManifestError:
+        return 0

@@ -1,0 +1,119 @@
+"""Checks of what is offered: by nobody else as well, and by nodes that are there."""
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from fairlead.cluster.objects import Node
+from fairlead.doctor.agents import offers
+from fairlead.doctor.finding import Said, count, fail, ok, some, warn
+from fairlead.doctor.sight import YOUNG, Pod, Sight, full
+from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
+from fairlead.offer import DRIVER
+
+T = TypeVar("T", Pod, Slice)
+
+FOREIGN: Final = {
+    **{name: f"{vendor}'s device plugin" for name, vendor in WHOLE.items()},
+    **dict.fromkeys((HAMI_MEM, HAMI_CORES), "HAMi"),
+    **dict.fromkeys((ALIYUN_MEM, ALIYUN_COUNT), "gpushare"),
+    "volcano.sh/vgpu-memory": "Volcano's vGPU plugin",
+}
+"""Resources by which others hand out the same GPUs, and who they are."""
+DRIVERS: Final = {"gpu.nvidia.com": "NVIDIA's DRA driver", "gpu.amd.com": "AMD's DRA driver"}
+
+
+def others(sight: Sight) -> list[Said]:
+    """Say where somebody else hands out the accelerators that we hand out."""
+    pods, slices = _by_node(sight.pods), _by_node(sight.slices)
+    said = [
+        _shared(node.metadata.name, rivals, pods.get(node.metadata.name, ()))
+        for node in sight.nodes
+        if (rivals := _rivals(node, slices.get(node.metadata.name, ())))
+    ]
+    return said or [ok("nobody else hands out our accelerators")]
+
+
+def _by_node(found: Iterable[T]) -> dict[str, list[T]]:
+    grouped: dict[str, list[T]] = {}
+    for each in found:
+        grouped.setdefault(each.spec.node_name, []).append(each)
+    return grouped
+
+
+def _rivals(node: Node, slices: Iterable[Slice]) -> set[str]:
+    """Return who else offers accelerators of a node that offers some of ours."""
+    if not offers(node) and not any(each.spec.driver == DRIVER and each.spec.devices for each in slices):
+        return set()
+    counted = {
+        FOREIGN[name] for name, has in node.status.allocatable.items() if name in FOREIGN and has != "0"
+    }
+    return counted | {DRIVERS[each.spec.driver] for each in slices if each.spec.driver in DRIVERS}
+
+
+def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> Said:
+    here = [pod for pod in pods if not pod.ended]
+    theirs = [full(pod) for pod in here if _asks(pod) & FOREIGN.keys() and not _asks_us(pod)]
+    ours = [full(pod) for pod in here if _asks_us(pod)]
+    todo = "keep one of the two on each node: label the nodes, and set nodeSelector for either"
+    if theirs and ours:
+        text = f"{node}: {some(theirs)} by {some(rivals)} and {some(ours)} by us may hold the same GPU"
+        return fail(text, todo)
+    return warn(f"{node}: {some(rivals)} offers the same GPUs as we do", todo)
+
+
+def _asks(pod: Pod) -> set[str]:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    names = {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
+    return {name for name in names if is_accelerator(name)}
+
+
+def _asks_us(pod: Pod) -> bool:
+    """Say whether what a pod holds was handed out by us: by our resource, or by a claim of our making."""
+    mapped = {each.resource_name for each in pod.status.extended_resource_claim_status.request_mappings}
+    return bool(mapped) or any(name.startswith(PREFIX) for name in _asks(pod))
+
+
+def slices(sight: Sight) -> list[Said]:
+    """Say which slices tell of what is no more."""
+    nodes = {node.metadata.name for node in sight.nodes}
+    ours = sight.slices_of_ours
+    lost = [each.metadata.name for each in ours if each.spec.node_name and each.spec.node_name not in nodes]
+    latest: dict[str, int] = {}
+    for each in ours:
+        latest[each.spec.pool.name] = max(each.spec.pool.generation, latest.get(each.spec.pool.name, 0))
+    old = [each.metadata.name for each in ours if each.spec.pool.generation < latest[each.spec.pool.name]]
+    said = []
+    if lost:
+        text = f"{count(lost, 'slice')} of nodes that are gone: {some(lost)}"
+        said.append(warn(text, f"kubectl delete resourceslice {lost[0]} (a kubelet that is gone cannot)"))
+    if old:
+        text = f"{count(old, 'slice')} of an older generation: {some(old)}"
+        said.append(warn(text, "restart that node's agent: it writes all of them anew"))
+    return said or [ok(f"{count(ours, 'slice')}, all of nodes that are there")]
+
+
+def orphans(sight: Sight) -> list[Said]:
+    """Say which claims hold devices for pods that are no more."""
+    left = _orphans(sight)
+    if sight.earlier is not None:
+        left &= _orphans(sight.earlier)
+    names = [name for name, _ in left]
+    if not names:
+        return [ok("no claim is kept for a pod that is gone")]
+    text = f"{count(names, 'claim')} kept for pods that are gone: {some(names)}"
+    return [warn(text, "is kube-controller-manager well? it frees them; else kubectl delete resourceclaim")]
+
+
+def _orphans(sight: Sight) -> set[tuple[str, str]]:
+    """Return names and uids of claims whose pods are not there."""
+    alive = {pod.metadata.uid for pod in sight.pods}
+    return {
+        ("/".join(claim.key), claim.metadata.uid)
+        for claim in sight.claims
+        if (claim.results or claim.own)
+        and claim.users
+        and alive.isdisjoint(claim.users)
+        and sight.age(claim.metadata.creation_timestamp) > YOUNG
+    }

@@ -1,0 +1,80 @@
+"""Every check, in the order in which a person would look, and what of the cluster it must have seen."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.doctor import agents, amounts, devices, scheduling, server
+from fairlead.doctor.finding import Finding, Said, Verdict
+from fairlead.doctor.sight import Sight
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check."""
+
+    name: str
+    look: Callable[[Sight], list[Said]]
+    needs: tuple[str, ...] = ()
+    """Kinds, by plural, without which it can say nothing."""
+    fleeting: bool = False
+    """It compares lists of different moments: what it finds must be found twice."""
+
+
+CHECKS: Final = (
+    Check("api", server.version),
+    Check("clock", server.clock),
+    Check("claims", server.claims, ("resourceslices",)),
+    Check("profiles", server.profiles),
+    Check("rights", server.rights, ("accounts",)),
+    Check("lease", scheduling.lease, ("leases", "pods")),
+    Check("replicas", scheduling.replicas, ("pods",)),
+    Check("agents", agents.agents, ("nodes", "pods", "resourceslices")),
+    Check("versions", agents.versions, ("pods",)),
+    Check("scheduler-names", scheduling.names, ("pods",)),
+    Check("priority-classes", scheduling.priorities, ("pods", "priorityclasses")),
+    Check("other-plugins", devices.others, ("nodes", "pods", "resourceslices")),
+    Check("two-schedulers", scheduling.two_schedulers, ("pods", "resourceclaims", "leases")),
+    Check("slices", devices.slices, ("nodes", "resourceslices")),
+    Check("given-away", amounts.given_away, ("nodes", "pods", "resourceclaims", "resourceslices"), True),
+    Check("orphan-claims", devices.orphans, ("pods", "resourceclaims"), True),
+)
+_MOST: Final = 20
+"""Findings of one check that are told one by one: what is wrong on every node fills no screen."""
+
+
+def examine(sight: Sight) -> list[Finding]:
+    """Return what every check finds; one that could not look says so, which is not well."""
+    return [Finding(check.name, *_parts(said)) for check in CHECKS for said in _few(_said(check, sight))]
+
+
+def unsure(sight: Sight, findings: Iterable[Finding]) -> bool:
+    """Say whether something was found that may be of two moments, so that another look is needed."""
+    fleeting = {check.name for check in CHECKS if check.fleeting and not _hidden(check, sight)}
+    return any(each.check in fleeting and each.verdict is not Verdict.OK for each in findings)
+
+
+def _said(check: Check, sight: Sight) -> list[Said]:
+    hidden = _hidden(check, sight)
+    if hidden:
+        why = sight.blind[hidden[0]]
+        return [Said(Verdict.WARN, f"cannot look: {why}", "run it as somebody who may: kubectl auth can-i")]
+    return check.look(sight)
+
+
+def _hidden(check: Check, sight: Sight) -> list[str]:
+    return [name for name in check.needs if name in sight.blind]
+
+
+def _few(said: list[Said]) -> list[Said]:
+    """Return the worst of what was said, and how much more there is."""
+    if len(said) <= _MOST:
+        return said
+    ordered = sorted(said, key=lambda each: list(Verdict).index(each.verdict), reverse=True)
+    rest = ordered[_MOST:]
+    more = Said(rest[0].verdict, f"and {len(rest)} more like these", "set these right first, and look again")
+    return [*ordered[:_MOST], more]
+
+
+def _parts(said: Said) -> tuple[Verdict, str, str]:
+    return said.verdict, said.text, said.todo

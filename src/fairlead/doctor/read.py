@@ -1,0 +1,160 @@
+"""Read a cluster once. What may not be looked at, or is not there, is noted and stands in no check's way."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from fairlead.cluster.api import Cluster
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import LEASES, MODEL_PROFILES, NODES, Kind
+from fairlead.cluster.times import parse_time
+from fairlead.doctor.rights import needed
+from fairlead.doctor.sight import Pod, Right, Sight
+from fairlead.errors import AccessError, MissingApiError, NotFoundError
+from fairlead.manifest import deviceshapes, live, shapes
+
+LEASE: Final = "fairlead-scheduler"
+_AT_ONCE: Final = 8
+_REVIEW: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_SELF: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+PODS: Final = Kind("", "v1", "pods", True, Pod, "Pod")
+SLICES: Final = Kind("resource.k8s.io", "v1", "resourceslices", False, deviceshapes.Slice, "ResourceSlice")
+PRIORITIES: Final = Kind(
+    "scheduling.k8s.io", "v1", "priorityclasses", False, shapes.PriorityClass, "PriorityClass"
+)
+_LISTED: Final[dict[str, Kind[Any]]] = {
+    # Pods come before claims: a claim that is there without its pod is then no pod that came in between.
+    "pods": PODS,
+    "claims": live.CLAIMS,
+    "nodes": NODES,
+    "slices": SLICES,
+    "priorities": PRIORITIES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """What a server says of itself and of us."""
+
+    version: tuple[int, int]
+    user: str
+    now: datetime
+
+
+class Server(Protocol):
+    """What is asked of an API server beside its objects."""
+
+    async def welcome(self) -> Welcome:
+        """Return what it is, who we are there, and what time it has."""
+
+    async def allows(self, right: Right) -> bool:
+        """Say whether an account has a right."""
+
+
+class ApiServer:
+    """A real one."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def welcome(self) -> Welcome:
+        """Return what it is, who we are there, and what time it has: it dates its answer to that question."""
+        version = await self._client.version()
+        said = await self._post(
+            _SELF, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        )
+        user = said.get("status", {}).get("userInfo", {}).get("username", "")
+        return Welcome(
+            (_number(version.major), _number(version.minor)),
+            str(user),
+            parse_time(str(said["metadata"]["creationTimestamp"])),
+        )
+
+    async def allows(self, right: Right) -> bool:
+        """Ask by a SubjectAccessReview."""
+        name, _, group = right.resource.partition(".")
+        plural, _, sub = name.partition("/")
+        namespace, _, account = right.account.partition("/")
+        attributes = {"verb": right.verb, "group": group, "resource": plural, "subresource": sub}
+        spec = {
+            "user": f"system:serviceaccount:{namespace}:{account}",
+            "groups": [
+                "system:serviceaccounts",
+                f"system:serviceaccounts:{namespace}",
+                "system:authenticated",
+            ],
+            "resourceAttributes": {**attributes, "namespace": right.namespace, **_named(right)},
+        }
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        return (await self._post(_REVIEW, body)).get("status", {}).get("allowed") is True
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = msgspec.json.decode(
+            await self._client.request("POST", path, body=msgspec.json.encode(body))
+        )
+        return answer
+
+
+def _named(right: Right) -> dict[str, str]:
+    """Return the name that a right is bound to: of leases there is one that may be changed."""
+    ours = right.resource.startswith("leases.") and right.verb != "create"
+    return {"name": LEASE} if ours else {}
+
+
+def _number(text: str) -> int:
+    digits = "".join(char for char in text if char.isdecimal())
+    return int(digits) if digits else 0
+
+
+async def read(server: Server, cluster: Cluster, here: datetime, scheduler: str) -> Sight:
+    """Look at a cluster; `here` is the time of this machine. What makes it impossible is raised."""
+    welcome = await server.welcome()
+    sight = Sight(welcome.version, welcome.user, welcome.now, (here - welcome.now).total_seconds(), scheduler)
+    found: dict[str, Any] = {}
+    missing, blind = set[str](), dict[str, str]()
+    for name, kind in _LISTED.items():
+        found[name] = await _listed(cluster, kind, missing, blind)
+    found["leases"] = await _listed(cluster, LEASES, missing, blind, fields=f"metadata.name={LEASE}")
+    await _listed(cluster, MODEL_PROFILES, missing, blind)
+    blind.pop(MODEL_PROFILES.plural, None)  # who may not read them knows that they are there
+    sight = replace(sight, **found, missing=frozenset(missing), blind=blind)
+    return await _asked(server, sight)
+
+
+async def _listed(
+    cluster: Cluster, kind: Kind[Any], missing: set[str], blind: dict[str, str], fields: str | None = None
+) -> Iterable[Any]:
+    try:
+        return (await cluster.list(kind, fields=fields)).items
+    except (MissingApiError, NotFoundError):
+        missing.add(kind.plural)
+    except AccessError as error:
+        blind[kind.plural] = str(error)
+    return ()
+
+
+async def _asked(server: Server, sight: Sight) -> Sight:
+    """Return a sight that also knows which rights accounts of ours lack."""
+    programs = [sight.component(name) for name in ("agent", "scheduler", "extender")]
+    rights = [each for each in needed(*programs) if not _unserved(sight, each)]
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def lacks(right: Right) -> bool:
+        async with room:
+            return not await server.allows(right)
+
+    try:
+        answers = await asyncio.gather(*(lacks(each) for each in rights))
+    except AccessError as error:
+        return replace(sight, blind={**sight.blind, "accounts": str(error)})
+    return replace(sight, lacking=tuple(each for each, no in zip(rights, answers, strict=True) if no))
+
+
+def _unserved(sight: Sight, right: Right) -> bool:
+    return "resourceslices" in sight.missing and right.resource.endswith(".resource.k8s.io")

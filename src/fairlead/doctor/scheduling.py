@@ -1,0 +1,124 @@
+"""Checks of who schedules: the lease, the replicas, and pods that wait for somebody who is not there."""
+
+from typing import Final
+
+from fairlead.cluster.objects import Lease
+from fairlead.doctor.finding import Said, count, fail, ok, some, warn
+from fairlead.doctor.sight import YOUNG, Pod, Sight, full, is_ready
+from fairlead.manifest.seen import SCHEDULED
+from fairlead.offer import DRIVER
+
+_STOCK: Final = "default-scheduler"
+_LOOK: Final = "see what they say: kubectl logs -l app.kubernetes.io/component=scheduler --all-containers"
+
+
+def lease(sight: Sight) -> list[Said]:
+    """Say whether somebody leads, and nobody else does."""
+    found, replicas = sight.leases_of_ours, sight.component("scheduler")
+    held = [each for each in found if sight.is_held(each)]
+    if len(held) > 1:
+        where = some("/".join(each.key) for each in held)
+        return [
+            fail(
+                f"{count(held, 'scheduler')} of the name {sight.scheduler!r} lead at once: {where}",
+                "keep one, or give each its own scheduler.name: they would give away the same devices",
+            )
+        ]
+    if held:
+        return [ok(f"{held[0].spec.holder_identity} leads")]
+    if found:
+        return [fail(_last(sight, found[0]), _LOOK if replicas else "start one: scheduler.enabled=true")]
+    if replicas:
+        return [fail(f"{count(replicas, 'replica')}, and none has ever led", _LOOK)]
+    return [ok("no scheduler of ours is installed")]
+
+
+def _last(sight: Sight, lease: Lease) -> str:
+    holder = lease.spec.holder_identity
+    if not holder:
+        return "nobody leads: the last one handed over, and no other came"
+    return f"nobody leads: {holder} last renewed its lease {sight.age(lease.spec.renew_time):.0f} s ago"
+
+
+def replicas(sight: Sight) -> list[Said]:
+    """Say whether one node that fails would take the scheduler with it."""
+    found = sight.component("scheduler")
+    if not found:
+        return [ok("no replica of the scheduler runs in this cluster")]
+    ready = [pod for pod in found if is_ready(pod)]
+    nodes = {pod.spec.node_name for pod in ready}
+    if not ready:
+        return [
+            fail(f"none of {count(found, 'replica')} is ready", "see why: kubectl describe pod, and its logs")
+        ]
+    if len(ready) == 1:
+        return [warn("one replica is ready: nobody takes over when it goes", "set scheduler.replicas to 2")]
+    if len(nodes) == 1:
+        text = f"all {len(ready)} replicas are on {some(nodes)}"
+        return [
+            warn(text, "let them keep apart: leave scheduler.affinity empty, and give them a second node")
+        ]
+    return [ok(f"{len(ready)} replicas on {len(nodes)} nodes")]
+
+
+def names(sight: Sight) -> list[Said]:
+    """Say which pods wait for a scheduler that nobody is."""
+    waiting: dict[str, list[str]] = {}
+    for pod in sight.pods:
+        if pod.spec.scheduler_name and pod.waits_for(pod.spec.scheduler_name) and _unseen(sight, pod):
+            waiting.setdefault(pod.spec.scheduler_name, []).append(full(pod))
+    return [
+        fail(
+            f"nobody looks at {count(pods, 'pod')} with schedulerName: {name} ({some(pods)})",
+            _who(sight, name),
+        )
+        for name, pods in sorted(waiting.items())
+    ] or [ok("every waiting pod has been looked at")]
+
+
+def _unseen(sight: Sight, pod: Pod) -> bool:
+    return not pod.condition(SCHEDULED).status and sight.age(pod.metadata.creation_timestamp) > YOUNG
+
+
+def _who(sight: Sight, name: str) -> str:
+    if name == sight.scheduler:
+        return "see the check `lease`; start the scheduler, or look into its log"
+    return f"start that scheduler, or correct the name: ours is {sight.scheduler}, the cluster's own {_STOCK}"
+
+
+def priorities(sight: Sight) -> list[Said]:
+    """Say which pods could not be made again, because their priority class is gone."""
+    known = {each.metadata.name for each in sight.priorities}
+    gone: dict[str, list[str]] = {}
+    for pod in sight.pods:
+        if pod.spec.priority_class_name and pod.spec.priority_class_name not in known and not pod.ended:
+            gone.setdefault(pod.spec.priority_class_name, []).append(full(pod))
+    return [
+        warn(
+            f"priority class {name} is gone, and {count(pods, 'pod')} bear it ({some(pods)})",
+            "make it again: without it the server takes no new pod that names it",
+        )
+        for name, pods in sorted(gone.items())
+    ] or [ok("every priority class that pods bear is there")]
+
+
+def two_schedulers(sight: Sight) -> list[Said]:
+    """Say whether another scheduler gives out our devices beside ours."""
+    others = {pod.metadata.uid: pod.spec.scheduler_name for pod in sight.pods}
+    found = [
+        (others[uid], "/".join(claim.key))
+        for claim in sight.claims
+        if any(each.driver == DRIVER for each in claim.results)
+        for uid in claim.users
+        if others.get(uid, sight.scheduler) != sight.scheduler
+    ]
+    if not found or not sight.led:
+        return [ok("one scheduler gives out our devices")]
+    names = some(name or _STOCK for name, _ in found)
+    claims = [claim for _, claim in found]
+    return [
+        warn(
+            f"{names} gives out devices of {DRIVER} as well: {count(claims, 'claim')} ({some(claims)})",
+            "set schedulerName on those pods too: of two who choose at once, the node's agent refuses one",
+        )
+    ]

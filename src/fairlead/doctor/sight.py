@@ -1,0 +1,125 @@
+"""A cluster as it was seen: all that checks look at, as of about one moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from fairlead.cluster.objects import Lease, Node
+from fairlead.cluster.times import parse_time
+from fairlead.manifest import seen
+from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.keys import LEADS_FOR
+from fairlead.manifest.seen import Claim
+from fairlead.manifest.shapes import PriorityClass
+from fairlead.offer import DRIVER
+
+COMPONENT: Final = "app.kubernetes.io/component"
+NAME: Final = "app.kubernetes.io/name"
+VERSION: Final = "app.kubernetes.io/version"
+OURS: Final = "fairlead"
+YOUNG: Final = 60.0
+"""Seconds that things may take to come right by themselves."""
+
+
+class PodSpec(seen.PodSpec, frozen=True):
+    """What a pod asks for, and as whom it runs."""
+
+    service_account_name: str = ""
+
+
+class Pod(seen.Pod, frozen=True):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Something that an account must be allowed."""
+
+    account: str
+    """`namespace/name` of a service account."""
+    verb: str
+    resource: str
+    """As roles say it, with its group: `resourceclaims/status.resource.k8s.io`."""
+    namespace: str = ""
+    """Empty: in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What was seen."""
+
+    version: tuple[int, int] = (0, 0)
+    """Of the API server."""
+    user: str = ""
+    now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    """By the server's clock."""
+    ahead: float = 0.0
+    """Seconds by which our clock is ahead of the server's."""
+    scheduler: str = OURS
+    """The `schedulerName` that is asked about."""
+    nodes: Sequence[Node] = ()
+    pods: Sequence[Pod] = ()
+    slices: Sequence[Slice] = ()
+    claims: Sequence[Claim] = ()
+    leases: Sequence[Lease] = ()
+    priorities: Sequence[PriorityClass] = ()
+    missing: frozenset[str] = frozenset()
+    """Kinds, by plural, that the server does not have."""
+    blind: Mapping[str, str] = field(default_factory=dict)
+    """Kinds, by plural, that we could not look at, and why."""
+    lacking: Sequence[Right] = ()
+    """Rights that accounts of ours do not have."""
+    earlier: "Sight | None" = None
+    """The same cluster some seconds before. No two lists are of one moment; what is in both looks stayed."""
+
+    def component(self, name: str) -> list[Pod]:
+        """Return the pods of one of our programs that run or are about to."""
+        return [
+            pod
+            for pod in self.pods
+            if pod.metadata.labels.get(NAME) == OURS
+            and pod.metadata.labels.get(COMPONENT) == name
+            and not pod.ended
+            and not pod.metadata.deletion_timestamp
+        ]
+
+    @property
+    def slices_of_ours(self) -> list[Slice]:
+        """The slices of our driver."""
+        return [each for each in self.slices if each.spec.driver == DRIVER]
+
+    @property
+    def leases_of_ours(self) -> list[Lease]:
+        """The leases by which replicas of the scheduler in question agree who leads."""
+        return [
+            each
+            for each in self.leases
+            if each.metadata.annotations.get(LEADS_FOR, self.scheduler) == self.scheduler
+        ]
+
+    def age(self, time: str) -> float:
+        """Return the seconds since a time of the API; 0 where there is none."""
+        return (self.now - parse_time(time)).total_seconds() if time else 0.0
+
+    def is_held(self, lease: Lease) -> bool:
+        """Say whether somebody holds a lease and has renewed it in time."""
+        spec = lease.spec
+        return bool(spec.holder_identity) and self.age(spec.renew_time) <= spec.lease_duration_seconds
+
+    @property
+    def led(self) -> bool:
+        """Whether some replica of the scheduler leads."""
+        return any(self.is_held(each) for each in self.leases_of_ours)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Say whether a pod is ready."""
+    return pod.condition("Ready").status == "True"
+
+
+def full(pod: Pod) -> str:
+    """Return a pod's name with its namespace."""
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,0 +1,202 @@
+"""Models that a cluster knows by its profiles: found by the name that a pod gives, and foreseen.
+
+No model file is at hand there. What the profiles say of a model's work is enough to predict it on every
+accelerator of the catalog; of a model that was only seen in use, what was seen is all that is expected.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from os.path import basename
+from typing import Any, Final
+
+from fairlead.calibration import Features, Seen
+from fairlead.catalog import Catalog
+from fairlead.catalog.device import PRECISIONS
+from fairlead.cluster.knowledge import knowledge
+from fairlead.cluster.modelfile import files
+from fairlead.cluster.modelprofile import FilePart, ModelProfile
+from fairlead.errors import ManifestError
+from fairlead.manifest import keys
+from fairlead.manifest.foresee import lacking, predicted, sized
+from fairlead.manifest.shapes import Pod
+from fairlead.request import Expectation, Request
+from fairlead.units import Bytes
+from fairlead.workload import Profile
+
+_SHORTEST: Final = 8
+"""Characters of a digest that name a model."""
+_LONGEST: Final = 253
+"""Characters of a name; profiles have room for no more."""
+_ENDINGS: Final = (".onnx", ".tflite")
+_TELL: Final = "fairlead profiles import --model FILE, or fairlead calibrate --cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A model of which profiles tell."""
+
+    digest: str
+    names: frozenset[str]
+    precision: str
+    features: Features | None = None
+    """Its work; None: it was only seen in use."""
+    file: FilePart | None = None
+    """What its file says beyond its work, where somebody brought that."""
+
+    def __str__(self) -> str:
+        batch = f", batch {self.features.batch}" if self.features else ""
+        return f"{self.digest[:12]} ({self.precision}{batch})"
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """All models that a cluster knows, and what was measured of them."""
+
+    catalog: Catalog
+    known: Mapping[str, Known] = field(default_factory=dict)
+    """By digest."""
+    seen: tuple[Seen, ...] = ()
+    learnt: Any = None
+    """An `estimate.knowledge.Knowledge`."""
+    fits: Any = None
+    """An `estimate.knowledge.Fits`, for who learns next."""
+    _expected: dict[tuple[str, str, tuple[str, ...]], dict[str, Expectation]] = field(default_factory=dict)
+    """What was worked out already."""
+
+    @classmethod
+    def of(
+        cls, profiles: Iterable[ModelProfile], catalog: Catalog, before: "Models | None" = None
+    ) -> "Models":
+        """Learn from the profiles of a cluster; what was learnt `before` and still holds is kept."""
+        listed = tuple(profiles)
+        told = knowledge(listed)
+        by_file = files(listed)
+        known: dict[str, Known] = {}
+        for seen in told.seen:
+            _add(known, Known(seen.digest, frozenset({seen.model}), seen.setup.precision))
+        for calibration in told.calibrations:
+            for trial in calibration.trials:
+                digest, names = trial.features.digest, frozenset({trial.model})
+                file = by_file.get(digest)
+                precision = file.precision if file else calibration.setup.precision
+                _add(known, Known(digest, names, precision, trial.features, file))
+        fits = before.fits if before else _fits()
+        learnt = _learnt(told.calibrations, catalog, told.seen, fits)
+        return cls(catalog, known, told.seen, learnt, fits)
+
+    def expecting(self, where: str, pod: Pod, request: Request, accelerators: Iterable[str]) -> Request:
+        """Return a request with what is expected of the model that its pod names, if it names one."""
+        notes = pod.metadata.annotations
+        name, precision = notes.get(keys.MODEL, "").strip(), notes.get(keys.PRECISION, "").strip()
+        if not name:
+            return request
+        model = self.named(f"{where}: metadata.annotations[{keys.MODEL}]", name, precision)
+        key = (model.digest, precision, tuple(accelerators))
+        if key not in self._expected:
+            self._expected[key] = self.expectations(model, precision, key[2])
+        return replace(request, estimates=sized(self._expected[key], request.estimates))
+
+    def named(self, where: str, name: str, precision: str) -> Known:
+        """Return the one model that a name means, or complain with what comes near."""
+        if len(name) > _LONGEST:
+            raise ManifestError(f"{where}: a name of {len(name)} characters", _TELL)
+        found = [each for each in self.known.values() if _means(each, name)]
+        fitting = [each for each in found if each.precision == precision] or found
+        if len(fitting) == 1:
+            return fitting[0]
+        if not fitting:
+            raise ManifestError(f"{where}: the cluster knows no model {name!r}", self._near(name))
+        listed = ", ".join(sorted(str(each) for each in fitting)[:5])
+        raise ManifestError(
+            f"{where}: {name!r} may be any of {len(fitting)} models: {listed}",
+            "name it by its digest, or say the annotation fairlead.dev/precision",
+        )
+
+    def expectations(
+        self, model: Known, precision: str, accelerators: Iterable[str]
+    ) -> dict[str, Expectation]:
+        """Return what is expected of a model on each of these."""
+        if model.features is None:
+            return self._as_seen(model, frozenset(accelerators))
+        return predicted(_question(model, precision), accelerators, self.catalog, self.learnt)
+
+    def _as_seen(self, model: Known, accelerators: frozenset[str]) -> dict[str, Expectation]:
+        """Return what was seen in use; of several sights on one accelerator, the richest."""
+        sights = [each for each in self.seen if each.digest == model.digest]
+        sights.sort(key=lambda each: each.latency.count if each.latency else 0)
+        return {each.setup.device: _lived(each) for each in sights if each.setup.device in accelerators}
+
+    def _near(self, name: str) -> str:
+        names = sorted({name for each in self.known.values() for name in each.names if name})
+        if not names:
+            return f"it knows none yet: {_TELL}"
+        close = get_close_matches(name, names, 1, 0.6)
+        there = f"did you mean {close[0]}?" if close else f"known: {', '.join(names[:5])}"
+        return f"{there} Or teach it: {_TELL}"
+
+
+def _means(model: Known, name: str) -> bool:
+    """Say whether a name is a model's: as it is, without its folder or ending, or the start of its digest."""
+    if len(name) >= _SHORTEST and model.digest.startswith(name.lower()):
+        return True
+    return name in model.names or _bare(name) in map(_bare, model.names)
+
+
+def _bare(name: str) -> str:
+    last = basename(name).lower()
+    return next((last.removesuffix(each) for each in _ENDINGS if last.endswith(each)), last)
+
+
+def _add(known: dict[str, Known], found: Known) -> None:
+    """Add what is known of a model; files of different names may be the same work."""
+    before = known.get(found.digest)
+    names = before.names | found.names if before else found.names
+    known[found.digest] = replace(found, names=names)
+
+
+def _fits() -> Any:
+    try:
+        from fairlead.estimate.knowledge import Fits  # noqa: PLC0415 - numpy, only for predictions
+    except ModuleNotFoundError as error:
+        raise lacking(error) from None
+    return Fits()
+
+
+def _learnt(calibrations: Iterable[Any], catalog: Catalog, seen: Iterable[Seen], fits: Any) -> Any:
+    from fairlead.estimate.knowledge import Knowledge  # noqa: PLC0415 - numpy, only for predictions
+
+    return Knowledge.of(calibrations, catalog, seen, fits)
+
+
+def _question(model: Known, precision: str) -> Any:
+    from fairlead.estimate.question import Question  # noqa: PLC0415 - numpy, only for predictions
+
+    assert model.features is not None, "only a model whose work is known is asked about"
+    file = model.file or FilePart()
+    own = model.precision if model.precision in PRECISIONS else "fp32"
+    profile = Profile(
+        name=min(model.names),
+        format=file.format,
+        digest=model.digest,
+        precision=own,
+        inputs=(),
+        outputs=(),
+        operators=(),
+        macs=0,
+        params=0,
+        weight_bytes=Bytes(0),
+        activations=0,
+        peak_bytes=model.features.peak_bytes,
+        unsupported=file.unsupported,
+    )
+    return Question(
+        profile, model.features, precision or None, max(1, model.features.batch), exact=file.exact
+    )
+
+
+def _lived(seen: Seen) -> Expectation:
+    if seen.latency is None:
+        return Expectation(memory=seen.peak_bytes)
+    joules = None if seen.watts is None else seen.watts * seen.latency.median
+    return Expectation(seen.latency.p90, joules, seen.peak_bytes)

@@ -1,0 +1,106 @@
+"""Pods and claims as a live cluster has them: with what says how far their placing has come."""
+
+from typing import Final
+
+from fairlead.cluster.meta import Part
+from fairlead.cluster.objects import Condition, SchedulingGate
+from fairlead.manifest import deviceshapes, shapes
+
+SCHEDULED: Final = "PodScheduled"
+TURN: Final = "fairlead.dev/turn"
+"""A condition of a waiting pod: which leader has taken it over. Its message begins with the turn's number."""
+OWN_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+"""An annotation of a claim that a scheduler made for a pod that asks by extended resource."""
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class Mapped(Part, frozen=True):
+    """Which resource of which container a request of a claim stands for."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class OwnClaim(Part, frozen=True):
+    """The claim that stands for the extended resources of a pod."""
+
+    resource_claim_name: str = ""
+    request_mappings: tuple[Mapped, ...] = ()
+
+
+class PodSpec(shapes.PodSpec, frozen=True):
+    """What a pod asks for, and what keeps it from being placed yet."""
+
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+
+
+class PodStatus(shapes.PodStatus, frozen=True):
+    """How far a pod has come."""
+
+    conditions: tuple[Condition, ...] = ()
+    extended_resource_claim_status: OwnClaim = OwnClaim()
+
+
+class Pod(shapes.Pod, frozen=True):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.status.phase in _ENDED
+
+    @property
+    def turn(self) -> int:
+        """The turn of the leader that took it over last; 0: none had to."""
+        said = self.condition(TURN).message
+        number = said.partition(" ")[0]
+        return int(number) if number.isdecimal() and len(number) < 10 else 0
+
+    def condition(self, name: str) -> Condition:
+        """Return a condition; an empty one where there is none."""
+        return next((each for each in self.status.conditions if each.type == name), Condition())
+
+    def waits_for(self, scheduler: str) -> bool:
+        """Say whether it is for this scheduler to find it a place now."""
+        mine = self.spec.scheduler_name == scheduler and not self.spec.node_name
+        return mine and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
+
+
+class Consumer(Part, frozen=True):
+    """Who may use a claim."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ClaimState(deviceshapes.ClaimState, frozen=True):
+    """What became of a claim, and for whom it is kept."""
+
+    reserved_for: tuple[Consumer, ...] = ()
+
+
+class Claim(deviceshapes.Claim, frozen=True):
+    """A claim."""
+
+    status: ClaimState = ClaimState()
+
+    @property
+    def results(self) -> tuple[deviceshapes.AllocatedDevice, ...]:
+        """The devices that it was given."""
+        return self.status.allocation.devices.results if self.status.allocation else ()
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """The uids of the pods that it is kept for, or was made for."""
+        kept = tuple(each.uid for each in self.status.reserved_for if each.resource == "pods")
+        return kept or tuple(each.uid for each in self.metadata.owner_references if each.kind == "Pod")
+
+    @property
+    def own(self) -> bool:
+        """Whether a scheduler made it for a pod that asks by extended resource."""
+        return self.metadata.annotations.get(OWN_CLAIM) == "true"

@@ -1,0 +1,79 @@
+"""What each of some nodes says to a request: a score, or what stands in the way on it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.placement import Reason, Rejection
+from fairlead.request import Request
+from fairlead.schedule.ask import Ask
+from fairlead.schedule.cluster import ABSENT, Cluster
+from fairlead.schedule.columns import Floats, Ints, Mask
+from fairlead.schedule.policies import Policy
+from fairlead.schedule.refuse import reasons_against
+from fairlead.schedule.verdicts import verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The answers of some nodes, in the order in which they were asked."""
+
+    ask: Ask
+    rows: Ints
+    """ABSENT for those that are not there."""
+    score: Floats
+    """Of the best place on each; minus infinity where there is none."""
+
+    @property
+    def fits(self) -> Mask:
+        """Which of them have a place."""
+        return self.score > -np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Why some nodes have no place."""
+
+    reasons: tuple[Rejection, ...]
+    which: Ints
+    """For each of the nodes, which of the reasons."""
+    for_good: Mask
+    """Those on which there would be no place even if all that is placed there went."""
+
+
+def survey(cluster: Cluster, request: Request, policy: Policy, names: Iterable[str]) -> Survey:
+    """Ask nodes for a place for a request that minds no neighbours."""
+    known, rows = verdicts(cluster, request, policy), cluster.seek(names)
+    score = np.full(len(rows), -np.inf)
+    there = rows != ABSENT
+    score[there] = known.score[rows[there]]
+    return Survey(known.ask, rows, score)
+
+
+def refusals(ask: Ask, rows: Ints) -> Refusals:
+    """Return why nodes have no place: of all that is against a node, what its nearest accelerator lacks."""
+    left = ask.cluster.columns.kind[rows] >= 0
+    reasons = [Rejection(Reason.NO_DEVICE, "are not there")]
+    which = np.zeros(len(rows), np.int64)
+    still: Mask = np.logical_or.reduce(left, axis=1)
+    for found in reasons_against(ask, rows, left):
+        # What the reason before this one ruled out has gone from `left` by now.
+        still = _closed(which, still, left, len(reasons) - 1)
+        reasons.append(found)
+    _closed(which, still, left, len(reasons) - 1)
+    return Refusals(tuple(reasons), which, _for_good(ask, rows))
+
+
+def _closed(which: Ints, still: Mask, left: Mask, reason: int) -> Mask:
+    """Note which nodes a reason has closed, and return those that are still open."""
+    now: Mask = np.logical_or.reduce(left, axis=1)
+    which[still & ~now] = reason
+    return now
+
+
+def _for_good(ask: Ask, rows: Ints) -> Mask:
+    kind = ask.cluster.columns.kind[rows]
+    could = (kind >= 0) & ask.allowed[kind] & (ask.memory[kind] <= ask.totals[kind])
+    enough: Mask = could.sum(axis=1) >= ask.count
+    return ~enough

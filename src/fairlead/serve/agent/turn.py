@@ -1,0 +1,154 @@
+"""Whose turn it is when a kubelet asks for units: the call names no pod, but its books tell. Pure.
+
+A kubelet admits one pod after the other. The one that it is about to admit stands in its books already,
+those that come later do not yet, and those before it hold what they wanted. So the pod that wants just so
+many units and holds none of them is the one in question.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from fairlead.cluster import objects
+from fairlead.cluster.kinds import Kind
+from fairlead.cluster.meta import Part
+from fairlead.kubelet.podresources import Listed
+from fairlead.offer import DRIVER
+from fairlead.placement import PLACEMENT, Share, parse_shares
+from fairlead.units import parse_quantity
+
+Key = tuple[str, str]
+"""A pod's namespace and name: a kubelet's books know no uid."""
+_WAITING: Final = ("", "Pending")
+
+
+class Mapped(Part, frozen=True):
+    """A resource of a container that a claim stands for: no units are taken of it."""
+
+    container_name: str = ""
+    resource_name: str = ""
+
+
+class Pointer(Part, frozen=True):
+    """The claim that stands for resources of a pod."""
+
+    request_mappings: tuple[Mapped, ...] = ()
+
+
+class PodStatus(objects.PodStatus, frozen=True):
+    """How a pod is doing, and what it has by a claim."""
+
+    extended_resource_claim_status: Pointer = Pointer()
+
+
+class Pod(objects.Pod, frozen=True):
+    """A pod as it is read here."""
+
+    status: PodStatus = PodStatus()
+
+
+PODS: Final = Kind("", "v1", "pods", True, Pod, "Pod")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A pod as far as it says what it wants, and what was chosen for it."""
+
+    uid: str = ""
+    wants: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By container: units of our resources."""
+    brief: frozenset[str] = frozenset()
+    """Init containers that come to an end: the books never show them."""
+    begun: bool = False
+    """The kubelet has reported of it, so it was let in, or refused, before."""
+    shares: tuple[Share, ...] | None = None
+    """What a scheduler of ours chose; None: another placed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A container that the kubelet may be asking for."""
+
+    pod: str
+    """`namespace/name`."""
+    container: str
+    wish: Wish
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        """What tells it from all others."""
+        return self.wish.uid, self.container
+
+
+def wish(pod: Pod, node: str) -> Wish:
+    """Return what a pod wants of a node; nothing where it is not, or no longer, there."""
+    if pod.spec.node_name != node:
+        return Wish(pod.metadata.uid)
+    every = (*pod.spec.init_containers, *pod.spec.containers)
+    by_claim = pod.status.extended_resource_claim_status.request_mappings
+    note = pod.metadata.annotations.get(PLACEMENT)
+    return Wish(
+        pod.metadata.uid,
+        {each.name: found for each in every if (found := _units(each, by_claim))},
+        frozenset(each.name for each in pod.spec.init_containers if each.restart_policy != "Always"),
+        bool(pod.status.start_time) or pod.status.phase not in _WAITING,
+        None if note is None else parse_shares(note) or (),
+    )
+
+
+def pending(wanted: Wish, listed: Listed, resource: str, size: int) -> list[str]:
+    """Return the containers of a pod for which a kubelet may ask for so many units, in its order.
+
+    Of init containers the books cannot tell; whether one had its turn must be remembered.
+    """
+    named = [name for name, units in wanted.wants.items() if units.get(resource) == size]
+    return [
+        name for name in named if name in wanted.brief or resource not in listed.held.get(name, {resource})
+    ]
+
+
+def candidates(
+    listed: Iterable[Listed],
+    wishes: Mapping[Key, Wish],
+    resource: str,
+    size: int,
+    answered: Collection[tuple[str, str]],
+) -> list[Candidate]:
+    """Return for whom a kubelet may be asking: mostly one.
+
+    Who was let in or refused before is in question only where nobody else is: so it is after a restart of
+    the node, when a kubelet asks anew for a pod that it had let in.
+    """
+    found = list(_open(listed, wishes, resource, size))
+    new = [each for each in found if not each.wish.begun]
+    return [each for each in new if each.mark not in answered] or new or found
+
+
+def agree(found: Iterable[Candidate]) -> bool:
+    """Say whether it is all the same who is asked for: the same was chosen for all, or nothing for any."""
+    chosen = {None if each.wish.shares is None else devices(each.wish.shares) for each in found}
+    return len(chosen) <= 1
+
+
+def devices(shares: Iterable[Share]) -> frozenset[str]:
+    """Return the accelerators of shares."""
+    return frozenset(each.device for each in shares)
+
+
+def _open(
+    listed: Iterable[Listed], wishes: Mapping[Key, Wish], resource: str, size: int
+) -> Iterator[Candidate]:
+    for each in listed:
+        wanted = wishes.get((each.namespace, each.name), Wish())
+        for container in pending(wanted, each, resource, size):
+            yield Candidate(f"{each.namespace}/{each.name}", container, wanted)
+
+
+def _units(container: objects.Container, by_claim: Iterable[Mapped]) -> dict[str, int]:
+    asked = {**container.resources.limits, **container.resources.requests}
+    apart = {each.resource_name for each in by_claim if each.container_name == container.name}
+    return {
+        name: parse_quantity(text)
+        for name, text in asked.items()
+        if name.startswith(f"{DRIVER}/") and name not in apart
+    }

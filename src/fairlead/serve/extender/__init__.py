@@ -1,0 +1,1 @@
+"""A scheduler extender: what a stock kube-scheduler cannot count itself, asked over HTTP; it never binds."""

@@ -1,0 +1,157 @@
+"""The extender: follow the cluster, and answer kube-scheduler from what is known."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.api import Cluster
+from fairlead.cluster.changes import Change
+from fairlead.cluster.informer import Informer
+from fairlead.cluster.kinds import MODEL_PROFILES, Kind
+from fairlead.errors import MissingApiError, NotFoundError, UserError
+from fairlead.metrics import CONTENT_TYPE
+from fairlead.schedule import policy_named
+from fairlead.serve.extender import page, wire
+from fairlead.serve.extender.front import Front, Page, Verb
+from fairlead.serve.extender.judge import Judge, Verdict
+from fairlead.serve.scheduler.fold import Fold
+from fairlead.serve.scheduler.page import Timings
+from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, Pod
+from fairlead.serve.web.httpd import Response
+
+Work = Callable[[Pod, Sequence[str]], Awaitable[bytes]]
+"""What answers for a pod and the names of nodes."""
+HOLD: Final = 1.0
+"""Seconds that an answer is held back where others may have taken the last place: a binding is seen sooner,
+and a pod that kube-scheduler is told no for waits longer."""
+_NOBODY: Final = ""
+"""No pod names this scheduler: the extender has no queue of its own."""
+_NOTHING: Final = "metadata.name=-"
+"""Selects no object: no name is a dash."""
+_NOT_YET: Final = Response(503, b"the cluster is not known yet\n")
+
+
+class Extender:
+    """Answers for one cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        catalog: Catalog,
+        policy: str,
+        say: Callable[[str], None],
+        hold: float = HOLD,
+    ) -> None:
+        self._cluster = cluster
+        self._hold = hold
+        self._say = say
+        self._judge = Judge(Fold(catalog, _NOBODY), policy_named(policy))
+        self._counts = page.Counts()
+        self._known = False
+        """Whether everything has been listed."""
+        self._bell = asyncio.Event()
+
+    @property
+    def verbs(self) -> dict[str, Verb]:
+        """What kube-scheduler asks, by path."""
+        return {"/filter": self._filter, "/prioritize": self._prioritize}
+
+    @property
+    def pages(self) -> dict[str, Page]:
+        """What others ask, by path."""
+        return {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._metrics}
+
+    def front(self, *, known_only: bool) -> Front:
+        """Return what leads requests here."""
+        return Front(self.verbs, self.pages, known_only=known_only)
+
+    async def follow(self) -> None:
+        """Follow the cluster, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for kind in await self._kinds():
+                informer: Informer[Any] = Informer(self._cluster, kind)
+                informer.subscribe(self._heard)
+                group.create_task(informer.run())
+                await informer.ready()
+            self._judge.fold.settle()
+            self._known = True
+            self._say(f"the cluster is known: {len(self._judge.fold.cluster.nodes())} nodes")
+
+    async def _kinds(self) -> list[Kind[Any]]:
+        """Return what this cluster serves of what decides a placement; nodes come before pods."""
+        optional = dict.fromkeys((SLICES, CLAIMS, *RULES, MODEL_PROFILES))
+        return [*[kind for kind in optional if await self._serves(kind)], NODES, PODS]
+
+    async def _serves(self, kind: Kind[Any]) -> bool:
+        try:
+            await self._cluster.list(kind, fields=_NOTHING)
+        except (MissingApiError, NotFoundError):
+            return False
+        return True
+
+    def _heard(self, change: Change[Any]) -> None:
+        self._judge.hear(change)
+        self._bell.set()
+
+    async def _filter(self, body: bytes) -> Response:
+        return await self._answered("filter", body, self._counts.filtering, self._judged)
+
+    async def _prioritize(self, body: bytes) -> Response:
+        return await self._answered("prioritize", body, self._counts.prioritizing, self._scored)
+
+    async def _answered(self, verb: str, body: bytes, timings: Timings, work: Work) -> Response:
+        began, found = time.monotonic(), _NOT_YET
+        if self._known:
+            try:
+                args = wire.decode(body)
+                found = Response(200, await work(args.pod, args.names or ()), wire.JSON)
+            except UserError as error:
+                found = Response(400, f"{error}\n".encode())
+        timings.note(time.monotonic() - began)
+        self._counts.requests[verb, str(found.status)] += 1
+        return found
+
+    async def _judged(self, pod: Pod, names: Sequence[str]) -> bytes:
+        verdict = self._look(pod, names)
+        if verdict.may_change_soon:
+            verdict = await self._look_again(pod, names)
+        self._counts.nodes["passed", ""] += len(verdict.passed)
+        for reason, number in verdict.reasons.items():
+            self._counts.nodes["refused", reason] += number
+        return wire.encode_verdict(verdict)
+
+    async def _scored(self, pod: Pod, names: Sequence[str]) -> bytes:
+        self._judge.fold.settle()
+        return wire.encode_scores(names, self._judge.prioritize(pod, names))
+
+    def _look(self, pod: Pod, names: Sequence[str]) -> Verdict:
+        self._judge.fold.settle()
+        return self._judge.filter(pod, names, time.monotonic())
+
+    async def _look_again(self, pod: Pod, names: Sequence[str]) -> Verdict:
+        """Hold the answer back until it is known where others went, but not for long."""
+        self._counts.waits += 1
+        verdict = self._look(pod, names)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._hold):
+                while verdict.may_change_soon:
+                    self._bell.clear()
+                    await self._bell.wait()
+                    verdict = self._look(pod, names)
+        return verdict
+
+    def _ready(self) -> Response:
+        return Response(200, b"ready\n") if self._known else _NOT_YET
+
+    def _metrics(self) -> Response:
+        fold, doubts = self._judge.fold, len(self._judge.doubts)
+        text = page.render(self._counts, doubts, len(fold.cluster.nodes()), len(fold.complaints))
+        return Response(200, text, CONTENT_TYPE)
+
+
+def _alive() -> Response:
+    """Who answers is alive: one loop does all the work."""
+    return Response(200, b"alive\n")

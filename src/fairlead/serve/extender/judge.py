@@ -1,0 +1,226 @@
+"""Judge nodes for a pod that kube-scheduler asks about: which can take it, why not others, how well. Pure.
+
+kube-scheduler has seen to labels, taints, neighbours and the sums of each node. What is left to say is
+whether the pod fits on accelerators, one by one, and which node the policy likes.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from fairlead.cluster.changes import Change
+from fairlead.manifest import keys
+from fairlead.manifest.shapes import Node
+from fairlead.placement import Reason, Rejection
+from fairlead.request import Request, Toleration, problems
+from fairlead.schedule import Policy
+from fairlead.schedule.cluster import ABSENT
+from fairlead.schedule.columns import Floats, Ints, Mask
+from fairlead.schedule.options import open_to
+from fairlead.schedule.survey import Survey, refusals, survey
+from fairlead.serve.extender.doubt import Doubt, Doubts
+from fairlead.serve.extender.untold import Untold, mentions
+from fairlead.serve.scheduler.fold import Fold
+from fairlead.serve.scheduler.reading import Unreadable
+from fairlead.serve.scheduler.seen import SCHEDULED, Pod
+
+BEST: Final = 10
+"""What kube-scheduler takes an extender's highest score to be."""
+DOUBT: Final = "in-doubt"
+UNSEEN: Final = "unseen-node"
+_EVERYTHING: Final = (Toleration(exists=True),)
+_DOUBTED: Final = "node(s) where pods placed a moment ago may have taken what is left"
+_UNSEEN: Final = "node(s) that fairlead has not seen yet"
+_NO_DEVICE: Final = "node(s) without an accelerator"
+_ALIKE: Final = 1e-6
+"""Scores that differ by less are the same."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What is said of each node: it passes, or it does not and why."""
+
+    passed: Sequence[str] = ()
+    failed: dict[str, str] = field(default_factory=dict)
+    for_good: dict[str, str] = field(default_factory=dict)
+    """Those on which nobody's leaving would help."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """How many nodes do not pass, by the word for why."""
+
+    @property
+    def may_change_soon(self) -> bool:
+        """Whether all that is in the way is not knowing where others went."""
+        return not self.passed and bool(self.reasons[DOUBT])
+
+
+class Judge:
+    """Judges by what is known of the cluster, and by what was answered before."""
+
+    def __init__(self, fold: Fold, policy: Policy) -> None:
+        self.fold = fold
+        self.doubts = Doubts()
+        self._untold = Untold(self.doubts)
+        self._policy = policy
+
+    def hear(self, change: Change[Any]) -> None:
+        """Take in a change of the cluster."""
+        self.fold.note(change)
+        if isinstance(change.object, Pod):
+            self._hear_pod(change.object.metadata.uid, change.old, change.new)
+        elif isinstance(change.object, Node):
+            self._untold.hear(change.object.metadata.name, _told(change.new))
+
+    def _hear_pod(self, uid: str, before: Pod | None, now: Pod | None) -> None:
+        if now is None or now.ended:
+            self._untold.drop(uid)
+            self.doubts.drop(uid)
+        elif now.spec.node_name and not (before and before.spec.node_name):
+            doubt = self.doubts.drop(uid)
+            if doubt is not None:
+                self._arrived(now, doubt)
+        elif _given_up(before, now):
+            self.doubts.drop(uid)
+
+    def _arrived(self, pod: Pod, doubt: Doubt) -> None:
+        """Wait for the agent's word on a pod, where there is an agent and more than one accelerator."""
+        name = pod.spec.node_name
+        state, said = self.fold.cluster.node(name), _told(self.fold.node(name))
+        if state is not None and len(state.devices) > 1 and said and not mentions(said, "/".join(pod.key)):
+            here = replace(doubt, rows=self.fold.cluster.seek([name]))
+            self._untold.add(name, pod.metadata.uid, "/".join(pod.key), here)
+
+    def filter(self, pod: Pod, names: Sequence[str], now: float) -> Verdict:
+        """Say which nodes can take a pod; it is counted on each of them until it is seen on one."""
+        uid = pod.metadata.uid or "/".join(pod.key)
+        self.doubts.drop(uid)
+        self.doubts.expire(now)
+        self._untold.expire(now)
+        asked = self._asked(pod)
+        if asked is None:
+            return Verdict(names)
+        if isinstance(asked, str):
+            text = f"node(s) could not be asked: {asked}"
+            return Verdict(
+                for_good=dict.fromkeys(names, text), reasons=Counter({Reason.INVALID.value: len(names)})
+            )
+        found = survey(self.fold.cluster, asked, self._policy, names)
+        sure = self._sure(found)
+        if sure.any():
+            self.doubts.add(uid, found.ask, found.rows[sure], now)
+        return self._verdict(found, names, sure)
+
+    def prioritize(self, pod: Pod, names: Sequence[str]) -> list[int]:
+        """Return how good nodes are, from 0 to 10, in the order of their names."""
+        asked = self._asked(pod)
+        if asked is None or isinstance(asked, str):
+            return [0] * len(names)
+        found = survey(self.fold.cluster, asked, self._policy, names)
+        scores: list[int] = ranked(found.score).tolist()
+        return scores
+
+    def _asked(self, pod: Pod) -> Request | str | None:
+        """Return what a pod asks of accelerators: None for nothing, or why it cannot be meant."""
+        if pod.spec.resource_claims:
+            return None  # kube-scheduler gives claims their devices itself
+        read = self.fold.read(pod)
+        if isinstance(read, Unreadable):
+            return read.reason
+        if not read.demand.count:
+            return None
+        asked = of_devices(read)
+        wrong = problems(asked)
+        return "; ".join(wrong) if wrong else asked
+
+    def _sure(self, found: Survey) -> Mask:
+        """Say which nodes take the pod wherever those are that were let pass before."""
+        sure = found.fits.copy()
+        at = np.flatnonzero(sure)
+        at = at[self.doubts.touches(found.rows[at])]
+        if len(at):
+            rows, free = open_to(found.ask, found.rows[at])
+            fine = np.isin(found.rows[at], rows[self.doubts.leave_room(found.ask, rows, free)])
+            sure[at[~fine]] = False
+        return sure
+
+    def _verdict(self, found: Survey, names: Sequence[str], sure: Mask) -> Verdict:
+        if sure.all():
+            return Verdict(names)
+        verdict = Verdict([name for name, fine in zip(names, sure.tolist(), strict=True) if fine])
+        doubted = found.fits & ~sure
+        self._fail(verdict, names, np.flatnonzero(doubted), _DOUBTED, DOUBT)
+        unseen = found.rows == ABSENT
+        self._fail(verdict, names, np.flatnonzero(unseen), _UNSEEN, UNSEEN)
+        for name in self.fold.complaints.keys() & verdict.failed.keys():
+            verdict.failed[name] = f"node(s) that cannot be read: {self.fold.complaints[name]}"
+        self._refuse(verdict, names, found, np.flatnonzero(~found.fits & ~unseen))
+        return verdict
+
+    def _fail(self, verdict: Verdict, names: Sequence[str], at: Ints, text: str, reason: str) -> None:
+        if len(at):
+            verdict.failed |= {names[each]: text for each in at.tolist()}
+            verdict.reasons[reason] += len(at)
+
+    def _refuse(self, verdict: Verdict, names: Sequence[str], found: Survey, at: Ints) -> None:
+        against = refusals(found.ask, found.rows[at])
+        texts = [_words(each) for each in against.reasons]
+        for each, which, good in zip(
+            at.tolist(), against.which.tolist(), against.for_good.tolist(), strict=True
+        ):
+            (verdict.for_good if good else verdict.failed)[names[each]] = texts[which]
+        counts = np.bincount(against.which, minlength=len(texts)).tolist()
+        for rejection, count in zip(against.reasons, counts, strict=True):
+            if count:
+                verdict.reasons[rejection.reason.value] += count
+
+
+def of_devices(request: Request) -> Request:
+    """Return what is left to ask when kube-scheduler has seen to the rest.
+
+    CPU and memory stay: scores weigh what is left of them, and some accelerators share the node's memory.
+    """
+    return Request(
+        request.name,
+        request.namespace,
+        request.uid,
+        cpu=request.cpu,
+        memory=request.memory,
+        demand=request.demand,
+        tolerations=_EVERYTHING,
+        slo=request.slo,
+        estimates=request.estimates,
+    )
+
+
+def ranked(score: Floats) -> Ints:
+    """Return 10 for the best, one less for each score below it, and 0 from the eleventh on.
+
+    Ranks, because a policy's order counts: what leaves the fewest fragments is to win by little or by much.
+    """
+    found = np.zeros(len(score), np.int64)
+    fits = score > -np.inf
+    if fits.any():
+        steps = np.round(score[fits] / _ALIKE)
+        levels, back = np.unique(-steps, return_inverse=True)
+        found[fits] = np.maximum(BEST - np.arange(len(levels)), 0)[back]
+    return found
+
+
+def _words(rejection: Rejection) -> str:
+    """Return a reason as kube-scheduler puts the number of nodes before it."""
+    if rejection.reason is Reason.NO_DEVICE:
+        return _NO_DEVICE
+    return f"node(s) whose accelerators {rejection.text}"
+
+
+def _told(node: Node | None) -> str:
+    """Return what a node's agent says of who holds what; empty where there is none."""
+    return node.metadata.annotations.get(keys.ALLOCATED, "") if node is not None else ""
+
+
+def _given_up(before: Pod | None, now: Pod) -> bool:
+    """Say whether kube-scheduler has just told that it found no place."""
+    said = now.condition(SCHEDULED)
+    return said.status == "False" and (before is None or before.condition(SCHEDULED) != said)

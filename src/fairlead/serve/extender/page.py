@@ -1,0 +1,46 @@
+"""What an extender counts, as a page for Prometheus."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from fairlead.metrics import Family
+from fairlead.serve.scheduler.page import Timings
+
+
+@dataclass(slots=True)
+class Counts:
+    """What has been counted since the start."""
+
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By verb and by HTTP status."""
+    nodes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Judged: by result (`passed`, `refused`) and by reason, empty where it passed."""
+    waits: int = 0
+    """Answers that were held back until it was known where other pods went."""
+    filtering: Timings = field(default_factory=Timings)
+    prioritizing: Timings = field(default_factory=Timings)
+
+
+def render(counts: Counts, doubts: int, nodes: int, unreadable: int) -> bytes:
+    """Return the page."""
+    families = (
+        _one("nodes", "gauge", "Nodes that are known.", nodes),
+        _one("unreadable_nodes", "gauge", "Nodes that cannot be understood.", unreadable),
+        _one("pods_in_doubt", "gauge", "Pods that were let pass and are not seen on a node yet.", doubts),
+        _one("waits_total", "counter", "Answers held back until it was known where pods went.", counts.waits),
+        _many("requests_total", "Requests.", ("verb", "code"), counts.requests),
+        _many("nodes_judged_total", "Nodes that were judged.", ("result", "reason"), counts.nodes),
+    )
+    lines = [line for family in families for line in family.lines()]
+    lines += counts.filtering.families("fairlead_extender_filter_seconds", "Time for one filter.")
+    lines += counts.prioritizing.families("fairlead_extender_prioritize_seconds", "Time for one prioritize.")
+    return "".join(lines).encode()
+
+
+def _one(name: str, kind: str, text: str, value: int) -> Family:
+    return Family(f"fairlead_extender_{name}", kind, text, (), {(): float(value)})
+
+
+def _many(name: str, text: str, labels: tuple[str, str], found: Counter[tuple[str, str]]) -> Family:
+    series: dict[tuple[str, ...], float] = {key: float(value) for key, value in sorted(found.items())}
+    return Family(f"fairlead_extender_{name}", "counter", text, labels, series)

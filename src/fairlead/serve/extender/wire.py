@@ -1,0 +1,64 @@
+"""What goes over the wire: kube-scheduler's extender API, v1. Names are as its Go types spell them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from fairlead.errors import UserError
+from fairlead.serve.extender.judge import Verdict
+from fairlead.serve.scheduler.seen import Pod
+
+_NULL: Final = b"null"
+JSON: Final = "application/json"
+
+
+class Args(Struct, frozen=True):
+    """ExtenderArgs: a pod, and the nodes in question."""
+
+    pod: Pod = field(name="Pod")
+    nodes: msgspec.Raw = field(name="Nodes", default=msgspec.Raw(_NULL))
+    names: tuple[str, ...] | None = field(name="NodeNames", default=None)
+
+
+class _FilterResult(Struct, frozen=True):
+    """ExtenderFilterResult."""
+
+    names: Sequence[str] = field(name="NodeNames")
+    failed: dict[str, str] = field(name="FailedNodes")
+    for_good: dict[str, str] = field(name="FailedAndUnresolvableNodes")
+    error: str = field(name="Error", default="")
+
+
+class _HostPriority(Struct, frozen=True, gc=False):
+    """HostPriority."""
+
+    host: str = field(name="Host")
+    score: int = field(name="Score")
+
+
+_ARGS: Final = msgspec.json.Decoder(Args)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def decode(body: bytes) -> Args:
+    """Read a request; UserError says what is wrong with it."""
+    try:
+        found = _ARGS.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"this is no ExtenderArgs: {error}") from None
+    if found.names is None:
+        sent = "whole nodes were sent" if bytes(found.nodes) != _NULL else "no NodeNames were sent"
+        raise UserError(f"{sent}: set nodeCacheCapable: true in the KubeSchedulerConfiguration")
+    return found
+
+
+def encode_verdict(verdict: Verdict) -> bytes:
+    """Return an ExtenderFilterResult."""
+    return _ENCODER.encode(_FilterResult(verdict.passed, verdict.failed, verdict.for_good))
+
+
+def encode_scores(names: Sequence[str], scores: Sequence[int]) -> bytes:
+    """Return a HostPriorityList."""
+    return _ENCODER.encode(list(map(_HostPriority, names, scores)))

@@ -1,0 +1,62 @@
+"""Devices that were given by claims which have not been seen yet. Pure.
+
+Pods and claims are told of by two watches, in no common order: a pod may be seen bound and gone before its
+claim is seen at all. Until it is, or is known to be gone too, what it holds is not free.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fairlead.cluster.changes import Key
+from fairlead.placement import Placement
+
+
+@dataclass(slots=True)
+class Debt:
+    """What a pod was given, and the claims that will say so."""
+
+    placement: Placement
+    unseen: set[Key]
+
+
+class Debts:
+    """What is owed, by pod."""
+
+    def __init__(self) -> None:
+        self._debts: dict[str, Debt] = {}
+        self._pods: dict[Key, str] = {}
+
+    def owe(self, placement: Placement, claims: Iterable[Key]) -> None:
+        """Note that these claims are about to be given what a placement says."""
+        uid = placement.request.id
+        self.forgive(uid)
+        keys = set(claims)
+        if keys:
+            self._debts[uid] = Debt(placement, keys)
+            self._pods |= dict.fromkeys(keys, uid)
+
+    def see(self, claim: Key) -> str:
+        """Note that a claim was seen with its devices; return whose debt is paid by it, if anybody's."""
+        uid = self._pods.pop(claim, "")
+        if uid and not self._debts[uid].unseen - {claim}:
+            self.forgive(uid)
+            return uid
+        if uid:
+            self._debts[uid].unseen.discard(claim)
+        return ""
+
+    def of(self, uid: str) -> Placement | None:
+        """Return what a pod was given by claims that have not all been seen."""
+        debt = self._debts.get(uid)
+        return debt.placement if debt else None
+
+    def claims(self, uid: str) -> tuple[str, ...]:
+        """Return the names of the claims of a pod that have not been seen."""
+        debt = self._debts.get(uid)
+        return tuple(sorted(name for _, name in debt.unseen)) if debt else ()
+
+    def forgive(self, uid: str) -> None:
+        """Forget what a pod was given: nothing came of it, or it was taken back."""
+        debt = self._debts.pop(uid, None)
+        for key in debt.unseen if debt else ():
+            self._pods.pop(key, None)

@@ -1,0 +1,46 @@
+"""What to expect of the models that pods name, from the profiles that the cluster keeps."""
+
+from collections.abc import Iterable
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.modelprofile import ModelProfile
+from fairlead.manifest import keys
+from fairlead.manifest.known import Models
+from fairlead.manifest.seen import Pod
+from fairlead.request import Request
+
+
+def names_model(pod: Pod) -> bool:
+    """Say whether a pod is to be placed by what is expected of its model."""
+    return bool(pod.metadata.annotations.get(keys.MODEL, "").strip())
+
+
+class Foresight:
+    """Profiles, and what follows from them: worked out when somebody asks, and once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._profiles: dict[Key, ModelProfile] = {}
+        self._models: Models | None = None
+        self._stale = True
+        """Whether profiles have changed since."""
+
+    def take(self, change: Change[ModelProfile]) -> bool:
+        """Take a profile in; say whether it tells anything new."""
+        before = self._profiles.pop(change.key, None)
+        if change.new is not None:
+            self._profiles[change.key] = change.new
+            if before is not None and before.spec == change.new.spec:
+                return False
+        self._stale = True
+        return True
+
+    def expecting(self, where: str, pod: Pod, request: Request, accelerators: Iterable[str]) -> Request:
+        """Return a request with what is expected of the model that its pod names."""
+        if not names_model(pod):
+            return request
+        if self._models is None or self._stale:
+            self._models = Models.of(self._profiles.values(), self._catalog, self._models)
+            self._stale = False
+        return self._models.expecting(where, pod, request, accelerators)

@@ -1,0 +1,64 @@
+"""What matters of an object at a glance: most of what the API server tells is of no matter here. Pure."""
+
+from msgspec.structs import replace
+
+from fairlead.cluster.changes import Key
+from fairlead.placement import PLACEMENT, Placement, Share, parse_shares
+from fairlead.serve.scheduler.seen import TURN, Claim, Pod
+
+
+def pools(claim: Claim | None) -> set[str]:
+    """Return the nodes on which a claim was given something."""
+    return {each.pool for each in claim.results} if claim is not None else set()
+
+
+def claims_named(pod: Pod) -> dict[str, Key]:
+    """Return the claims that a pod names, or that were made of a template for it, by its name for them."""
+    if not pod.spec.resource_claims:
+        return {}
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    named = {
+        each.name: each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims
+    }
+    return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
+
+
+def home(pod: Pod | None) -> str:
+    """Return the node that a pod holds something of."""
+    return pod.spec.node_name if pod is not None and not pod.ended else ""
+
+
+def alike(before: Pod, now: Pod) -> bool:
+    """Say whether nothing changed that matters here: most changes of a pod are a kubelet's report."""
+    unchanged = before.metadata.labels == now.metadata.labels and before.spec == now.spec
+    notes = before.metadata.annotations == now.metadata.annotations
+    going = before.metadata.deletion_timestamp == now.metadata.deletion_timestamp
+    return unchanged and notes and going and _progress(before) == _progress(now)
+
+
+def as_assumed(before: Pod, now: Pod, assumed: Placement) -> bool:
+    """Say whether a pod is bound where it was assumed to be, to what it was given, and otherwise as it was.
+
+    Not of pods with claims: what they hold is for the claims to say.
+    """
+    if now.ended or now.spec.node_name != assumed.node or now.spec.resource_claims:
+        return False
+    if now.status.extended_resource_claim_status.resource_claim_name:
+        return False
+    notes = dict(now.metadata.annotations)
+    if assumed.shares and not _same(notes.pop(PLACEMENT, ""), assumed.shares):
+        return False
+    same = before.metadata.labels == now.metadata.labels and before.metadata.annotations == notes
+    return same and replace(now.spec, node_name="") == before.spec
+
+
+def _same(note: str, shares: tuple[Share, ...]) -> bool:
+    """Say whether a note tells these shares; of a whole accelerator it tells no sizes."""
+    return parse_shares(note) == tuple(
+        Share(each.device, whole=True) if each.whole else each for each in shares
+    )
+
+
+def _progress(pod: Pod) -> tuple[object, ...]:
+    """Return what matters of a pod's status; each mark of a leader differs from the last, of any turn."""
+    return pod.ended, pod.status.resource_claim_statuses, pod.condition(TURN).message

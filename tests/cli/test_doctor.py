@@ -1,0 +1,92 @@
+"""`fairlead doctor` as a command: what it prints, its exit codes, and what it says when it cannot look."""
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli import doctor
+from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
+from fairlead.doctor.examine import CHECKS
+from fairlead.doctor.finding import Finding, Verdict
+from fairlead.errors import ClusterAwayError, KubeconfigError
+from tests.labs import LABEL, RealCluster
+
+FIELDS = ["check", "verdict", "text", "todo"]
+
+
+def run(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    doctor.add(parser.add_subparsers())
+    options = parser.parse_args(["doctor", *words])
+    return int(options.run(options))
+
+
+def test_what_to_do_stands_below_what_is_so() -> None:
+    found = [
+        Finding("api", Verdict.OK, "all is well"),
+        Finding("lease", Verdict.FAIL, "nobody leads", "look"),
+    ]
+    assert doctor.table(found).splitlines() == [
+        "CHECK        WHAT IS SO",
+        "api    ok    all is well",
+        "lease  fail  nobody leads",
+        "               look",
+    ]
+
+
+def test_a_machine_needs_no_cluster(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code = run("--here", "-o", "json", "--kubeconfig", str(tmp_path / "none"))
+    found = json.loads(capsys.readouterr().out)
+    assert {each["check"] for each in found} == {"accelerators", "unknown", "nvml", "device-nodes"}
+    assert all(list(each) == FIELDS for each in found)
+    assert code == any(each["verdict"] == "fail" for each in found)
+
+
+def test_a_cluster_that_is_away_or_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError):
+        run("--kubeconfig", str(tmp_path))
+    config = tmp_path / "config"
+    config.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
+    )
+    with pytest.raises(ClusterAwayError):
+        run("--kubeconfig", str(config))
+
+
+def test_a_real_cluster(real_cluster: RealCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    async def leave_a_slice_of_no_node() -> None:
+        gone = f"{real_cluster.namespace}-gone"
+        pool = {"name": gone, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "fairlead.dev", "nodeName": gone, "pool": pool, "devices": [{"name": "gpu"}]}
+        meta = {"name": gone, "labels": {LABEL: real_cluster.namespace}}
+        async with real_cluster.connect() as client:
+            await client.create(NODES, {"metadata": {"name": f"{gone}-not", "labels": meta["labels"]}})
+            await client.create(RESOURCE_SLICES.raw(), {"metadata": meta, "spec": spec})
+
+    async def clean() -> None:
+        async with real_cluster.connect() as client:
+            await client.delete_collection(RESOURCE_SLICES, labels=f"{LABEL}={real_cluster.namespace}")
+
+    asyncio.run(leave_a_slice_of_no_node())
+    try:
+        run(
+            "--kubeconfig",
+            str(real_cluster.api.kubeconfig),
+            "--scheduler",
+            real_cluster.namespace,
+            "-o",
+            "json",
+        )
+    finally:
+        asyncio.run(clean())
+    found = json.loads(capsys.readouterr().out)
+    assert list(dict.fromkeys(each["check"] for each in found)) == [check.name for check in CHECKS]
+    said = {each["check"]: each for each in found}
+    assert said["api"]["verdict"] == said["clock"]["verdict"] == "ok"
+    assert f"{real_cluster.namespace}-gone" in json.dumps(found)
+    assert said["slices"]["verdict"] == "warn"

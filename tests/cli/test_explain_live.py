@@ -1,0 +1,205 @@
+"""`fairlead explain` and `schedule --live` on a real API server, with and without a scheduler to ask."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from fairlead.cluster.kinds import EVENTS, PODS
+from fairlead.manifest.seen import SCHEDULED, Pod
+from tests.labs import RealCluster
+from tests.serve.scheduler.world import World, bound, opened
+
+RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
+
+
+class Asker:
+    """Runs commands on the cluster of a world."""
+
+    def __init__(self, room: RealCluster, world: World) -> None:
+        self._room = room
+        self._world = world
+
+    async def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        named = ("--kubeconfig", str(self._room.api.kubeconfig))
+        return await asyncio.to_thread(
+            subprocess.run, [*RUN, *words, *named], capture_output=True, text=True, timeout=60, check=False
+        )
+
+    async def explain(self, name: str, *words: str) -> tuple[int, dict[str, Any]]:
+        """Return the exit code, and how a pod stands."""
+        there = ("-n", self._world.namespace, "--lease-namespace", self._world.namespace)
+        done = await self.run("explain", name, *there, "-o", "json", *words)
+        assert done.stdout, done.stderr
+        (told,) = json.loads(done.stdout)
+        return done.returncode, told
+
+
+@asynccontextmanager
+async def serving(
+    room: RealCluster, world: World, listen: str = "127.0.0.1:0", **env: str
+) -> AsyncIterator[None]:
+    """Run a scheduler of this world as a process of its own."""
+    there = ("--name", world.namespace, "--lease-namespace", world.namespace, "--listen", listen)
+    process = await asyncio.create_subprocess_exec(
+        *(*RUN, "serve", "scheduler", *there, "--kubeconfig", str(room.api.kubeconfig)),
+        env={**os.environ, **env},
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def played(
+    room: RealCluster, script: Callable[[World, Asker], Awaitable[None]], *, serve: bool = True
+) -> None:
+    async def scenario() -> None:
+        async with opened(room, 1) as world:
+            if not serve:
+                await script(world, Asker(room, world))
+                return
+            async with serving(room, world):
+                await script(world, Asker(room, world))
+
+    asyncio.run(scenario())
+
+
+def told(name: str) -> Callable[[tuple[Pod, ...]], bool]:
+    """Return what says whether a pod's condition says why it waits."""
+    return lambda pods: any(
+        pod.metadata.name == name and pod.condition(SCHEDULED).message.startswith("0 of ") for pod in pods
+    )
+
+
+def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: Asker) -> None:
+        for number in range(2):
+            await world.pod(f"large-{number}", mib=3072)
+        await world.until(lambda pods: len(pods) == 2 and bound()(pods))
+        await world.pod("late", mib=2048)
+        pods = await world.until(told("late"))
+        (late,) = [pod for pod in pods if pod.metadata.name == "late"]
+        events = (await world.client.list(EVENTS, world.namespace)).items
+        code, found = await ask.explain("late")
+        assert (code, found["source"], found["state"]) == (1, "scheduler", "parked")
+        assert found["sentence"] == late.condition(SCHEDULED).message
+        assert found["sentence"] in {each.message for each in events}
+        assert found["changes"][0]["text"].startswith("ask for 1.0 GiB")
+        assert "room" in found["wakes_on"]
+
+        code, here = await ask.explain("late", "--local", "-v")
+        assert (code, here["source"]) == (1, "here")
+        assert here["sentence"].startswith(found["sentence"])
+        assert here["changes"] == found["changes"]
+        assert len(here["devices"]) >= 2
+
+        code, placed = await ask.explain("large-0")
+        assert (code, placed["state"], placed["node"]) == (0, "bound", world.nodes[0])
+        assert [share["memory_bytes"] for share in placed["shares"]] == [3 << 30]
+        assert placed["since"]
+        done = await ask.run("explain", f"{world.namespace}/late", "--lease-namespace", world.namespace)
+        assert "would fit with one of these changes" in done.stdout
+        assert "tried again when something of this changes" in done.stdout
+
+    played(real_cluster, script)
+
+
+def test_without_a_scheduler_it_is_decided_here_and_says_so(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: Asker) -> None:
+        await world.pod("small", mib=1024, schedulerName="fairlead")
+        code, found = await ask.explain("small")
+        assert (code, found["node"], found["source"]) == (0, world.nodes[0], "here")
+        assert "no scheduler of ours is called 'fairlead' here" in found["note"]
+
+        await world.pod("held", schedulingGates=[{"name": "example.com/quota"}])
+        code, found = await ask.explain("held")
+        assert (code, found["state"]) == (1, "gated")
+        assert "example.com/quota" in found["sentence"]
+
+        await world.pod("odd", notes={"fairlead.dev/gpu-compute": "many"}, schedulerName="fairlead")
+        code, found = await ask.explain("odd")
+        assert code == 1
+        assert "fairlead.dev/gpu-compute" in found["sentence"]
+
+    played(real_cluster, script, serve=False)
+
+
+def test_a_pod_of_another_scheduler_is_told_by_its_condition(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: Asker) -> None:
+        await world.pod("first")
+        await world.until(bound("first"))
+        await world.pod("other", schedulerName="somebody")
+        code, found = await ask.explain("other")
+        assert (code, found["state"], found["scheduler"]) == (1, "waiting", "somebody")
+        assert "somebody, which has said nothing" in found["sentence"]
+        assert "--local tells what ours would do" in found["note"]
+
+    played(real_cluster, script)
+
+
+def test_an_unknown_pod_is_answered_with_near_names(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: Asker) -> None:
+        await world.pod("detector-7f-x2x")
+        for word, hint in (("detector", "detector-7f-x2x"), ("detektor-7f-x2x", "detector-7f-x2x")):
+            done = await ask.run("explain", word, "-n", world.namespace)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert f"there is no pod {world.namespace}/{word}" in done.stderr
+            assert f"did you mean {hint}" in done.stderr
+        done = await ask.run("explain", "detector-7f-x2x", "-n", "default")
+        assert f"did you mean {world.namespace}/detector-7f-x2x?" in done.stderr
+        done = await ask.run("explain")
+        assert (done.returncode, "no pod is named" in done.stderr) == (2, True)
+
+    played(real_cluster, script, serve=False)
+
+
+def test_the_live_cluster_can_be_asked_what_would_happen(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: Asker) -> None:
+        await world.pod("waits", mib=1024)
+        done = await ask.run("schedule", "--live", "-o", "json")
+        assert done.returncode in (0, 1), done.stderr  # other tests have pods on the same server
+        found = [
+            each for each in json.loads(done.stdout)["decisions"] if each["namespace"] == world.namespace
+        ]
+        assert [each["node"] for each in found] == [world.nodes[0]]
+        assert (await world.client.get(PODS, "waits", world.namespace)).spec.node_name == ""
+        done = await ask.run("schedule", "--live", "--cluster", "x.yaml")
+        assert (done.returncode, "two clusters" in done.stderr) == (2, True)
+
+    played(real_cluster, script, serve=False)
+
+
+def here() -> str:
+    """Return an address of this machine that an API server may pass something on to: it refuses loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        try:
+            line.connect(("192.0.2.1", 9))  # nothing is sent: this only looks up a route
+        except OSError:
+            pytest.skip("this machine has no network")
+        return str(line.getsockname()[0])
+
+
+def test_a_leader_that_is_a_pod_is_asked_through_the_api_server(real_cluster: RealCluster) -> None:
+    async def script(world: World, ask: Asker) -> None:
+        room = world.namespace
+        await world.pod("leader", schedulerName="nobody")
+        status = {"status": {"podIP": here(), "podIPs": [{"ip": here()}], "phase": "Running"}}
+        await world.client.patch_status(PODS, "leader", status, room)
+        known = {"POD_NAME": "leader", "POD_NAMESPACE": room, "POD_IP": "203.0.113.9"}
+        async with serving(real_cluster, world, "0.0.0.0:0", **known):
+            await world.pod("late", mib=9999)
+            await world.until(told("late"))
+            code, found = await ask.explain("late")
+        assert (code, found["source"], found["note"]) == (1, "scheduler", "")
+
+    played(real_cluster, script, serve=False)

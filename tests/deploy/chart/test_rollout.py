@@ -1,0 +1,68 @@
+"""A rolling update: who is told to stop hands over, and the other goes on before a lease could end."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairlead.cluster.kinds import LEASES
+from fairlead.serve.scheduler.lead import NAME, Terms
+from tests.deploy.chart.charts import Chart, containers, one
+from tests.labs import RealCluster
+from tests.serve.scheduler.world import World, bound, opened
+
+PROGRAM = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
+
+
+@contextmanager
+def replica(args: list[str], kubeconfig: Path, log: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Run a replica with the chart's own arguments, but for the port."""
+    own = [*args, "--listen=127.0.0.1:0", f"--kubeconfig={kubeconfig}"]
+    with log.open("w") as out, subprocess.Popen([*PROGRAM, *own], stderr=out, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_path: Path) -> None:
+    room = real_cluster.namespace
+    values = {"scheduler": {"enabled": True, "name": room}}
+    deployment = one(chart.render(values, namespace=room), "Deployment", "fairlead-scheduler")
+    args = containers(deployment["spec"]["template"]["spec"])["scheduler"]["args"]
+    logs = [tmp_path / "old", tmp_path / "new"]
+
+    async def scenario(old: "subprocess.Popen[str]", world: World) -> float:
+        await world.pod("before", mib=1024)
+        await world.until(bound("before"))
+        with replica(args, real_cluster.api.kubeconfig, logs[1]):
+            await _until(lambda: "the cluster is known" in logs[1].read_text())
+            old.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(old.wait, 30)  # until then it may still place what comes
+            began = time.monotonic()
+            await world.pod("after", mib=1024)
+            await world.until(bound("after"))
+            took = time.monotonic() - began
+            lease = await world.client.get(LEASES, NAME, room)
+            assert lease.spec.lease_transitions == 2
+        return took
+
+    async def played() -> float:
+        with replica(args, real_cluster.api.kubeconfig, logs[0]) as old:
+            async with opened(real_cluster, 1) as world:
+                return await scenario(old, world)
+
+    took = asyncio.run(played())
+    print(f"bound {took:.1f} s after the leader was gone")
+    assert "handed over" in logs[0].read_text()
+    assert took < Terms().deadline, "a clean hand-over need not wait for the lease"
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.05)

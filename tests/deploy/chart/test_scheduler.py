@@ -1,0 +1,195 @@
+"""The chart's scheduler: it may do what it does and nothing else, as a real API server sees it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config
+from fairlead.cluster.kinds import EVENTS, Kind
+from fairlead.doctor.rights import LEADS, PLACES, PUBLISHES, READS_PLACEMENTS
+from fairlead.errors import AccessError, NotFoundError
+from fairlead.placement import Placement, Share
+from fairlead.request import Request
+from fairlead.serve.scheduler import writes
+from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.seen import CLAIMS, SCHEDULED
+from fairlead.units import Bytes
+from tests.deploy.chart.charts import OPTIONS, PEERS, Chart, Document, containers, one
+from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted
+from tests.deploy.chart.test_roles import Verbs, allowed
+from tests.labs import RealCluster
+from tests.serve.scheduler.replica import settings
+from tests.serve.scheduler.world import GIB, World, bound, opened
+
+SELDOM: Verbs = {
+    # Served only where gangs are switched on, or where the chart's kind is installed.
+    ("patch", "podgroups/status.scheduling.k8s.io"),
+    ("watch", "podgroups.scheduling.k8s.io"),
+    ("watch", "workloads.scheduling.k8s.io"),
+    ("watch", "modelprofiles.fairlead.dev"),
+    # Where a server streams no lists.
+    ("list", "nodes"),
+    # When the answer to a binding was lost; when a pod was deleted while it was bound.
+    ("get", "pods"),
+    ("get", "resourceclaims.resource.k8s.io"),
+}
+"""What the script below need not come to."""
+PRIORITIES = Kind.of("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass")
+
+
+@asynccontextmanager
+async def running(config: Config, catalog: Catalog, namespace: str) -> AsyncIterator[Noted]:
+    """Run a replica as the chart's account, beside the test."""
+    stop = asyncio.Event()
+    async with noted(config) as (client, notes):
+        scheduler = Scheduler(client, catalog, settings("one", namespace), print)
+        task = asyncio.create_task(scheduler.run(stop))
+        try:
+            yield notes
+        finally:
+            stop.set()
+            await task
+
+
+def test_the_role_is_what_the_scheduler_calls(
+    real_cluster: RealCluster, chart: Chart, catalog: Catalog
+) -> None:
+    async def scenario(config: Config) -> Noted:
+        async with opened(real_cluster, 1) as world:
+            await _half_done(world)
+            async with running(config, catalog, world.namespace) as notes:
+                await _lived(world)
+            return notes
+
+    with allowed_as_shipped(real_cluster, chart) as config:
+        notes = asyncio.run(scenario(config))
+    documents = chart.render({"scheduler.enabled": True})
+    given = allowed(one(documents, "ClusterRole", "fairlead-scheduler"))
+    given |= allowed(one(documents, "Role", "fairlead-scheduler"))
+    # No such address is ever asked for: the server looks for this right when an allocation is written.
+    asked = notes.calls | {("patch", "resourceclaims/binding.resource.k8s.io")}
+    assert notes.forbidden == []
+    assert asked - SELDOM == given - SELDOM
+    assert given >= SELDOM
+
+
+async def _half_done(world: World) -> None:
+    """Leave what a leader leaves that was killed between two writes."""
+    await world.pod("half", mib=4096)
+    (pod,) = await world.pods()
+    share = Share("pci-0000-00-00-0", Bytes(4 * GIB))
+    plan = writes.Plan(pod, Placement(Request("half"), world.nodes[0], (share,)), own=True)
+    await _send(world, writes.point(plan))
+    await _send(world, writes.make(pod, plan.placement.shares))
+    (claim,) = await world.claims()
+    await _send(world, writes.allocate(plan, claim, {writes.REQUEST: plan.placement.shares}))
+
+
+async def _send(world: World, write: writes.Write) -> None:
+    body = json.dumps(write.body).encode()
+    await world.client.request(write.method, write.path, body=body, content_type=write.content_type)
+
+
+async def _lived(world: World) -> None:
+    """Have a plain pod, a share, a named claim, one that waits, and one that puts another out."""
+    await world.until(bound("half"))
+    await world.pod("plain")
+    exactly = {"deviceClassName": "fairlead.dev", "capacity": {"requests": {"memory": "4Gi"}}}
+    request = {"name": "gpu", "exactly": exactly}
+    body = {"metadata": {"name": "mine"}, "spec": {"devices": {"requests": [request]}}}
+    await world.client.create(CLAIMS.raw(), body, world.namespace)
+    await world.pod("claims", resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+    await world.until(bound("plain", "claims"))
+    await world.pod("late", mib=4096)
+    await world.until(
+        lambda pods: any(pod.condition(SCHEDULED).message for pod in pods if not pod.spec.node_name)
+    )
+    async with _important(world.client, world.namespace) as name:
+        await world.pod("first", mib=4096, priorityClassName=name)
+        await world.until(lambda pods: any(pod.metadata.deletion_timestamp for pod in pods))
+    assert (await world.client.list(EVENTS, world.namespace)).items
+
+
+@asynccontextmanager
+async def _important(client: Client, namespace: str) -> AsyncIterator[str]:
+    name = f"important-{namespace}"
+    await client.create(PRIORITIES, {"metadata": {"name": name}, "value": 1000})
+    try:
+        yield name
+    finally:
+        with suppress(NotFoundError):
+            await client.delete(PRIORITIES, name)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/another"),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"),
+        ("GET", "/api/v1/namespaces/{ns}/secrets"),
+        ("DELETE", "/api/v1/namespaces/{ns}/pods/some"),
+        ("PATCH", "/api/v1/nodes/some"),
+        ("POST", "/api/v1/namespaces/{ns}/pods"),
+    ],
+)
+def test_is_told_no(method: str, path: str, real_cluster: RealCluster, chart: Chart) -> None:
+    async def ask(config: Config) -> None:
+        where, body = path.replace("{ns}", real_cluster.namespace), None if method == "GET" else b"{}"
+        async with Client.connect(config) as client:
+            with pytest.raises(AccessError):
+                await client.request(method, where, body=body)
+
+    with allowed_as_shipped(real_cluster, chart) as config:
+        asyncio.run(ask(config))
+
+
+def test_agents_may_read_pods_only_where_the_scheduler_writes_on_them(chart: Chart) -> None:
+    name = "fairlead-agent-placements"
+    assert allowed(one(chart.render({"scheduler.enabled": True}), "ClusterRole", name)) == {("get", "pods")}
+    assert name not in {each["metadata"]["name"] for each in chart.render({})}
+
+
+def test_claims_are_made_only_where_there_are_claims(chart: Chart) -> None:
+    for flags, ours in (((), False), (("--kube-version=1.33.0",), True)):
+        documents = chart.render({"scheduler.enabled": True}, *flags)
+        pod = one(documents, "Deployment", "fairlead-scheduler")["spec"]["template"]["spec"]
+        assert ("--no-own-claims" in containers(pod)["scheduler"]["args"]) == ours
+
+
+def test_replicas_keep_apart_and_have_time_to_hand_over(chart: Chart) -> None:
+    deployment = one(chart.render({"scheduler.enabled": True}), "Deployment", "fairlead-scheduler")["spec"]
+    pod = deployment["template"]["spec"]
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert pod["terminationGracePeriodSeconds"] > 20
+    (term,) = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert term["podAffinityTerm"]["labelSelector"] == deployment["selector"]
+
+
+@pytest.mark.parametrize(
+    ("way", "rules"),
+    [
+        ("scheduler", None),
+        ("scheduler for nobody", []),
+        ("scheduler for few", [{"from": PEERS, "ports": [{"port": "http", "protocol": "TCP"}]}]),
+    ],
+)
+def test_who_reaches_its_port(way: str, rules: list[Document] | None, chart: Chart) -> None:
+    found = [each["spec"] for each in chart.render(OPTIONS[way]) if each["kind"] == "NetworkPolicy"]
+    # Without a rule nobody is let in; a rule without a peer would let in everybody.
+    assert [each["ingress"] for each in found] == ([] if rules is None else [rules])
+
+
+def test_the_doctor_asks_for_the_same_rights(chart: Chart) -> None:
+    documents = chart.render({"scheduler.enabled": True})
+    optional = {"modelprofiles.fairlead.dev"}
+    optional |= {f"{each}.scheduling.k8s.io" for each in ("podgroups", "podgroups/status", "workloads")}
+    role = allowed(one(documents, "ClusterRole", "fairlead-scheduler"))
+    assert {each for each in role if each[1] not in optional} == set(PLACES)
+    assert allowed(one(documents, "Role", "fairlead-scheduler")) == set(LEADS)
+    assert allowed(one(documents, "ClusterRole", "fairlead-agent")) >= set(PUBLISHES)
+    assert allowed(one(documents, "ClusterRole", "fairlead-agent-placements")) == set(READS_PLACEMENTS)

@@ -1,0 +1,270 @@
+"""Each check on a cluster that is well, and on one where just that is wrong."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.doctor.examine import CHECKS, examine
+from fairlead.doctor.finding import Verdict, worst
+from fairlead.doctor.sight import Right
+from tests.doctor.worlds import (
+    GPU,
+    ago,
+    bare,
+    claim,
+    device_slice,
+    lease,
+    node,
+    pod,
+    priority,
+    program,
+    share,
+    well,
+)
+
+PROGRAMS = tuple(program(name, at) for name in ("agent", "scheduler") for at in ("box", "other"))
+CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
+    "an old server": ("api", Verdict.FAIL, "1.29, as admin: the chart needs 1.30", {"version": (1, 29)}),
+    "a server without claims": ("api", Verdict.WARN, "before 1.34", {"version": (1, 33)}),
+    "a server without shares": ("api", Verdict.WARN, "need 1.36", {"version": (1, 35)}),
+    "a clock that is odd": ("clock", Verdict.WARN, "20 s behind the API server", {"ahead": -20.0}),
+    "a clock that is wrong": ("clock", Verdict.FAIL, "3600 s ahead of", {"ahead": 3600.0}),
+    "claims switched off": (
+        "claims",
+        Verdict.WARN,
+        "not served, though",
+        {"missing": frozenset({"resourceslices"})},
+    ),
+    "a gate switched off": (
+        "claims",
+        Verdict.WARN,
+        "of 1 device cannot be shared",
+        {"slices": (device_slice(device={"allowMultipleAllocations": False}),)},
+    ),
+    "no kind of profiles": (
+        "profiles",
+        Verdict.WARN,
+        "cannot learn",
+        {"missing": frozenset({"modelprofiles"})},
+    ),
+    "a right that is missing": (
+        "rights",
+        Verdict.FAIL,
+        "default/fairlead-scheduler may not create pods/binding",
+        {"lacking": (Right("default/fairlead-scheduler", "create", "pods/binding"),)},
+    ),
+    "nobody ever led": ("lease", Verdict.FAIL, "2 replicas, and none has ever led", {"leases": ()}),
+    "nobody leads": (
+        "lease",
+        Verdict.FAIL,
+        "one last renewed its lease 90 s ago",
+        {"leases": (lease(seconds=90),)},
+    ),
+    "nobody came": ("lease", Verdict.FAIL, "no other came", {"leases": (lease(""),)}),
+    "two lead": (
+        "lease",
+        Verdict.FAIL,
+        "2 schedulers of the name 'fairlead' lead at once",
+        {"leases": (lease(), lease("two", namespace="kube-system"))},
+    ),
+    "one replica": (
+        "replicas",
+        Verdict.WARN,
+        "nobody takes over",
+        {"pods": (program("scheduler", "box"),)},
+    ),
+    "no replica that is ready": (
+        "replicas",
+        Verdict.FAIL,
+        "none of 1 replica",
+        {"pods": (program("scheduler", "box", ready=False),)},
+    ),
+    "replicas on one node": (
+        "replicas",
+        Verdict.WARN,
+        "all 2 replicas are on box",
+        {"pods": (program("scheduler", "box"), program("scheduler", "box", 1))},
+    ),
+    "no agent": ("agents", Verdict.WARN, "no agent runs", {"pods": ()}),
+    "an agent that is not ready": (
+        "agents",
+        Verdict.FAIL,
+        "1 node with accelerators without a ready agent: other",
+        {"pods": (program("agent", "box"), program("agent", "other", ready=False))},
+    ),
+    "a node that only others know of": (
+        "agents",
+        Verdict.WARN,
+        "1 node with GPUs, by others' labels, without an agent: new",
+        {"nodes": (*well().nodes, bare("new", {"nvidia.com/gpu.present": "true"}))},
+    ),
+    "versions that differ": (
+        "versions",
+        Verdict.WARN,
+        "0.0.9: agent-other-0",
+        {"pods": (program("agent", "box"), program("agent", "other", version="0.0.9"))},
+    ),
+    "a scheduler that nobody is": (
+        "scheduler-names",
+        Verdict.FAIL,
+        "nobody looks at 1 pod with schedulerName: farilead (default/lost)",
+        {"pods": (*PROGRAMS, pod("lost", spec={"schedulerName": "farilead"}))},
+    ),
+    "a class that is gone": (
+        "priority-classes",
+        Verdict.WARN,
+        "priority class urgent is gone, and 1 pod",
+        {
+            "pods": (pod("p", "box", spec={"priorityClassName": "urgent"}),),
+            "priorities": (priority("other"),),
+        },
+    ),
+    "NVIDIA's plugin beside us": (
+        "other-plugins",
+        Verdict.WARN,
+        "box: NVIDIA's device plugin offers the same GPUs",
+        {"nodes": (node(has={"nvidia.com/gpu": "1"}),)},
+    ),
+    "gpushare and we at once": (
+        "other-plugins",
+        Verdict.FAIL,
+        "default/theirs by gpushare and default/ours by us may hold the same GPU",
+        {
+            "nodes": (node(has={"aliyun.com/gpu-mem": "15"}),),
+            "pods": (pod("theirs", "box", {"aliyun.com/gpu-mem": "4"}), share("ours", 1024)),
+        },
+    ),
+    "another driver's slices": (
+        "other-plugins",
+        Verdict.WARN,
+        "NVIDIA's DRA driver",
+        {"slices": (device_slice(), device_slice(generation=7, driver="gpu.nvidia.com"))},
+    ),
+    "kube-scheduler gives out our devices": (
+        "two-schedulers",
+        Verdict.WARN,
+        "default-scheduler gives out devices of fairlead.dev as well: 1 claim (default/mine)",
+        {"pods": (*PROGRAMS, pod("claims", "box", spec={"schedulerName": "default-scheduler"}))},
+    ),
+    "a slice of a node that is gone": ("slices", Verdict.WARN, "gone: other-1", {"nodes": (node(),)}),
+    "an old slice": (
+        "slices",
+        Verdict.WARN,
+        "older generation: box-1",
+        {"slices": (device_slice(), device_slice(generation=2), device_slice("other"))},
+    ),
+    "more than there is": (
+        "given-away",
+        Verdict.FAIL,
+        f"box {GPU}: 5.0 GiB of 4.0 GiB given away, to default/mine, default/small",
+        {"pods": (share("small", 3072), pod("claims", "box"))},
+    ),
+    "a whole device and a share": (
+        "given-away",
+        Verdict.FAIL,
+        "a whole device to several",
+        {"pods": (share("small", 0, whole=True), pod("claims", "box"))},
+    ),
+    "more than there is, by what the agent says": (
+        "given-away",
+        Verdict.FAIL,
+        "6.0 GiB of 4.0 GiB given away",
+        {
+            "nodes": (
+                node(
+                    notes={
+                        "fairlead.dev/allocated": f'{{"{GPU}":{{"memory":{{"default/stock/main":4096}}}}}}'
+                    },
+                ),
+            ),
+            "pods": (pod("stock", "box"), pod("claims", "box")),
+        },
+    ),
+    "a device that is gone": ("given-away", Verdict.WARN, "no slice offers any more", {"slices": ()}),
+    "a claim that is left": (
+        "orphan-claims",
+        Verdict.WARN,
+        "1 claim kept for pods that are gone: default/mine",
+        {"pods": PROGRAMS},
+    ),
+    "what may not be looked at": (
+        "replicas",
+        Verdict.WARN,
+        "cannot look: pods are forbidden",
+        {"blind": {"pods": "pods are forbidden"}},
+    ),
+}
+
+
+def test_a_cluster_that_is_well_is_well() -> None:
+    findings = examine(well())
+    assert [each.check for each in findings] == [check.name for check in CHECKS]
+    assert worst(findings) is Verdict.OK, [each for each in findings if each.verdict is not Verdict.OK]
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_what_is_wrong_is_found_and_something_can_be_done(what: str) -> None:
+    check, verdict, words, changes = CASES[what]
+    found = [each for each in examine(well(**changes)) if each.check == check]
+    assert [(each.verdict, words in each.text) for each in found] == [(verdict, True)], found
+    assert all(each.todo for each in found)
+
+
+def test_every_check_can_find_something() -> None:
+    assert {case[0] for case in CASES.values()} == {check.name for check in CHECKS}
+
+
+FINE: dict[str, dict[str, Any]] = {
+    "nothing of ours": {"pods": (), "leases": (), "slices": (), "claims": (), "nodes": ()},
+    "a pod that came a moment ago": {"pods": (*well().pods, pod("new", born=ago(5)))},
+    "a pod that was told why it waits": {
+        "pods": (
+            *well().pods,
+            pod("late", status={"conditions": [{"type": "PodScheduled", "status": "False"}]}),
+        )
+    },
+    "a pod that is kept back": {
+        "pods": (*well().pods, pod("gated", spec={"schedulingGates": [{"name": "x"}]}))
+    },
+    "a claim whose pod came after the list of pods": {
+        "claims": (*well().claims, claim("new", 512, "unknown", own=True, born=ago(5)))
+    },
+    "a device that a container holds whole is in no slice": {
+        "slices": (device_slice("other"),),
+        "pods": (*PROGRAMS, share("all", 0, whole=True)),
+        "claims": (),
+    },
+    "memory that a container holds is not in the slice": {
+        "slices": (device_slice(mebibytes=1024), device_slice("other")),
+        "pods": (*PROGRAMS, share("large", 3072), pod("claims", "box")),
+        "claims": (claim("mine", 1024, "claims"),),
+    },
+    "HAMi's names, served by us": {
+        "pods": (
+            *well().pods,
+            pod(
+                "hami",
+                "box",
+                {"nvidia.com/gpumem": "512"},
+                status={
+                    "extendedResourceClaimStatus": {
+                        "resourceClaimName": "c",
+                        "requestMappings": [{"resourceName": "nvidia.com/gpumem"}],
+                    }
+                },
+            ),
+        )
+    },
+    "another scheduler's lease": {
+        "leases": (lease(), lease("two", notes={"fairlead.dev/scheduler": "edge"}))
+    },
+    "an agent that cannot name all": {
+        "nodes": (node(notes={"fairlead.dev/allocated": '{"*":{"memory":{"*":9999}}}'}), node("other"))
+    },
+}
+
+
+@pytest.mark.parametrize("what", FINE)
+def test_nobody_is_alarmed_for_nothing(what: str) -> None:
+    wrong = [each for each in examine(well(**FINE[what])) if each.verdict is not Verdict.OK]
+    assert [each.check for each in wrong] == (["agents"] if what == "nothing of ours" else [])

@@ -1,0 +1,101 @@
+"""A cluster is read once: in memory, where something may be missing or forbidden, and a real one."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NODES, PODS, Kind
+from fairlead.cluster.memory import Memory
+from fairlead.doctor.examine import examine
+from fairlead.doctor.finding import Verdict
+from fairlead.doctor.read import ApiServer, read
+from fairlead.doctor.sight import Right, Sight
+from fairlead.errors import AccessError, MissingApiError
+from tests.doctor.worlds import NOW, Played, node, program
+from tests.labs import RealCluster
+
+
+class Partly:
+    """A cluster of which some kinds are not there, or not ours to see."""
+
+    def __init__(self, cluster: Memory, refuses: dict[str, Exception]) -> None:
+        self._cluster = cluster
+        self._refuses = refuses
+
+    async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
+        if kind.plural in self._refuses:
+            raise self._refuses[kind.plural]
+        return await self._cluster.list(kind, *arguments, **options)
+
+
+def seen(server: Played, refuses: dict[str, Exception] | None = None) -> Sight:
+    async def look() -> Sight:
+        cluster = Memory()
+        await cluster.create(NODES, msgspec.to_builtins(node()))
+        for each in (program("agent", "box"), program("scheduler", "box")):
+            await cluster.create(PODS.raw(), msgspec.to_builtins(each))
+        partly: Any = Partly(cluster, refuses or {})
+        return await read(server, partly, NOW + timedelta(seconds=7), "fairlead")
+
+    return asyncio.run(look())
+
+
+def test_all_of_it_is_seen() -> None:
+    sight = seen(Played())
+    assert (sight.version, sight.user, sight.ahead) == ((1, 37), "admin", 7.0)
+    assert [each.metadata.name for each in sight.nodes] == ["box"]
+    assert [pod.spec.service_account_name for pod in sight.component("agent")] == ["fairlead-agent"]
+    assert not sight.lacking
+    assert not sight.blind
+
+
+def test_a_right_that_is_refused_is_found() -> None:
+    sight = seen(Played(frozenset({("create", "pods/binding")})))
+    assert sight.lacking == (Right("default/fairlead-scheduler", "create", "pods/binding"),)
+
+
+def test_what_is_missing_or_forbidden_is_noted_and_the_rest_is_looked_at() -> None:
+    sight = seen(
+        Played(),
+        {"resourceslices": MissingApiError("no slices"), "leases": AccessError("leases are forbidden")},
+    )
+    assert "resourceslices" in sight.missing
+    findings = {each.check: each for each in examine(sight)}
+    assert findings["lease"].text == "cannot look: leases are forbidden"
+    assert findings["agents"].verdict is Verdict.OK
+    assert not [each for each in sight.lacking if "resource.k8s.io" in each.resource]
+
+
+def test_a_real_server_tells_the_time_and_who_may_do_what(real_cluster: RealCluster) -> None:
+    async def look() -> tuple[Sight, list[bool]]:
+        async with real_cluster.connect() as client:
+            server = ApiServer(client)
+            welcome = await server.welcome()
+            sight = await read(server, client, welcome.now, "fairlead")
+            account = f"{real_cluster.namespace}/default"
+            rights = [
+                Right(account, "create", "pods/binding"),
+                Right(account, "get", "leases.coordination.k8s.io"),
+            ]
+            return sight, [await server.allows(each) for each in rights]
+
+    sight, answers = asyncio.run(look())
+    assert sight.version >= (1, 30)
+    assert sight.user
+    assert sight.now > NOW - timedelta(days=3650)
+    assert answers == [False, False]
+    assert not sight.blind
+    assert {each.check for each in examine(sight)}
+
+
+@pytest.mark.parametrize("verb", ["get", "list"])
+def test_a_real_server_allows_its_own_controllers(verb: str, real_cluster: RealCluster) -> None:
+    async def ask() -> bool:
+        async with Client.connect(real_cluster.config) as client:
+            return await ApiServer(client).allows(Right("kube-system/replicaset-controller", verb, "pods"))
+
+    assert asyncio.run(ask()) == (verb == "list")

@@ -1,0 +1,73 @@
+"""A large cluster is examined in seconds, and what is wrong everywhere is told in a few lines."""
+
+import time
+from collections import Counter
+
+import msgspec
+import pytest
+
+from fairlead.doctor.examine import examine
+from fairlead.doctor.finding import Verdict
+from fairlead.doctor.sight import Pod, Sight
+from fairlead.manifest.seen import Claim
+from fairlead.placement import PLACEMENT, Share
+from fairlead.units import Bytes
+from tests.doctor.worlds import GPU, claim, device_slice, node, pod, program, well
+
+NODES, PODS = 5_000, 25_000
+SECONDS = 3.0
+
+
+def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> Sight:
+    """Return nodes with one GPU each, and pods on them: plain ones, by annotation and by claims in turn."""
+    names = [f"n{number}" for number in range(nodes)]
+    noted, plain, given = _templates(mebibytes)
+    found: list[Pod] = [program("agent", name) for name in names]
+    claims: list[Claim] = []
+    for number in range(pods):
+        one, at = (noted, plain, plain)[number % 3], names[number % nodes]
+        meta = msgspec.structs.replace(one.metadata, name=f"p{number}", uid=f"p{number}")
+        spec = msgspec.structs.replace(one.spec, node_name=at)
+        found.append(msgspec.structs.replace(one, metadata=meta, spec=spec))
+        if number % 3 == 2:
+            claims.append(_claim(given, number, at))
+    listed = tuple(node(name, has=has) for name in names)
+    return well(nodes=listed, slices=tuple(map(device_slice, names)), pods=found, claims=claims)
+
+
+def _templates(mebibytes: int) -> tuple[Pod, Pod, Claim]:
+    share = Share(GPU, Bytes(mebibytes << 20))
+    notes = {PLACEMENT: msgspec.json.encode([share.to_json()]).decode()}
+    asks = {"fairlead.dev/gpu-mem": str(mebibytes)}
+    return pod("p", "box", asks, notes=notes), pod("p", "box", asks), claim("c", mebibytes, "p")
+
+
+def _claim(one: Claim, number: int, at: str) -> Claim:
+    document = msgspec.to_builtins(one)
+    document["metadata"]["name"] = f"c{number}"
+    document["status"]["allocation"]["devices"]["results"][0]["pool"] = at
+    document["status"]["reservedFor"][0]["uid"] = f"p{number}"
+    return msgspec.convert(document, Claim)
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "has", "verdict"),
+    [(256, {}, Verdict.OK), (4096, {"nvidia.com/gpu": "1"}, Verdict.FAIL)],
+    ids=["well", "wrong everywhere"],
+)
+def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verdict: Verdict) -> None:
+    sight = large(NODES, PODS, mebibytes, has)
+    began = time.process_time()
+    found = examine(sight)
+    took = time.process_time() - began
+    print(f"{took:.2f} s of CPU for {NODES} nodes and {PODS} pods")
+    assert took < SECONDS
+    assert next(each.verdict for each in found if each.check == "given-away") is verdict
+    assert max(Counter(each.check for each in found).values()) <= 21
+
+
+def test_of_many_the_first_are_told_and_the_rest_is_counted() -> None:
+    found = [each for each in examine(large(40, 120, 4096, {})) if each.check == "given-away"]
+    assert len(found) == 21
+    assert {each.verdict for each in found} == {Verdict.FAIL}
+    assert found[-1].text == "and 20 more like these"

@@ -1,0 +1,185 @@
+"""Small clusters as a doctor sees them, and a server in memory that he can ask."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from fairlead.cluster.objects import Lease, Node
+from fairlead.cluster.times import format_micro, format_time
+from fairlead.doctor.read import Welcome
+from fairlead.doctor.sight import Pod, Right, Sight
+from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.seen import OWN_CLAIM, Claim
+from fairlead.manifest.shapes import PriorityClass
+from fairlead.placement import PLACEMENT, Share
+
+NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
+GPU = "pci-0000-3b-00-0"
+MODEL = "t4"
+
+
+def ago(seconds: float) -> str:
+    return format_time(NOW - timedelta(seconds=seconds))
+
+
+def node(
+    name: str = "box",
+    mebibytes: int = 4096,
+    has: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> Node:
+    """Return a node with one GPU that its agent has labelled."""
+    labels = {
+        f"fairlead.dev/{MODEL}.count": "1",
+        f"fairlead.dev/{MODEL}.kind": "gpu",
+        f"fairlead.dev/{MODEL}.memory-mib": str(mebibytes),
+    }
+    document = {
+        "metadata": {"name": name, "labels": labels, "annotations": dict(notes or {})},
+        "status": {"allocatable": {"fairlead.dev/gpu-mem": str(mebibytes), **(has or {})}},
+    }
+    return msgspec.convert(document, Node)
+
+
+def bare(name: str, labels: Mapping[str, str]) -> Node:
+    """Return a node without anything of ours."""
+    return msgspec.convert({"metadata": {"name": name, "labels": dict(labels)}}, Node)
+
+
+def device_slice(at: str = "box", generation: int = 1, mebibytes: int = 4096, **changes: Any) -> Slice:
+    """Return what a node's agent, or another driver, offers to claims."""
+    device = {
+        "name": GPU,
+        "attributes": {"model": {"string": MODEL}, "shareable": {"bool": True}},
+        "capacity": {"memory": {"value": f"{mebibytes}Mi"}},
+        "allowMultipleAllocations": True,
+    }
+    spec = {
+        "driver": "fairlead.dev",
+        "nodeName": at,
+        "pool": {"name": at, "generation": generation, "resourceSliceCount": 1},
+        "devices": [{**device, **changes.pop("device", {})}],
+        **changes,
+    }
+    return msgspec.convert({"metadata": {"name": f"{at}-{generation}"}, "spec": spec}, Slice)
+
+
+def pod(name: str, at: str = "", asks: Mapping[str, str] | None = None, **more: Any) -> Pod:
+    """Return a pod of an hour; without a node it waits."""
+    document = {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "creationTimestamp": more.pop("born", ago(3600)),
+            "labels": more.pop("labels", {}),
+            "annotations": more.pop("notes", {}),
+        },
+        "spec": {
+            "nodeName": at,
+            "schedulerName": "fairlead",
+            "containers": [{"name": "main", "resources": {"limits": dict(asks or {})}}],
+            **more.pop("spec", {}),
+        },
+        "status": {"phase": "Running" if at else "Pending", **more.pop("status", {})},
+    }
+    assert not more
+    return msgspec.convert(document, Pod)
+
+
+def share(name: str, mebibytes: int, at: str = "box", *, whole: bool = False) -> Pod:
+    """Return a pod that was given part of the GPU by annotation."""
+    given = Share(GPU, whole=True) if whole else Share(GPU, memory=mebibytes << 20)  # type: ignore[arg-type]  # bytes
+    notes = {PLACEMENT: msgspec.json.encode([given.to_json()]).decode()}
+    return pod(name, at, {"fairlead.dev/gpu-mem": str(mebibytes)}, notes=notes)
+
+
+def program(component: str, at: str, number: int = 0, *, ready: bool = True, version: str = "0.1.0") -> Pod:
+    """Return a pod of one of our programs."""
+    labels = {
+        "app.kubernetes.io/name": "fairlead",
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/version": version,
+    }
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    spec = {"schedulerName": "default-scheduler", "serviceAccountName": f"fairlead-{component}"}
+    return pod(f"{component}-{at}-{number}", at, labels=labels, spec=spec, status={"conditions": conditions})
+
+
+def claim(name: str, mebibytes: int, user: str, *, own: bool = False, born: str = "") -> Claim:
+    """Return a claim that was given part of the GPU, or, with 0, all of it."""
+    result: dict[str, Any] = {"driver": "fairlead.dev", "pool": "box", "device": GPU}
+    if mebibytes:
+        result["consumedCapacity"] = {"memory": f"{mebibytes}Mi"}
+    document = {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "creationTimestamp": born or ago(3600),
+            "annotations": {OWN_CLAIM: "true"} if own else {},
+        },
+        "status": {
+            "allocation": {"devices": {"results": [result]}},
+            "reservedFor": [{"resource": "pods", "name": user, "uid": user}],
+        },
+    }
+    return msgspec.convert(document, Claim)
+
+
+def lease(
+    holder: str = "one",
+    seconds: float = 2.0,
+    namespace: str = "fairlead-system",
+    notes: Mapping[str, str] | None = None,
+) -> Lease:
+    """Return the lease of the scheduler, renewed so many seconds ago."""
+    spec = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": 15,
+        "renewTime": format_micro(NOW - timedelta(seconds=seconds)),
+    }
+    meta = {"name": "fairlead-scheduler", "namespace": namespace, "annotations": dict(notes or {})}
+    return msgspec.convert({"metadata": meta, "spec": spec}, Lease)
+
+
+def priority(name: str) -> PriorityClass:
+    return msgspec.convert({"metadata": {"name": name}, "value": 1}, PriorityClass)
+
+
+def well(**changes: Any) -> Sight:
+    """Return a cluster that nothing is wrong with, and what is different about it."""
+    sight = {
+        "version": (1, 37),
+        "user": "admin",
+        "now": NOW,
+        "nodes": (node(), node("other")),
+        "slices": (device_slice(), device_slice("other")),
+        "pods": (
+            *(program("agent", at) for at in ("box", "other")),
+            *(program("scheduler", at) for at in ("box", "other")),
+            share("small", 1024),
+            pod("claims", "box"),
+        ),
+        "claims": (claim("mine", 2048, "claims"),),
+        "leases": (lease(),),
+        **changes,
+    }
+    return Sight(**sight)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A server of this version, whose clock says so, and which refuses these rights."""
+
+    refuses: frozenset[tuple[str, str]] = frozenset()
+    version: tuple[int, int] = (1, 37)
+    now: datetime = NOW
+
+    async def welcome(self) -> Welcome:
+        return Welcome(self.version, "admin", self.now)
+
+    async def allows(self, right: Right) -> bool:
+        return (right.verb, right.resource) not in self.refuses

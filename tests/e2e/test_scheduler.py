@@ -1,0 +1,156 @@
+"""Pods that our scheduler placed, on a real kubelet: each starts with the accelerator that was chosen."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.e2e.api import Document, wait_for
+from tests.e2e.install import Site
+from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
+from tests.e2e.pods import Pods
+from tests.e2e.schedulers import NAME, chosen, handing_over, promised, replace_agent, scheduling
+from tests.e2e.truth import faults, truth, watched
+
+SHARE = "fairlead.dev/gpu-mem"
+SIZES = (64, 96, 112, 128, 160)
+
+
+@pytest.fixture(scope="module")
+def handed_over(installed: Site) -> Iterator[Site]:
+    """Return the node, with an agent that goes by bindings and a scheduler that makes them."""
+    with handing_over(installed), scheduling(installed):
+        yield installed
+
+
+@pytest.fixture
+def two_gpus(handed_over: Site, pods: Pods) -> Pods:
+    """Return where to make pods, on a machine with two GPUs."""
+    handed_over.become("server-t4", two_small)
+    return pods
+
+
+def test_of_fifty_pods_at_once_each_starts_with_the_share_that_was_chosen(site: Site, two_gpus: Pods) -> None:
+    names = [f"pod-{number}" for number in range(50)]
+    with watched(site):
+        two_gpus.start_each({name: {SHARE: SIZES[at % 5]} for at, name in enumerate(names)}, scheduler=NAME)
+        two_gpus.start(["stock"], {SHARE: 64})
+        two_gpus.wait_running([*names, "stock"])
+        found = same_everywhere(site, two_gpus, names)
+    assert {device for device, _ in found.values()} == set(TWO_T4)
+    assert [int(found[name][1]) for name in names] == [SIZES[at % 5] for at in range(50)]
+    assert two_gpus.claims() == {}, "one write was enough for each"
+    two_gpus.stop(two_gpus.all())
+    site.settled()
+
+
+def test_all_containers_of_a_pod_have_their_parts_of_the_one_that_was_chosen(
+    site: Site, two_gpus: Pods
+) -> None:
+    names = [f"pod-{number}" for number in range(4)]
+    two_gpus.make(_with_more(two_gpus.manifest(name, {SHARE: 100}, scheduler=NAME)) for name in names)
+    two_gpus.wait_running(names)
+    made, held = two_gpus.all(), truth(site).holdings
+    environ = two_gpus.environ([*names, *(f"{name}-side" for name in names)])
+    for name in names:
+        device, size = chosen(made[name])
+        assert size == "250"
+        books = {
+            each.holder.container: (each.accelerator, each.mebibytes)
+            for each in held
+            if each.holder.name == name
+        }
+        assert books == {"main": (device, 100), "side": (device, 150)}
+        assert {environ[each]["FAIRLEAD_DEVICE"] for each in (name, f"{name}-side")} == {device}
+    assert {chosen(pod)[0] for pod in made.values()} == set(TWO_T4)
+    assert two_gpus.claims() == {}
+
+
+def _with_more(pod: Document) -> Document:
+    """Return a pod with an init container that wants some, and a second one that wants more."""
+    main = pod["spec"]["containers"][0]
+    early = {**main, "name": "early", "command": ["true"], "resources": {"limits": {SHARE: "64"}}}
+    named = [{**main["env"][0], "value": f"{main['env'][0]['value']}-side"}]
+    side = {**main, "name": "side", "env": named, "resources": {"limits": {SHARE: "150"}}}
+    return {**pod, "spec": {**pod["spec"], "initContainers": [early], "containers": [main, side]}}
+
+
+def test_pods_of_other_sharers_get_it_by_claims_that_go_with_them(site: Site, two_gpus: Pods) -> None:
+    gpushare, hami = {"aliyun.com/gpu-mem": 1}, {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 600}
+    wishes = {f"pod-{at}": (gpushare, hami)[at % 2] for at in range(8)}
+    with watched(site):
+        two_gpus.start_each(wishes, scheduler=NAME)
+        two_gpus.wait_running(list(wishes))
+        found = same_everywhere(site, two_gpus, list(wishes))
+    assert {name: size for name, (_, size) in found.items()} == {
+        f"pod-{at}": ("1024", "600")[at % 2] for at in range(8)
+    }
+    two_gpus.stop(wishes)
+    wait_for("their claims to go", lambda: not two_gpus.claims(), two_gpus.explain)
+    site.settled()
+
+
+def test_whole_accelerators_and_claims_of_templates_are_given_as_chosen(site: Site, two_gpus: Pods) -> None:
+    two_gpus.template("some", 1000)
+    two_gpus.start(["claim"], claim="some", scheduler=NAME)
+    two_gpus.wait_running(["claim"])
+    two_gpus.start(["whole"], {"fairlead.dev/t4": 1}, scheduler=NAME)
+    two_gpus.wait_running(["whole"])
+    found = same_everywhere(site, two_gpus, ["claim", "whole"])
+    assert {device for device, _ in found.values()} == set(TWO_T4)
+    assert found["whole"][1] == "0"
+
+    two_gpus.start(["late"], {"fairlead.dev/t4": 1}, scheduler=NAME)
+    two_gpus.wait_pending("late", "accelerators can take late")
+    two_gpus.stop(["claim", "whole"])
+    two_gpus.start(["share"], {SHARE: SMALL_MIB}, scheduler=NAME)
+    two_gpus.wait_running(["late", "share"])
+    same_everywhere(site, two_gpus, ["late", "share"])
+    two_gpus.stop(["late", "share"])
+    site.settled()
+
+
+def test_while_the_agent_is_replaced_nobody_gets_another_share_than_was_chosen(
+    site: Site, two_gpus: Pods
+) -> None:
+    size, each = {SHARE: 100}, 10
+    first, second, third = ([f"{part}-{at}" for at in range(each)] for part in ("one", "two", "three"))
+    with watched(site):
+        two_gpus.start(first, size, scheduler=NAME)
+        wait_for("some to run", two_gpus.running, two_gpus.explain)
+        replace_agent(site)
+        two_gpus.start(second, size, scheduler=NAME)
+        wait_for("all to run or be refused", lambda: ended_or_running(two_gpus, 2 * each), two_gpus.explain)
+        wait_for("a new agent's promise", lambda: promised(site), site.trouble)
+        two_gpus.start(third, size, scheduler=NAME)
+        two_gpus.wait_running(third)
+        same_everywhere(site, two_gpus, two_gpus.running())
+    assert {wrong(pod) for pod in two_gpus.all().values()} <= {"", "UnexpectedAdmissionError"}
+    two_gpus.stop(two_gpus.all())
+    site.settled()
+
+
+def same_everywhere(site: Site, pods: Pods, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return what was chosen for each, if the kubelet's books and the pods' processes say the same."""
+    held, environ, made = truth(site), pods.environ(names), pods.all()
+    assert not faults(held, site.inventory())
+    books = {name: (each.accelerator, str(each.mebibytes)) for name, each in held.of(pods.namespace).items()}
+    told = {
+        name: (environ[name]["FAIRLEAD_DEVICE"], environ[name].get("FAIRLEAD_MEMORY_MIB", "0"))
+        for name in names
+    }
+    wanted = {name: chosen(made[name]) for name in names}
+    assert {name: books[name] for name in names} == wanted
+    assert told == wanted
+    return wanted
+
+
+def ended_or_running(pods: Pods, count: int) -> bool:
+    """Say whether so many pods run, or were refused by the node."""
+    failed = [name for name, pod in pods.all().items() if wrong(pod)]
+    return len(pods.running()) + len(failed) == count
+
+
+def wrong(pod: Document) -> str:
+    """Return the kubelet's word for why it did not take a pod; empty where it did."""
+    status = pod["status"]
+    return str(status.get("reason", "?")) if status.get("phase") == "Failed" else ""

@@ -1,0 +1,67 @@
+"""The scheduler as it is shipped: put in by helm, it places a pod that runs; taken out, it leaves nothing."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+from fairlead.cluster.client import Client
+from fairlead.doctor.examine import examine
+from fairlead.doctor.finding import Finding, Verdict
+from fairlead.doctor.read import ApiServer, read
+from tests.e2e.api import CORE, Document, wait_for
+from tests.e2e.install import NAMESPACE, Site
+from tests.e2e.pods import Pods
+from tests.e2e.test_uninstall import things
+from tests.images import scheduler_archive
+
+REPLICAS = f"{CORE}/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/component=scheduler"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/fairlead-scheduler"
+
+
+def test_installed_with_the_scheduler_a_pod_runs_and_an_uninstall_leaves_nothing(
+    site: Site, pods: Pods
+) -> None:
+    site.lab.load(scheduler_archive())
+    site.become("server-t4")
+    site.install({"scheduler.enabled": True})
+    wait_for("two ready replicas", lambda: len(_ready(site)) == 2, site.trouble)
+    wait_for("a leader", lambda: _holder(site), site.trouble)
+
+    pods.start(["chosen"], {"fairlead.dev/gpu-mem": 2048}, scheduler="fairlead")
+    pods.wait_running(["chosen"])
+    chosen = pods.all()["chosen"]
+    (share,) = json.loads(chosen["metadata"]["annotations"]["fairlead.dev/placement"])
+    assert pods.environ(["chosen"])["chosen"]["FAIRLEAD_DEVICE"] == share["device"]
+
+    # All on one node, which is the one thing that is not as it should be.
+    found = asyncio.run(_examined(site))
+    assert not [each for each in found if each.verdict is Verdict.FAIL]
+    assert "replicas" in {each.check for each in found if each.verdict is Verdict.WARN}
+
+    pods.stop(["chosen"])
+    site.uninstall()
+    wait_for("the replicas to go", lambda: not site.api.items(REPLICAS), site.trouble)
+    left = {key: value for key, value in things(site).items() if "fairlead" in value}
+    assert not left, left
+    assert site.api.get(LEASE) is None
+    site.install()
+    site.settled()
+
+
+def _ready(site: Site) -> list[Document]:
+    return [
+        pod
+        for pod in site.api.items(REPLICAS)
+        if {"type": "Ready", "status": "True"}.items()
+        <= next((c for c in pod["status"].get("conditions", ()) if c["type"] == "Ready"), {}).items()
+    ]
+
+
+def _holder(site: Site) -> str:
+    lease = site.api.get(LEASE)
+    return str(lease["spec"].get("holderIdentity", "")) if lease else ""
+
+
+async def _examined(site: Site) -> list[Finding]:
+    async with Client.connect(site.lab.config) as client:
+        return examine(await read(ApiServer(client), client, datetime.now(UTC), "fairlead"))

@@ -1,0 +1,116 @@
+"""What a lab's programs are told beyond the usual: read strictly, and kept through a restart."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairlead.errors import LabError
+from fairlead.lab import tuning
+from fairlead.lab.home import Home
+from fairlead.lab.state import Profile
+from fairlead.lab.tuning import Tuning
+from fairlead.lab.up import Wish, check
+from tests.lab.doors import Door, stand_ins
+
+CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(text)
+    return path
+
+
+def told(tmp_path: Path, text: str) -> Any:
+    return yaml.safe_load(tuning.scheduler_text(tuning.scheduler(written(tmp_path, text)), Path("/k")))
+
+
+def test_switches_are_read() -> None:
+    assert tuning.gates("GenericWorkload=true, X1=false") == "GenericWorkload=true,X1=false"
+    given = "api/alpha=true,v1=true,resource.k8s.io/v1beta2=true,apps/v1/deployments=false"
+    assert tuning.apis(given) == given
+    tuned = Tuning("A=true", "api/all=true")
+    assert tuned.all_programs() == ["--feature-gates=A=true"]
+    assert tuned.api_server() == ["--feature-gates=A=true", "--runtime-config=api/all=true"]
+    assert Tuning().api_server() == []
+
+
+@pytest.mark.parametrize("text", ["", "A", "A=yes", "a=true", "A=true,", "A=true B=false", "--x=true"])
+def test_what_is_no_switch_is_refused(text: str) -> None:
+    with pytest.raises(LabError, match="is not NAME=true or NAME=false") as caught:
+        tuning.gates(text)
+    assert "--feature-gates" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "scheduling.k8s.io=true", "x/v1", "X/v1=true", "../v1=true"])
+def test_what_is_no_api_is_refused(text: str) -> None:
+    with pytest.raises(LabError, match="--runtime-config"):
+        tuning.apis(text)
+
+
+def test_the_lab_says_what_the_file_does_not(tmp_path: Path) -> None:
+    stock = yaml.safe_load(tuning.scheduler_text(None, Path("/k")))
+    assert stock["clientConnection"] == {"kubeconfig": "/k", "qps": 5000, "burst": 5000}
+    assert stock["leaderElection"] == {"leaderElect": False}
+    assert told(tmp_path, CONFIG) == stock
+    whole = told(
+        tmp_path,
+        f"{CONFIG}clientConnection: {{qps: 7, kubeconfig: }}\nleaderElection: {{leaderElect: true}}\n"
+        "extenders: [{urlPrefix: http://x}]\n",
+    )
+    assert whole["clientConnection"] == {"kubeconfig": "/k", "qps": 7, "burst": 5000}
+    assert whole["leaderElection"] == {"leaderElect": True}
+    assert whole["extenders"] == [{"urlPrefix": "http://x"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no KubeSchedulerConfiguration"),
+        ("[1]", "no KubeSchedulerConfiguration"),
+        ("kind: KubeSchedulerConfiguration", "apiVersion None"),
+        ("kind: KubeSchedulerConfiguration\napiVersion: v1", "apiVersion 'v1'"),
+        (f"{CONFIG}clientConnection: 7", "clientConnection is no mapping"),
+        ("a: [", "scheduler.yaml: "),
+        ("\0\1", "scheduler.yaml: "),
+        (f"{CONFIG}#{'x' * (1 << 20)}", "no KubeSchedulerConfiguration"),
+    ],
+)
+def test_a_file_that_configures_no_scheduler_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(LabError, match=re.escape(says)):
+        tuning.scheduler(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", ["none.yaml", "."])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LabError, match=r"No such file|Is a directory"):
+        tuning.scheduler(tmp_path / name)
+
+
+def test_a_lab_without_a_scheduler_takes_no_configuration_of_one(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="the profile api has no scheduler"):
+        check(Home(tmp_path), Wish(Profile.API, tuning=Tuning(scheduler={})))
+
+
+def test_the_api_server_is_told_and_told_again_after_a_restart(tmp_path: Path) -> None:
+    door = Door(tmp_path / "state", stand_ins(tmp_path / "assets"))
+    switches = (
+        "--feature-gates",
+        "GenericWorkload=true",
+        "--runtime-config",
+        "scheduling.k8s.io/v1beta1=true",
+    )
+    try:
+        programs = door.json("up", "--profile", "api", *switches)["programs"]
+        again = door.json("restart", "kube-apiserver")
+        words = Path(f"/proc/{again['started_pid']}/cmdline").read_bytes().split(b"\0")
+        assert b"--feature-gates=GenericWorkload=true" in words
+        assert b"--runtime-config=scheduling.k8s.io/v1beta1=true" in words
+        etcd = Path(f"/proc/{programs[0]['pid']}/cmdline").read_bytes()
+        assert b"feature-gates" not in etcd
+    finally:
+        door("down")
+    assert door("up", "--feature-gates", "x").returncode == 2

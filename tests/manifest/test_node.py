@@ -1,0 +1,46 @@
+"""The accelerators of a node: its agent's list says what there is, whatever slices have left of it."""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.manifest import shapes
+from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.node import node
+from fairlead.publish.devices import devices
+from fairlead.publish.notice import DEVICES
+from fairlead.publish.slices import slices
+from tests import accelerators
+from tests.manifest.worlds import CATALOG
+
+T4 = [
+    accelerators.accelerator(
+        f"pci:0000:0{bus}:00.0", kind="gpu", vendor="NVIDIA", model="t4", mebibytes=15360
+    )
+    for bus in (1, 2)
+]
+INVENTORY = accelerators.node(*T4)
+
+
+def given(notes: dict[str, str]) -> shapes.Node:
+    document: dict[str, Any] = {"metadata": {"name": "n", "annotations": notes}}
+    return msgspec.convert(document, shapes.Node)
+
+
+def listed(*bodies: dict[str, Any]) -> list[Slice]:
+    return [msgspec.convert(body, Slice) for body in bodies]
+
+
+def test_the_list_of_an_agent_counts_before_slices_that_shrink() -> None:
+    (part,) = listed(*slices("n", "", accelerators.node(T4[0]), (), 1))
+    found = node("n", given({DEVICES: devices(INVENTORY, ())}), [part], CATALOG).devices
+    assert [(each.id, each.model, each.memory >> 20, each.shareable) for each in found] == [
+        (each.id, "t4", 15360, True) for each in T4
+    ]
+
+
+def test_a_list_of_nothing_or_of_nonsense_leaves_it_to_the_slices() -> None:
+    whole = listed(*slices("n", "", INVENTORY, (), 1))
+    for text in ("[]", "nonsense"):
+        found = node("n", given({DEVICES: text}), whole, CATALOG).devices
+        assert [each.id for each in found] == [each.id for each in T4]

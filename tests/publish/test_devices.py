@@ -1,0 +1,42 @@
+"""The list of a node's accelerators: read as it was written, and nothing else is believed."""
+
+import pytest
+
+from fairlead.inventory import State
+from fairlead.publish.devices import Listed, devices, parse_devices
+from tests.accelerators import accelerator, node
+
+GPU = accelerator("pci:0000:01:00.0", kind="gpu", model="gpu-a", mebibytes=8192)
+STICK = accelerator("pci:0000:02:00.0", model="stick", state=State.PRESENT)
+BOARD = accelerator("pci:0000:03:00.0", kind="gpu", model="board", mebibytes=4096, unified=True)
+
+
+def test_what_is_written_is_read() -> None:
+    assert parse_devices(devices(node(STICK, GPU, BOARD), {GPU.id})) == (
+        Listed(GPU.id, "gpu-a", "Test", 8192, shareable=True, by_units=True),
+        Listed(STICK.id, "stick", "Test", 0, healthy=False),
+        Listed(BOARD.id, "board", "Test", 4096, shareable=True, unified=True),
+    )
+
+
+def test_a_machine_without_any_has_an_empty_list() -> None:
+    assert parse_devices(devices(node(), ())) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nonsense",
+        "{}x",
+        "7",
+        '["a"]',
+        "[{}]",
+        '[{"id":"a","model":"b","vendor":"c","memory_mib":-1}]',
+        '[{"id":"a","model":"b","vendor":"c","memory_mib":1.5}]',
+        '[{"id":"a","model":"b","vendor":"c","memory_mib":true}]',
+        "[" * 100_000,
+    ],
+)
+def test_what_no_agent_wrote_is_not_believed(text: str) -> None:
+    assert parse_devices(text) is None

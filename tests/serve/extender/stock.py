@@ -1,0 +1,218 @@
+"""A cluster with a stock kube-scheduler that asks an extender of ours, which can be killed and stopped."""
+
+import asyncio
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairlead.cluster import kubeconfig
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import EVENTS, PODS
+from fairlead.errors import ClusterError, LabError
+from fairlead.lab import home, tuning
+from fairlead.lab.down import down
+from fairlead.lab.dummy import manifests
+from fairlead.lab.fleet import Fitting, Fleet, Group
+from fairlead.lab.kit import gather
+from fairlead.lab.narrate import Narrator
+from fairlead.lab.restart import restart
+from fairlead.lab.state import Lab, Profile
+from fairlead.lab.up import Wish, up
+from fairlead.serve.extender.config import configuration
+from fairlead.serve.scheduler import seen
+from fairlead.serve.scheduler.seen import Pod
+from tests import catalogs
+from tests.labs import give_up
+
+NAMESPACE = "default"
+
+
+@dataclass(slots=True)
+class Stock:
+    """The lab, and the extender of the moment."""
+
+    lab: Lab
+    port: int
+    log: Path
+    extender: "subprocess.Popen[bytes] | None" = None
+
+    def start_extender(self) -> None:
+        """Start the extender and wait until it knows the cluster."""
+        where = f"127.0.0.1:{self.port}"
+        words = ["serve", "extender", "--kubeconfig", str(self.lab.kubeconfig), "--listen", where]
+        program = [sys.executable, "-c", "from fairlead.cli.main import run; run()", *words]
+        with self.log.open("ab") as log:
+            self.extender = subprocess.Popen(program, stdout=log, stderr=log)
+        asyncio.run(_until(lambda: self.page("/readyz") == "ready\n"))
+
+    def end_extender(self, number: signal.Signals = signal.SIGKILL) -> int:
+        """End the extender, and return with which code it ended."""
+        assert self.extender is not None
+        self.extender.send_signal(number)
+        code = self.extender.wait(20)
+        self.extender = None
+        return code
+
+    def page(self, path: str) -> str:
+        """Return a page of the extender; empty while it has none."""
+        with (
+            suppress(urllib.error.URLError, OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer,
+        ):
+            return str(answer.read().decode())
+        return ""
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Let the extender answer nothing meanwhile."""
+        assert self.extender is not None
+        self.extender.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.extender.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def ignoring(self) -> Iterator[None]:
+        """Have kube-scheduler go on without an extender that is away, meanwhile."""
+        path = self.lab.folder / "scheduler.yaml"
+        before = path.read_text()
+        document = yaml.safe_load(before)
+        document["extenders"][0]["ignorable"] = True
+        try:
+            self._reconfigure(path, yaml.safe_dump(document))
+            yield
+        finally:
+            self._reconfigure(path, before)
+
+    def _reconfigure(self, path: Path, text: str) -> None:
+        path.write_text(text)
+        restart(home.default(os.environ), self.lab.name, "kube-scheduler", Narrator(io.StringIO()))
+
+    @contextmanager
+    def pods(self) -> Iterator["Pods"]:
+        """Return what makes pods; they are gone afterwards."""
+        pods = Pods(self.lab)
+        try:
+            yield pods
+        finally:
+            asyncio.run(pods.clear())
+
+
+class Pods:
+    """Makes and watches pods, each step with a connection of its own."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._config = kubeconfig.load(str(lab.kubeconfig))
+
+    def make(self, **sizes: int) -> None:
+        """Make pods by name, each with so many MiB of an accelerator."""
+
+        async def made() -> None:
+            async with Client.connect(self._config) as client:
+                bodies = [body(name, mib) for name, mib in sizes.items()]
+                await asyncio.gather(*(client.create(PODS.raw(), each, NAMESPACE) for each in bodies))
+
+        asyncio.run(made())
+
+    def delete(self, name: str) -> None:
+        """Take a pod away at once."""
+
+        async def deleted() -> None:
+            async with Client.connect(self._config) as client:
+                await client.delete(PODS, name, NAMESPACE, grace=0)
+
+        asyncio.run(deleted())
+
+    def until(self, right: Callable[[dict[str, Pod]], bool]) -> dict[str, Pod]:
+        """Wait until the pods are as they should be, and return them by name."""
+        return asyncio.run(self._until(right))
+
+    async def _until(self, right: Callable[[dict[str, Pod]], bool]) -> dict[str, Pod]:
+        async with Client.connect(self._config) as client, asyncio.timeout(90):
+            while True:
+                items = (await client.list(seen.PODS, NAMESPACE)).items
+                found = {pod.metadata.name: pod for pod in items}
+                if right(found):
+                    return found
+                await asyncio.sleep(0.1)
+
+    def events(self, name: str) -> list[str]:
+        """Return what was said of a pod."""
+
+        async def listed() -> list[str]:
+            async with Client.connect(self._config) as client:
+                items = (await client.list(EVENTS, NAMESPACE)).items
+                return [each.message for each in items if each.involved_object.name == name]
+
+        return asyncio.run(listed())
+
+    async def clear(self) -> None:
+        """Take every pod away."""
+        async with Client.connect(self._config) as client, asyncio.timeout(60):
+            while items := (await client.list(PODS, NAMESPACE)).items:
+                for each in items:
+                    with suppress(ClusterError):
+                        await client.delete(PODS, each.metadata.name, NAMESPACE, grace=0)
+                await asyncio.sleep(0.1)
+
+
+def body(name: str, mib: int) -> dict[str, Any]:
+    """Return a pod with so many MiB of an accelerator."""
+    limits = {"fairlead.dev/gpu-mem": str(mib)} if mib else {}
+    container = {"name": "main", "image": "x", "resources": {"limits": limits}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
+def placed(*names: str) -> Callable[[dict[str, Pod]], bool]:
+    """Return what says whether these pods have a node; without names, all."""
+    return lambda pods: all(pods[name].spec.node_name for name in names or pods)
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Stock]:
+    """Start a lab whose kube-scheduler asks an extender, and the extender; both are gone afterwards."""
+    quiet, where, name = Narrator(io.StringIO()), home.default(os.environ), f"stock-{os.getpid()}"
+    try:
+        gather(Profile.CONTROL, quiet, kwok=True)
+    except LabError as error:
+        give_up(str(error).splitlines()[0])
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    asked = yaml.safe_load(configuration(f"http://127.0.0.1:{port}"))
+    del asked["clientConnection"]  # the lab has its own
+    tuned = tuning.Tuning(scheduler=asked)
+    wish = Wish(Profile.CONTROL, name, fleet=_nodes(), owner=os.getpid(), tuning=tuned)
+    stock = Stock(up(where, wish, quiet), port, folder / "extender.log")
+    try:
+        stock.start_extender()
+        yield stock
+    finally:
+        if stock.extender is not None:
+            stock.end_extender()
+        down(where, name)
+
+
+def _nodes() -> tuple[dict[str, Any], ...]:
+    """Return three nodes with two accelerators of 16 GiB each."""
+    catalog = catalogs.shipped()
+    group = Group("gpu", 3, (Fitting(catalog.get("t4"), 2),), cpu=32)
+    return tuple(manifests(Fleet((group,)), catalog))
+
+
+async def _until(right: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not right():
+            await asyncio.sleep(0.1)

@@ -1,0 +1,57 @@
+"""The extender API on the wire: names as Go spells them, and sentences for what cannot be read."""
+
+import json
+
+import pytest
+
+from fairlead.errors import UserError
+from fairlead.serve.extender import wire
+from fairlead.serve.extender.judge import Verdict
+
+POD = {"metadata": {"name": "p", "uid": "u", "unknown": [1]}, "spec": {"containers": []}}
+
+
+def body(**fields: object) -> bytes:
+    return json.dumps({"Pod": POD, "Nodes": None, **fields}).encode()
+
+
+def test_a_request_is_read() -> None:
+    args = wire.decode(body(NodeNames=["a", "b"]))
+    assert (args.pod.metadata.uid, args.names) == ("u", ("a", "b"))
+    assert wire.decode(body(NodeNames=[])).names == ()
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (b"", "this is no ExtenderArgs"),
+        (b"\xff\x00garbage", "this is no ExtenderArgs"),
+        (b"[]", "this is no ExtenderArgs"),
+        (b'{"NodeNames": []}', "`Pod`"),
+        (b'{"Pod": null, "NodeNames": []}', "$.Pod"),
+        (b'{"Pod": {"metadata": {"name": NaN}}, "NodeNames": []}', "this is no ExtenderArgs"),
+        (b'{"Pod": ' + b'{"a":' * 50_000, "this is no ExtenderArgs"),
+        (body(NodeNames="a"), "$.NodeNames"),
+        (body(NodeNames=[1]), "$.NodeNames"),
+        (body(), "no NodeNames were sent: set nodeCacheCapable: true"),
+        (body(Nodes={"items": []}), "whole nodes were sent: set nodeCacheCapable: true"),
+    ],
+)
+def test_what_cannot_be_read_is_said(sent: bytes, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        wire.decode(sent)
+    assert says in str(caught.value)
+
+
+def test_answers_are_spelt_as_kube_scheduler_reads_them() -> None:
+    verdict = Verdict(["a"], {"b": "full"}, {"c": "none"})
+    assert json.loads(wire.encode_verdict(verdict)) == {
+        "NodeNames": ["a"],
+        "FailedNodes": {"b": "full"},
+        "FailedAndUnresolvableNodes": {"c": "none"},
+        "Error": "",
+    }
+    assert json.loads(wire.encode_scores(("a", "b"), (10, 0))) == [
+        {"Host": "a", "Score": 10},
+        {"Host": "b", "Score": 0},
+    ]

@@ -1,0 +1,117 @@
+"""Who watches that nothing is given away twice, by what the API says alone, at every version that it had.
+
+Pods and claims have their versions from one clock, etcd's. Two watches are put back into its order, and what
+is given away of each device is summed up after every single write. Marks that are written to one object of
+each kind, now and then, tell how far both have come.
+"""
+
+import asyncio
+import heapq
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import Kind
+from fairlead.errors import ClusterError, GoneError
+from fairlead.serve.scheduler.seen import CLAIMS, PODS, Claim, Pod
+from tests.serve.scheduler.given import given
+
+
+@dataclass
+class Judge:
+    """What has been written, in order."""
+
+    client: Client
+    namespace: str
+    capacity: int
+    reached: dict[str, int] = field(default_factory=lambda: {"pods": 0, "resourceclaims": 0})
+    looked: int = 0
+    """Versions after which everything was summed up."""
+    gaps: int = 0
+    """Times that a watch had to begin anew, because the server had forgotten."""
+    over: list[str] = field(default_factory=list)
+    """What was seen that must not be."""
+    fullest: int = 0
+    _live: dict[str, dict[str, Any]] = field(default_factory=lambda: {"pods": {}, "resourceclaims": {}})
+    """By kind and uid, as last told."""
+    _heap: list[tuple[int, int, str, Any]] = field(default_factory=list)
+    _order: "count[int]" = field(default_factory=count)
+    _pods: dict[str, Pod] = field(default_factory=dict)
+    _claims: dict[str, Claim] = field(default_factory=dict)
+
+    async def follow(self, kind: Kind[Any]) -> None:
+        """Follow a kind until cancelled, whatever happens to the API server."""
+        while True:
+            with suppress(ClusterError):
+                listing = await self.client.list(kind, self.namespace)
+                at = int(listing.resource_version)
+                there = {each.metadata.uid for each in listing.items}
+                for each in listing.items:
+                    self._note("ADDED", each, _version(each))
+                for gone in [each for uid, each in self._live[kind.plural].items() if uid not in there]:
+                    self._note("DELETED", gone, at)
+                self.reached[kind.plural] = max(self.reached[kind.plural], at)
+                await self._watch(kind)
+            await asyncio.sleep(0.05)
+
+    async def _watch(self, kind: Kind[Any]) -> None:
+        while True:
+            version = str(self.reached[kind.plural])
+            try:
+                stream = self.client.watch(kind, self.namespace, resource_version=version, idle=20.0)
+                async with aclosing(stream) as events:
+                    async for event in events:
+                        if event.type != "BOOKMARK":
+                            self._note(event.type, event.object, _version(event.object))
+            except GoneError:
+                self.gaps += 1
+                return
+            except ClusterError:
+                await asyncio.sleep(0.05)
+
+    def _note(self, what: str, item: Any, version: int) -> None:
+        kind = "pods" if isinstance(item, Pod) else "resourceclaims"
+        self._live[kind].pop(item.metadata.uid, None)
+        if what != "DELETED":
+            self._live[kind][item.metadata.uid] = item
+        heapq.heappush(self._heap, (version, next(self._order), what, item))
+        self.reached[kind] = max(self.reached[kind], version)
+
+    async def mark(self) -> None:
+        """Write marks until cancelled, so that both watches have something to say."""
+        for number in count():
+            patch = {"metadata": {"annotations": {"mark": str(number)}}}
+            kinds: tuple[Kind[Any], ...] = (PODS, CLAIMS)
+            for kind in kinds:
+                with suppress(ClusterError):
+                    await self.client.patch(kind, "mark", patch, self.namespace)
+            await asyncio.sleep(0.1)
+            self.look()
+
+    def look(self) -> None:
+        """Sum up after every write that both watches have come to."""
+        known = min(self.reached.values())
+        while self._heap and self._heap[0][0] <= known:
+            version, _, what, item = heapq.heappop(self._heap)
+            kept: dict[str, Any] = self._pods if isinstance(item, Pod) else self._claims
+            if what == "DELETED":
+                kept.pop(item.metadata.uid, None)
+            else:
+                kept[item.metadata.uid] = item
+            self.looked += 1
+            self._sum(version)
+
+    def _sum(self, version: int) -> None:
+        held = given(self._pods.values(), self._claims.values(), self.capacity)
+        self.fullest = max(self.fullest, *held.values(), 0)
+        self.over += [
+            f"version {version}: {size >> 20} MiB of {device}"
+            for device, size in held.items()
+            if size > self.capacity
+        ]
+
+
+def _version(item: Any) -> int:
+    return int(item.metadata.resource_version)

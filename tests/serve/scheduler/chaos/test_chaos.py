@@ -1,0 +1,160 @@
+"""Three replicas that are killed, stopped, cut off and told wrong times: nothing is ever given away twice.
+
+`make test` plays a few rounds; with FAIRLEAD_CHAOS=long it is fifty and more, and some without fences, in
+which the judge must see what it looks for. FAIRLEAD_CHAOS_SEED=N plays others.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from fairlead.cluster.client import Client
+from fairlead.serve.scheduler.seen import CLAIMS, PODS
+from tests.cluster.chaos.api import ChaosApi
+from tests.serve.scheduler.chaos.digest import digest, listed
+from tests.serve.scheduler.chaos.judge import Judge
+from tests.serve.scheduler.chaos.mishaps import MISHAPS, Stage
+from tests.serve.scheduler.chaos.town import Town, founded
+from tests.serve.scheduler.chaos.troupe import Player, Troupe, performing
+from tests.serve.scheduler.world import DEVICE, bound
+
+LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
+SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "1"))
+PATIENCE = 180.0
+"""Seconds that three processes may take to start, on a machine that does much else."""
+SHORT = ("ambush", "jump", "cut", "kill")
+BLIND = ("ambush", "dawdle", "ambush", "dawdle", "ambush", "dawdle")
+"""What is played without fences; twice is enough mostly."""
+
+
+def rounds(dice: Random) -> list[str]:
+    """Return what happens, in order."""
+    if not LONG:
+        return list(SHORT)
+    listed = [name for name in MISHAPS for _ in range(7)]
+    dice.shuffle(listed)
+    return listed
+
+
+def test_nothing_is_given_away_twice_whatever_happens(chaos_api: ChaosApi) -> None:
+    async def scenario() -> None:
+        dice = Random(SEED)
+        script = rounds(dice)
+        print(f"\nseed {SEED}, {len(script)} rounds")
+        async with (
+            Client.connect(chaos_api.config) as client,
+            founded(client, "town") as town,
+            staged(chaos_api, town, dice) as (stage, judge),
+        ):
+            async with bustling(stage):
+                await play(script, stage, judge)
+            await end_well(town, stage.troupe)
+            judge.look()
+            assert not judge.over, f"seed {SEED}: {judge.over[:3]}"
+            print(
+                f"{judge.looked} versions, {judge.gaps} gaps, at most {judge.fullest >> 20} MiB of a device"
+            )
+            assert judge.fullest > DEVICE // 2, "they were in use"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(not LONG, reason="a minute or two: FAIRLEAD_CHAOS=long")
+def test_without_fences_the_judge_sees_what_it_looks_for(chaos_api: ChaosApi) -> None:
+    async def scenario(seed: int) -> bool:
+        async with (
+            Client.connect(chaos_api.config) as client,
+            founded(client, f"open-{seed}") as town,
+            staged(chaos_api, town, Random(seed), unfenced=True) as (stage, judge),
+            bustling(stage),
+        ):
+            print(f"\nseed {seed}, without fences")
+            return not await play(BLIND, stage, judge, strict=False)
+
+    seen = [asyncio.run(scenario(SEED + number)) for number in range(3)]
+    assert sum(seen) > 1, seen
+
+
+async def play(script: Sequence[str], stage: Stage, judge: Judge, *, strict: bool = True) -> bool:
+    """Play all rounds; say whether what was seen until then was right after each. `strict`: it must be."""
+    for number, name in enumerate(script, 1):
+        began = time.monotonic()
+        await asyncio.sleep(stage.dice.uniform(0.2, 1.0))
+        await stage.troupe.tend()
+        await MISHAPS[name](stage)
+        took = time.monotonic() - began
+        print(f"{number:3} {name:8} {took:5.1f} s  {judge.looked} versions", *judge.over[:1], flush=True)
+        assert not (strict and judge.over), f"seed {SEED}, round {number}: {judge.over[:3]}"
+        if judge.over:
+            return False
+    return True
+
+
+@asynccontextmanager
+async def staged(
+    api: ChaosApi, town: Town, dice: Random, *, unfenced: bool = False
+) -> AsyncIterator[tuple[Stage, Judge]]:
+    """Have replicas at work, and the judge watch."""
+    async with (
+        performing(api, town.namespace, dice, unfenced=unfenced) as troupe,
+        judged(town) as judge,
+    ):
+        await town.pod("first", mib=512)
+        await town.until(bound("first"), PATIENCE)
+        yield Stage(api, town, troupe, dice), judge
+
+
+@asynccontextmanager
+async def bustling(stage: Stage) -> AsyncIterator[None]:
+    """Have pods come and go while the block runs."""
+    task = asyncio.create_task(stage.town.bustle(stage.dice))
+    yield
+    assert not task.done(), "the bustle goes on"
+    task.cancel()
+
+
+@asynccontextmanager
+async def judged(town: Town) -> AsyncIterator[Judge]:
+    """Have the judge watch, and the controllers do their part, while the block runs."""
+    judge = Judge(town.client, town.namespace, DEVICE)
+    works = (judge.follow(PODS), judge.follow(CLAIMS), judge.mark(), town.tidy())
+    tasks = [asyncio.create_task(each) for each in works]
+    try:
+        yield judge
+    finally:
+        for task in tasks:
+            task.cancel()
+        for error in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(error, asyncio.CancelledError), error
+
+
+async def end_well(town: Town, troupe: Troupe) -> None:
+    """See that all who fit are placed in the end, that all know the same, and that nothing is left behind."""
+    for pod in await town.pods():
+        if pod.metadata.name != "mark":
+            await town.delete(pod.metadata.name)
+    names = [f"last-{number}" for number in range(6)]
+    for name in names:
+        await town.pod(name, mib=4096)
+    await town.until(lambda pods: len(pods) == 7 and bound(*names)(pods), PATIENCE)
+    await troupe.tend()
+    await asyncio.gather(*(agreed(town, player) for player in troupe.players))
+    for name in names:
+        await town.delete(name)
+    async with asyncio.timeout(20):
+        while await town.held():
+            await asyncio.sleep(0.1)
+
+
+async def agreed(town: Town, player: Player) -> None:
+    """Wait until what a replica knows is a fold of a fresh list."""
+    for _ in range(40):
+        if await player.digest() == digest(await listed(town.client, town.namespace)):
+            return
+        await asyncio.sleep(0.25)
+    raise AssertionError(f"{player.name} does not know what the list says")

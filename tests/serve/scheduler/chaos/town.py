@@ -1,0 +1,149 @@
+"""A small cluster of which every way to ask for an accelerator is in use, and its bustle."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from random import Random
+from typing import Any
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NAMESPACES, PODS, Kind
+from fairlead.errors import AlreadyExistsError, ClusterError
+from fairlead.offer import DRIVER
+from fairlead.publish.notice import BY_PLACEMENT, HANDS_OVER
+from fairlead.serve.scheduler import seen
+from tests.serve.scheduler.world import World
+
+NODES = 3
+HIGH, FIRST = "high", "first"
+"""Priorities: who has one takes what the next leader finds free, before those the last one had in hand."""
+MOST = 32
+"""Pods that are there at once: they ask for more than there is."""
+
+
+CROWD = (4096, 3072, 3072, 2048, 2048, 2048, 1024, 1024, 1024, 512, 512, 512)
+"""MiB that a crowd asks for: whatever is free, they take it."""
+
+
+class Town(World):
+    """Nodes with two devices each; every other one goes by bindings, the rest by claims of our own."""
+
+    def __init__(self, client: Client, namespace: str, nodes: int) -> None:
+        super().__init__(client, namespace, nodes)
+        self.street = asyncio.Lock()
+        """Who holds it is alone with those who come and go."""
+        self.goers: list[str] = []
+        """Who goes next."""
+        self._crowds = count()
+
+    def _node(self, name: str) -> dict[str, Any]:
+        node = super()._node(name)
+        if self.nodes.index(name) % 2 == 0:
+            node["metadata"]["annotations"] = {HANDS_OVER: BY_PLACEMENT}
+            node["status"]["allocatable"] = {**node["status"]["allocatable"], "fairlead.dev/gpu-mem": "8192"}
+        return node
+
+    async def claim(self, name: str, mib: int) -> None:
+        """Make a claim that a pod may name."""
+        exactly = {"deviceClassName": DRIVER, "capacity": {"requests": {"memory": f"{mib}Mi"}}}
+        body = {
+            "metadata": {"name": name},
+            "spec": {"devices": {"requests": [{"name": "it", "exactly": exactly}]}},
+        }
+        await self.client.create(seen.CLAIMS.raw(), body, self.namespace)
+
+    async def come(self, number: int, dice: Random) -> list[str]:
+        """Let somebody come, one way or another; return the pods' names."""
+        name, mib = f"pod-{number}", dice.choice((512, 1024, 2048, 3072))
+        rank: dict[str, Any] = {"priorityClassName": HIGH} if dice.random() < 0.25 else {}
+        how = dice.choice(("share", "share", "share", "claim", "gang", "plain"))
+        if how == "claim":
+            await self.claim(name, mib)
+            await self.pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": name}], **rank)
+        elif how == "gang":
+            notes = {"fairlead.dev/gang": name, "fairlead.dev/gang-size": "2"}
+            for each in "ab":
+                await self.pod(f"{name}-{each}", mib=mib, notes=notes)
+            return [f"{name}-a", f"{name}-b"]
+        else:
+            await self.pod(name, mib=mib if how == "share" else 0, **rank)
+        return [name]
+
+    async def bustle(self, dice: Random) -> None:
+        """Let pods come and go until cancelled; while the API server is away, nobody does."""
+        alive: list[str] = []
+        for number in count():
+            with suppress(ClusterError):
+                async with self.street:
+                    while self.goers:
+                        await self.delete(self.goers.pop())
+                    alive += await self.come(number, dice)
+                    while len(alive) > MOST:
+                        await self.delete(alive.pop(dice.randrange(len(alive))))
+            await asyncio.sleep(0.05)
+
+    async def crowd(self) -> list[str]:
+        """Let a crowd come that is more important than all others; return the pods' names."""
+        first = next(self._crowds)
+        sizes = {f"crowd-{first}-{number}": mib for number, mib in enumerate(CROWD)}
+        await asyncio.gather(
+            *(self.pod(name, mib=mib, priorityClassName=FIRST) for name, mib in sizes.items())
+        )
+        return list(sizes)
+
+    async def sweep(self, dice: Random) -> None:
+        """Delete half of the pods at once."""
+        pods = [pod.metadata.name for pod in await self.pods() if pod.metadata.name != "mark"]
+        await asyncio.gather(*(self.delete(name) for name in pods if dice.random() < 0.5))
+
+    async def delete(self, name: str) -> None:
+        """Take a pod away, and its named claim now and then."""
+        with suppress(ClusterError):
+            await self.client.delete(PODS, name, self.namespace, grace=0)
+
+    async def tidy(self) -> None:
+        """Do what the controller manager does, until cancelled: claims of pods that are gone are freed."""
+        while True:
+            with suppress(ClusterError):
+                await self.clean()
+                await self.free_named()
+            await asyncio.sleep(0.1)
+
+    async def free_named(self) -> None:
+        """Take pods that are gone off the claims that they used, and delete claims that nobody names."""
+        claims = await self.claims()
+        pods = await self.pods()
+        alive, names = {pod.metadata.uid for pod in pods}, {pod.metadata.name for pod in pods}
+        for claim in claims:
+            meta, users = claim.metadata, {each.uid for each in claim.status.reserved_for}
+            if claim.own or not users.isdisjoint(alive) or meta.name in names:
+                continue
+            if claim.results:
+                free = {
+                    "metadata": {"resourceVersion": meta.resource_version},
+                    "status": {"reservedFor": None, "allocation": None},
+                }
+                await self.client.patch_status(seen.CLAIMS, meta.name, free, self.namespace)
+            else:
+                loose = {"metadata": {"finalizers": None, "uid": meta.uid}}
+                await self.client.patch(seen.CLAIMS, meta.name, loose, self.namespace)
+                await self.client.delete(seen.CLAIMS, meta.name, self.namespace)
+
+
+@asynccontextmanager
+async def founded(client: Client, namespace: str) -> AsyncIterator[Town]:
+    """Open a town in a namespace of its own, with the objects that the judge writes marks to."""
+    await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+    classes: Kind[Any] = Kind.of(
+        "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass"
+    )
+    for name, value in ((HIGH, 1000), (FIRST, 2000)):
+        rank = {"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"}
+        with suppress(AlreadyExistsError):
+            await client.create(classes.raw(), rank)
+    town = Town(client, namespace, NODES)
+    async with town.open():
+        await town.pod("mark", schedulerName="nobody")
+        await town.claim("mark", 1)
+        yield town

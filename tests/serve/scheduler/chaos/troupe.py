@@ -1,0 +1,127 @@
+"""Replicas: each a process, with clocks of its own and a way of its own to the API server."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import LEASES
+from fairlead.errors import ClusterError
+from tests.cluster.chaos.api import ChaosApi
+from tests.cluster.chaos.wire import Wire
+from tests.serve.scheduler.replica import LEASE
+
+REPLICAS = 3
+
+
+@dataclass
+class Player:
+    """A replica."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    wire: Wire
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    """It has begun to listen to signals."""
+    marks: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
+    reader: "asyncio.Task[None] | None" = None
+
+    def send(self, number: int) -> None:
+        """Send it a signal, if it is there."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    async def digest(self) -> str:
+        """Ask what it knows, and return the mark of that."""
+        async with asyncio.timeout(30):
+            await self.ready.wait()
+            self.send(signal.SIGUSR2)
+            return await self.marks.get()
+
+    async def read(self) -> None:
+        """Take in the marks that it prints; before the first, it prints that it listens."""
+        assert self.process.stdout is not None
+        if await self.process.stdout.readline():
+            self.ready.set()
+        while line := await self.process.stdout.readline():
+            self.marks.put_nowait(line.decode().strip())
+
+
+@dataclass
+class Troupe:
+    """All of them."""
+
+    api: ChaosApi
+    kubeconfig: str
+    namespace: str
+    dice: Random
+    lease: float = LEASE
+    unfenced: bool = False
+    players: list[Player] = field(default_factory=list)
+    numbers: "count[int]" = field(default_factory=count)
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def add(self) -> None:
+        """Start another replica; its boot-time clock stands elsewhere, where the kernel lets it."""
+        wire = await self.stack.enter_async_context(Wire(self.api.port).open())
+        me = f"replica-{next(self.numbers)}"
+        argv = [sys.executable, "-m", "tests.serve.scheduler.replica", self.kubeconfig, me, self.namespace]
+        argv += [str(wire.port), str(self.lease), "unfenced" if self.unfenced else "fenced"]
+        if os.geteuid() == 0 and (unshare := shutil.which("unshare")):
+            argv = [unshare, "-T", "--boottime", str(self.dice.randrange(1_000_000)), *argv]
+        process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+        player = Player(me, process, wire)
+        player.reader = asyncio.create_task(player.read())
+        self.players.append(player)
+
+    async def leader(self, client: Client) -> Player:
+        """Return who holds the lease; somebody where nobody does."""
+        with suppress(ClusterError):
+            lease = await client.get(LEASES, "fairlead-scheduler", self.namespace)
+            for player in self.players:
+                if player.name == lease.spec.holder_identity:
+                    return player
+        return self.dice.choice(self.players)
+
+    async def replace(self, player: Player, number: int) -> None:
+        """End a replica by a signal, and start another."""
+        player.send(number)
+        await player.process.wait()
+        await self.tend()
+
+    async def tend(self) -> None:
+        """Start another for each that has ended: one that finds no cluster when it starts ends by itself."""
+        for player in [each for each in self.players if each.process.returncode is not None]:
+            self.players.remove(player)
+            await self.add()
+
+    async def end(self) -> None:
+        """Kill whoever is left."""
+        for player in self.players:
+            with suppress(ProcessLookupError):
+                player.process.kill()
+            await player.process.wait()
+            if player.reader is not None:
+                await player.reader
+        await self.stack.aclose()
+
+
+@asynccontextmanager
+async def performing(
+    api: ChaosApi, namespace: str, dice: Random, *, lease: float = LEASE, unfenced: bool = False
+) -> AsyncIterator[Troupe]:
+    """Have replicas run while the block does."""
+    troupe = Troupe(api, api.config.source, namespace, dice, lease, unfenced)
+    try:
+        for _ in range(REPLICAS):
+            await troupe.add()
+        yield troupe
+    finally:
+        await troupe.end()

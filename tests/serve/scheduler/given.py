@@ -1,0 +1,27 @@
+"""What is given away of each device, read from what the API says alone."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from fairlead.manifest import amounts
+from fairlead.placement import parse_shares
+from fairlead.serve.scheduler.seen import PLACEMENT, Claim, Pod
+
+Device = tuple[str, str]
+"""A node, and a device of it."""
+
+
+def given(pods: Iterable[Pod], claims: Iterable[Claim], whole: int) -> Counter[Device]:
+    """Return the bytes given away of each device; what a claim says is not counted again for its pods."""
+    held: Counter[Device] = Counter()
+    claimed: set[str] = set()
+    for claim in claims:
+        claimed |= set(claim.users) if claim.results else set()
+        for each in claim.results:
+            size = amounts.quantity("memory", each.consumed_capacity.get("memory", whole))
+            held[each.pool, each.device] += size
+    for pod in pods:
+        if pod.spec.node_name and not pod.ended and pod.metadata.uid not in claimed:
+            for share in parse_shares(pod.metadata.annotations.get(PLACEMENT, "[]")) or ():
+                held[pod.spec.node_name, share.device] += share.memory
+    return held

@@ -1,0 +1,123 @@
+"""A small cluster of many kinds of accelerators on a real API server, and a replica that schedules there."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import EVENTS, NODES, PODS, RESOURCE_SLICES
+from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.seen import PLACEMENT, SCHEDULED, Pod
+from tests.labs import LABEL, RealCluster
+from tests.serve.scheduler.replica import settings
+from tests.serve.scheduler.world import World
+
+Devices = Mapping[str, tuple[str, int]]
+"""By node: the model of its one accelerator and the GiB that it has; 0: it has no memory to share."""
+
+
+class Mixed(World):
+    """Nodes that have one accelerator each, of different models."""
+
+    def __init__(self, client: Client, namespace: str, devices: Devices) -> None:
+        super().__init__(client, namespace, 0)
+        self.replica: asyncio.Task[None] | None = None
+        self._models = devices
+        self.nodes = [self.node(name) for name in devices]
+
+    def node(self, name: str) -> str:
+        """Return the full name of a node."""
+        return f"{self.namespace}-{name}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Mixed"]:
+        """Make the nodes; their slices go in the end, the rest goes with the namespace."""
+        for name, (model, gib) in self._models.items():
+            await self.client.create(NODES, self._node(self.node(name)))
+            await self.client.create(RESOURCE_SLICES.raw(), self._slice(self.node(name), model, gib))
+        try:
+            yield self
+        finally:
+            await self.client.delete_collection(RESOURCE_SLICES, labels=f"{LABEL}={self.namespace}")
+
+    def _slice(self, node: str, model: str, gib: int) -> dict[str, Any]:
+        device: dict[str, Any] = {"name": "one", "attributes": {"model": {"string": model}}}
+        if gib:
+            memory = {"value": f"{gib}Gi", "requestPolicy": _policy(gib)}
+            device |= {"capacity": {"memory": memory}, "allowMultipleAllocations": True}
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        return {
+            "metadata": {"name": f"{node}-fairlead-0", "labels": {LABEL: self.namespace}},
+            "spec": {"driver": "fairlead.dev", "nodeName": node, "pool": pool, "devices": [device]},
+        }
+
+    async def asking(self, name: str, limits: dict[str, str], **more: Any) -> None:
+        """Make a pod as somebody published it: with limits alone; `more` is its spec, and annotations."""
+        meta: dict[str, Any] = {"name": name, "annotations": more.pop("annotations", {})}
+        spec = {
+            "schedulerName": self.namespace,
+            "nodeSelector": {LABEL: self.namespace},
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}],
+            **more,
+        }
+        await self.client.create(PODS.raw(), {"metadata": meta, "spec": spec}, self.namespace)
+
+    async def held(self) -> Counter[tuple[str, str]]:
+        """Count nothing, for these accelerators are of many sizes; but somebody must be scheduling."""
+        assert self.replica is None or not self.replica.done(), "the scheduler has ended"
+        return Counter()
+
+    async def told(self, name: str, word: str = "") -> str:
+        """Wait until a pod that waits is told why, in a condition that holds a word, and return it."""
+
+        def said(pods: tuple[Pod, ...]) -> bool:
+            return word in (text := _named(pods, name).condition(SCHEDULED).message) and bool(text)
+
+        return _named(await self.until(said, 30.0), name).condition(SCHEDULED).message
+
+    async def places(self, *names: str) -> dict[str, str]:
+        """Wait until pods are bound, and return the short names of their nodes."""
+        pods = await self.until(lambda pods: all(_named(pods, name).spec.node_name for name in names), 30.0)
+        return {name: _named(pods, name).spec.node_name.removeprefix(self.node("")) for name in names}
+
+    async def noted(self, name: str) -> str:
+        """Return what a bound pod's annotation says of its shares."""
+        return _named(await self.pods(), name).metadata.annotations[PLACEMENT]
+
+    async def events_of(self, name: str) -> list[str]:
+        """Return what events say of a pod."""
+        found = (await self.client.list(EVENTS, self.namespace)).items
+        return [each.message for each in found if each.involved_object.name == name]
+
+
+@asynccontextmanager
+async def mixed(
+    room: RealCluster, catalog: Catalog, devices: Devices, policy: str = "fairlead"
+) -> AsyncIterator[Mixed]:
+    """Open a world and run a replica there."""
+    stop = asyncio.Event()
+    async with room.connect() as client, Mixed(client, room.namespace, devices).open() as world:
+        wanted = replace(settings("one", room.namespace), policy=policy)
+        world.replica = asyncio.create_task(Scheduler(client, catalog, wanted, _quiet).run(stop))
+        try:
+            yield world
+        finally:
+            stop.set()
+            await world.replica
+
+
+def _policy(gib: int) -> dict[str, Any]:
+    return {"default": f"{gib}Gi", "validRange": {"min": "1Mi", "step": "1Mi"}}
+
+
+def _named(pods: tuple[Pod, ...], name: str) -> Pod:
+    return next((pod for pod in pods if pod.metadata.name == name), Pod())
+
+
+def _quiet(_: str) -> None:
+    pass

@@ -1,0 +1,152 @@
+"""A small model of the API server: pods, claims and leases with versions, and what it checks of a write."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.cluster import patches
+from fairlead.cluster.kinds import Kind
+from fairlead.errors import AlreadyExistsError, ConflictError, NotFoundError
+from tests.serve.scheduler.objects import read
+
+Document = dict[str, Any]
+Place = tuple[str, str]
+"""The plural of a kind, and a name: all live in one namespace."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a watch would tell."""
+
+    type: str
+    object: Document
+
+
+@dataclass
+class Api:
+    """What is kept, and what has happened."""
+
+    objects: dict[Place, Document] = field(default_factory=dict)
+    history: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    """By the plural of a kind."""
+    version: int = 0
+    born: int = 0
+    _read: dict[str, Any] = field(default_factory=dict)
+
+    def create(self, plural: str, document: Document) -> Document:
+        """Make an object."""
+        place = (plural, document["metadata"]["name"])
+        if place in self.objects:
+            raise AlreadyExistsError(f"{place[1]} is there already")
+        self.born += 1
+        given = {
+            "uid": f"{self.born:08}-{place[1]}",
+            "creationTimestamp": f"2026-01-01T00:00:{self.born:02}Z",
+        }
+        meta = {"namespace": "default", **document["metadata"], **given}
+        return self._keep(place, "ADDED", {**document, "metadata": meta})
+
+    def delete(self, plural: str, name: str, body: Document | None = None) -> Document:
+        """Ask for an object's end; it stays while it has finalizers."""
+        found = self.found(plural, name)
+        _check(found, (body or {}).get("preconditions", {}))
+        if found["metadata"].get("finalizers"):
+            meta = {**found["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+            return self._keep((plural, name), "MODIFIED", {**found, "metadata": meta})
+        return self._bury((plural, name), found)
+
+    def found(self, plural: str, name: str) -> Document:
+        """Return an object."""
+        if (plural, name) not in self.objects:
+            raise NotFoundError(f"no {name}")
+        return self.objects[plural, name]
+
+    def all(self, plural: str) -> Iterator[Document]:
+        """Return every object of a kind."""
+        return (each for (kind, _), each in sorted(self.objects.items()) if kind == plural)
+
+    def read(self, kind: Kind[Any], document: Document) -> Any:
+        """Return a document as a client reads it; each version is read once."""
+        version = document["metadata"]["resourceVersion"]
+        if version not in self._read:
+            self._read[version] = read(kind, document)
+        return self._read[version]
+
+    def seen(self, kind: Kind[Any]) -> list[Any]:
+        """Return every object of a kind, as a client reads them."""
+        return [self.read(kind, each) for each in self.all(kind.plural)]
+
+    def request(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
+        """Answer as the API server would, where it says yes; else raise what its client would."""
+        document = json.loads(body or b"{}")
+        plural, name, part = _place(path)
+        answers = {
+            "GET": lambda: self.found(plural, name),
+            "POST": lambda: self.bind(name, document) if part else self.create(plural, document),
+            "PUT": lambda: self._replaced(plural, name, document),
+            "PATCH": lambda: self._patched(plural, name, part, document, content_type),
+            "DELETE": lambda: self.delete(plural, name, document),
+        }
+        return json.dumps(answers[method]()).encode()
+
+    def bind(self, name: str, binding: Document) -> Document:
+        """Give a pod to a node, with the binding's annotations, in one step."""
+        pod = self.found("pods", name)
+        _check(pod, binding["metadata"])
+        if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
+            raise ConflictError(f"pod {name} is already assigned, or on its way out")
+        notes = {**pod["metadata"].get("annotations", {}), **binding["metadata"].get("annotations", {})}
+        spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
+        meta = {**pod["metadata"], "annotations": notes}
+        return self._keep(("pods", name), "MODIFIED", {**pod, "metadata": meta, "spec": spec})
+
+    def _patched(self, plural: str, name: str, part: str, patch: Document, content_type: str) -> Document:
+        old = self.found(plural, name)
+        _check(old, patch.get("metadata", {}))
+        change = patches.strategic if "strategic" in content_type else patches.merge
+        wanted = change(old, patch)
+        if part == "status":
+            wanted = {**old, "status": wanted["status"]}
+        else:
+            wanted = {**wanted, "status": old.get("status", {})}
+        kept = {key: old["metadata"][key] for key in ("uid", "resourceVersion", "name", "namespace")}
+        return self._written((plural, name), old, {**wanted, "metadata": {**wanted["metadata"], **kept}})
+
+    def _replaced(self, plural: str, name: str, document: Document) -> Document:
+        old = self.found(plural, name)
+        _check(old, document["metadata"])
+        return self._written((plural, name), old, document)
+
+    def _written(self, place: Place, old: Document, new: Document) -> Document:
+        if new == old:
+            return old  # nothing changed: neither does the version
+        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
+            return self._bury(place, new)
+        return self._keep(place, "MODIFIED", new)
+
+    def _keep(self, place: Place, what: str, document: Document) -> Document:
+        self.version += 1
+        kept = {**document, "metadata": {**document["metadata"], "resourceVersion": str(self.version)}}
+        self.objects[place] = kept
+        self.history[place[0]].append(Event(what, kept))
+        return kept
+
+    def _bury(self, place: Place, document: Document) -> Document:
+        last = self._keep(place, "DELETED", document)
+        del self.objects[place]
+        return last
+
+
+def _check(found: Document, precise: Document) -> None:
+    for key in ("uid", "resourceVersion"):
+        if precise.get(key) and precise[key] != found["metadata"][key]:
+            raise ConflictError(f"{found['metadata']['name']}: {key} is not {precise[key]}")
+
+
+def _place(path: str) -> tuple[str, str, str]:
+    """Return the plural, the name and the subresource of a path below a namespace."""
+    steps = path.partition("/namespaces/")[2].split("/")[1:]
+    plural, name, part = (*steps, "", "")[:3]
+    return plural, name, part

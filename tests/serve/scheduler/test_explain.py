@@ -1,0 +1,163 @@
+"""What a scheduler says of a pod that waits: the sentence of its condition, and what would let it fit."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.manifest import keys
+from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.explain import Explainer, signs
+from fairlead.serve.scheduler.seen import Pod
+from fairlead.settings import Address
+from tests.serve.scheduler.objects import device_slice, node, pod
+from tests.serve.scheduler.test_desk import desk_of, gang
+
+
+class Clock:
+    """A clock that a test moves; each look takes `step` seconds."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def asked(desk: Desk, name: str, clock: Clock | None = None) -> dict[str, Any]:
+    return Explainer(desk, "me", "fairlead", clock or Clock()).answer("default", name)
+
+
+def full(catalog: Catalog, *others: Any) -> Desk:
+    """Return a desk at which nobody more fits on the only two accelerators."""
+    taken = [pod(name, on="n", mib=4096) for name in "xy"]
+    desk = desk_of(catalog, node("n"), device_slice("n"), *taken, *others)
+    for _ in range(9):
+        desk.decide(0.0)
+    return desk
+
+
+def test_a_refusal_is_told_in_the_words_of_the_condition_and_with_what_would_fit(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n"), pod("x", on="n", mib=3072), pod("a", mib=8192))
+    desk.decide(0.0)
+    told = asked(desk, "a")
+    assert told["sentence"] == desk.sayings.take(0.0, 9)["uid-a"]
+    assert (told["state"], told["placed"], told["leader"]) == ("parked", False, "me")
+    assert told["wakes_on"] == ["node", "room"]
+    assert told["tried_again_in_seconds"] == 300
+    assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
+    assert "smallest change" not in told["sentence"]
+
+
+def test_a_sentence_that_is_too_long_is_cut_once_for_all(catalog: Catalog) -> None:
+    name = "a" * 2000
+    desk = full(catalog, pod(name, mib=1024))
+    told = asked(desk, name)["sentence"]
+    assert told == desk.sayings.take(0.0, 9)[f"uid-{name}"]
+    assert len(told) == 1000
+
+
+def test_who_has_not_been_looked_at_waits_for_its_turn(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
+    told = asked(desk, "a")
+    assert (told["state"], told["sentence"]) == ("ready", "a waits for its turn")
+
+
+def test_who_is_being_written_is_told_where_it_goes(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
+    desk.decide(0.0)
+    told = asked(desk, "a")
+    assert (told["state"], told["placed"], told["node"]) == ("in-flight", True, "n")
+
+    desk.failed("uid-a", 1.0)
+    desk.hear(1.0)
+    told = asked(desk, "a")
+    assert (told["placed"], told["node"]) == (False, None)
+    assert told["sentence"].endswith("but that could not be written; it is tried again")
+
+
+def test_who_cannot_be_read_is_told_why(catalog: Catalog) -> None:
+    odd = pod("odd", notes={"fairlead.dev/gpu-compute": "many"})
+    told = asked(desk_of(catalog, node("n"), odd), "odd")
+    assert told["state"] == "unreadable"
+    assert "fairlead.dev/gpu-compute" in told["sentence"]
+
+
+def test_a_member_of_a_gang_is_told_the_reason_of_all(catalog: Catalog) -> None:
+    told = asked(full(catalog, gang("a"), gang("b")), "a")
+    assert "gang" in told["sentence"]
+    assert told["state"] == "parked"
+
+
+def test_who_waits_until_others_are_gone_is_told_for_whom(catalog: Catalog) -> None:
+    told = asked(full(catalog, pod("vip", mib=4096, priority=10)), "vip")
+    assert told["clearing"] in (["default/x"], ["default/y"])
+
+
+def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
+    taken = [elsewhere(pod(f"secret-{number}", on="n", mib=4096)) for number in range(2)]
+    waiting = pod("vip", mib=4096, priority=10), pod("meek", mib=4096)
+    desk = desk_of(catalog, node("n"), device_slice("n"), *taken, *waiting)
+    for _ in range(9):
+        desk.decide(0.0)
+    assert asked(desk, "vip")["clearing"] == ["1 of other namespaces"]
+    meek = asked(desk, "meek")
+    assert "putting out 1 of other namespaces" in str(meek["changes"])
+    assert "secret" not in str([asked(desk, "vip"), meek])
+
+
+def elsewhere(one: Pod) -> Pod:
+    return replace(one, metadata=replace(one.metadata, namespace="theirs"))
+
+
+@pytest.mark.parametrize("name", ["x", "nobody"])
+def test_who_does_not_wait_is_not_known(catalog: Catalog, name: str) -> None:
+    assert asked(full(catalog), name)["state"] == "unknown"
+
+
+def test_changes_are_remembered_and_no_more_than_a_tenth_of_the_time_goes_into_them(catalog: Catalog) -> None:
+    desk = full(catalog, pod("a", mib=8192), pod("b", mib=8100))
+    clock = Clock(step=1.0)
+    explainer = Explainer(desk, "me", "fairlead", clock)
+    first = explainer.answer("default", "a")
+    assert (first["note"], explainer.answer("default", "a")["note"]) == ("", "")
+    other = explainer.answer("default", "b")
+    assert other["changes"] == []
+    assert other["note"].startswith("what would let it fit was not looked for: ask again in")
+    assert other["sentence"].startswith("0 of 2 accelerators can take b")
+    clock.now += 9
+    assert explainer.answer("default", "b")["note"] == ""
+
+
+def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
+    desk = full(catalog, pod("a", mib=8192))
+    desk.fold.note(Change(pod("a", mib=8192), None))
+    desk.hear(1.0)
+    assert (asked(desk, "a")["state"], desk.verdicts) == ("unknown", {})
+
+
+@pytest.mark.parametrize(
+    ("where", "environ", "address", "named"),
+    [
+        (Address("127.0.0.1", 1), {}, "127.0.0.1:1", ""),
+        (Address("::", 1), {}, "box:1", ""),
+        (
+            Address("0.0.0.0", 1),
+            {"POD_NAME": "p", "POD_NAMESPACE": "s", "POD_IP": "10.0.0.7"},
+            "10.0.0.7:1",
+            "s/p:1",
+        ),
+        (Address("127.0.0.1", 1), {"POD_NAME": "p", "POD_NAMESPACE": "s"}, "127.0.0.1:1", ""),
+    ],
+)
+def test_the_lease_says_where_its_holder_can_be_asked(
+    where: Address, environ: dict[str, str], address: str, named: str
+) -> None:
+    assert signs(where, "fairlead", environ, "box") == {
+        keys.LEADS_FOR: "fairlead",
+        keys.LEADER_ADDRESS: address,
+        keys.LEADER_POD: named,
+    }

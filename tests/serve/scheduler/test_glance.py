@@ -1,0 +1,73 @@
+"""What matters of a pod at a glance, and who waits for which claim."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from fairlead.manifest.shapes import ClaimStatus
+from fairlead.placement import PLACEMENT, Placement, Share
+from fairlead.request import Request
+from fairlead.serve.scheduler.claimants import Claimants
+from fairlead.serve.scheduler.glance import as_assumed, claims_named
+from fairlead.serve.scheduler.seen import Pod
+from fairlead.units import Bytes
+from tests.serve.scheduler.objects import GIB, pod
+
+PART, WHOLE = Share("gpu-0", Bytes(GIB)), Share("gpu-1", Bytes(4 * GIB), 1000, whole=True)
+WANTS = [{"name": "it", "resourceClaimTemplateName": "t"}]
+
+
+def note(*shares: Share) -> dict[str, str]:
+    return {PLACEMENT: json.dumps([each.to_json() for each in shares])}
+
+
+@pytest.mark.parametrize(
+    ("now", "shares", "same"),
+    [
+        (pod("a", 2, on="n"), (), True),
+        (pod("a", 2, on="other"), (), False),
+        (pod("a", 2), (), False),
+        (pod("a", 2, on="n", notes={"x": "y"}), (), False),
+        (pod("a", 2, on="n", phase="Failed"), (), False),
+        (pod("a", 2, on="n", notes=note(PART)), (PART,), True),
+        (pod("a", 2, on="n", notes=note(WHOLE)), (WHOLE,), True),
+        (pod("a", 2, on="n", notes=note(PART)), (WHOLE,), False),
+        (pod("a", 2, on="n", notes=note(PART, WHOLE)), (PART,), False),
+        (pod("a", 2, on="n"), (PART,), False),
+        (pod("a", 2, on="n", notes={PLACEMENT: "?"}), (PART,), False),
+    ],
+)
+def test_a_pod_is_as_assumed_where_its_binding_says_just_that(
+    now: Pod, shares: tuple[Share, ...], same: bool
+) -> None:
+    assert as_assumed(pod("a"), now, Placement(Request("a", uid="uid-a"), "n", shares)) is same
+
+
+def test_of_a_pod_with_claims_nothing_is_taken_for_granted() -> None:
+    assumed = Placement(Request("a", uid="uid-a"), "n", (PART,))
+    assert not as_assumed(
+        pod("a", resourceClaims=WANTS), pod("a", 2, on="n", notes=note(PART), resourceClaims=WANTS), assumed
+    )
+
+
+def test_claims_are_those_that_a_pod_names_or_that_were_made_for_it() -> None:
+    claims = [{"name": "own", "resourceClaimName": "mine"}, *WANTS]
+    waiting = pod("a", resourceClaims=claims)
+    assert claims_named(waiting) == {"own": ("default", "mine")}
+    made = (ClaimStatus(name="it", resource_claim_name="a-it"),)
+    given = replace(waiting, status=replace(waiting.status, resource_claim_statuses=made))
+    assert claims_named(given) == {"own": ("default", "mine"), "it": ("default", "a-it")}
+
+
+def test_a_claim_concerns_those_who_name_it_now() -> None:
+    claimants = Claimants()
+    claimants.put("a", [("default", "x"), ("default", "y")])
+    claimants.put("b", [("default", "y")])
+    claimants.put("c", [])
+    assert claimants.of(("default", "y")) == {"a", "b"}
+    claimants.put("a", [("default", "z")])
+    claimants.drop("b")
+    claimants.drop("nobody")
+    assert claimants.of(("default", "x")) == claimants.of(("default", "y")) == set()
+    assert claimants.of(("default", "z")) == {"a"}

@@ -1,0 +1,112 @@
+"""Reading pods of strangers: whatever they say is a request, or a reason for their user; never an end."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.manifest import keys
+from fairlead.manifest.shapes import PodGroup
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import Request
+from fairlead.schedule import Cluster, decide
+from fairlead.serve.scheduler.reading import Reading, Unreadable
+from fairlead.serve.scheduler.seen import PODS, RULES, Pod
+from fairlead.units import Bytes
+from tests import catalogs
+from tests.serve.scheduler.objects import pod, read
+
+GIB = 1 << 30
+DEVICES = (DeviceState("gpu-0", "t4", "NVIDIA", Bytes(16 * GIB)),)
+NODES = [NodeState("n", 8_000, Bytes(32 * GIB), devices=DEVICES)]
+NOTES = (
+    *(
+        keys.MODEL,
+        keys.SLO,
+        keys.PRECISION,
+        keys.MODELS,
+        keys.NOT_MODELS,
+        keys.VENDORS,
+        keys.COUNT,
+        keys.COMPUTE,
+    ),
+    *(keys.GANG, keys.GANG_SIZE, keys.UNIT, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES),
+    *(keys.HAMI_USE, keys.HAMI_AVOID, keys.VOLCANO),
+)
+RESOURCES = (*keys.SIZES, *keys.WHOLE, keys.ALIYUN_COUNT, "fairlead.dev/t4", "fairlead.dev/nonsense")
+TEXTS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(("0", "1", "-1", "0.5", "NaN", "inf", "1e400", "25%", "t4", "nvidia", "20ms", "9" * 99)),
+    st.integers().map(str),
+    st.floats().map(str),
+)
+NUMBERS = st.one_of(st.integers(0, 2**63 - 1), st.integers(0, 200)).map(str)
+CATALOG = catalogs.shipped()
+
+
+def reading(catalog: Catalog) -> Reading:
+    found = Reading(catalog)
+    found.resize(NODES)
+    return found
+
+
+def asking(notes: dict[str, str], limits: dict[str, str]) -> Pod:
+    document = {
+        "metadata": {"name": "p", "namespace": "default", "uid": "u", "annotations": notes},
+        "spec": {"containers": [{"name": "main", "resources": {"limits": limits, "requests": limits}}]},
+    }
+    found: Pod = read(PODS, document)
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(NOTES), TEXTS, max_size=5),
+    st.dictionaries(st.sampled_from(RESOURCES), NUMBERS, max_size=3),
+)
+def test_whatever_a_pod_says_it_is_read_or_refused_with_a_reason(
+    notes: dict[str, str], limits: dict[str, str]
+) -> None:
+    found = reading(CATALOG).waiting(asking(notes, limits), {})
+    if isinstance(found, Unreadable):
+        assert found.reason.startswith(("pod default/p: ", "p: "))
+        assert "cannot be understood" not in found.reason
+    else:
+        assert isinstance(found, Request)
+        assert decide(Cluster(NODES), found).sentence()
+
+
+@pytest.mark.parametrize("key", NOTES)
+def test_no_note_is_so_long_that_its_reason_is(key: str, catalog: Catalog) -> None:
+    notes = {keys.MODEL: "m", keys.GANG: "g", key: "1" * 250_000}
+    found = reading(catalog).waiting(asking(notes, {}), {})
+    assert isinstance(found, Unreadable)
+    assert len(found.reason) < 500
+
+
+def test_claims_and_templates_that_are_not_there_are_named(catalog: Catalog) -> None:
+    for field, word in (("resourceClaimName", "ResourceClaim"), ("resourceClaimTemplateName", "Template")):
+        found = reading(catalog).waiting(pod("a", resourceClaims=[{"name": "gpu", field: "mine"}]), {})
+        assert isinstance(found, Unreadable)
+        assert "spec.resourceClaims[0]" in found.reason
+        assert f"{word} default/mine" in found.reason
+
+
+def test_a_group_that_is_only_told_how_it_fares_changes_nothing(catalog: Catalog) -> None:
+    kind = next(kind for kind in RULES if kind.name == "PodGroup")
+    body = {"metadata": {"name": "g", "namespace": "default"}}
+    group: PodGroup = read(
+        kind, {**body, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}}
+    )
+    told: PodGroup = read(
+        kind, {**body, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}}
+    )
+    found = reading(catalog)
+    assert found.rule(Change(None, group))
+    member = pod("a", schedulingGroup={"podGroupName": "g"}, priority=3)
+    asked = found.waiting(member, {})
+    assert isinstance(asked, Request)
+    assert (asked.priority, asked.gang.size if asked.gang else 0) == (7, 2)
+    assert not found.rule(Change(group, told))
+    assert found.group(member) is told
