@@ -160,13 +160,14 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let one worker run all tests of the real node."""
+    """Let one worker run all tests of the real node, and of every other group."""
     for item in items:
         if "real_node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("node"))
-            # xdist 3.8 writes the group where pytest 9.2 no longer looks (pytest-dev/pytest-xdist#1386).
-            if config.getoption("loadgroup", default=False) and hasattr(item, "_id"):
-                item._id = item._id.parse(f"{item.nodeid}@node")
+        group = item.get_closest_marker("xdist_group")
+        # xdist 3.8 writes the group where pytest 9.2 no longer looks (pytest-dev/pytest-xdist#1386).
+        if group is not None and config.getoption("loadgroup", default=False) and hasattr(item, "_id"):
+            item._id = item._id.parse(f"{item.nodeid}@{group.args[0]}")
 
 
 @pytest.fixture(scope="session")

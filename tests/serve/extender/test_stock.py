@@ -24,6 +24,9 @@ CROWD = 14
 LACKS = "node(s) whose accelerators lack memory (need 10 GiB, most 6.0 GiB free)"
 
 
+pytestmark = pytest.mark.xdist_group("stock")
+
+
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stock]:
     with started(tmp_path_factory.mktemp("stock")) as stock:

@@ -10,6 +10,7 @@ from typing import Any
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, NODES, PODS, RESOURCE_SLICES
+from fairlead.errors import AccessError
 from fairlead.serve.scheduler.loop import Scheduler
 from fairlead.serve.scheduler.seen import PLACEMENT, SCHEDULED, Pod
 from tests.labs import LABEL, RealCluster
@@ -65,7 +66,16 @@ class Mixed(World):
             "containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}],
             **more,
         }
-        await self.client.create(PODS.raw(), {"metadata": meta, "spec": spec}, self.namespace)
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    await self.client.create(PODS.raw(), {"metadata": meta, "spec": spec}, self.namespace)
+                except AccessError as error:
+                    if "no PriorityClass" not in str(error):
+                        raise
+                    await asyncio.sleep(0.1)  # the server's admission learns of a new class by a watch
+                else:
+                    return
 
     async def held(self) -> Counter[tuple[str, str]]:
         """Count nothing, for these accelerators are of many sizes; but somebody must be scheduling."""
@@ -78,11 +88,11 @@ class Mixed(World):
         def said(pods: tuple[Pod, ...]) -> bool:
             return word in (text := _named(pods, name).condition(SCHEDULED).message) and bool(text)
 
-        return _named(await self.until(said, 30.0), name).condition(SCHEDULED).message
+        return _named(await self.until(said, 60.0), name).condition(SCHEDULED).message
 
     async def places(self, *names: str) -> dict[str, str]:
         """Wait until pods are bound, and return the short names of their nodes."""
-        pods = await self.until(lambda pods: all(_named(pods, name).spec.node_name for name in names), 30.0)
+        pods = await self.until(lambda pods: all(_named(pods, name).spec.node_name for name in names), 60.0)
         return {name: _named(pods, name).spec.node_name.removeprefix(self.node("")) for name in names}
 
     async def noted(self, name: str) -> str:

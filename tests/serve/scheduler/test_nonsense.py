@@ -38,7 +38,8 @@ def uses(**claim: str) -> dict[str, Any]:
 
 ODD = {
     "more-than-any": Odd(
-        ("0 of 2 accelerators", "need 977 GiB, most 16 GiB"), {"fairlead.dev/gpu-mem": "999999"}
+        ("accelerators can take more-than-any", "need 977 GiB, most 16 GiB"),
+        {"fairlead.dev/gpu-mem": "999999"},
     ),
     "endless": Odd(
         ("limits.fairlead.dev/gpu-mem", "more than anything"), {"fairlead.dev/gpu-mem": str(2**63 - 1)}

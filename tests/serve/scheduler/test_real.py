@@ -95,7 +95,7 @@ def test_who_waits_is_told_why_and_is_placed_when_another_goes(
             lambda pods: any(pod.condition(SCHEDULED).message for pod in pods if not pod.spec.node_name)
         )
         (late,) = [pod for pod in pods if pod.metadata.name == "late"]
-        assert late.condition(SCHEDULED).message.startswith("0 of 2 accelerators can take late")
+        assert "accelerators can take late" in late.condition(SCHEDULED).message
         events = (await world.client.list(EVENTS, world.namespace)).items
         assert {each.reason for each in events} == {"FailedScheduling"}
         await world.delete("large-0")
