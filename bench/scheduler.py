@@ -10,8 +10,8 @@ A lab of nodes that kwok plays, eight GPUs each. The schedulers take turns, one 
   own claims     ours where a binding cannot tell the node, so that a claim must be made; all made before
 
 The pods are made as fast as the API server takes them by a process of its own; slow ways get fewer of them.
-Rates are those of the middle four fifths of all bindings. `nothing` binds whoever comes to the next node: no
-scheduler on this machine can be faster. Exit code 1: a bar was missed.
+Rates are those of the middle four fifths of all bindings. `nothing` binds whoever comes to the next node:
+what is left is what the API server and the making of pods take. Exit code 1: a bar was missed.
 """
 
 import argparse
