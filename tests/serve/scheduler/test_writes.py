@@ -112,6 +112,14 @@ def test_no_two_touches_are_the_same_write() -> None:
     assert read(seen.PODS, {"status": dict(first.body["status"])}).turn == 3
 
 
+def test_a_claim_that_no_controller_has_made_yet_has_no_name() -> None:
+    named = [
+        {"name": "one", "resourceClaimName": "mine"},
+        {"name": "two", "resourceClaimTemplateName": "some"},
+    ]
+    assert writes.named(pod("a", resourceClaims=named)) == ["mine"]
+
+
 def test_the_longest_name_makes_a_name_that_fits() -> None:
     name = writes.claim_name(pod("x" * 253))
     assert len(name) == 253

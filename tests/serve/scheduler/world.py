@@ -118,10 +118,18 @@ class World:
 
     async def until(self, right: Callable[[tuple[Pod, ...]], bool], seconds: float = 60.0) -> tuple[Pod, ...]:
         """Wait until the pods are as they should be; at every look nothing may be given away twice."""
-        async with asyncio.timeout(seconds):
-            while not right(pods := await self.pods()):
-                await self.held()
-                await asyncio.sleep(0.1)
+        pods: tuple[Pod, ...] = ()
+        try:
+            async with asyncio.timeout(seconds):
+                while not right(pods := await self.pods()):
+                    await self.held()
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            waiting = [pod for pod in pods if not pod.spec.node_name]
+            said = "; ".join(
+                f"{pod.metadata.name}: {pod.condition(seen.SCHEDULED).message}" for pod in waiting
+            )
+            raise AssertionError(f"after {seconds:.0f} s these wait: {said}") from None
         return pods
 
 

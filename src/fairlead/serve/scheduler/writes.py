@@ -242,9 +242,10 @@ def touch_claim(namespace: str, name: str, turn: int, nonce: str) -> Write:
 
 
 def named(pod: Pod) -> list[str]:
-    """Return the names of the claims that a pod names, or that were made of a template for it."""
+    """Return the names of the claims that a pod names, or that were made of a template for it already."""
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    return [each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims]
+    found = (each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims)
+    return [name for name in found if name]
 
 
 def _result(plan: Plan, claim: Claim, request: str, share: Share) -> dict[str, Any]:
