@@ -9,54 +9,36 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from fairlead import __version__
-from fairlead.cli import (
-    analyze,
-    bench,
-    calibrate,
-    capture,
-    catalog,
-    detect,
-    doctor,
-    estimate,
-    explain,
-    lab,
-    nodes,
-    profiles,
-    retract,
-    schedule,
-    serve,
-    simulate,
-    snapshot,
-    warden,
-)
 from fairlead.errors import FairleadError
 
 COMMANDS = (
-    detect,
-    capture,
-    catalog,
-    analyze,
-    estimate,
-    calibrate,
-    profiles,
-    schedule,
-    explain,
-    simulate,
-    bench,
-    nodes,
-    snapshot,
-    doctor,
-    serve,
-    warden,
-    retract,
-    lab,
+    "detect",
+    "capture",
+    "catalog",
+    "analyze",
+    "estimate",
+    "calibrate",
+    "profiles",
+    "schedule",
+    "explain",
+    "simulate",
+    "bench",
+    "nodes",
+    "snapshot",
+    "doctor",
+    "serve",
+    "warden",
+    "retract",
+    "lab",
 )
+"""Each the name of its module here too."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the whole command line."""
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """Return the whole command line, or one command's part: a program should not wait for the others'."""
     top = argparse.ArgumentParser(
         prog="fairlead",
         description="Lead every neural network to the accelerator where it runs best.",
@@ -64,14 +46,15 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"fairlead {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add(commands)
+    for name in (only,) if only in COMMANDS else COMMANDS:
+        import_module(f"fairlead.cli.{name}").add(commands)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    options = parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    options = parser(argv[0] if argv else "").parse_args(argv)
     try:
         code = options.run(options)
         print(end="", flush=True)  # a full pipe shows here; a closed one has nothing to say

@@ -46,6 +46,24 @@ def add_root(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
 
 
+def add_page(command: argparse.ArgumentParser, listen: str) -> None:
+    """Let the user say where a program serves its pages."""
+    command.add_argument(
+        "--listen",
+        metavar="ADDR:PORT",
+        default=listen,
+        help="where to serve (default: %(default)s); no ADDR means every interface, PORT 0 any free one",
+    )
+
+
+def add_tls(command: argparse.ArgumentParser) -> None:
+    """Let a program serve HTTPS."""
+    command.add_argument(
+        "--tls-cert", metavar="FILE", default="", help="serve HTTPS with this certificate (PEM)"
+    )
+    command.add_argument("--tls-key", metavar="FILE", default="", help="the certificate's key")
+
+
 def add_cluster(command: Any) -> None:
     """Let the user choose a cluster."""
     command.add_argument(

@@ -33,16 +33,8 @@ def add(programs: Any) -> None:
 
 
 def _add_watching(agent: argparse.ArgumentParser) -> None:
-    agent.add_argument(
-        "--listen",
-        metavar="ADDR:PORT",
-        default=LISTEN,
-        help="where to serve (default: %(default)s); no ADDR means every interface, PORT 0 any free one",
-    )
-    agent.add_argument(
-        "--tls-cert", metavar="FILE", default="", help="serve HTTPS with this certificate (PEM)"
-    )
-    agent.add_argument("--tls-key", metavar="FILE", default="", help="the certificate's key")
+    shared.add_page(agent, LISTEN)
+    shared.add_tls(agent)
     agent.add_argument(
         "--token-file",
         metavar="FILE",

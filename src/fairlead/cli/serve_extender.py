@@ -20,16 +20,8 @@ def add(programs: Any) -> None:
         "/metrics, /healthz and /readyz. It never binds.",
     )
     command.add_argument("--policy", default="fairlead", help="how nodes are scored (default: %(default)s)")
-    command.add_argument(
-        "--listen",
-        metavar="ADDR:PORT",
-        default=LISTEN,
-        help="where to serve (default: %(default)s); no ADDR means every interface, PORT 0 any free one",
-    )
-    command.add_argument(
-        "--tls-cert", metavar="FILE", default="", help="serve HTTPS with this certificate (PEM)"
-    )
-    command.add_argument("--tls-key", metavar="FILE", default="", help="the certificate's key")
+    shared.add_page(command, LISTEN)
+    shared.add_tls(command)
     command.add_argument(
         "--client-ca",
         metavar="FILE",

@@ -24,9 +24,7 @@ def add(programs: Any) -> None:
         "--name", default="fairlead", help="place pods with this schedulerName (default: %(default)s)"
     )
     command.add_argument("--policy", default="fairlead", help="how places are chosen (default: %(default)s)")
-    command.add_argument(
-        "--listen", metavar="ADDR:PORT", default=LISTEN, help="where to serve (default: %(default)s)"
-    )
+    shared.add_page(command, LISTEN)
     command.add_argument(
         "--in-flight", metavar="N", type=int, default=32, help="requests at once (default: %(default)s)"
     )

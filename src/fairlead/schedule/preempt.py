@@ -21,6 +21,10 @@ LOOKED_AT: Final = 24
 HOPELESS: Final = 1 << 20
 """More victims than there are: clearing the node would not help."""
 _LASTING: Final = (Reason.UNSCHEDULABLE, Reason.TAINT, Reason.SELECTOR, Reason.AFFINITY)
+NEVER: Final = 1 << 62
+"""What an accelerator lacks that will not do."""
+Lacks = tuple[list[int], list[int]]
+"""Of each accelerator of a node, what memory and what compute it has too little of."""
 Cost = tuple[int, int, int]
 """The highest priority of who must go, how many they are, the sum of their priorities: as kube-scheduler."""
 
@@ -70,7 +74,10 @@ def victims(
     ask = Ask(cluster, request, whole=policy.whole)
     weak = _weak(ask, spared)
     best: tuple[Cost, tuple[Placement, ...]] | None = None
-    ranked = sorted((_bound(ask, row, found), row) for row, found in weak.items())
+    lacks = _lacks(ask, list(weak))
+    ranked = sorted(
+        (_bound(ask, row, found, lack), row) for (row, found), lack in zip(weak.items(), lacks, strict=True)
+    )
     for tried, (least, row) in enumerate(ranked):
         if least[1] >= HOPELESS or tried >= (10 if best is None else 1) * LOOKED_AT:
             break
@@ -89,7 +96,8 @@ def _weak(ask: Ask, spared: Collection[str]) -> dict[int, list[Placement]]:
     open_to_it[rows] = True
     for reason in _LASTING:
         open_to_it[rows] &= NODE_FILTERS[reason](ask, rows)
-    placed = cluster.placements()
+    open_to_it &= _large_enough(ask)
+    placed = cluster.placements() if open_to_it.any() else ()
     firm = {_gang(ask.request), *(_gang(each.request) for each in placed if not _may_go(ask, each, spared))}
     weak: dict[int, list[Placement]] = {}
     for placement in placed:
@@ -97,6 +105,16 @@ def _weak(ask: Ask, spared: Collection[str]) -> dict[int, list[Placement]]:
         if open_to_it[row] and _may_go(ask, placement, spared) and (gang is None or gang not in firm):
             weak.setdefault(row, []).append(placement)
     return weak
+
+
+def _large_enough(ask: Ask) -> Mask:
+    """Say of every row whether it would do if nobody were there: mostly that is soon seen."""
+    columns = ask.cluster.columns
+    enough: Mask = columns.cpu_total >= ask.request.cpu
+    if ask.count:
+        suits = ask.allowed & (ask.totals >= ask.memory)
+        enough &= suits[columns.kind].sum(axis=1) >= ask.count
+    return enough
 
 
 def _may_go(ask: Ask, placement: Placement, spared: Collection[str]) -> bool:
@@ -108,29 +126,38 @@ def _gang(request: Request) -> tuple[str, str] | None:
     return (request.namespace, request.gang.name) if request.gang else None
 
 
-def _bound(ask: Ask, row: int, found: Sequence[Placement]) -> Cost:
+def _bound(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost:
     """Return the least that clearing a node could cost; cheap, and never more than it does cost."""
     levels = sorted({placement.request.priority for placement in found})
     for level in levels[:-1]:
         lower = [placement for placement in found if placement.request.priority <= level]
-        if (lacking := _lacking(ask, row, lower)) < HOPELESS:
+        if (lacking := _lacking(ask, row, lower, lacks)) < HOPELESS:
             return level, lacking, levels[0] * lacking
-    lacking = _lacking(ask, row, found)
+    lacking = _lacking(ask, row, found, lacks)
     return levels[-1], lacking, levels[0] * lacking
 
 
-def _lacking(ask: Ask, row: int, found: Sequence[Placement]) -> int:
+def _lacks(ask: Ask, rows: Sequence[int]) -> Iterable[Lacks]:
+    """Return what the accelerators of each row lack; in lists, for single numbers are dear to take of arrays."""
+    columns, at = ask.cluster.columns, np.array(rows, np.int64)
+    kinds = columns.kind[at]
+    allowed = ask.allowed[kinds]
+    memory = np.where(allowed, ask.memory[kinds] - columns.free_memory[at], NEVER)
+    compute = np.where(allowed, ask.compute[kinds] - columns.free_compute[at], NEVER)
+    return zip(memory.tolist(), compute.tolist(), strict=True)
+
+
+def _lacking(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     """Return how many of these must go at the least."""
     columns, request = ask.cluster.columns, ask.request
-    memory = [each.request.memory + sum(share.memory for share in each.shares) for each in found]
-    return max(
-        _fewest(request.cpu - int(columns.cpu[row]), [each.request.cpu for each in found])
-        if request.cpu
-        else 0,
-        _fewest(request.memory - int(columns.memory[row]), memory) if request.memory else 0,
-        _fewest_on_devices(ask, row, found) if ask.count == 1 else 1,
-        1,
-    )
+    lacking = _fewest_on_devices(ask, row, found, lacks) if ask.count == 1 else 1
+    if request.cpu:
+        lack = request.cpu - int(columns.cpu[row])
+        lacking = max(lacking, _fewest(lack, [each.request.cpu for each in found]))
+    if request.memory:
+        memory = [each.request.memory + sum(share.memory for share in each.shares) for each in found]
+        lacking = max(lacking, _fewest(request.memory - int(columns.memory[row]), memory))
+    return max(lacking, 1)
 
 
 def _fewest(lack: int, sizes: Iterable[int]) -> int:
@@ -143,23 +170,22 @@ def _fewest(lack: int, sizes: Iterable[int]) -> int:
     return count if lack <= 0 else HOPELESS
 
 
-def _fewest_on_devices(ask: Ask, row: int, found: Sequence[Placement]) -> int:
-    columns = ask.cluster.columns
+def _fewest_on_devices(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     sizes: dict[str, list[tuple[int, int]]] = {}
     for placement in found:
         for share in placement.shares:
             sizes.setdefault(share.device, []).append((share.memory, share.compute))
     best = HOPELESS
     node = ask.cluster.node(ask.cluster.name(row))
-    for column, device in enumerate(node.devices if node else ()):
-        kind = columns.kind[row, column]
-        held = sizes.get(device.id, [])
-        if not ask.allowed[kind]:
-            continue
-        memory = int(ask.memory[kind] - columns.free_memory[row, column])
-        compute = int(ask.compute[kind] - columns.free_compute[row, column])
-        both = max(_fewest(memory, [each[0] for each in held]), _fewest(compute, [each[1] for each in held]))
-        best = min(best, len(held) if ask.whole else both)
+    for device, memory, compute in zip(node.devices if node else (), *lacks, strict=False):
+        held = sizes.get(device.id)
+        if held is None:
+            best = best if memory > 0 or compute > 0 else 0
+        elif ask.whole:
+            best = min(best, len(held)) if memory < NEVER else best
+        else:
+            fewest = _fewest(memory, [each[0] for each in held])
+            best = min(best, max(fewest, _fewest(compute, [each[1] for each in held])))
     return best
 
 

@@ -9,7 +9,6 @@ import asyncio
 import random
 import signal
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -64,18 +63,10 @@ class Dawdler(Client):
         else:
             self._going.set()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str | None] | None = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> bytes:
+    async def request(self, method: str, path: str, **named: Any) -> bytes:
         if path.endswith("/binding") or ("/resourceclaims/" in path and path.endswith("/status")):
             await self._going.wait()
-        return await super().request(method, path, query=query, body=body, content_type=content_type)
+        return await super().request(method, path, **named)
 
     async def update(self, *given: Any, **named: Any) -> Any:
         """Write the lease, unless we dawdle: then it runs out."""
@@ -87,17 +78,9 @@ class Dawdler(Client):
 class Unfenced(Dawdler):
     """A client whose writes ask for no version."""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str | None] | None = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> bytes:
-        method, path, body = unfenced(method, path, body)
-        return await super().request(method, path, query=query, body=body, content_type=content_type)
+    async def request(self, method: str, path: str, **named: Any) -> bytes:
+        method, path, body = unfenced(method, path, named.pop("body", None))
+        return await super().request(method, path, body=body, **named)
 
 
 async def play(path: str, me: str, namespace: str, port: str, lease: float, fences: str) -> None:

@@ -1,7 +1,7 @@
 """What is upset while the scheduler works: a namespace that goes, a node that goes, a watch that stammers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -34,20 +34,12 @@ class Axe(Client):
 
     node = ""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str | None] | None = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> bytes:
+    async def request(self, method: str, path: str, **named: Any) -> bytes:
         if path.endswith("/binding") and self.node:
             name, self.node = self.node, ""
             await self.delete(RESOURCE_SLICES, f"{name}-fairlead-0")
             await self.delete(NODES, name)
-        return await super().request(method, path, query=query, body=body, content_type=content_type)
+        return await super().request(method, path, **named)
 
 
 @asynccontextmanager
