@@ -33,8 +33,11 @@ def ask(server: ssl.SSLContext, **changes: object) -> str:
     async def run() -> str:
         async with answering(shown, server) as seen:
             config = replace(seen.config, **changes)  # type: ignore[arg-type]  # the tests know the fields
+            async with Client.briefly(config) as client:
+                brief = (await client.version()).git_version
             async with Client.connect(config) as client:
-                return (await client.version()).git_version
+                assert (await client.version()).git_version == brief
+            return brief
 
     return asyncio.run(run())
 

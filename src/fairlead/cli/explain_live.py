@@ -61,7 +61,7 @@ async def _asked(config: "Config", options: argparse.Namespace, namespace: str, 
     from fairlead.cluster.client import Client
     from fairlead.whatif import standing
 
-    async with Client.connect(config) as client:
+    async with Client.briefly(config) as client:
         pod = await _pod(client, namespace, name)
         told = standing.settled(pod, await _claims(client, pod))
         if told is not None:
@@ -119,6 +119,8 @@ async def _near(client: "Client", namespace: str, name: str) -> str:
 
 async def _claims(client: "Client", pod: "Pod") -> list[Any]:
     """Return the claims of a pod that has a node."""
+    if not pod.spec.node_name:
+        return []
     from contextlib import suppress
 
     from fairlead.errors import ClusterError
@@ -126,7 +128,7 @@ async def _claims(client: "Client", pod: "Pod") -> list[Any]:
     from fairlead.manifest.live import CLAIMS
 
     found = []
-    for namespace, name in named(pod) if pod.spec.node_name else ():
+    for namespace, name in named(pod):
         with suppress(ClusterError):  # gone, or not to be seen: the rest is told nevertheless
             found.append(await client.get(CLAIMS, name, namespace))
     return found

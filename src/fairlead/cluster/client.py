@@ -9,7 +9,7 @@ Reads are tried again when the connection breaks; a write that may have been car
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cluster import codec
 from fairlead.cluster.answers import Asked, error_of
@@ -18,8 +18,12 @@ from fairlead.cluster.codec import Body
 from fairlead.cluster.config import Config
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import Listing, Object, Raw, Status, T, Version, WatchEvent
-from fairlead.cluster.transport import Request, Transport
+from fairlead.cluster.question import Request
 from fairlead.errors import ClusterAwayError, ClusterError, GoneError, MissingApiError, NotFoundError
+
+if TYPE_CHECKING:
+    from fairlead.cluster.brief import Brief
+    from fairlead.cluster.transport import Transport
 
 FIELD_MANAGER: Final = "fairlead"
 """Under which name the server notes the fields that we set."""
@@ -37,7 +41,7 @@ _PATCHES: Final[Mapping[str, str]] = {
 class Client:
     """A connection to one cluster; safe to share between tasks."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: "Transport | Brief") -> None:
         self._transport = transport
 
     @classmethod
@@ -50,7 +54,18 @@ class Client:
         At most `connections` requests are under way at once, watches not counted. Answers come compressed
         unless the server is on this machine, where that only costs time; `compress` decides otherwise.
         """
+        from fairlead.cluster.transport import Transport  # noqa: PLC0415 - not for those who are brief
+
         async with Transport.open(config, connections=connections, compress=compress) as transport:
+            yield cls(transport)
+
+    @classmethod
+    @asynccontextmanager
+    async def briefly(cls, config: Config) -> AsyncIterator["Client"]:
+        """Open a client for a program that asks two or three things and ends: it starts much sooner."""
+        from fairlead.cluster.brief import Brief  # noqa: PLC0415 - for those alone
+
+        async with Brief.open(config) as transport:
             yield cls(transport)
 
     @property

@@ -10,22 +10,21 @@ from dataclasses import dataclass, field
 from random import Random
 from ssl import SSLContext
 from typing import Final, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
-from msgspec import Struct
 from yarl import URL
 
-from fairlead import __version__
 from fairlead.cluster import retry, tls
 from fairlead.cluster.answers import Asked, error_of
 from fairlead.cluster.auth import Credential, identity
 from fairlead.cluster.broken import broken, was_cut
 from fairlead.cluster.codec import decode_status
-from fairlead.cluster.config import Config, Impersonation
+from fairlead.cluster.config import Config
 from fairlead.cluster.lines import Lines
 from fairlead.cluster.meta import Status
 from fairlead.cluster.proxy import is_loopback, proxy_of
+from fairlead.cluster.question import Request, headers
 from fairlead.cluster.retry import Patience, Tried
 from fairlead.errors import ClusterError
 
@@ -39,27 +38,6 @@ _FIRST: Final = Tried()
 _TEXT_LIMIT: Final = 300
 R = TypeVar("R")
 Taker = Callable[[aiohttp.ClientResponse], Awaitable[R]]
-
-
-class Request(Struct, frozen=True):
-    """One question to the server; a Struct, because there is one for each bind."""
-
-    method: str
-    path: str
-    """Already quoted."""
-    query: Mapping[str, str | None] = {}
-    body: bytes | None = None
-    content_type: str = "application/json"
-    live: bool = False
-    """The answer goes on as things happen."""
-
-    @property
-    def target(self) -> str:
-        """The path with the query that has values."""
-        if not self.query:
-            return self.path
-        pairs = [f"{key}={quote(value, safe='')}" for key, value in self.query.items() if value is not None]
-        return f"{self.path}?{'&'.join(pairs)}" if pairs else self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +111,7 @@ class Transport:
                 limit=0, keepalive_timeout=KEPT
             ),  # the slots are the limit, and watches take none
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=_headers(config.impersonate, gzip=not near if compress is None else compress),
+            headers=headers(config.impersonate, gzip=not near if compress is None else compress),
             auto_decompress=False,  # in one go below; the library would take many small steps
             read_bufsize=_BUFFER,
         ) as session:
@@ -253,21 +231,3 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
         except zlib.error as error:
             raise aiohttp.ClientPayloadError(f"not gzip, as it says: {error}") from None
     return data
-
-
-def _headers(who: Impersonation | None, *, gzip: bool) -> list[tuple[str, str]]:
-    headers = [
-        ("Accept", "application/json"),
-        ("Accept-Encoding", "gzip" if gzip else "identity"),
-        ("User-Agent", f"fairlead/{__version__}"),
-    ]
-    if who:
-        headers.append(("Impersonate-User", who.user))
-        headers += [("Impersonate-Uid", who.uid)] if who.uid else []
-        headers += [("Impersonate-Group", group) for group in who.groups]
-        headers += [
-            (f"Impersonate-Extra-{quote(name, safe='')}", value)
-            for name, values in who.extra.items()
-            for value in values
-        ]
-    return headers

@@ -138,7 +138,7 @@ def _bound(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost
 
 
 def _lacks(ask: Ask, rows: Sequence[int]) -> Iterable[Lacks]:
-    """Return what the accelerators of each row lack; in lists, for single numbers are dear to take of arrays."""
+    """Return what the accelerators of each row lack: in lists, as numbers come slowly out of arrays."""
     columns, at = ask.cluster.columns, np.array(rows, np.int64)
     kinds = columns.kind[at]
     allowed = ask.allowed[kinds]

@@ -68,7 +68,9 @@ async def find(client: Client, namespace: str | None, scheduler: str) -> Leader 
 
 async def _leases(client: Client, namespace: str | None) -> list[Lease]:
     if namespace is None:
-        return list((await client.list(LEASES, fields=f"metadata.name={LEASE}")).items)
+        # As the server has them at hand: there is one for each node, and a leader leads for long.
+        found = await client.list(LEASES, fields=f"metadata.name={LEASE}", resource_version="0")
+        return list(found.items)
     try:
         return [await client.get(LEASES, LEASE, namespace)]
     except NotFoundError:

@@ -17,7 +17,8 @@ from fairlead.cluster.answers import Asked
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.kinds import PODS, SERVICE_ACCOUNTS
-from fairlead.cluster.transport import Batches, Request, Transport
+from fairlead.cluster.question import Request
+from fairlead.cluster.transport import Batches, Transport
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.placement import PLACEMENT
 from tests.deploy.chart.charts import Chart, Document
