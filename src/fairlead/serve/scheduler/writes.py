@@ -1,7 +1,8 @@
 """A decision as writes to the API, in the order in which they must be made, and those that undo them. Pure.
 
     plain pod              bind
-    share or whole device  point (the pod names the claim it will have) > make the claim > allocate it > bind
+    share or whole device  bind, with a note of the devices, where the node's agent goes by that; elsewhere
+                           point (the pod names the claim it will have) > make the claim > allocate it > bind
     named claims           allocate each > bind
 
 Every write that gives away part of a device is conditional on the version of an object that the next leader
