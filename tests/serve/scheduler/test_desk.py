@@ -3,10 +3,12 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
-from fairlead.schedule import policy_named
+from fairlead.schedule import policy_named, preempt
+from fairlead.serve.scheduler import desk as desk_module
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.page import Now, render
@@ -90,6 +92,28 @@ def test_who_may_put_nobody_out_or_is_not_more_important_waits(catalog: Catalog)
     polite = pod("polite", mib=4096, priority=10, preemptionPolicy="Never")
     desk = desk_of(catalog, node("n"), device_slice("n"), *low, polite, pod("same", mib=4096))
     assert [desk.decide(0.0), desk.decide(0.0), desk.evictions()] == [[], [], []]
+
+
+def test_for_many_alike_whom_nobody_can_make_room_it_is_looked_once(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+
+    def look(*given: Any, **named: Any) -> Any:
+        looked.append(given)
+        return preempt(*given, **named)
+
+    monkeypatch.setattr(desk_module, "preempt", look)
+    low = pod("low", on="n", mib=1024)
+    held = [pod(name, on="n", mib=mib, priority=10) for name, mib in (("x", 3072), ("y", 4096))]
+    vips = [pod(f"vip-{number}", mib=2048, priority=5) for number in range(20)]
+    desk = desk_of(catalog, node("n"), device_slice("n"), low, *held, *vips)
+    assert [plan for _ in vips for plan in desk.decide(0.0)] == []
+    assert len(looked) == 1
+    desk.fold.note(Change(held[0], None))
+    desk.hear(1.0)
+    assert len([plan for _ in vips for plan in desk.decide(1.0)]) == 1
+    assert [each.metadata.name for each in desk.evictions()] == ["low"]
 
 
 def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: Catalog) -> None:

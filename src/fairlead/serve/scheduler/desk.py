@@ -48,6 +48,8 @@ class Desk:
         self._first_seen: dict[str, float] = {}
         self._refused: dict[Hashable, Decision] = {}
         """By shape: who was refused, as the cluster is after so many changes."""
+        self._helpless: set[Hashable] = set()
+        """By shape and priority: for whom nobody can be put out, in that same state."""
         self._refused_at = -1
         self._freed: frozenset[str] = frozenset()
         """Where something became free that not all who wait for it were tried on."""
@@ -150,6 +152,7 @@ class Desk:
         if self._refused_at != cluster.changes:
             self._refused_at = cluster.changes
             self._refused.clear()
+            self._helpless.clear()
         known = None if first.social else self._refused.get(first.shape)
         if known is not None:
             return [replace(known, request=first)]  # nothing has changed since one like it was refused
@@ -183,8 +186,13 @@ class Desk:
             return
         if any(cluster.placement(each) is not None for each in self._clearing.get(first.id, ())):
             return
+        alike = None if first.social or first.gang else (first.shape, first.priority)
+        if alike in self._helpless:
+            return  # nothing has changed since nobody was found for one like it
         theirs = {each for uid, found in self._clearing.items() if uid != first.id for each in found}
         victims = self._victims(refused, theirs)
+        if alike is not None and not victims:
+            self._helpless.add(alike)
         pods = [self.fold.pod(each) for each in victims]
         self._clearing[first.id] = victims
         self._out += [pod for pod in pods if pod is not None and not pod.metadata.deletion_timestamp]
