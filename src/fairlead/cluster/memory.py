@@ -237,4 +237,6 @@ def _bookmark(kind: Kind[T], version: int, *, complete: bool = False) -> WatchEv
     notes = {"annotations": {INITIAL_END: "true"}} if complete else {}
     head = {"kind": kind.name, "apiVersion": kind.api_version}
     document = {**head, "metadata": {"resourceVersion": str(version), **notes}}
-    return WatchEvent(type="BOOKMARK", object=_typed(kind, Record(document)))
+    event = codec.decode_event(kind, codec.encode_plain({"type": "BOOKMARK", "object": document}))
+    assert isinstance(event, WatchEvent), "only an error is a Status"
+    return event

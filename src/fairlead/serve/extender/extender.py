@@ -9,14 +9,13 @@ from typing import Any, Final
 from fairlead.catalog import Catalog
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.changes import Change
-from fairlead.cluster.informer import Informer
-from fairlead.cluster.kinds import MODEL_PROFILES, Kind
-from fairlead.errors import MissingApiError, NotFoundError, UserError
+from fairlead.errors import UserError
 from fairlead.metrics import CONTENT_TYPE
 from fairlead.schedule import policy_named
 from fairlead.serve.extender import page, wire
 from fairlead.serve.extender.front import Front, Page, Verb
 from fairlead.serve.extender.judge import Judge, Verdict
+from fairlead.serve.follow import Follower
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.page import Timings
 from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, Pod
@@ -29,8 +28,6 @@ HOLD: Final = 1.0
 and a pod that kube-scheduler is told no for waits longer."""
 _NOBODY: Final = ""
 """No pod names this scheduler: the extender has no queue of its own."""
-_NOTHING: Final = "metadata.name=-"
-"""Selects no object: no name is a dash."""
 _NOT_YET: Final = Response(503, b"the cluster is not known yet\n")
 
 
@@ -71,26 +68,10 @@ class Extender:
     async def follow(self) -> None:
         """Follow the cluster, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for kind in await self._kinds():
-                informer: Informer[Any] = Informer(self._cluster, kind)
-                informer.subscribe(self._heard)
-                group.create_task(informer.run())
-                await informer.ready()
+            await Follower(self._cluster, group, self._heard).begin((SLICES, CLAIMS, *RULES), (NODES, PODS))
             self._judge.fold.settle()
             self._known = True
             self._say(f"the cluster is known: {len(self._judge.fold.cluster.nodes())} nodes")
-
-    async def _kinds(self) -> list[Kind[Any]]:
-        """Return what this cluster serves of what decides a placement; nodes come before pods."""
-        optional = dict.fromkeys((SLICES, CLAIMS, *RULES, MODEL_PROFILES))
-        return [*[kind for kind in optional if await self._serves(kind)], NODES, PODS]
-
-    async def _serves(self, kind: Kind[Any]) -> bool:
-        try:
-            await self._cluster.list(kind, fields=_NOTHING)
-        except (MissingApiError, NotFoundError):
-            return False
-        return True
 
     def _heard(self, change: Change[Any]) -> None:
         self._judge.hear(change)

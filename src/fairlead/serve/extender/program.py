@@ -1,7 +1,6 @@
 """The extender as a program: connect, follow the cluster, answer until SIGTERM or SIGINT."""
 
 import asyncio
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +11,7 @@ from fairlead.cluster.config import Config
 from fairlead.serve.extender.extender import Extender
 from fairlead.serve.extender.front import opened
 from fairlead.serve.extender.tls import Tls, prepared
+from fairlead.serve.until import run_until_told
 from fairlead.serve.web.httpd import listen
 from fairlead.settings import Address, TlsFiles
 
@@ -32,42 +32,32 @@ class ExtenderSettings:
 
 def run(config: Config, catalog: Catalog, settings: ExtenderSettings, say: Callable[[str], None]) -> None:
     """Answer until told to stop."""
-    try:
-        asyncio.run(_run(config, catalog, settings, say))
-    except BaseExceptionGroup as found:
-        raise _first(found) from found
-
-
-async def _run(
-    config: Config, catalog: Catalog, settings: ExtenderSettings, say: Callable[[str], None]
-) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     tls = prepared(settings.tls, settings.client_authority, say) if settings.tls else None
     listener = listen(settings.listen)
-    async with Client.connect(config) as client:
-        extender = Extender(client, catalog, settings.policy, say)
-        front = extender.front(known_only=bool(settings.client_authority))
-        async with opened(listener, front, tls.context if tls else None):
-            host, port = listener.getsockname()[:2]
-            say(f"listening on {'https' if tls else 'http'}://{Address(host, port)}")
-            async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(extender.follow()), group.create_task(_rotate(tls))]
-                await stop.wait()
-                for task in beside:
-                    task.cancel()
-    say("stopped")
+
+    async def program(stop: asyncio.Event) -> None:
+        async with Client.connect(config) as client:
+            extender = Extender(client, catalog, settings.policy, say)
+            front = extender.front(known_only=bool(settings.client_authority))
+            async with opened(listener, front, tls.context if tls else None):
+                host, port = listener.getsockname()[:2]
+                say(f"listening on {'https' if tls else 'http'}://{Address(host, port)}")
+                await _follow(extender, tls, stop)
+        say("stopped")
+
+    run_until_told(program)
+
+
+async def _follow(extender: Extender, tls: Tls | None, stop: asyncio.Event) -> None:
+    """Keep up with the cluster, and with the TLS files, until told to stop."""
+    async with asyncio.TaskGroup() as group:
+        beside = [group.create_task(extender.follow()), group.create_task(_rotate(tls))]
+        await stop.wait()
+        for task in beside:
+            task.cancel()
 
 
 async def _rotate(tls: Tls | None) -> None:
     while tls is not None:
         await asyncio.sleep(_TICK)
         tls.files.current()
-
-
-def _first(found: BaseException) -> BaseException:
-    """Return what went wrong first: tasks that fell with it are of no interest."""
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found

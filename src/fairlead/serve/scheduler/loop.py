@@ -19,12 +19,11 @@ from typing import Any, Final
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.client import Client
-from fairlead.cluster.informer import Informer
-from fairlead.cluster.kinds import Kind
 from fairlead.cluster.times import format_time
-from fairlead.errors import ClusterError, MissingApiError, NotFoundError
+from fairlead.errors import ClusterError
 from fairlead.metrics import CONTENT_TYPE
 from fairlead.schedule import policy_named
+from fairlead.serve.follow import Follower
 from fairlead.serve.scheduler import page, remarks, tell, writes
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.desk import Desk
@@ -113,12 +112,10 @@ class Scheduler:
                 task.cancel()
 
     async def _live(self, group: asyncio.TaskGroup) -> None:
-        for kind in await self._kinds():
-            informer = Informer(self._client, kind)
-            informer.subscribe(self._heard)
-            self._beside.append(group.create_task(informer.run()))
-            await informer.ready()
-        self._loop = asyncio.get_running_loop()
+        follower = Follower(self._client, group, self._heard)
+        self._beside = follower.tasks
+        await follower.begin((SLICES, CLAIMS, *RULES), (NODES, PODS))  # nodes come before pods
+        self._loop, self._has_claims = asyncio.get_running_loop(), CLAIMS.plural in follower.served
         own = self._settings.own_claims and self._has_claims
         desk = Desk(self._fold, policy_named(self._settings.policy), own_claims=own)
         settings = self._settings
@@ -171,19 +168,6 @@ class Scheduler:
             return Response(503, b"this replica does not decide\n")
         found = json.dumps(self._explainer.answer(namespace, name))
         return Response(200, found.encode(), "application/json")
-
-    async def _kinds(self) -> list[Kind[Any]]:
-        """Return what this cluster serves of what decides a placement; nodes come before pods."""
-        optional = [kind for kind in (SLICES, CLAIMS, *RULES) if await self._serves(kind)]
-        self._has_claims = CLAIMS in optional
-        return [*optional, NODES, PODS]
-
-    async def _serves(self, kind: Kind[Any]) -> bool:
-        try:
-            await self._client.request("GET", kind.path(), query={"limit": "1"})
-        except (MissingApiError, NotFoundError):
-            return False
-        return True
 
     def _heard(self, change: Change[Any]) -> None:
         self._fold.note(change)

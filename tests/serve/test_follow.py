@@ -1,0 +1,57 @@
+"""Kinds are followed as soon as the cluster serves them, also those that it learns of later."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fairlead.cluster.changes import Change
+from fairlead.cluster.kinds import CRDS, MODEL_PROFILES, NODES, Kind
+from fairlead.cluster.knowledge import of_seen
+from fairlead.cluster.memory import Memory
+from fairlead.cluster.meta import Listing, T
+from fairlead.errors import ClusterAwayError
+from fairlead.serve import follow
+from fairlead.serve.follow import Follower
+from tests.profiles import definition, seen
+
+
+class Shaky(Memory):
+    """A cluster that goes away now and then."""
+
+    asked = 0
+
+    async def list(self, kind: Kind[T], *given: Any, **named: Any) -> Listing[T]:
+        self.asked += kind is MODEL_PROFILES
+        if kind is MODEL_PROFILES and self.asked == 3:
+            raise ClusterAwayError("away")
+        return await super().list(kind, *given, **named)
+
+
+def test_a_kind_that_is_defined_later_is_followed_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "SELDOM", 0.01)
+    heard: list[str] = []
+    profile = of_seen(seen(), "n1")
+
+    def hear(change: Change[Any]) -> None:
+        heard.append(change.object.metadata.name)
+
+    async def scenario() -> None:
+        cluster = Shaky()
+        await cluster.create(NODES, {"metadata": {"name": "n1"}})
+        async with asyncio.TaskGroup() as group, asyncio.timeout(10):
+            follower = Follower(cluster, group, hear)
+            await follower.begin((MODEL_PROFILES,), (NODES,))
+            assert (follower.served, heard) == ({"nodes"}, ["n1"])
+            while cluster.asked < 5:
+                await asyncio.sleep(0.01)
+            assert follower.served == {"nodes"}
+            await cluster.create(CRDS, definition())
+            await cluster.create(MODEL_PROFILES, profile)
+            while len(heard) < 2:
+                await asyncio.sleep(0.01)
+            for task in follower.tasks:
+                task.cancel()
+
+    asyncio.run(scenario())
+    assert heard == ["n1", profile.metadata.name]
