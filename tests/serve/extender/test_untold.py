@@ -63,7 +63,23 @@ def test_a_pod_that_goes_is_in_doubt_no_more(world: World) -> None:
     world.see(pod("one", 3, on="a", mib=64, phase="Failed"), pod("one", 2, on="a", mib=64))
     assert len(world.judge.doubts) == 2
     world.judge.hear(Change(pod("two", 2, on="a", mib=64), None))
+    assert len(world.judge.doubts) == 1
+
+
+def test_of_one_the_place_is_not_known_where_another_left_meanwhile(world: World) -> None:
+    """The agent may come to the pod before it hears of the leaving, and then the room is elsewhere."""
+    arrive(world, "old", "a", 3072)
+    world.judge.hear(Change(agents_word("a"), agents_word("a", old=3072)))
+    arrive(world, "new", "a", 1024)  # beside the old one, says the fold
+    world.judge.hear(Change(pod("plain", on="a"), None))
     assert len(world.judge.doubts) == 0
+    world.judge.hear(Change(pod("old", 2, on="a", mib=3072), None))
+    assert len(world.judge.doubts) == 1
+    assert world.filter(pod("middle", mib=3072), "a").passed
+    world.judge.hear(Change(agents_word("a", old=3072), agents_word("a", new=1024)))
+    assert len(world.judge.doubts) == 1, "of the middle one, which nobody has seen anywhere"
+    arrive(world, "newer", "a", 64)
+    assert world.filter(pod("middle", mib=3072), "a").passed
 
 
 def test_where_there_is_no_agent_nobody_is_waited_for(world: World) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
+from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.shapes import Node
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, Toleration, problems
@@ -77,6 +78,8 @@ class Judge:
         if now is None or now.ended:
             self._untold.drop(uid)
             self.doubts.drop(uid)
+            if before is not None and _holds(before):
+                self._untold.stir(before.spec.node_name)
         elif now.spec.node_name and not (before and before.spec.node_name):
             doubt = self.doubts.drop(uid)
             if doubt is not None:
@@ -218,6 +221,13 @@ def _words(rejection: Rejection) -> str:
 def _told(node: Node | None) -> str:
     """Return what a node's agent says of who holds what; empty where there is none."""
     return node.metadata.annotations.get(keys.ALLOCATED, "") if node is not None else ""
+
+
+def _holds(pod: Pod) -> bool:
+    """Say whether a pod was on a node for its accelerators."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    asked = (name for each in containers for name in (*each.resources.requests, *each.resources.limits))
+    return bool(pod.spec.node_name) and any(map(is_accelerator, asked))
 
 
 def _given_up(before: Pod | None, now: Pod) -> bool:

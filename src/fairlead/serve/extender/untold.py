@@ -1,7 +1,8 @@
 """Pods seen on a node whose agent has not told yet which accelerator they got.
 
 Of one such pod it is known all the same: the agent takes the accelerator with the least room that suffices,
-and so does the fold. Of several it depends on whom the kubelet comes to first, so they are in doubt.
+and so does the fold. Of several it depends on whom the kubelet comes to first, and where somebody leaves
+meanwhile, on whether the kubelet came before or after; so they are in doubt.
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ class Untold:
         self._doubts = doubts
         self._on: dict[str, dict[str, Waiting]] = {}
         self._where: dict[str, str] = {}
+        self._stirred: set[str] = set()
+        """Nodes that somebody left since those came who are on them."""
 
     def add(self, node: str, uid: str, name: str, doubt: Doubt) -> None:
         """Note that a pod is on a node; `doubt` is of that node alone."""
@@ -41,6 +44,12 @@ class Untold:
         del self._on[node][uid]
         self._doubts.drop(uid)
         self._recount(node)
+
+    def stir(self, node: str) -> None:
+        """Note that somebody left a node."""
+        if node in self._on:
+            self._stirred.add(node)
+            self._recount(node)
 
     def hear(self, node: str, text: str) -> None:
         """Take in what a node's agent says of who holds what."""
@@ -62,12 +71,13 @@ class Untold:
     def _recount(self, node: str) -> None:
         found = self._on[node]
         for uid, each in found.items():
-            if len(found) > 1:
+            if len(found) > 1 or node in self._stirred:
                 self._doubts.put(uid, each.doubt)
             else:
                 self._doubts.drop(uid)
         if not found:
             del self._on[node]
+            self._stirred.discard(node)
 
 
 def mentions(text: str, name: str) -> bool:
