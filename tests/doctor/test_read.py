@@ -13,6 +13,7 @@ from fairlead.cluster.memory import Memory
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Verdict
 from fairlead.doctor.read import ApiServer, read
+from fairlead.doctor.rights import needed
 from fairlead.doctor.sight import Right, Sight
 from fairlead.errors import AccessError, MissingApiError
 from tests.doctor.worlds import NOW, Played, node, program
@@ -56,6 +57,16 @@ def test_all_of_it_is_seen() -> None:
 def test_a_right_that_is_refused_is_found() -> None:
     sight = seen(Played(frozenset({("create", "pods/binding")})))
     assert sight.lacking == (Right("default/fairlead-scheduler", "create", "pods/binding"),)
+
+
+def test_volumes_are_asked_for_the_scheduler_alone() -> None:
+    kinds = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
+    rights = [(verb, kind) for kind in kinds for verb in ("list", "watch")]
+    rights += [("patch", kind) for kind in kinds[:2]]
+    programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
+    asked = [each for each in needed(*programs) if (each.verb, each.resource) in rights]
+    assert asked == [Right("default/fairlead-scheduler", *each) for each in rights]
+    assert seen(Played(frozenset(rights))).lacking == tuple(asked)
 
 
 def test_what_is_missing_or_forbidden_is_noted_and_the_rest_is_looked_at() -> None:

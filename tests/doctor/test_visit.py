@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -52,7 +53,7 @@ def visited(there: list[Step], *steps: list[Step], blind: bool = False) -> tuple
         pauses.append(seconds)
 
     async def look() -> list[Finding]:
-        cluster = Memory()
+        cluster = Memory(now=lambda: NOW - timedelta(hours=1))
         await cluster.create(NODES, msgspec.to_builtins(node()))
         await cluster.create(RESOURCE_SLICES.raw(), msgspec.to_builtins(device_slice()))
         for step in there:

@@ -1,10 +1,11 @@
 """Pods that our scheduler placed, on a real kubelet: each starts with the accelerator that was chosen."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.api import Document, wait_for
+from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import Site
 from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
 from tests.e2e.pods import Pods
@@ -107,6 +108,40 @@ def test_whole_accelerators_and_claims_of_templates_are_given_as_chosen(site: Si
     same_everywhere(site, two_gpus, ["late", "share"])
     two_gpus.stop(["late", "share"])
     site.settled()
+
+
+def test_a_volume_is_bound_where_the_pod_goes_and_then_mounted(
+    site: Site, two_gpus: Pods, tmp_path: Path
+) -> None:
+    (tmp_path / "greeting").write_text("hello")
+    kind = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    size = {"storageClassName": "here", "accessModes": ["ReadWriteOnce"]}
+    wish = {**size, "resources": {"requests": {"storage": "1Gi"}}}
+    place = {"key": "kubernetes.io/hostname", "operator": "In", "values": [site.node()["metadata"]["name"]]}
+    volume = {
+        **size,
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": str(tmp_path)},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}},
+    }
+    pod = two_gpus.manifest("user", {SHARE: 64}, scheduler=NAME)
+    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    site.api.create("/apis/storage.k8s.io/v1/storageclasses", [{"metadata": {"name": "here"}, **kind}])
+    try:
+        two_gpus.make([pod])
+        two_gpus.wait_pending("user", "no PersistentVolumeClaim")
+        claims = f"{CORE}/namespaces/{two_gpus.namespace}/persistentvolumeclaims"
+        site.api.create(claims, [{"metadata": {"name": "data"}, "spec": wish}])
+        two_gpus.wait_pending("user", "waits for its volumes: data")
+        site.api.create(f"{CORE}/persistentvolumes", [{"metadata": {"name": "data"}, "spec": volume}])
+        two_gpus.wait_running(["user"])
+        same_everywhere(site, two_gpus, ["user"])
+        assert two_gpus.run("user", "cat /data/greeting") == "hello"
+        two_gpus.stop(["user"])
+        site.api.delete([f"{claims}/data"])
+    finally:
+        site.api.delete([f"{CORE}/persistentvolumes/data", "/apis/storage.k8s.io/v1/storageclasses/here"])
 
 
 def test_while_the_agent_is_replaced_nobody_gets_another_share_than_was_chosen(

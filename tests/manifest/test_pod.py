@@ -60,7 +60,8 @@ def test_other_resources_are_of_the_node() -> None:
             {"example.com/camera": 2, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": 1}
         )
     )
-    assert found.resources == (("example.com/camera", 2), ("hugepages-2Mi", 4 << 20))
+    sizes = (("ephemeral-storage", 1 << 30), ("example.com/camera", 2), ("hugepages-2Mi", 4 << 20))
+    assert found.resources == sizes
 
 
 def test_rules() -> None:

@@ -10,10 +10,13 @@ _READS: Final = (
     *("nodes", "pods", f"resourceslices.{_DRA}", f"resourceclaims.{_DRA}"),
     *(f"resourceclaimtemplates.{_DRA}", f"deviceclasses.{_DRA}", "priorityclasses.scheduling.k8s.io"),
 )
+_VOLUMES: Final = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
 DECIDES: Final = tuple((verb, each) for each in _READS for verb in ("list", "watch"))
 """What every program that decides reads."""
 PLACES: Final = (
     *DECIDES,
+    *((verb, each) for each in _VOLUMES for verb in ("list", "watch")),
+    *(("patch", each) for each in ("persistentvolumeclaims", "persistentvolumes")),
     ("get", "pods"),
     *(("create", each) for each in ("pods/binding", "pods/eviction", "events")),
     ("patch", "pods/status"),

@@ -52,9 +52,12 @@ def _stated(where: str, resources: Resources) -> Totals:
 def _read(where: str, name: str, value: Amount) -> int:
     if name == CPU:
         return amounts.milli(where, value)
-    if name == MEMORY or name in _STORAGE or name.startswith("hugepages-"):
-        return amounts.quantity(where, value)
-    return amounts.whole(where, value)
+    return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)
+
+
+def in_bytes(name: str) -> bool:
+    """Say whether a resource is counted in bytes."""
+    return name == MEMORY or name in _STORAGE or name.startswith("hugepages-")
 
 
 def _sum(one: int, other: int) -> int:

@@ -12,7 +12,7 @@ from fairlead.manifest.amounts import MIB
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import Device as Listed
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.effective import CPU, MEMORY
+from fairlead.manifest.effective import CPU, MEMORY, in_bytes
 from fairlead.offer import DRIVER
 from fairlead.placement import DeviceState, NodeState
 from fairlead.publish.devices import Listed as Told
@@ -23,7 +23,7 @@ from fairlead.request import WHOLE
 from fairlead.units import Bytes
 
 _PODS: Final = "pods"
-_APART: Final = (CPU, MEMORY, _PODS, "ephemeral-storage")
+_APART: Final = (CPU, MEMORY, _PODS)
 _FEATURES: Final = "nvidia.com/gpu."
 """Labels of NVIDIA's feature discovery: product, memory, count."""
 _UNWELL: Final = ("present", "driver-bound")
@@ -57,7 +57,7 @@ def _other(name: str) -> bool:
 
 
 def _piece(where: str, name: str, value: object) -> int:
-    return amounts.quantity(where, value) if name.startswith("hugepages-") else amounts.whole(where, value)
+    return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)
 
 
 def _devices(

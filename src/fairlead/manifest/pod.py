@@ -89,7 +89,7 @@ def _parts(part: int | None, most: Mapping[str, Bytes]) -> dict[str, Expectation
 
 
 def _others(totals: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    apart = {CPU, MEMORY, "ephemeral-storage", "storage", "pods"}
+    apart = {CPU, MEMORY, "storage", "pods"}
     return tuple(
         sorted(
             (name, amount)

@@ -110,6 +110,24 @@ class WorkloadRef(Part, frozen=True):
     pod_group_replica_key: str = ""
 
 
+class VolumeClaimSource(Part, frozen=True):
+    """A claim by which a pod has a volume."""
+
+    claim_name: str = ""
+
+
+class EphemeralSource(Part, frozen=True):
+    """A claim that is made for one pod, of its name and the volume's."""
+
+
+class PodVolume(Part, frozen=True):
+    """A folder that comes to a pod from elsewhere; most are of no matter to its place."""
+
+    name: str = ""
+    persistent_volume_claim: VolumeClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+
+
 class PodSpec(Part, frozen=True):
     """What a pod asks for."""
 
@@ -128,6 +146,7 @@ class PodSpec(Part, frozen=True):
     tolerations: tuple[objects.Toleration, ...] = ()
     topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
     resource_claims: tuple[objects.PodResourceClaim, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
     scheduling_group: SchedulingGroup = SchedulingGroup()
     workload_ref: WorkloadRef = WorkloadRef()
 

@@ -16,6 +16,8 @@ Mask = NDArray[np.bool_]
 HOSTNAME: Final = "kubernetes.io/hostname"
 _ROW: Final = ("alive", "unschedulable", "taints", "idle_total", "cpu_total", "width_total")
 _CELL: Final = ("kind", "free_memory", "free_compute", "holders", "idle")
+UNSTATED: Final = {"ephemeral-storage": 1 << 60}
+"""What a node has of a resource that it says nothing of, where that is not none."""
 _EMPTY: Final = {"kind": -1, "taints": 0}
 
 
@@ -100,7 +102,9 @@ class Columns:
         for name in _CELL:
             setattr(self, name, _grown(getattr(self, name), (rows, width), _EMPTY.get(name, 0)))
         self.room = _grown(self.room, (rows, 3), 0)
-        self.resources = {key: _grown(column, (rows,), 0) for key, column in self.resources.items()}
+        self.resources = {
+            key: _grown(column, (rows,), UNSTATED.get(key, 0)) for key, column in self.resources.items()
+        }
         self.labels = {key: _grown(column, (rows,), -1) for key, column in self.labels.items()}
 
     def lay(self, row: int, node: NodeState) -> None:
@@ -133,8 +137,8 @@ class Columns:
         self.cordoned -= int(self.unschedulable[row])
         for name in (*_ROW, *_CELL, "room"):
             getattr(self, name)[row] = _EMPTY.get(name, 0)
-        for column in self.resources.values():
-            column[row] = 0
+        for key, column in self.resources.items():
+            column[row] = UNSTATED.get(key, 0)
         for labels in self.labels.values():
             labels[row] = -1
 
@@ -156,7 +160,7 @@ class Columns:
 
     def supply(self, key: str) -> Ints:
         """Return what is free of an extended resource, by row; kept from the first time it is spoken of."""
-        return self._column(self.resources, key, 0, np.int64)
+        return self._column(self.resources, key, UNSTATED.get(key, 0), np.int64)
 
     def label(self, key: str, rows: Ints) -> NDArray[np.int32]:
         """Return which value of a label these rows have; -1 where it is missing."""
@@ -170,7 +174,7 @@ class Columns:
     def resource(self, key: str, rows: Ints) -> Ints:
         """Return what is free of an extended resource in these rows."""
         column = self.resources.get(key)
-        return np.zeros(len(rows), np.int64) if column is None else column[rows]
+        return np.full(len(rows), UNSTATED.get(key, 0), np.int64) if column is None else column[rows]
 
 
 def alike(device: DeviceState) -> DeviceState:

@@ -8,7 +8,7 @@ import numpy as np
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, repels
 from fairlead.schedule.ask import Ask
-from fairlead.schedule.columns import Ints, Mask
+from fairlead.schedule.columns import UNSTATED, Ints, Mask
 from fairlead.units import format_bytes
 
 
@@ -48,7 +48,8 @@ def _resource_words(ask: Ask, rows: Ints) -> tuple[str, float, float]:
         if (ask.cluster.columns.resource(key, rows) < need).any()
     ]
     key, need, most = lacking[0]
-    return f"lack {key} (need {need}, most {most} free)", need, most
+    size = format_bytes if key in UNSTATED or key.startswith("hugepages-") else str
+    return f"lack {key} (need {size(need)}, most {size(most)} free)", need, most
 
 
 def _taint(ask: Ask, rows: Ints) -> str:

@@ -11,8 +11,9 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.cluster.kinds import EVENTS, Kind
-from fairlead.doctor.rights import LEADS, PLACES, PUBLISHES, READS_PLACEMENTS
+from fairlead.doctor.rights import DECIDES, LEADS, PLACES, PUBLISHES, READS_PLACEMENTS
 from fairlead.errors import AccessError, NotFoundError
+from fairlead.manifest.volumeshapes import LATE, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
@@ -96,7 +97,7 @@ async def _send(world: World, write: writes.Write) -> None:
 
 
 async def _lived(world: World) -> None:
-    """Have a plain pod, a share, a named claim, one that waits, and one that puts another out."""
+    """Have a plain pod, a share, a named claim, one that waits, one that puts another out, and a volume."""
     await world.until(bound("half"))
     await world.pod("plain")
     exactly = {"deviceClassName": "fairlead.dev", "capacity": {"requests": {"memory": "4Gi"}}}
@@ -112,7 +113,51 @@ async def _lived(world: World) -> None:
     async with _important(world.client, world.namespace) as name:
         await world.pod("first", mib=4096, priorityClassName=name)
         await world.until(lambda pods: any(pod.metadata.deletion_timestamp for pod in pods))
+    async with _late_volumes(world.client, world.namespace) as name:
+        await _with_volumes(world, name)
     assert (await world.client.list(EVENTS, world.namespace)).items
+
+
+async def _with_volumes(world: World, storage: str) -> None:
+    """Have a pod one of whose volumes is there and one is to be made: until it has both the pod waits."""
+    for name, size in (("kept", "1Gi"), ("made", "2Gi")):
+        wish = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+        body = {"metadata": {"name": name}, "spec": {"storageClassName": storage, **wish}}
+        await world.client.create(VOLUME_CLAIMS.raw(), body, world.namespace)
+    claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("kept", "made")]
+    await world.pod("keeps", volumes=claims)
+    async with asyncio.timeout(60):
+        while not await _chosen(world, storage):
+            await asyncio.sleep(0.1)
+
+
+async def _chosen(world: World, volume: str) -> bool:
+    """Say whether the volume is kept for the one claim, and for the other its node is noted."""
+    claim = await world.client.get(VOLUME_CLAIMS, "made", world.namespace)
+    found = await world.client.get(VOLUMES, volume)
+    return (found.kept_for, claim.node) == ((world.namespace, "kept"), world.nodes[0])
+
+
+@asynccontextmanager
+async def _late_volumes(client: Client, namespace: str) -> AsyncIterator[str]:
+    """Make a class whose volumes wait for their first pod and which nobody makes here, and a free one."""
+    name = f"late-{namespace}"
+    about = {"provisioner": "none.example.org", "volumeBindingMode": LATE}
+    spec = {
+        "storageClassName": name,
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": "/mnt"},
+    }
+    await client.create(STORAGE_CLASSES.raw(), {"metadata": {"name": name}, **about})
+    await client.create(VOLUMES.raw(), {"metadata": {"name": name}, "spec": spec})
+    await client.patch_status(VOLUMES, name, {"status": {"phase": "Available"}})
+    try:
+        yield name
+    finally:
+        for kind in (STORAGE_CLASSES, VOLUMES):
+            with suppress(NotFoundError):
+                await client.delete(kind, name)
 
 
 @asynccontextmanager
@@ -134,6 +179,10 @@ async def _important(client: Client, namespace: str) -> AsyncIterator[str]:
         ("GET", "/api/v1/namespaces/{ns}/secrets"),
         ("DELETE", "/api/v1/namespaces/{ns}/pods/some"),
         ("PATCH", "/api/v1/nodes/some"),
+        ("DELETE", "/api/v1/persistentvolumes/some"),
+        ("PATCH", "/api/v1/namespaces/{ns}/persistentvolumeclaims/some/status"),
+        ("DELETE", "/api/v1/namespaces/{ns}/persistentvolumeclaims/some"),
+        ("PATCH", "/apis/storage.k8s.io/v1/storageclasses/some"),
         ("POST", "/api/v1/namespaces/{ns}/pods"),
     ],
 )
@@ -146,6 +195,21 @@ def test_is_told_no(method: str, path: str, real_cluster: RealCluster, chart: Ch
 
     with allowed_as_shipped(real_cluster, chart) as config:
         asyncio.run(ask(config))
+
+
+def test_the_scheduler_alone_may_see_volumes_and_write_on_them(chart: Chart) -> None:
+    sees = {
+        *((verb, "persistentvolumeclaims") for verb in ("list", "watch", "patch")),
+        *((verb, "persistentvolumes") for verb in ("list", "watch", "patch")),
+        *((verb, "storageclasses.storage.k8s.io") for verb in ("list", "watch")),
+    }
+    documents = chart.render({"scheduler.enabled": True, "extender.enabled": True})
+    for role in (each for each in documents if each["kind"] in ("ClusterRole", "Role")):
+        of_volumes = {
+            (verb, what) for verb, what in allowed(role) if what.startswith(("persistent", "storage"))
+        }
+        ours = (role["kind"], role["metadata"]["name"]) == ("ClusterRole", "fairlead-scheduler")
+        assert of_volumes == (sees if ours else set()), role["metadata"]["name"]
 
 
 def test_agents_may_read_pods_only_where_the_scheduler_writes_on_them(chart: Chart) -> None:
@@ -185,11 +249,12 @@ def test_who_reaches_its_port(way: str, rules: list[Document] | None, chart: Cha
 
 
 def test_the_doctor_asks_for_the_same_rights(chart: Chart) -> None:
-    documents = chart.render({"scheduler.enabled": True})
+    documents = chart.render({"scheduler.enabled": True, "extender.enabled": True})
     optional = {"modelprofiles.fairlead.dev"}
     optional |= {f"{each}.scheduling.k8s.io" for each in ("podgroups", "podgroups/status", "workloads")}
-    role = allowed(one(documents, "ClusterRole", "fairlead-scheduler"))
-    assert {each for each in role if each[1] not in optional} == set(PLACES)
+    for name, asked in (("scheduler", PLACES), ("extender", DECIDES)):
+        role = allowed(one(documents, "ClusterRole", f"fairlead-{name}"))
+        assert {each for each in role if each[1] not in optional} == set(asked)
     assert allowed(one(documents, "Role", "fairlead-scheduler")) == set(LEADS)
     assert allowed(one(documents, "ClusterRole", "fairlead-agent")) >= set(PUBLISHES)
     assert allowed(one(documents, "ClusterRole", "fairlead-agent-placements")) == set(READS_PLACEMENTS)

@@ -21,6 +21,7 @@ from fairlead.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
+from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
 from fairlead.placement import Share
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.glance import alike
@@ -276,7 +277,8 @@ async def _together(steps: Sequence[Awaitable[T]]) -> list[T]:
 def _what(write: Write) -> str:
     """Return what a write is, as metrics name it: `pods/binding`, `resourceclaims`."""
     last = write.path.rpartition("/")[2]
-    kind = CLAIMS.plural if f"/{CLAIMS.plural}" in write.path else PODS.plural
+    kinds = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural)
+    kind = next((each for each in kinds if f"/{each}" in write.path), PODS.plural)
     return f"{kind}/{last}" if last in ("status", "binding", "eviction") else kind
 
 

@@ -19,6 +19,8 @@ class Claimants:
         if named == before or not (named or before):
             return  # most pods name none
         self.drop(uid)
+        if not named:
+            return
         self._named[uid] = named
         for key in named:
             self._by.setdefault(key, set()).add(uid)
@@ -29,6 +31,11 @@ class Claimants:
             self._by[key].discard(uid)
             if not self._by[key]:
                 del self._by[key]
+
+    @property
+    def everybody(self) -> frozenset[str]:
+        """Who names any claim."""
+        return frozenset(self._named)
 
     def of(self, claim: Key) -> set[str]:
         """Return who names a claim."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
+from fairlead.manifest.volumeshapes import VolumeClaim
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place, place_gang, preempt
@@ -17,6 +18,7 @@ from fairlead.serve.scheduler.reading import Unreadable
 from fairlead.serve.scheduler.room import could_fit
 from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.serve.scheduler.tell import Sayings
+from fairlead.serve.scheduler.volumes import Choice
 from fairlead.serve.scheduler.writes import Plan, claim_name, given_for, mapped
 
 _MOMENT: Final = 1.0
@@ -56,6 +58,7 @@ class Desk:
         self._clearing: dict[str, tuple[str, ...]] = {}
         """Who waits until others are gone: they were asked to go for it."""
         self._out: list[Pod] = []
+        self._choices: list[tuple[str, Choice]] = []
         self._stranded: set[str] = set()
         """Who was refused though its claims may hold something; looked at when somebody asks."""
         self._least = -1, 0
@@ -88,6 +91,9 @@ class Desk:
         placed = [each for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
         self.fold.assume(each.placement for each in placed if each.placement is not None)
+        if any(self._without_volume(each.request.id) for each in placed):
+            self._hold(placed)
+            placed = []
         if refused:
             self._refuse(refused, now)
             self._make_room([each.request for each in refused])
@@ -111,6 +117,11 @@ class Desk:
     def evictions(self) -> list[Pod]:
         """Take out who must go so that the more important find a place."""
         found, self._out = self._out, []
+        return found
+
+    def choices(self) -> list[tuple[str, Choice]]:
+        """Take out what is to be done for the volumes of pods, each by its id, that have a node now."""
+        found, self._choices = self._choices, []
         return found
 
     def returns(self) -> list[tuple[Pod, Claim]]:
@@ -173,6 +184,23 @@ class Desk:
             self.sayings.say(each.request.id, each.sentence())
             main = max(each.rejections, key=lambda one: one.count, default=None)
             self.counts.decisions["refused", main.reason.value if main else ""] += 1
+
+    def _without_volume(self, uid: str) -> list[VolumeClaim]:
+        pod = self.fold.pod(uid)
+        return self.fold.volumes.missing(pod) if pod is not None and pod.spec.volumes else []
+
+    def _hold(self, placed: Sequence[Decision]) -> None:
+        """Keep the places of those who belong together until they have their volumes there."""
+        self.fold.hold(each.request.id for each in placed)
+        for each in placed:
+            uid, name = each.request.id, each.placement.node if each.placement else ""
+            pod, node = self.fold.pod(uid), self.fold.cluster.node(name)
+            if pod is None or node is None:
+                continue
+            self._choices += [(uid, choice) for choice in self.fold.volumes.choices(pod, node)]
+            names = ", ".join(claim.metadata.name for claim in self._without_volume(uid))
+            text = f"has its place on {node.name} and waits for its volumes: {names or 'those of its gang'}"
+            self.sayings.say(uid, f"{each.request.name} {text}")
 
     def _strand(self, uid: str) -> None:
         pod = self.fold.pod(uid)

@@ -59,8 +59,11 @@ class Explainer:
         uid, now = pod.metadata.uid, self._clock()
         verdict, group = self._desk.verdicts.get(uid), self._desk.queue.group_of(uid)
         if not self._desk.fold.waits(uid):
-            placed = verdict is not None and verdict.decision.placed
-            return _told(verdict, "in-flight", now) if placed and verdict is not None else None
+            if verdict is None or not verdict.decision.placed:
+                return None
+            if uid in self._desk.fold.held:
+                return {**_told(verdict, "volumes", now), "sentence": self._desk.sayings.text(uid)}
+            return _told(verdict, "in-flight", now)
         if group is None:
             return _bare(pod, "unreadable", self._desk.sayings.text(uid))
         if verdict is None:

@@ -16,12 +16,12 @@ from fairlead.cluster.meta import Object
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest import keys
-from fairlead.manifest.deviceshapes import Slice, newest
+from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.holdings import FOREVER, Tenant, placements
-from fairlead.manifest.node import node as node_state
 from fairlead.manifest.running import annotated
 from fairlead.manifest.shapes import Node, PodGroup
-from fairlead.placement import NodeState, Placement
+from fairlead.manifest.volumeshapes import StorageClass, Volume, VolumeClaim
+from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.schedule import Cluster
 from fairlead.serve.scheduler.claimants import Claimants
@@ -29,8 +29,10 @@ from fairlead.serve.scheduler.debts import Debts
 from fairlead.serve.scheduler.events import Event
 from fairlead.serve.scheduler.foresight import names_model
 from fairlead.serve.scheduler.glance import alike, as_assumed, claims_named, home, pools
+from fairlead.serve.scheduler.hardware import Hardware
 from fairlead.serve.scheduler.reading import Reading, Unreadable
 from fairlead.serve.scheduler.seen import Claim, Pod
+from fairlead.serve.scheduler.volumes import Volumes
 
 Waiting = Request | Unreadable
 _NO_CLAIMS: Final[frozenset[Key]] = frozenset()
@@ -55,15 +57,11 @@ class Fold:
 
     def __init__(self, catalog: Catalog, scheduler: str = "fairlead") -> None:
         self.cluster = Cluster()
-        self.complaints: dict[str, str] = {}
-        """Nodes that cannot be read, and why."""
         self.turn = 0
         """The highest turn that a waiting pod was marked with: whose own is lower, leads no more."""
         self._reading = Reading(catalog)
-        self._catalog = catalog
+        self._hardware = Hardware(catalog)
         self._scheduler = scheduler
-        self._nodes: dict[str, Node] = {}
-        self._slices: dict[str, dict[Key, Slice]] = {}
         self._pods: dict[str, Pod] = {}
         self._on: dict[str, set[str]] = {}
         self._claims: dict[Key, Claim] = {}
@@ -77,8 +75,9 @@ class Fold:
         """Pods that are gone and whose claims have not been seen; whoever takes them out sees to these."""
         self._waiting: set[str] = set()
         self._claimants = Claimants()
-        self._unlaid: set[str] = set()
-        """Nodes that are not as the engine knows them."""
+        self.volumes = Volumes()
+        self.held: dict[str, frozenset[str]] = {}
+        """Who has a place that is kept while volumes are made there, and with whom."""
         self._stale: set[str] = set()
         """Nodes on which something else may be placed than the engine knows."""
         self._doubtful: set[str] = set()
@@ -86,11 +85,12 @@ class Fold:
         self._events: set[Event] = set()
         self._gone: set[str] = set()
         self._takers: Mapping[type[Object], Callable[[Change[Any]], None]] = {
-            Node: self._take_node,
-            Slice: self._take_slice,
+            Node: self._hardware.take_node,
+            Slice: self._hardware.take_slice,
             Pod: self._take_pod,
             Claim: self._take_claim,
             ModelProfile: self._take_profile,
+            **dict.fromkeys((VolumeClaim, Volume, StorageClass), self._take_volume),
         }
 
     def note(self, change: Change[Any]) -> None:
@@ -116,7 +116,12 @@ class Fold:
 
     def node(self, name: str) -> Node | None:
         """Return a node as last seen."""
-        return self._nodes.get(name)
+        return self._hardware.node(name)
+
+    @property
+    def complaints(self) -> Mapping[str, str]:
+        """Nodes that cannot be read, and why."""
+        return self._hardware.complaints
 
     def pods_on(self, name: str) -> list[Pod]:
         """Return the pods on a node, and those on their way there."""
@@ -181,8 +186,15 @@ class Fold:
             self.debts.forgive(uid)
             self._end_assumption(uid)
 
+    def hold(self, uids: Iterable[str]) -> None:
+        """Keep assumed places until the volumes of one are not as they were: then all are decided anew."""
+        together = frozenset(uids)
+        self._in_flight -= together
+        self.held |= dict.fromkeys(together, together)
+
     def forget(self, uid: str) -> None:
         """Count a decision no more: it could not be carried out. A pod that still waits is read anew."""
+        self.held.pop(uid, None)
         self._in_flight.discard(uid)
         self.debts.forgive(uid)
         if self._end_assumption(uid):
@@ -190,22 +202,6 @@ class Fold:
         self._look_at(uid)
 
     # Taking in
-
-    def _take_node(self, change: Change[Node]) -> None:
-        name = change.object.metadata.name
-        if change.new is None:
-            self._nodes.pop(name, None)
-        else:
-            self._nodes[name] = change.new
-        self._unlaid.add(name)
-
-    def _take_slice(self, change: Change[Slice]) -> None:
-        for each in (change.old, change.new):
-            if each is not None:
-                self._unlaid.add(each.home)
-                self._slices.setdefault(each.home, {}).pop(each.key, None)
-        if change.new is not None:
-            self._slices[change.new.home][change.new.key] = change.new
 
     def _take_pod(self, change: Change[Pod]) -> None:
         uid = change.object.metadata.uid
@@ -303,10 +299,27 @@ class Fold:
             self._doubtful |= {uid for uid in self._waiting if names_model(self._pods[uid])}
             self._events.add(Event.RULE)
 
+    def _take_volume(self, change: Change[Any]) -> None:
+        for uid in self.volumes.note(change):
+            self._let_go(uid)
+            if uid in self._waiting:
+                self._doubtful.add(uid)
+        self._events.add(Event.CLAIM)
+
+    def _let_go(self, uid: str) -> None:
+        """Have those decided anew whose places are kept together with this one's."""
+        for each in self.held.get(uid, ()):
+            self.forget(each)
+
     def _look_at(self, uid: str) -> None:
         """See whether a pod waits."""
         pod = self._pods.get(uid)
-        if pod is not None and pod.waits_for(self._scheduler) and uid not in self._assumed:
+        waits = pod is not None and pod.waits_for(self._scheduler)
+        self.volumes.follow(uid, pod if waits else None)
+        if not waits and uid in self.held:
+            self._gone.add(uid)
+            self._let_go(uid)
+        if pod is not None and waits and uid not in self._assumed:
             self.turn = max(self.turn, pod.turn)
             if uid not in self._waiting:
                 self._events.add(Event.MEMBER)
@@ -325,29 +338,16 @@ class Fold:
     def _lay_nodes(self) -> bool:
         """Put the nodes as they are now; say whether any is not as it was."""
         changed = False
-        for name in sorted(self._unlaid):
-            state, before = self._state(name), self.cluster.node(name)
+        for name, state in self._hardware.news():
+            before = self.cluster.node(name)
             changed |= state != before
             if state is None and before is not None:
                 self.cluster.remove(name)
             elif state is not None and state != before:
                 self.cluster.put(state)
                 self._events.add(Event.NODE)
-        self._stale |= self._unlaid
-        self._unlaid.clear()
+            self._stale.add(name)
         return changed
-
-    def _state(self, name: str) -> NodeState | None:
-        given = self._nodes.get(name)
-        self.complaints.pop(name, None)
-        if given is None:
-            return None
-        slices = newest(self._slices.get(name, {}).values())
-        try:
-            return node_state(f"node {name}", given, slices, self._catalog)
-        except ManifestError as error:
-            self.complaints[name] = str(error)
-            return None
 
     def _place(self) -> None:
         """Let every stale node hold what it should; what must go goes first, for it may come elsewhere."""
@@ -370,7 +370,8 @@ class Fold:
         held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
         assumed = [Tenant(self._stand_in(each.request), assumed=each.shares) for each in held]
         claims = [self._claims[key] for key in self._claims_on.get(name, _NO_CLAIMS)]
-        note = self._nodes[name].metadata.annotations.get(keys.ALLOCATED, "")
+        given = self._hardware.node(name)
+        note = given.metadata.annotations.get(keys.ALLOCATED, "") if given is not None else ""
         told = annotated(name, note, state.devices) if note else {}
         return placements(state, [*bound, *assumed], claims, told)
 
@@ -384,5 +385,13 @@ class Fold:
     def _read_waiting(self) -> Iterable[Waiting]:
         for uid in sorted(self._doubtful & self._waiting):
             pod = self._pods[uid]
-            yield self._reading.waiting(pod, self.claims_of(pod))
+            yield self._with_volumes(pod, self._reading.waiting(pod, self.claims_of(pod)))
         self._doubtful.clear()
+
+    def _with_volumes(self, pod: Pod, found: Waiting) -> Waiting:
+        if isinstance(found, Unreadable) or not pod.spec.volumes:
+            return found
+        try:
+            return self.volumes.tied(pod, found, self._hardware.knows)
+        except ManifestError as error:
+            return Unreadable.of(pod, error)

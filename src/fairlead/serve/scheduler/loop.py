@@ -31,8 +31,9 @@ from fairlead.serve.scheduler.explain import PATH, Explainer
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.lead import Leader, Reign, Terms, today
 from fairlead.serve.scheduler.register import Register
-from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, Claim, Pod
+from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, STORAGE, Claim, Pod
 from fairlead.serve.scheduler.takeover import take_over
+from fairlead.serve.scheduler.volumes import Choice
 from fairlead.serve.scheduler.writes import Plan
 from fairlead.serve.web.httpd import Response
 
@@ -45,6 +46,8 @@ _LAST: Final = 20.0
 """Seconds that what is under way has to finish when the program is stopped."""
 _PATIENCE: Final = 2.0
 """Seconds that who asks about a pod waits for the loop; probes wait meanwhile."""
+_LATER: Final = 5.0
+"""Seconds before a volume is asked for again."""
 _STUCK: Final = 30.0
 """Seconds without a sign of life from the loop after which the program is not well."""
 
@@ -114,7 +117,7 @@ class Scheduler:
     async def _live(self, group: asyncio.TaskGroup) -> None:
         follower = Follower(self._client, group, self._heard)
         self._beside = follower.tasks
-        await follower.begin((SLICES, CLAIMS, *RULES), (NODES, PODS))  # nodes come before pods
+        await follower.begin((SLICES, CLAIMS, *RULES, *STORAGE), (NODES, PODS))  # nodes come before pods
         self._loop, self._has_claims = asyncio.get_running_loop(), CLAIMS.plural in follower.served
         own = self._settings.own_claims and self._has_claims
         desk = Desk(self._fold, policy_named(self._settings.policy), own_claims=own)
@@ -234,6 +237,8 @@ class Scheduler:
             plans = desk.decide(began)
             for pod in desk.evictions():
                 group.create_task(self._put_out(pod))
+            for choice in desk.choices():
+                group.create_task(self._choose(*choice))
             if not plans and not desk.queue.ready:
                 return
             desk.counts.deciding.note(time.monotonic() - began)
@@ -285,6 +290,15 @@ class Scheduler:
         gone = await self._hands.attempt(writes.evict(pod))
         self._say(f"{name} was put out for another" if gone else f"{name} could not be put out")
 
+    async def _choose(self, uid: str, choice: Choice) -> None:
+        """Keep a volume, or have one made; where that cannot be written, decide anew after a while."""
+        if not await self._hands.attempt(writes.choose(choice)):
+            self._say(f"{'/'.join(choice.claim.key)}: it could not be given a volume for {choice.node}")
+            await asyncio.sleep(_LATER)
+            if uid in self._fold.held:
+                self._fold.forget(uid)
+                self._bell.set()
+
     async def _tick(self, desk: Desk) -> None:
         """Say why pods wait, and bring the page up to date, twice a second."""
         while True:
@@ -302,9 +316,9 @@ class Scheduler:
         groups: dict[Key, list[writes.Write]] = {}
         for uid, text in desk.sayings.take(moment, _TELLING, desk.newcomers(moment)).items():
             pod = self._fold.pod(uid)
-            if pod is not None and self._fold.waits(uid):
-                found.append(self._hands.attempt(tell.condition(pod, text, now)))
-                found.append(self._hands.attempt(tell.event(pod, "Warning", "FailedScheduling", text, now)))
+            if pod is not None and (self._fold.waits(uid) or uid in self._fold.held):
+                said = tell.kept(pod, text, now) if uid in self._fold.held else tell.refused(pod, text, now)
+                found += [self._hands.attempt(write) for write in said]
                 group = self._fold.group_of(pod)
                 if group is not None:
                     groups[group.key] = remarks.refused(group, text, now)

@@ -38,6 +38,12 @@ class Unreadable:
     id: str
     reason: str
 
+    @classmethod
+    def of(cls, pod: Pod, error: ManifestError) -> "Unreadable":
+        """Return a pod in which something is wrong."""
+        hint = f" ({error.hint})" if error.hint else ""
+        return cls(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid, f"{error}{hint}")
+
 
 def asks_for_devices(pod: Pod) -> bool:
     """Say whether a pod may be given part of a device; sooner yes than no."""
@@ -120,8 +126,7 @@ class Reading:
             self._check_claims(pod, claims)
             found = _sized(_tied(self._read(pod, claims), claims))
         except ManifestError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return Unreadable(meta.name, meta.namespace, meta.uid, f"{error}{hint}")
+            return Unreadable.of(pod, error)
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             # Nothing that one pod says may keep all others from being placed.
             text = f"{meta.name} cannot be understood: {type(error).__name__}: {str(error)[:200]}"
@@ -162,7 +167,7 @@ class Reading:
             return self._asked(where, pod, context)
         notes = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
         key = msgspec.json.encode(
-            (structs.replace(pod.spec, node_name=""), meta.namespace, meta.labels, notes)
+            (structs.replace(pod.spec, node_name="", volumes=()), meta.namespace, meta.labels, notes)
         )
         found = self._patterns.get(key)
         if found is None:

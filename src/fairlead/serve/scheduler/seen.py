@@ -5,6 +5,7 @@ from typing import Any, Final
 from fairlead.cluster.kinds import Kind
 from fairlead.manifest import live
 from fairlead.manifest.seen import OWN_CLAIM, SCHEDULED, TURN, Claim, Mapped, OwnClaim, Pod
+from fairlead.manifest.volumeshapes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from fairlead.placement import PLACEMENT
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "RULES",
     "SCHEDULED",
     "SLICES",
+    "STORAGE",
     "TURN",
     "Claim",
     "Mapped",
@@ -27,5 +29,7 @@ PODS: Final = live.PODS
 CLAIMS: Final = live.CLAIMS
 NODES: Final = live.NODES
 SLICES: Final[Kind[Any]] = next(kind for kind in live.OPTIONAL if kind.name == "ResourceSlice")
+STORAGE: Final[tuple[Kind[Any], ...]] = (STORAGE_CLASSES, VOLUMES, VOLUME_CLAIMS)
+"""Kinds that say where a pod's volumes are."""
 RULES: Final = tuple(kind for kind in live.OPTIONAL if kind.name not in ("ResourceSlice", "ResourceClaim"))
 """Kinds that say how pods are to be read: classes, templates, groups."""

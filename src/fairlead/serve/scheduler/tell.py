@@ -10,6 +10,7 @@ from fairlead.serve.scheduler.seen import PODS, SCHEDULED, Pod
 from fairlead.serve.scheduler.writes import STRATEGIC, Write
 
 COMPONENT: Final = "fairlead-scheduler"
+PLACE_KEPT: Final = "PlaceKept"
 EVERY: Final = 10.0
 """Seconds between two sentences on one pod: the amounts in them change with every pod that comes or goes."""
 _LONGEST: Final = 1000
@@ -69,13 +70,23 @@ class Sayings:
         return told is None or now - told.at >= EVERY
 
 
-def condition(pod: Pod, text: str, now: str) -> Write:
+def refused(pod: Pod, text: str, now: str) -> list[Write]:
+    """Return what tells a pod why it waits."""
+    return [condition(pod, text, now), event(pod, "Warning", "FailedScheduling", text, now)]
+
+
+def kept(pod: Pod, text: str, now: str) -> list[Write]:
+    """Return what tells a pod what its place is kept for; no autoscaler need bring another node."""
+    return [condition(pod, text, now, PLACE_KEPT), event(pod, "Normal", PLACE_KEPT, text, now)]
+
+
+def condition(pod: Pod, text: str, now: str, reason: str = "Unschedulable") -> Write:
     """Return what puts the reason where `kubectl describe` and autoscalers look for it."""
     said = pod.condition(SCHEDULED)
     body = {
         "type": SCHEDULED,
         "status": "False",
-        "reason": "Unschedulable",
+        "reason": reason,
         "message": text,
         "lastTransitionTime": said.last_transition_time if said.status == "False" else now,
     }

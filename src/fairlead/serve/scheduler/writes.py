@@ -17,9 +17,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import ClaimRequest
+from fairlead.manifest.volumeshapes import SELECTED, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
 from fairlead.placement import Placement, Share
 from fairlead.serve.scheduler.seen import CLAIMS, OWN_CLAIM, PLACEMENT, PODS, TURN, Claim, Pod
+from fairlead.serve.scheduler.volumes import Choice
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -29,6 +31,8 @@ REQUEST: Final = "shares"
 """The one request of a claim of ours."""
 _OURS: Final = "0"
 """What a claim is marked with before it is given something: the next leader finds it by that."""
+_BOUND_BY: Final = "pv.kubernetes.io/bound-by-controller"
+"""Says that no person chose the volume: it is free again when the claim goes."""
 _MIB: Final = 1 << 20
 _LONGEST: Final = 253
 
@@ -213,6 +217,20 @@ def give_back(claim: Claim, pod: Pod) -> Write:
     status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
     body = {"metadata": _version(claim.metadata.resource_version), "status": status}
     return Write("PATCH", _claim(claim, "status"), body, MERGE)
+
+
+def choose(choice: Choice) -> Write:
+    """Keep a volume for a claim, or let one be made for its node; only if it is as we saw it."""
+    meta = choice.claim.metadata
+    if choice.volume is None:
+        noted = {**_version(meta.resource_version), "annotations": {SELECTED: choice.node}}
+        return Write("PATCH", VOLUME_CLAIMS.path(meta.namespace, meta.name), {"metadata": noted}, MERGE)
+    free = choice.volume.metadata
+    marked = {**_version(free.resource_version), "annotations": {_BOUND_BY: "yes"}}
+    whose = {"namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
+    ref = {"apiVersion": VOLUME_CLAIMS.api_version, "kind": VOLUME_CLAIMS.name, **whose}
+    body = {"metadata": marked, "spec": {"claimRef": ref}}
+    return Write("PATCH", VOLUMES.path(name=free.name), body, MERGE)
 
 
 def evict(pod: Pod) -> Write:

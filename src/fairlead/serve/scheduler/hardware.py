@@ -1,0 +1,67 @@
+"""Nodes and the slices of their accelerators, as seen, and each as the engine takes it. Pure."""
+
+from collections.abc import Iterator
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change, Key
+from fairlead.errors import ManifestError
+from fairlead.manifest.deviceshapes import Slice, newest
+from fairlead.manifest.node import node as node_state
+from fairlead.manifest.shapes import Node
+from fairlead.placement import NodeState
+
+
+class Hardware:
+    """What there is, and which of it is news."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.complaints: dict[str, str] = {}
+        """Nodes that cannot be read, and why."""
+        self._catalog = catalog
+        self._nodes: dict[str, Node] = {}
+        self._slices: dict[str, dict[Key, Slice]] = {}
+        self._news: set[str] = set()
+
+    def node(self, name: str) -> Node | None:
+        """Return a node as last seen."""
+        return self._nodes.get(name)
+
+    def knows(self, name: str) -> bool:
+        """Say whether there is a node of this name."""
+        return name in self._nodes
+
+    def take_node(self, change: Change[Node]) -> None:
+        """Take in a change of a node."""
+        name = change.object.metadata.name
+        if change.new is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = change.new
+        self._news.add(name)
+
+    def take_slice(self, change: Change[Slice]) -> None:
+        """Take in a change of a slice."""
+        for each in (change.old, change.new):
+            if each is not None:
+                self._news.add(each.home)
+                self._slices.setdefault(each.home, {}).pop(each.key, None)
+        if change.new is not None:
+            self._slices[change.new.home][change.new.key] = change.new
+
+    def news(self) -> Iterator[tuple[str, NodeState | None]]:
+        """Take out the nodes that may not be as they were, by name; None: it is gone, or cannot be read."""
+        names, self._news = sorted(self._news), set()
+        for name in names:
+            yield name, self._state(name)
+
+    def _state(self, name: str) -> NodeState | None:
+        given = self._nodes.get(name)
+        self.complaints.pop(name, None)
+        if given is None:
+            return None
+        slices = newest(self._slices.get(name, {}).values())
+        try:
+            return node_state(f"node {name}", given, slices, self._catalog)
+        except ManifestError as error:
+            self.complaints[name] = str(error)
+            return None

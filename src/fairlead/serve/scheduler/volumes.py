@@ -1,0 +1,249 @@
+"""Where the volumes of a pod let it be, and which of them are found when it has a node. Pure.
+
+A claim that has its volume ties the pod to where that can be reached. One of a class that waits for the
+first consumer gets its volume when the pod's node is chosen: one that is there is kept for it, or one is to
+be made. Until then the pod's place is kept; when the volume is there the pod is read anew, and bound.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fairlead.cluster.changes import Change, Key
+from fairlead.errors import ManifestError
+from fairlead.manifest import amounts
+from fairlead.manifest.rules import selector, terms
+from fairlead.manifest.volumeshapes import (
+    LATE,
+    NO_PROVISIONER,
+    SIZE,
+    StorageClass,
+    Topology,
+    Volume,
+    VolumeClaim,
+)
+from fairlead.placement import NodeState
+from fairlead.request import Match, Request, Selector, Term
+from fairlead.serve.scheduler.claimants import Claimants
+from fairlead.serve.scheduler.seen import Pod
+
+_NAME: Final = "metadata.name"
+_MOST: Final = 256
+"""Alternatives that a pod and its volumes may have together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to become of a claim now that its pod has a node."""
+
+    claim: VolumeClaim
+    node: str
+    volume: Volume | None = None
+    """To be kept for it; None: one is to be made."""
+
+
+def named(pod: Pod) -> list[tuple[str, Key]]:
+    """Return the volume claims of a pod, each with the field that names it."""
+    meta = pod.metadata
+    found = []
+    for at, each in enumerate(pod.spec.volumes):
+        if each.persistent_volume_claim is not None:
+            found.append((f"spec.volumes[{at}]", (meta.namespace, each.persistent_volume_claim.claim_name)))
+        elif each.ephemeral is not None:
+            found.append((f"spec.volumes[{at}]", (meta.namespace, f"{meta.name}-{each.name}")))
+    return found
+
+
+class Volumes:
+    """Claims, volumes and classes, and who waits for them."""
+
+    def __init__(self) -> None:
+        self._claims: dict[Key, VolumeClaim] = {}
+        self._volumes: dict[str, Volume] = {}
+        self._free: dict[str, Volume] = {}
+        """Volumes that are kept for nobody."""
+        self._kept: dict[Key, Volume] = {}
+        """By claim: the volume that is kept for it."""
+        self._classes: dict[str, StorageClass] = {}
+        self._users = Claimants()
+
+    def note(self, change: Change[Any]) -> frozenset[str]:
+        """Take a change in, and return the ids of pods that may now read otherwise."""
+        item = change.object
+        if isinstance(item, VolumeClaim):
+            _keep(self._claims, change.key, change.new)
+            return frozenset(self._users.of(change.key))
+        if isinstance(item, Volume):
+            return self._note_volume(item.metadata.name, change.new)
+        _keep(self._classes, item.metadata.name, change.new)
+        return self._users.everybody
+
+    def _note_volume(self, name: str, now: Volume | None) -> frozenset[str]:
+        """Take in a volume; one that is free, or was, concerns everybody, else only who it is kept for."""
+        before = self._volumes.get(name)
+        _keep(self._volumes, name, now)
+        was_free = self._free.pop(name, None) is not None
+        if before is not None and before.kept_for is not None:
+            self._kept.pop(before.kept_for, None)
+        if now is not None and now.kept_for is not None:
+            self._kept[now.kept_for] = now
+        elif now is not None:
+            self._free[name] = now
+        if was_free or name in self._free:
+            return self._users.everybody
+        found = [each.kept_for for each in (before, now) if each is not None and each.kept_for is not None]
+        return frozenset(uid for key in found for uid in self._users.of(key))
+
+    def follow(self, uid: str, pod: Pod | None) -> None:
+        """Note for which claims a pod waits; None where it waits no more."""
+        self._users.put(uid, [key for _, key in named(pod)] if pod is not None else ())
+
+    def missing(self, pod: Pod) -> list[VolumeClaim]:
+        """Return the claims of a pod that get their volume when its node is chosen."""
+        found = [self._claims.get(key) for _, key in named(pod)]
+        return [each for each in found if each is not None and not each.bound]
+
+    def choices(self, pod: Pod, node: NodeState) -> list[Choice]:
+        """Return what is to be done for a pod's claims on its node, where that has not been done."""
+        found: list[Choice] = []
+        taken: set[str] = set()
+        for claim in self.missing(pod):
+            if self._kept_for(claim) is not None:
+                continue
+            there = [each for each in self._free_for(claim) if _reaches(each, node)]
+            left = [each for each in there if each.metadata.name not in taken]
+            if left:
+                taken.add(left[0].metadata.name)
+                found.append(Choice(claim, node.name, left[0]))
+            elif self._is_made(claim) and claim.node != node.name:
+                found.append(Choice(claim, node.name))
+        return found
+
+    def tied(self, pod: Pod, asked: Request, known: Callable[[str], bool]) -> Request:
+        """Return a request that goes where its volumes are; ManifestError where one of them is not to be had.
+
+        `known` says whether there is a node of a name: a choice of one that is gone binds nobody.
+        """
+        affinity = asked.affinity
+        for field, key in named(pod):
+            where = f"pod {pod.metadata.namespace}/{pod.metadata.name}: {field}"
+            affinity = _both(affinity, self._places(where, key, known))
+            if len(affinity) > _MOST:
+                raise ManifestError(f"{where}: its volumes can be in too many ways", "use fewer volumes")
+        return replace(asked, affinity=affinity)
+
+    def _places(self, where: str, key: Key, known: Callable[[str], bool]) -> tuple[Selector, ...]:
+        """Return the selectors of which one must hold for a claim; none: it may be anywhere."""
+        claim, name = self._claims.get(key), "/".join(key)
+        if claim is None:
+            raise ManifestError(f"{where}: no PersistentVolumeClaim {name}", "create it, beside the pod")
+        if claim.metadata.deletion_timestamp:
+            raise ManifestError(f"{where}: PersistentVolumeClaim {name} is being deleted", "name another")
+        if claim.status.phase == "Lost":
+            raise ManifestError(f"{where}: PersistentVolumeClaim {name} has lost its volume", "make it anew")
+        volume = self._volumes.get(claim.spec.volume_name) if claim.bound else self._kept_for(claim)
+        if volume is not None:
+            return reachable(volume)
+        kind = self._class_of(claim)
+        if claim.bound or kind is None or kind.volume_binding_mode != LATE:
+            hint = f"see: kubectl describe pvc {key[1]}"
+            raise ManifestError(f"{where}: PersistentVolumeClaim {name} has no volume yet", hint)
+        if claim.node and known(claim.node):
+            return (Selector(names=(Term(_NAME, Match.IN, (claim.node,)),)),)
+        return self._anywhere(where, claim, kind)
+
+    def _anywhere(self, where: str, claim: VolumeClaim, kind: StorageClass) -> tuple[Selector, ...]:
+        """Return from where a volume could be reached that is there, or could be made."""
+        there = [reachable(each) for each in self._free_for(claim)]
+        made = tuple(map(_of_topology, kind.allowed_topologies))
+        if self._is_made(claim):
+            return () if not made or not all(there) else (*made, *_flat(there))
+        if not there:
+            raise ManifestError(
+                f"{where}: no free volume of class {kind.metadata.name} is large enough and alike",
+                "make a PersistentVolume: this class makes none by itself",
+            )
+        return () if not all(there) else _flat(there)
+
+    def _kept_for(self, claim: VolumeClaim) -> Volume | None:
+        found = self._kept.get(claim.key)
+        ref = found.spec.claim_ref if found is not None else None
+        # Who keeps one by hand may leave the uid out; one of another uid is that of a claim of before.
+        return found if ref is not None and ref.uid in ("", claim.metadata.uid) else None
+
+    def _free_for(self, claim: VolumeClaim) -> list[Volume]:
+        """Return the free volumes that a claim could have, the smallest first."""
+        wish = claim.spec
+        size = _bytes(wish.resources.requests.get(SIZE, 0))
+        labels = selector("selector", wish.selector) if wish.selector is not None else Selector()
+        found = [
+            each
+            for each in self._free.values()
+            if each.status.phase == "Available"
+            and each.spec.storage_class_name == (wish.storage_class_name or "")
+            and each.spec.volume_mode == wish.volume_mode
+            and set(wish.access_modes) <= set(each.spec.access_modes)
+            and labels.selects(each.metadata.labels)
+            and _bytes(each.spec.capacity.get(SIZE, 0)) >= size
+        ]
+        return sorted(found, key=lambda each: (_bytes(each.spec.capacity.get(SIZE, 0)), each.metadata.name))
+
+    def _is_made(self, claim: VolumeClaim) -> bool:
+        """Say whether a volume can be made for a claim."""
+        kind = self._class_of(claim)
+        return kind is not None and kind.provisioner != NO_PROVISIONER
+
+    def _class_of(self, claim: VolumeClaim) -> StorageClass | None:
+        name = claim.spec.storage_class_name
+        if name is None:
+            return next((each for each in self._classes.values() if each.usual), None)
+        return self._classes.get(name)
+
+
+def reachable(volume: Volume) -> tuple[Selector, ...]:
+    """Return the selectors of which one must hold where a volume can be reached; none: everywhere."""
+    required = volume.spec.node_affinity.required
+    where = f"volume {volume.metadata.name}: spec.nodeAffinity.required"
+    found = [
+        Selector(terms(where, each.match_expressions), terms(where, each.match_fields))
+        for each in (required.node_selector_terms if required is not None else ())
+    ]
+    return tuple(each for each in found if each.terms or each.names)
+
+
+def _reaches(volume: Volume, node: NodeState) -> bool:
+    places, names = reachable(volume), {_NAME: node.name}
+    return not places or any(
+        each.selects(node.labels) and all(term.holds(names) for term in each.names) for each in places
+    )
+
+
+def _of_topology(topology: Topology) -> Selector:
+    found = topology.match_label_expressions
+    return Selector(tuple(Term(each.key, Match.IN, each.values) for each in found))
+
+
+def _both(one: Sequence[Selector], other: Sequence[Selector]) -> tuple[Selector, ...]:
+    """Return alternatives of which one holds where one of each holds."""
+    if not one or not other:
+        return (*one, *other)
+    return tuple(
+        Selector((*mine.terms, *theirs.terms), (*mine.names, *theirs.names))
+        for mine in one
+        for theirs in other
+    )
+
+
+def _flat(found: Iterable[Sequence[Selector]]) -> tuple[Selector, ...]:
+    return tuple(dict.fromkeys(each for some in found for each in some))
+
+
+def _bytes(value: Any) -> int:
+    return amounts.quantity(SIZE, value)
+
+
+def _keep(found: dict[Any, Any], key: Any, now: Any) -> None:
+    if now is None:
+        found.pop(key, None)
+    else:
+        found[key] = now

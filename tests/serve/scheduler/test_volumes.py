@@ -1,0 +1,341 @@
+"""Pods go where their volumes are; what has none yet gets it where the pod goes; the rest is told."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.cluster.kinds import EVENTS
+from fairlead.manifest import pod as manifest_pod
+from fairlead.manifest.volumeshapes import (
+    LATE,
+    NO_PROVISIONER,
+    SELECTED,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from fairlead.serve.scheduler import reading, writes
+from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.explain import Explainer
+from fairlead.serve.scheduler.seen import SCHEDULED, Pod
+from fairlead.serve.scheduler.volumes import Choice
+from tests.labs import RealCluster
+from tests.serve.scheduler.objects import device_slice, node, pod, read
+from tests.serve.scheduler.test_desk import desk_of
+from tests.serve.scheduler.test_real import played
+from tests.serve.scheduler.world import World, bound
+
+HOST = "kubernetes.io/hostname"
+
+
+def claim(
+    name: str, volume: str = "", kind: str | None = "late", node: str = "", phase: str = "", size: int = 1
+) -> Any:
+    notes = {SELECTED: node} if node else {}
+    document = {
+        "metadata": {"name": name, "namespace": "default", "uid": f"c-{name}", "annotations": notes},
+        "spec": {
+            "volumeName": volume,
+            "storageClassName": kind,
+            "resources": {"requests": {"storage": f"{size}Gi"}},
+        },
+        "status": {"phase": phase or ("Bound" if volume else "Pending")},
+    }
+    return read(VOLUME_CLAIMS, document)
+
+
+def affinity(*nodes: str) -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [name]}]} for name in nodes]
+    return {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if nodes else {}
+
+
+def volume(name: str, *nodes: str) -> Any:
+    return read(VOLUMES, {"metadata": {"name": name, "uid": f"v-{name}"}, "spec": affinity(*nodes)})
+
+
+def free(name: str, size: int, *nodes: str, kind: str = "late", phase: str = "Available", **more: str) -> Any:
+    spec = {"capacity": {"storage": f"{size}Gi"}, "storageClassName": kind, **more, **affinity(*nodes)}
+    meta = {"name": name, "uid": f"v-{name}", "resourceVersion": "7"}
+    return read(VOLUMES, {"metadata": meta, "spec": spec, "status": {"phase": phase}})
+
+
+def kept(volume: Any, wanting: Any) -> Any:
+    ref = {"namespace": "default", "name": wanting.metadata.name, "uid": wanting.metadata.uid}
+    document = msgspec.to_builtins(volume)
+    return read(VOLUMES, {**document, "spec": {**document["spec"], "claimRef": ref}})
+
+
+def storage(name: str, *zones: str, mode: str = LATE, usual: bool = False, made_by: str = "x") -> Any:
+    notes = {"storageclass.kubernetes.io/is-default-class": "true"} if usual else {}
+    topology = [{"matchLabelExpressions": [{"key": "zone", "values": list(zones)}]}] if zones else []
+    document = {
+        "metadata": {"name": name, "uid": f"s-{name}", "annotations": notes},
+        "provisioner": made_by,
+        "volumeBindingMode": mode,
+        "allowedTopologies": topology,
+    }
+    return read(STORAGE_CLASSES, document)
+
+
+def using(name: str, *claims: str, **spec: Any) -> Pod:
+    volumes = [
+        {"name": f"v{at}", "persistentVolumeClaim": {"claimName": each}} for at, each in enumerate(claims)
+    ]
+    return pod(name, volumes=[{"name": "token-x7k2p", "projected": {}}, *volumes], **spec)
+
+
+def two(catalog: Catalog, *objects: Any) -> Desk:
+    nodes = [node("n1", zone="a"), node("n2", zone="b")]
+    return desk_of(catalog, *nodes, device_slice("n1"), device_slice("n2"), *objects)
+
+
+def all_of(desk: Desk) -> dict[str, str]:
+    found: dict[str, str] = {}
+    while desk.queue.ready:
+        found |= {plan.pod.metadata.name: plan.placement.node for plan in desk.decide(0.0)}
+    return found
+
+
+def test_a_pod_goes_where_its_volumes_can_be_reached(catalog: Catalog) -> None:
+    volumes = [volume("v1", "n1"), volume("v2", "n2"), volume("both", "n1", "n2"), volume("any")]
+    claims = [claim(name, name) for name in ("v1", "v2", "both", "any")]
+    pods = [using("a", "v1"), using("b", "v2", "both"), using("c", "both", "any"), using("d", "v1", "v2")]
+    desk = two(catalog, *volumes, *claims, *pods)
+    found = all_of(desk)
+    assert (found["a"], found["b"]) == ("n1", "n2")
+    assert "c" in found
+    assert "d" not in found
+    assert "do not match the node affinity" in desk.sayings.text("uid-d")
+
+
+@pytest.mark.parametrize(
+    ("there", "says"),
+    [
+        ([], "spec.volumes[1]: no PersistentVolumeClaim default/data"),
+        ([claim("data", kind="now"), storage("now", mode="Immediate")], "has no volume yet"),
+        ([claim("data", kind=None)], "has no volume yet"),
+        ([claim("data", kind="")], "has no volume yet"),
+        ([claim("data", "gone")], "has no volume yet"),
+        ([claim("data", phase="Lost")], "has lost its volume"),
+    ],
+)
+def test_what_is_not_to_be_had_is_told(catalog: Catalog, there: list[Any], says: str) -> None:
+    desk = two(catalog, *there, using("a", "data"), pod("other"))
+    assert list(all_of(desk)) == ["other"]
+    assert says in desk.sayings.text("uid-a")
+    for each in there:
+        desk.fold.note(Change(each, None))
+    for each in (volume("v", "n2"), claim("data", "v")):
+        desk.fold.note(Change(None, each))
+    desk.hear(1.0)
+    assert all_of(desk) == {"a": "n2"}
+
+
+def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Catalog) -> None:
+    unmade = claim("data", kind=None)
+    wanted = using("a", "data", mib=4096)
+    desk = two(catalog, storage("late", "b", usual=True), unmade, wanted)
+    assert all_of(desk) == {}
+    ((uid, choice),) = desk.choices()
+    assert (uid, choice) == ("uid-a", Choice(unmade, "n2")), "the class allows no other zone"
+    write = writes.choose(choice)
+    assert write.path == "/api/v1/namespaces/default/persistentvolumeclaims/data"
+    assert write.body == {"metadata": {"annotations": {SELECTED: "n2"}}}
+    assert desk.sayings.text(uid) == "a has its place on n2 and waits for its volumes: data"
+    told = Explainer(desk, "me", "fairlead", lambda: 0.0).answer("default", "a")
+    assert (told["state"], told["sentence"]) == ("volumes", desk.sayings.text(uid))
+
+    for name in ("b", "c", "d", "e"):  # four GPUs, one of which is kept
+        desk.fold.note(Change(None, pod(name, mib=4096)))
+    chosen = claim("data", kind=None, node="n2")
+    desk.fold.note(Change(unmade, chosen))
+    desk.hear(1.0)
+    assert len(all_of(desk)) == 3
+    assert desk.choices() == [], "it is noted already"
+    assert list(desk.fold.held) == ["uid-a"]
+
+    desk.fold.note(Change(None, volume("v", "n2")))
+    desk.fold.note(Change(chosen, claim("data", "v", kind=None, node="n2")))
+    desk.hear(2.0)
+    assert all_of(desk) == {"a": "n2"}
+    assert desk.fold.held == {}
+
+
+def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
+    """Classes of local volumes make none: the smallest is taken that is large enough, where the pod goes."""
+    small, large, fitting = (free(name, size, "n2") for name, size in (("s", 1), ("l", 9), ("f", 4)))
+    other, unmade, second = free("o", 4, "n2", kind="another"), claim("data", size=2), claim("more", size=2)
+    local = storage("late", made_by=NO_PROVISIONER)
+    there = (small, other, large, fitting)
+    desk = two(catalog, local, unmade, second, *there, using("a", "data", "more", mib=1024))
+    assert all_of(desk) == {}
+    choices = [choice for _, choice in desk.choices()]
+    assert [(each.claim, each.volume) for each in choices] == [(unmade, fitting), (second, large)]
+    write = writes.choose(choices[0])
+    assert write.path == "/api/v1/persistentvolumes/f"
+    whose = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default"}
+    assert write.body["spec"] == {"claimRef": {**whose, "name": "data", "uid": "c-data"}}
+
+    for each, wanting in ((fitting, unmade), (large, second)):
+        desk.fold.note(Change(each, kept(each, wanting)))
+    desk.hear(1.0)
+    assert all_of(desk) == {}
+    assert desk.choices() == [], "both are kept for it already"
+    for wanting, name in ((unmade, "f"), (second, "l")):
+        desk.fold.note(Change(wanting, claim(wanting.metadata.name, name)))
+    desk.hear(2.0)
+    assert all_of(desk) == {"a": "n2"}
+
+
+WRONG: list[dict[str, Any]] = [
+    {"size": 1},
+    {"kind": "another"},
+    {"phase": "Released"},
+    {"volumeMode": "Block"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_where_no_volume_is_free_the_pod_is_told(catalog: Catalog, wrong: dict[str, Any]) -> None:
+    local = storage("late", made_by=NO_PROVISIONER)
+    there = free("v", **{"size": 4, **wrong})
+    desk = two(catalog, local, claim("data", size=2), there, using("a", "data"))
+    assert all_of(desk) == {}
+    assert "no free volume of class late" in desk.sayings.text("uid-a")
+    desk.fold.note(Change(None, free("w", 4, "n1")))
+    desk.hear(1.0)
+    assert all_of(desk) == {}
+    assert [choice.node for _, choice in desk.choices()] == ["n1"]
+
+
+def test_where_no_volume_could_be_made_another_node_is_chosen(catalog: Catalog) -> None:
+    unmade, chosen = claim("data"), claim("data", node="n1")
+    desk = two(catalog, storage("late"), chosen, using("a", "data", mib=4096))
+    assert all_of(desk) == {}
+    assert desk.choices() == []
+    assert desk.sayings.text("uid-a").startswith("a has its place on n1")
+    desk.fold.note(Change(node("n1", zone="a"), None))
+    desk.fold.note(Change(chosen, unmade))
+    desk.hear(1.0)
+    assert all_of(desk) == {}
+    assert [choice.node for _, choice in desk.choices()] == ["n2"]
+
+
+def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
+    ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
+    unmade = claim("data")
+    members = [using("a", "data", mib=4096, notes=ring), pod("b", mib=4096, notes=ring)]
+    desk = two(catalog, storage("late"), unmade, *members)
+    assert all_of(desk) == {}
+    ((_, choice),) = desk.choices()
+    assert set(desk.fold.held) == {"uid-a", "uid-b"}
+    desk.fold.note(Change(None, volume("v", choice.node)))
+    desk.fold.note(Change(unmade, claim("data", "v")))
+    desk.hear(1.0)
+    assert set(all_of(desk)) == {"a", "b"}
+
+
+@pytest.mark.parametrize("end", ["gone", "ended"])
+def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: str) -> None:
+    ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
+    member = using("a", "data", mib=4096, notes=ring)
+    desk = two(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
+    assert all_of(desk) == {}
+    over = using("a", "data", mib=4096, notes=ring, phase="Failed") if end == "ended" else None
+    desk.fold.note(Change(member, over))
+    desk.hear(1.0)
+    assert (desk.fold.held, desk.fold.cluster.placements()) == ({}, ())
+    assert "uid-a" not in desk.verdicts
+    assert [each.id for each in desk.queue.group_of("uid-b").members.values()] == ["uid-b"]  # type: ignore[union-attr]
+
+
+def test_a_claim_that_is_made_for_one_pod_is_found_by_its_name(catalog: Catalog) -> None:
+    scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    desk = two(catalog, pod("a", volumes=scratch))
+    assert all_of(desk) == {}
+    assert "no PersistentVolumeClaim default/a-scratch" in desk.sayings.text("uid-a")
+    for each in (volume("v", "n1"), claim("a-scratch", "v")):
+        desk.fold.note(Change(None, each))
+    desk.hear(1.0)
+    assert all_of(desk) == {"a": "n1"}
+
+
+def test_pods_alike_but_for_their_token_are_read_once(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def request(*given: Any) -> Any:
+        asked.append(given[0])
+        return manifest_pod.request(*given)
+
+    monkeypatch.setattr(reading, "request", request)
+    pods = [pod(f"p{at}", volumes=[{"name": f"kube-api-access-{at}", "projected": {}}]) for at in range(9)]
+    assert len(all_of(two(catalog, *pods))) == 9
+    assert len(asked) == 1
+
+
+async def provide(world: World, name: str) -> str:
+    """Do what a provisioner and the volume controller do, when a node is chosen; return the node."""
+    claims = VOLUME_CLAIMS
+    async with asyncio.timeout(30):
+        while not (where := (await world.client.get(claims, name, world.namespace)).node):
+            await asyncio.sleep(0.05)
+    await world.until(
+        lambda pods: any("waits for its volumes" in each.condition(SCHEDULED).message for each in pods)
+    )
+    body = {
+        "metadata": {"name": f"{world.namespace}-{name}"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/tmp/x"},
+            "storageClassName": world.namespace,
+            **affinity(where),
+        },
+    }
+    await world.client.create(VOLUMES.raw(), body)
+    await world.client.patch(
+        claims, name, {"spec": {"volumeName": body["metadata"]["name"]}}, world.namespace
+    )
+    await world.client.patch_status(claims, name, {"status": {"phase": "Bound"}}, world.namespace)
+    return where
+
+
+def test_on_a_real_server_the_pod_is_bound_when_its_volume_is_there(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def script(world: World) -> None:
+        client, name = world.client, world.namespace
+        kind = {
+            "metadata": {"name": name},
+            "provisioner": "example.org/x",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+        await client.create(STORAGE_CLASSES.raw(), kind)
+        wish = {
+            "metadata": {"name": "data"},
+            "spec": {
+                "storageClassName": name,
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+        try:
+            await client.create(VOLUME_CLAIMS.raw(), wish, name)
+            volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+            await world.pod("user", mib=1024, volumes=volumes)
+            where = await provide(world, "data")
+            (found,) = await world.until(bound())
+            assert found.spec.node_name == where
+            events = (await client.list(EVENTS, name)).items
+            assert {each.reason for each in events} >= {"PlaceKept"}
+        finally:
+            await client.delete(STORAGE_CLASSES, name)
+            await client.delete_collection(VOLUMES, fields=f"metadata.name={name}-data")
+
+    played(real_cluster, catalog, script)
