@@ -133,7 +133,7 @@ def test_a_volume_is_bound_where_the_pod_goes_and_then_mounted(
         two_gpus.wait_pending("user", "no PersistentVolumeClaim")
         claims = f"{CORE}/namespaces/{two_gpus.namespace}/persistentvolumeclaims"
         site.api.create(claims, [{"metadata": {"name": "data"}, "spec": wish}])
-        two_gpus.wait_pending("user", "waits for its volumes: data")
+        two_gpus.wait_pending("user", "no free volume of class here")
         site.api.create(f"{CORE}/persistentvolumes", [{"metadata": {"name": "data"}, "spec": volume}])
         two_gpus.wait_running(["user"])
         same_everywhere(site, two_gpus, ["user"])
