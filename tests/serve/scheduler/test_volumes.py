@@ -239,6 +239,19 @@ def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
     assert set(all_of(desk)) == {"a", "b"}
 
 
+def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
+    for each in (using("a", "data", mib=4096), pod("vip", mib=4096, priority=9)):
+        desk.fold.note(Change(None, each))
+        desk.hear(0.0)
+        assert desk.decide(0.0) == []
+    assert desk.evictions() == [], "nobody runs there yet"
+    assert desk.fold.held == {}
+    desk.hear(1.0)
+    assert all_of(desk) == {"vip": "n"}
+    assert desk.fold.waits("uid-a")
+
+
 @pytest.mark.parametrize("end", ["gone", "ended"])
 def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: str) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}

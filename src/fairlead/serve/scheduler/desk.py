@@ -221,7 +221,9 @@ class Desk:
         victims = self._victims(refused, theirs)
         if alike is not None and not victims:
             self._helpless.add(alike)
-        pods = [self.fold.pod(each) for each in victims]
+        for each in victims:
+            self.fold.let_go(each)  # who only has its place kept loses that, and need not end
+        pods = [self.fold.pod(each) for each in victims if not self.fold.waits(each)]
         self._clearing[first.id] = victims
         self._out += [pod for pod in pods if pod is not None and not pod.metadata.deletion_timestamp]
 

@@ -192,6 +192,11 @@ class Fold:
         self._in_flight -= together
         self.held |= dict.fromkeys(together, together)
 
+    def let_go(self, uid: str) -> None:
+        """Have those decided anew whose places are kept together with this one's."""
+        for each in self.held.get(uid, ()):
+            self.forget(each)
+
     def forget(self, uid: str) -> None:
         """Count a decision no more: it could not be carried out. A pod that still waits is read anew."""
         self.held.pop(uid, None)
@@ -301,15 +306,10 @@ class Fold:
 
     def _take_volume(self, change: Change[Any]) -> None:
         for uid in self.volumes.note(change):
-            self._let_go(uid)
+            self.let_go(uid)
             if uid in self._waiting:
                 self._doubtful.add(uid)
         self._events.add(Event.CLAIM)
-
-    def _let_go(self, uid: str) -> None:
-        """Have those decided anew whose places are kept together with this one's."""
-        for each in self.held.get(uid, ()):
-            self.forget(each)
 
     def _look_at(self, uid: str) -> None:
         """See whether a pod waits."""
@@ -318,7 +318,7 @@ class Fold:
         self.volumes.follow(uid, pod if waits else None)
         if not waits and uid in self.held:
             self._gone.add(uid)
-            self._let_go(uid)
+            self.let_go(uid)
         if pod is not None and waits and uid not in self._assumed:
             self.turn = max(self.turn, pod.turn)
             if uid not in self._waiting:
