@@ -30,8 +30,13 @@ def test_all_of_it_runs_in_a_user_namespace_of_its_own(apart: Site) -> None:
         assert uid_of(process) == outside, "whoever it is inside, on the node it is nobody"
     found = labels(detect(Host(dev=False), catalogs.shipped()))
     wait_for("this machine's labels", lambda: apart.labels().items() >= found.items(), apart.trouble)
-    registered = apart.exec("python3", "-c", METRICS).stdout
-    assert 'fairlead_plugin_registered{resource="claims"} 1.0' in registered
+    wait_for(
+        "the kubelet to know its driver",  # which it may hear of later than the server of the labels
+        lambda: (
+            'fairlead_plugin_registered{resource="claims"} 1.0' in apart.exec("python3", "-c", METRICS).stdout
+        ),
+        apart.trouble,
+    )
 
 
 METRICS = "import urllib.request as web; print(web.urlopen('http://127.0.0.1:19809/metrics').read().decode())"
