@@ -37,7 +37,7 @@ image: $(VENV)/.run ## Make the container images, with no container engine, into
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
-test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, extender (long)
+test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, extender (12 minutes)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values
@@ -84,10 +84,10 @@ bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and s
 bench-simulate: $(VENV)/.dev ## Play a published experiment beside what was measured, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
-bench-scheduler: $(VENV)/.dev ## Measure the scheduler beside kube-scheduler on 5,000 played nodes (long: half of it took ten minutes)
+bench-scheduler: $(VENV)/.dev ## Measure the scheduler beside kube-scheduler on 5,000 played nodes (20 minutes)
 	$(BIN)/python -m bench.scheduler
 
-bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000 pods beside deciding anew (some minutes)
+bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000 pods beside deciding anew (8 minutes)
 	$(BIN)/python -m bench.explain
 
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
