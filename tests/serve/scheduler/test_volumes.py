@@ -212,6 +212,16 @@ def test_where_no_volume_is_free_the_pod_is_told(catalog: Catalog, wrong: dict[s
     assert [choice.node for _, choice in desk.choices()] == ["n1"]
 
 
+def test_a_size_beyond_counting_disturbs_nobody(catalog: Catalog) -> None:
+    document = msgspec.to_builtins(claim("data", node="n1"))
+    document["spec"]["resources"] = {"requests": {"storage": "1e300"}}
+    odd = read(VOLUME_CLAIMS, document)
+    local = storage("late", made_by=NO_PROVISIONER)
+    desk = two(catalog, local, odd, free("v", 4, "n1"), using("a", "data"), pod("other"))
+    assert list(all_of(desk)) == ["other"]
+    assert desk.choices() == []
+
+
 def test_where_no_volume_could_be_made_another_node_is_chosen(catalog: Catalog) -> None:
     unmade, chosen = claim("data"), claim("data", node="n1")
     desk = two(catalog, storage("late"), chosen, using("a", "data", mib=4096))

@@ -295,9 +295,8 @@ class Scheduler:
         if not await self._hands.attempt(writes.choose(choice)):
             self._say(f"{'/'.join(choice.claim.key)}: it could not be given a volume for {choice.node}")
             await asyncio.sleep(_LATER)
-            if uid in self._fold.held:
-                self._fold.forget(uid)
-                self._bell.set()
+            self._fold.let_go(uid)
+            self._bell.set()
 
     async def _tick(self, desk: Desk) -> None:
         """Say why pods wait, and bring the page up to date, twice a second."""

@@ -28,6 +28,7 @@ from fairlead.serve.scheduler.claimants import Claimants
 from fairlead.serve.scheduler.seen import Pod
 
 _NAME: Final = "metadata.name"
+_ENDLESS: Final = 1 << 100
 _MOST: Final = 256
 """Alternatives that a pod and its volumes may have together."""
 
@@ -239,7 +240,11 @@ def _flat(found: Iterable[Sequence[Selector]]) -> tuple[Selector, ...]:
 
 
 def _bytes(value: Any) -> int:
-    return amounts.quantity(SIZE, value)
+    """Return a size; of one that is beyond counting, what nothing reaches: the server lets such pass."""
+    try:
+        return amounts.quantity(SIZE, value)
+    except ManifestError:
+        return _ENDLESS
 
 
 def _keep(found: dict[Any, Any], key: Any, now: Any) -> None:
