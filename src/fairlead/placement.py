@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from fairlead.inventory import Accelerator, Inventory
-from fairlead.request import NO_BYTES, WHOLE, Request, Taint
+from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint
 from fairlead.units import Bytes, format_bytes
 
 PLACEMENT: Final = "fairlead.dev/placement"
@@ -147,6 +147,24 @@ class Placement:
         return f"{self.node} ({shares})" if shares else self.node
 
 
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """How many more pods of a kind may be evicted: a PodDisruptionBudget of Kubernetes."""
+
+    namespace: str
+    name: str
+    selector: Selector
+    allowed: int = 0
+
+    def covers(self, request: Request) -> bool:
+        """Say whether evicting this request's pod counts against it."""
+        return request.namespace == self.namespace and self.selector.selects(request.labels)
+
+    def after(self, evictions: int) -> "DisruptionBudget":
+        """Return what is left of it after that many evictions."""
+        return replace(self, allowed=max(0, self.allowed - evictions))
+
+
 class Reason(StrEnum):
     """Why not: a word for programs; the text beside it is for people."""
 
@@ -176,6 +194,7 @@ class Reason(StrEnum):
     DEVICE_COMPUTE = "accelerator-compute"
     DEVICES = "accelerator-count"
     GANG = "gang"
+    BUDGET = "disruption-budget"
 
 
 _SINGULAR: Final = {"are": "is", "do": "does", "have": "has", "lack": "lacks", "take": "takes"}

@@ -35,6 +35,7 @@ class Metadata(Part, frozen=True):
     annotations: Mapping[str, str] = field(default_factory=dict)
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int = 0
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
 

@@ -36,6 +36,8 @@ KEPT: Final = 30.0
 _BUFFER: Final = 1 << 20
 _FIRST: Final = Tried()
 _TEXT_LIMIT: Final = 300
+_BUDGET: Final = "DisruptionBudget"
+"""The cause of a 429 by which the API server refuses an eviction."""
 R = TypeVar("R")
 Taker = Callable[[aiohttp.ClientResponse], Awaitable[R]]
 
@@ -184,6 +186,10 @@ class Transport:
         status = decode_status(body) or Status(message=f"{response.status} {response.reason}: {text}")
         wait = retry.seconds(response.headers.get("Retry-After"))
         pause = retry.after_answer(response.status, wait, tried, self._patience, self._dice)
+        if any(cause.reason == _BUDGET for cause in status.details.causes):
+            pause = (
+                None  # a disruption budget says no to an eviction: that is an answer, not a request to wait
+            )
         return error_of(response.status, status, asked, self.config), pause
 
     def _secured(self, who: Credential) -> SSLContext | bool:

@@ -65,7 +65,9 @@ def of_objects(
     context = Context(catalog, objects, sizes(nodes), complaints)
     held = _held(found, nodes)
     waiting = [*_foreseen(requests(_pods_alone(context), nodes), context)]
-    return Snapshot(tuple(nodes), tuple(placements(context, nodes, held)), tuple(waiting))
+    budgets = tuple(each.body.budget() for each in objects.all("PodDisruptionBudget"))
+    running = placements(context, nodes, held)
+    return Snapshot(tuple(nodes), tuple(running), tuple(waiting), budgets=budgets)
 
 
 def _held(found: Sequence[Found], nodes: Sequence[NodeState]) -> dict[str, dict[str, tuple[Share, ...]]]:

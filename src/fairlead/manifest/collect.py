@@ -11,7 +11,7 @@ import msgspec
 from fairlead.cluster.codec import without_nulls
 from fairlead.cluster.meta import Object
 from fairlead.errors import ManifestError
-from fairlead.manifest import deviceshapes, seen, shapes
+from fairlead.manifest import deviceshapes, policy_types, seen, shapes
 
 KINDS: Final[Mapping[str, type[Object]]] = {
     "Pod": seen.Pod,
@@ -23,6 +23,7 @@ KINDS: Final[Mapping[str, type[Object]]] = {
     "DaemonSet": shapes.Controller,
     "Job": shapes.Controller,
     "CronJob": shapes.CronJob,
+    "PodDisruptionBudget": policy_types.PodDisruptionBudget,
     "PriorityClass": shapes.PriorityClass,
     "PodGroup": shapes.PodGroup,
     "Workload": shapes.Workload,

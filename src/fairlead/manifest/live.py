@@ -1,13 +1,15 @@
 """A live cluster as objects: only what decides a placement is asked for, and only that is kept."""
 
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any, Final
 
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.kinds import MODEL_PROFILES, Kind
-from fairlead.errors import MissingApiError
+from fairlead.errors import AccessError, MissingApiError
 from fairlead.manifest import deviceshapes, seen, shapes
 from fairlead.manifest.collect import Found, Objects
+from fairlead.manifest.policy_types import BUDGETS
 
 NODES: Final = Kind("", "v1", "nodes", False, shapes.Node, "Node")
 PODS: Final = Kind("", "v1", "pods", True, seen.Pod, "Pod")
@@ -37,6 +39,8 @@ async def objects(cluster: Cluster) -> Objects:
     found = [*await _listed(cluster, NODES), *await _listed(cluster, PODS)]
     for kind in OPTIONAL:
         found += await _if_served(_listed(cluster, kind))
+    with suppress(AccessError):  # without them preemption is asked about as if there were none
+        found += await _if_served(_listed(cluster, BUDGETS))
     return Objects.of(found)
 
 

@@ -9,6 +9,12 @@ from fairlead.manifest import deviceshapes, shapes
 SCHEDULED: Final = "PodScheduled"
 TURN: Final = "fairlead.dev/turn"
 """A condition of a waiting pod: which leader has taken it over. Its message begins with the turn's number."""
+DISRUPTION: Final = "DisruptionTarget"
+"""A condition of a pod that is about to be evicted."""
+PREEMPTED: Final = "PreemptionByScheduler"
+"""Its reason where a scheduler evicts the pod for one of higher priority."""
+PREEMPTING: Final = "fairlead-scheduler: preempting to accommodate "
+"""How its message begins where that scheduler is ours; the preemptor follows."""
 OWN_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 """An annotation of a claim that a scheduler made for a pod that asks by extended resource."""
 _ENDED: Final = ("Succeeded", "Failed")
@@ -33,12 +39,15 @@ class PodSpec(shapes.PodSpec, frozen=True):
     """What a pod asks for, and what keeps it from being placed yet."""
 
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    termination_grace_period_seconds: int = 30
 
 
 class PodStatus(shapes.PodStatus, frozen=True):
     """How far a pod has come."""
 
     conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    """The node on which a preemptor's victims make room for it."""
     extended_resource_claim_status: OwnClaim = OwnClaim()
 
 
@@ -59,6 +68,13 @@ class Pod(shapes.Pod, frozen=True):
         said = self.condition(TURN).message
         number = said.partition(" ")[0]
         return int(number) if number.isdecimal() and len(number) < 10 else 0
+
+    @property
+    def is_victim(self) -> bool:
+        """Whether a scheduler of ours has said that it evicts the pod, and the eviction is not done."""
+        said = self.condition(DISRUPTION)
+        ours = (said.status, said.reason) == ("True", PREEMPTED) and said.message.startswith(PREEMPTING)
+        return ours and not self.metadata.deletion_timestamp
 
     def condition(self, name: str) -> Condition:
         """Return a condition; an empty one where there is none."""

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from fairlead.errors import ManifestError
 from fairlead.manifest.nouns import decode, encode
-from fairlead.placement import NodeState, Placement, Share
+from fairlead.placement import DisruptionBudget, NodeState, Placement, Share
 from fairlead.request import Request, problems
 
 FORMAT: Final = "fairlead-snapshot"
 VERSION: Final = 1
-_KEYS: Final = ("format", "version", "taken", "source", "nodes", "pods", "pending")
+_KEYS: Final = ("format", "version", "taken", "source", "nodes", "pods", "pending", "budgets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Snapshot:
     """When, by the clock of who took it (RFC 3339, UTC)."""
     source: str = ""
     """Which cluster, as the kubeconfig calls it."""
+    budgets: tuple[DisruptionBudget, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document."""
@@ -40,6 +41,7 @@ class Snapshot:
             "nodes": [encode(node) for node in self.nodes],
             "pods": [_pod(each) for each in self.placements],
             "pending": [encode(each) for each in self.pending],
+            **({"budgets": [encode(each) for each in self.budgets]} if self.budgets else {}),
         }
 
 
@@ -68,7 +70,8 @@ def parse(document: Mapping[str, Any], where: str) -> Snapshot:
     for at, each in enumerate(pending):
         sound(each, f"{where}: pending[{at}]")
     taken, source = (decode(str, document.get(key, ""), f"{where}: {key}") for key in ("taken", "source"))
-    return Snapshot(nodes, placements, pending, taken, source)
+    budgets = decode(tuple[DisruptionBudget, ...], document.get("budgets", []), f"{where}: budgets")
+    return Snapshot(nodes, placements, pending, taken, source, budgets)
 
 
 def sound(request: Request, where: str) -> None:

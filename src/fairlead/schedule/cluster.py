@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fairlead.errors import RefusedError
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.placement import DeviceState, DisruptionBudget, NodeState, Placement, Share
 from fairlead.schedule.columns import Columns, Ints
 from fairlead.schedule.crowd import Crowd
 from fairlead.schedule.mix import EVEN, Mix
@@ -60,6 +60,8 @@ class Cluster:
         self.crowd = Crowd()
         self.mix = mix
         """What demand is to be expected: fragments are measured against it."""
+        self.budgets: tuple[DisruptionBudget, ...] = ()
+        """How many pods may be evicted, and of which; preemption keeps to it."""
         self._log: list[int] = []
         self._forgotten = 0
         self.freed = 0
@@ -205,6 +207,12 @@ class Cluster:
     def placed_on(self, row: int) -> tuple[Placement, ...]:
         """Return what is placed on the node of a row."""
         return tuple(self._on[row].values())
+
+    def limit_disruptions(self, budgets: Iterable[DisruptionBudget]) -> None:
+        """Have preemption keep to these budgets from now on."""
+        before, self.budgets = self.budgets, tuple(budgets)
+        if self._marks:
+            self._undo.append(lambda: self.limit_disruptions(before))
 
     # Changes
 

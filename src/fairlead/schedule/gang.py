@@ -40,7 +40,7 @@ def place_gang(
         placed = sum(decision.placed for decision in decisions)
     if placed + held < size:
         # The reason is the one that was met when no more would fit; undone, it would be gone.
-        stuck = next(decide(cluster, each.request, policy) for each in decisions if not each.placed)
+        stuck = next(_why(cluster, each, policy) for each in decisions if not each.placed)
         cluster.rollback(mark)
         return _none(members, placed, stuck, policy)
     cluster.keep(mark)
@@ -72,6 +72,13 @@ def _push(
         if not pushed[at].placed and len(decisions) == enough:
             break  # none can be spared
     return pushed
+
+
+def _why(cluster: Cluster, refused: Decision, policy: Policy) -> Decision:
+    """Return why a member has no place now; a budget that forbids preemption was found on the way."""
+    budget = tuple(each for each in refused.rejections if each.reason is Reason.BUDGET)
+    found = decide(cluster, refused.request, policy)
+    return replace(found, rejections=(*found.rejections, *budget))
 
 
 def _none(members: Sequence[Request], placed: int, stuck: Decision, policy: Policy) -> list[Decision]:

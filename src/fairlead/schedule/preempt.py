@@ -1,7 +1,11 @@
-"""Preemption: who must go so that a request of higher priority finds a place; of the lowest, and few."""
+"""Preemption: the victims that a request of higher priority needs; of the lowest priority, and few.
 
-from collections.abc import Collection, Iterable, Sequence
+Victims respect the cluster's disruption budgets: a node whose victims would exceed one is no candidate.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -9,6 +13,7 @@ import numpy as np
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule.ask import Ask
+from fairlead.schedule.budgets import exceeding, forbidden, spent
 from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.columns import Mask
 from fairlead.schedule.decide import decide
@@ -20,6 +25,8 @@ LOOKED_AT: Final = 24
 """Nodes that are searched in full; they are those that promise the least cost."""
 HOPELESS: Final = 1 << 20
 """More victims than there are: clearing the node would not help."""
+SUBSETS: Final = 64
+"""Sets of accelerators of a node that are tried for a request of several; the most promising first."""
 _LASTING: Final = (Reason.UNSCHEDULABLE, Reason.TAINT, Reason.SELECTOR, Reason.AFFINITY)
 NEVER: Final = 1 << 62
 """What an accelerator lacks that will not do."""
@@ -46,7 +53,7 @@ def preempt(
         return decision
     found = victims(cluster, request, policy, spared=spared)
     if not found:
-        return decision
+        return _with_budgets(cluster, decision, policy, spared)
     mark = cluster.checkpoint()
     for placement in found:
         cluster.release(placement.request.id)
@@ -57,11 +64,25 @@ def preempt(
     return replace(after, victims=tuple(placement.request.id for placement in found))
 
 
+def _with_budgets(cluster: Cluster, decision: Decision, policy: Policy, spared: Collection[str]) -> Decision:
+    """Return a refusal; where only disruption budgets stand against preemption, it names them."""
+    if not cluster.budgets:
+        return decision
+    mark = cluster.checkpoint()
+    budgets = cluster.budgets
+    cluster.limit_disruptions(())
+    found = victims(cluster, decision.request, policy, spared=spared)
+    cluster.rollback(mark)
+    against = forbidden(budgets, found, decision.request.namespace) if found else None
+    return decision if against is None else replace(decision, rejections=(*decision.rejections, against))
+
+
 def make_room(cluster: Cluster, request: Request, policy: Policy, spared: Collection[str] = ()) -> Decision:
     """Decide, and count it as done: those who must go are gone, and the request is placed."""
     decision = preempt(cluster, request, policy, spared=spared)
-    for victim in decision.victims:
-        cluster.release(victim)
+    gone = [cluster.release(victim) for victim in decision.victims]
+    if gone and cluster.budgets:
+        cluster.limit_disruptions(spent(cluster.budgets, gone))
     if decision.placement is not None:
         cluster.bind(decision.placement)
     return decision
@@ -84,7 +105,7 @@ def victims(
         if best is not None and least >= best[0]:
             break
         found = _clear(ask, row, weak[row])
-        if found and (best is None or _cost(found) < best[0]):
+        if found and not exceeding(cluster.budgets, found) and (best is None or _cost(found) < best[0]):
             best = _cost(found), found
     return best[1] if best else ()
 
@@ -150,7 +171,7 @@ def _lacks(ask: Ask, rows: Sequence[int]) -> Iterable[Lacks]:
 def _lacking(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     """Return how many of these must go at the least."""
     columns, request = ask.cluster.columns, ask.request
-    lacking = _fewest_on_devices(ask, row, found, lacks) if ask.count == 1 else 1
+    lacking = _fewest_on_devices(ask, row, found, lacks) if ask.count else 1
     if request.cpu:
         lack = request.cpu - int(columns.cpu[row])
         lacking = max(lacking, _fewest(lack, [each.request.cpu for each in found]))
@@ -171,48 +192,73 @@ def _fewest(lack: int, sizes: Iterable[int]) -> int:
 
 
 def _fewest_on_devices(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
+    """Return how many must go at the least until as many accelerators as are asked for suffice."""
+    fewest = sorted(_fewest_by_device(ask, row, found, lacks))[: ask.count]
+    if len(fewest) < ask.count or fewest[-1] >= HOPELESS:
+        return HOPELESS
+    spanning = ask.count > 1 and any(len(placement.shares) > 1 for placement in found)
+    return fewest[-1] if spanning else sum(fewest)  # one that spans several would be counted several times
+
+
+def _fewest_by_device(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> Iterator[int]:
+    """Yield of each accelerator of a node how many of these must go until it suffices."""
     sizes: dict[str, list[tuple[int, int]]] = {}
     for placement in found:
         for share in placement.shares:
             sizes.setdefault(share.device, []).append((share.memory, share.compute))
-    best = HOPELESS
     node = ask.cluster.node(ask.cluster.name(row))
     for device, memory, compute in zip(node.devices if node else (), *lacks, strict=False):
         held = sizes.get(device.id)
         if held is None:
-            best = best if memory > 0 or compute > 0 else 0
+            yield HOPELESS if memory > 0 or compute > 0 else 0
         elif ask.whole:
-            best = min(best, len(held)) if memory < NEVER else best
+            yield len(held) if memory < NEVER else HOPELESS
         else:
             fewest = _fewest(memory, [each[0] for each in held])
-            best = min(best, max(fewest, _fewest(compute, [each[1] for each in held])))
-    return best
+            yield max(fewest, _fewest(compute, [each[1] for each in held]))
 
 
 def _clear(ask: Ask, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Return which of a node's weak must go, and their gangs, trying each of its accelerators in turn."""
+    """Return which of a node's weak must go, and their gangs, trying sets of its accelerators in turn."""
     cluster = ask.cluster
     mark = cluster.checkpoint()
     for placement in weak:
         cluster.release(placement.request.id)
     free = _room(ask, row)
-    columns: Iterable[int | None] = [None]
-    if ask.count == 1 and free is not None:
-        columns = np.flatnonzero(free).tolist()
-    tries = [] if free is None else [_spare(ask, row, column, weak) for column in columns]
+    over = exceeding(cluster.budgets, sorted(weak, key=_worth, reverse=True))
+    ordered = sorted(weak, key=lambda each: (each.request.id not in over, _worth(each)))
+    tries = (
+        [] if free is None else [_spare(ask, row, each, ordered) for each in _subsets(ask, row, free, weak)]
+    )
     cluster.rollback(mark)
     return min((_with_gangs(cluster, each) for each in tries), key=_cost, default=())
 
 
-def _spare(ask: Ask, row: int, column: int | None, weak: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Let back who need not go: the strong before the weak, the small before the large."""
+def _subsets(ask: Ask, row: int, free: Mask, weak: Sequence[Placement]) -> list[tuple[int, ...]]:
+    """Return the sets of a node's accelerators that could be cleared; those that fewest hold come first."""
+    if not ask.count:
+        return [()]
+    holders: dict[str, int] = {}
+    for share in (share for placement in weak for share in placement.shares):
+        holders[share.device] = holders.get(share.device, 0) + 1
+    suitable: list[int] = np.flatnonzero(free).tolist()
+    suitable.sort(key=lambda at: holders.get(ask.cluster.device(row, at).id, 0))
+    if ask.count == 1:
+        return [(at,) for at in suitable]
+    while (found := list(combinations(suitable, ask.count)))[SUBSETS:] and len(suitable) > ask.count:
+        suitable.pop()
+    return found
+
+
+def _spare(ask: Ask, row: int, columns: Sequence[int], weak: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Let those back, one by one in this order, without which these accelerators still suffice."""
     cluster = ask.cluster
     mark = cluster.checkpoint()
     gone = []
-    for placement in sorted(weak, key=_worth):
+    for placement in weak:
         cluster.bind(placement, strict=False)
         free = _room(ask, row)
-        if free is None or (column is not None and not free[column]):
+        if free is None or not all(free[at] for at in columns):
             cluster.release(placement.request.id)
             gone.append(placement)
     cluster.rollback(mark)
@@ -226,6 +272,7 @@ def _room(ask: Ask, row: int) -> Mask | None:
 
 
 def _worth(placement: Placement) -> tuple[int, int, int, str]:
+    """Return the order in which pods are let back: the strong before the weak, the small before the large."""
     request = placement.request
     memory = sum(share.memory for share in placement.shares)
     return (

@@ -21,6 +21,7 @@ def answer(
 ) -> Answer:
     """Return every decision, in the order of the requests; refusals carry the smallest changes."""
     state = Cluster(snapshot.nodes, snapshot.placements)
+    state.limit_disruptions(snapshot.budgets)
     decisions = _with_changes(state, place_all(state, requests, policy, preemption=preemption), policy)
     refused = [each.request for each in decisions if not each.placed] if detailed else []
     return Answer(

@@ -8,7 +8,7 @@ import pytest
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.schedule import policy_named, preempt
-from fairlead.serve.scheduler import desk as desk_module
+from fairlead.serve.scheduler import preemption as preemption_module
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.page import Now, render
@@ -22,6 +22,11 @@ def desk_of(catalog: Catalog, *objects: Any) -> Desk:
         desk.fold.note(Change(None, each))
     desk.hear(0.0)
     return desk
+
+
+def evictions(desk: Desk) -> list[Any]:
+    """Take out the pods that are to be evicted."""
+    return [pod for preemption in desk.preempting() for pod in preemption.victims]
 
 
 def gang(name: str) -> Any:
@@ -75,12 +80,12 @@ def test_the_more_important_has_others_put_out_once_and_takes_their_place(catalo
     low = [pod(name, on="n", mib=4096) for name in "xy"]
     desk = desk_of(catalog, node("n"), device_slice("n"), *low, pod("vip", mib=4096, priority=10))
     assert desk.decide(0.0) == []
-    (victim,) = desk.evictions()
+    (victim,) = evictions(desk)
     desk.fold.note(Change(None, pod("other", on="n")))
     desk.fold.note(Change(pod("other", on="n"), None))
     desk.hear(1.0)
     assert desk.decide(1.0) == []
-    assert desk.evictions() == [], "it is on its way out"
+    assert evictions(desk) == [], "it is on its way out"
 
     desk.fold.note(Change(victim, None))
     desk.hear(2.0)
@@ -91,7 +96,7 @@ def test_who_may_put_nobody_out_or_is_not_more_important_waits(catalog: Catalog)
     low = [pod(name, on="n", mib=4096) for name in "xy"]
     polite = pod("polite", mib=4096, priority=10, preemptionPolicy="Never")
     desk = desk_of(catalog, node("n"), device_slice("n"), *low, polite, pod("same", mib=4096))
-    assert [desk.decide(0.0), desk.decide(0.0), desk.evictions()] == [[], [], []]
+    assert [desk.decide(0.0), desk.decide(0.0), evictions(desk)] == [[], [], []]
 
 
 def test_for_many_alike_whom_nobody_can_make_room_it_is_looked_once(
@@ -103,7 +108,7 @@ def test_for_many_alike_whom_nobody_can_make_room_it_is_looked_once(
         looked.append(given)
         return preempt(*given, **named)
 
-    monkeypatch.setattr(desk_module, "preempt", look)
+    monkeypatch.setattr(preemption_module, "preempt", look)
     low = pod("low", on="n", mib=1024)
     held = [pod(name, on="n", mib=mib, priority=10) for name, mib in (("x", 3072), ("y", 4096))]
     vips = [pod(f"vip-{number}", mib=2048, priority=5) for number in range(20)]
@@ -113,7 +118,7 @@ def test_for_many_alike_whom_nobody_can_make_room_it_is_looked_once(
     desk.fold.note(Change(held[0], None))
     desk.hear(1.0)
     assert len([plan for _ in vips for plan in desk.decide(1.0)]) == 1
-    assert [each.metadata.name for each in desk.evictions()] == ["low"]
+    assert [each.metadata.name for each in evictions(desk)] == ["low"]
 
 
 def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: Catalog) -> None:
@@ -123,12 +128,12 @@ def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: 
     meek = [pod(name, mib=4096, notes={**ring, "fairlead.dev/gang": "meek"}) for name in "cd"]
     desk = desk_of(catalog, node("n"), device_slice("n"), *low, *strong, *meek)
     assert [desk.decide(0.0), desk.decide(0.0)] == [[], []]
-    assert sorted(each.metadata.name for each in desk.evictions()) == ["x", "y"]
+    assert sorted(each.metadata.name for each in evictions(desk)) == ["x", "y"]
     for each in low:
         desk.fold.note(Change(each, None))
     desk.hear(1.0)
     assert sorted(plan.pod.metadata.name for plan in desk.decide(1.0)) == ["a", "b"]
-    assert desk.evictions() == []
+    assert evictions(desk) == []
 
 
 def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
@@ -139,7 +144,7 @@ def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
         desk.fold.note(Change(None, pod(name, mib=4096, notes=ring, priority=10)))
         desk.hear(0.0)
         assert desk.decide(0.0) == []
-        assert desk.evictions() == [], "one device is too little for two, whoever goes"
+        assert evictions(desk) == [], "one device is too little for two, whoever goes"
 
 
 def test_what_could_not_be_written_frees_its_place_and_is_tried_later(catalog: Catalog) -> None:

@@ -33,6 +33,8 @@ T = TypeVar("T")
 _AWAY = (ClusterAwayError, TooManyRequestsError)
 _PAUSE = 1.0
 """Seconds between tries to settle what became of a lost write."""
+DEADLINE = 10.0
+"""Seconds in which a request must be answered; then its outcome is read back."""
 _TRIES = 5
 """How often a claim that others change at the same time is taken back."""
 
@@ -69,9 +71,12 @@ class Hands:
         leads: Callable[[int], bool] = lambda turn: True,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         say: Callable[[str], None] = lambda line: None,
+        deadline: float = DEADLINE,
     ) -> None:
         self._wire = wire
-        self._leads = leads
+        self._deadline = deadline
+        self.leads = leads
+        """Says whether it is still the turn of that number."""
         self._say = say
         self.pause = pause
         self._room = asyncio.Semaphore(in_flight)
@@ -97,7 +102,7 @@ class Hands:
         """Send until there is an answer; None where the answer is no."""
         while True:
             try:
-                return await self._send(write)
+                return await self.send(write)
             except _AWAY:
                 await self.pause(_PAUSE)
             except ClusterError:
@@ -106,7 +111,7 @@ class Hands:
     async def attempt(self, write: Write) -> bool:
         """Send once; what comes of it is not worth a second try."""
         try:
-            await self._send(write)
+            await self.send(write)
         except ClusterError:
             return False
         return True
@@ -121,12 +126,16 @@ class Hands:
         answer = await self._touched(writes.touch_pod(pod, turn, _nonce()))
         return None if answer is None else read(Pod, answer)
 
+    async def fence(self, write: Write) -> None:
+        """Change an object so that what is late fails."""
+        await self._touched(write)
+
     async def _touched(self, write: Write) -> bytes | None:
         """Send until it is done, or there is nothing left to change; until then what is late could land."""
         said = ""
         while True:
             try:
-                return await self._send(write)
+                return await self.send(write)
             except NotFoundError:
                 return None
             except ConflictError:
@@ -155,7 +164,7 @@ class Hands:
         It is touched first: an allocation whose answer was lost may still be on its way.
         """
         for _ in range(_TRIES):
-            if not self._leads(turn):
+            if not self.leads(turn):
                 return
             now = await self.touch(claim.key, turn)
             if now is None or now.metadata.uid != claim.metadata.uid or await self._given_back(now, pod):
@@ -176,24 +185,24 @@ class Hands:
     async def _book(self, booked: Booked) -> None:
         plan = booked.plan
         if plan.own:
-            booked.version = read(Pod, await self._send(writes.point(plan))).metadata.resource_version
+            booked.version = read(Pod, await self.send(writes.point(plan))).metadata.resource_version
             if plan.made is not None and plan.made.results:
                 await self.release(plan.made, plan.pod, booked.turn)
                 raise ConflictError(f"{plan.made.metadata.name} was given to {plan.pod.metadata.name} before")
-            claim = plan.made or read(Claim, await self._send(writes.make(plan.pod, plan.placement.shares)))
+            claim = plan.made or read(Claim, await self.send(writes.make(plan.pod, plan.placement.shares)))
             await self._allocate(booked, claim, {REQUEST: plan.placement.shares})
         for claim, parts in writes.by_request(plan):
             now = claim
             if not writes.is_protected(claim):
-                now = read(Claim, await self._send(writes.protect(claim)))
+                now = read(Claim, await self.send(writes.protect(claim)))
             await self._allocate(booked, now, parts)
 
     async def _allocate(self, booked: Booked, claim: Claim, parts: Mapping[str, Sequence[Share]]) -> None:
         """Give a claim its devices, if we still lead: a later leader sees it stand there and changes it."""
         booked.claims.append(claim)
-        if not self._leads(booked.turn):
+        if not self.leads(booked.turn):
             raise ConflictError("another leads by now")
-        answer = await self._send(writes.allocate(booked.plan, claim, parts))
+        answer = await self.send(writes.allocate(booked.plan, claim, parts))
         booked.claims[-1] = read(Claim, answer)
 
     async def _bind(self, booked: Booked) -> str:
@@ -212,18 +221,14 @@ class Hands:
     async def _bound(self, booked: Booked) -> None:
         """Bind; where nothing was written to the pod meanwhile but what does not matter, once more."""
         try:
-            await self._send(writes.bind(booked.plan, booked.version))
+            await self.send(writes.bind(booked.plan, booked.version))
         except ConflictError:
             meta = booked.plan.pod.metadata
-            now = read(Pod, await self._send(Write("GET", PODS.path(meta.namespace, meta.name))))
+            now = read(Pod, await self.send(Write("GET", PODS.path(meta.namespace, meta.name))))
             # The mark of the next leader matters: with it the pod is not alike.
-            if (
-                now.metadata.uid != meta.uid
-                or not alike(booked.plan.pod, now)
-                or not self._leads(booked.turn)
-            ):
+            if now.metadata.uid != meta.uid or not alike(booked.plan.pod, now) or not self.leads(booked.turn):
                 raise
-            await self._send(writes.bind(booked.plan, now.metadata.resource_version))
+            await self.send(writes.bind(booked.plan, now.metadata.resource_version))
 
     async def _landed(self, booked: Booked) -> bool:
         """Say whether a binding whose answer was lost was made; if not, it cannot be made any more."""
@@ -248,21 +253,31 @@ class Hands:
             return str(error)
         return ""
 
-    async def _send(self, write: Write) -> bytes:
+    async def send(self, write: Write) -> bytes:
+        """Send a request and return its answer; one without an answer in time may have been carried out."""
         what, result = _what(write), "failed"
+        body = codec.encode_plain(write.body) if write.body else None
         try:
-            async with self._room:
-                body = codec.encode_plain(write.body) if write.body else None
+            async with self._room, asyncio.timeout(self._deadline):
                 answer = await self._wire.request(
                     write.method, write.path, body=body, content_type=write.content_type
                 )
             result = "done"
             return answer
+        except TimeoutError:
+            result = "Timeout"
+            raise _unanswered(write, self._deadline) from None
         except ClusterError as error:
             result = error.reason or type(error).__name__.removesuffix("Error")
             raise
         finally:
             self.count[what, result] += 1
+
+
+def _unanswered(write: Write, seconds: float) -> ClusterAwayError:
+    error = ClusterAwayError(f"{write.method} {write.path}: no answer within {seconds:g} s")
+    error.maybe_done = True
+    return error
 
 
 def _nonce() -> str:

@@ -1,6 +1,6 @@
 """Decide: take in what is new, find a place for who is next, and plan how it is to be written. Pure."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
@@ -8,16 +8,18 @@ from typing import Final
 from fairlead.manifest.volumeshapes import VolumeClaim
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
-from fairlead.schedule import Policy, place, place_gang, preempt
-from fairlead.serve.scheduler.events import helpful
+from fairlead.schedule import Policy, place, place_gang
+from fairlead.serve.scheduler.events import Event, helpful
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.handover import why_claim
+from fairlead.serve.scheduler.nominations import Nomination
 from fairlead.serve.scheduler.page import Counts
-from fairlead.serve.scheduler.queue import Could, Queue
+from fairlead.serve.scheduler.preemption import PATIENCE, Preemption, Preemptions, names_budget
+from fairlead.serve.scheduler.queue import LONGEST_PAUSE, Could, Queue
 from fairlead.serve.scheduler.reading import Unreadable
 from fairlead.serve.scheduler.room import could_fit
 from fairlead.serve.scheduler.seen import Claim, Pod
-from fairlead.serve.scheduler.tell import Sayings
+from fairlead.serve.scheduler.tell import Sayings, waits_for
 from fairlead.serve.scheduler.volumes import Choice
 from fairlead.serve.scheduler.writes import Plan, claim_name, given_for, mapped
 
@@ -50,18 +52,16 @@ class Desk:
         self._first_seen: dict[str, float] = {}
         self._refused: dict[Hashable, Decision] = {}
         """By shape: who was refused, as the cluster is after so many changes."""
-        self._helpless: set[Hashable] = set()
-        """By shape and priority: for whom nobody can be put out, in that same state."""
         self._refused_at = -1
         self._freed: frozenset[str] = frozenset()
         """Where something became free that not all who wait for it were tried on."""
-        self._clearing: dict[str, tuple[str, ...]] = {}
-        """Who waits until others are gone: they were asked to go for it."""
-        self._out: list[Pod] = []
+        self.preemptions = Preemptions(fold, policy)
+        self._to_preempt: list[Preemption] = []
+        self._preemptors: set[str] = set()
+        """Pods that are being bound to a place that was reserved for them."""
         self._choices: list[tuple[str, Choice]] = []
         self._stranded: set[str] = set()
         """Who was refused though its claims may hold something; looked at when somebody asks."""
-        self._least = -1, 0
 
     def hear(self, now: float) -> None:
         """Take in what is new."""
@@ -76,7 +76,10 @@ class Desk:
                 self.sayings.say(each.id, each.reason)
                 self.counts.decisions["refused", Reason.INVALID.value] += 1
             else:
-                self.queue.add(each, now)
+                self._enqueue(each, now)
+        if self.fold.nominations:
+            for uid in self.preemptions.progressed(now):
+                self.queue.move_to_active(uid)
         if news.events:
             self._freed = news.nodes | (self._freed if self.queue.ready else frozenset())
             self.queue.wake(news.events, self._could(self._freed))
@@ -86,6 +89,7 @@ class Desk:
         members = self.queue.pop()
         if not members:
             return []
+        withdrawn = [found for each in members if (found := self.fold.withdraw(each.id)) is not None]
         decisions = self._decided(members)
         self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
@@ -94,9 +98,10 @@ class Desk:
         if any(self._without_volume(each.request.id) for each in placed):
             self._hold(placed)
             placed = []
+        self._preemptors |= {each.placement.request.id for each in withdrawn}
         if refused:
-            self._refuse(refused, now)
-            self._make_room([each.request for each in refused])
+            self._refuse(self._preempt(refused, now), now)
+        self._vacate(withdrawn)
         for each in placed:
             self.sayings.drop(each.request.id)
             self.counts.decisions["placed", ""] += 1
@@ -106,18 +111,23 @@ class Desk:
         return plans
 
     def clearing(self, uid: str) -> list[str]:
-        """Return the pods that were asked to go for one that waits, and are still there."""
-        pods = [self.fold.pod(each) for each in self._clearing.get(uid, ())]
-        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods if pod is not None]
+        """Return the pods that a preemptor waits for, and that are still there."""
+        pods = self.preemptions.victims_of(uid)
+        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
 
     def newcomers(self, now: float) -> set[str]:
         """Return who has waited for less than a moment."""
         return set(takewhile(lambda uid: now - self._first_seen[uid] < _MOMENT, reversed(self._first_seen)))
 
-    def evictions(self) -> list[Pod]:
-        """Take out who must go so that the more important find a place."""
-        found, self._out = self._out, []
+    def preempting(self) -> list[Preemption]:
+        """Take out the evictions and nominations that are to be written."""
+        found, self._to_preempt = self._to_preempt, []
         return found
+
+    def evicted(self, victim: str, problem: str, now: float) -> None:
+        """Note what became of an eviction; where it could not be done, its preemptors are decided again."""
+        for uid in self.preemptions.evicted(victim, problem, now):
+            self.queue.move_to_active(uid)
 
     def choices(self) -> list[tuple[str, Choice]]:
         """Take out what is to be done for the volumes of pods, each by its id, that have a node now."""
@@ -145,15 +155,20 @@ class Desk:
         """Note that a decision could not be carried out."""
         self.counts.decisions["failed", "write"] += 1
         self.queue.failed(uid, now)
+        place = self.fold.cluster.placement(uid)
         self.fold.forget(uid)
         if not self.fold.waits(uid):
             self._leave(uid)
+        elif place is not None and uid in self._preemptors:
+            # Pods were evicted for it: while it waits to be tried again, no other pod takes what they left.
+            self.fold.reserve(Nomination(place, until=now + PATIENCE + LONGEST_PAUSE))
+            self.queue.nominate(uid)
 
     def _leave(self, uid: str) -> None:
         self.queue.remove(uid)
         self.sayings.forget(uid)
         self._first_seen.pop(uid, None)
-        self._clearing.pop(uid, None)
+        self._preemptors.discard(uid)
         self.verdicts.pop(uid, None)
 
     def _decided(self, members: Sequence[Request]) -> list[Decision]:
@@ -163,7 +178,6 @@ class Desk:
         if self._refused_at != cluster.changes:
             self._refused_at = cluster.changes
             self._refused.clear()
-            self._helpless.clear()
         known = None if first.social else self._refused.get(first.shape)
         if known is not None:
             return [replace(known, request=first)]  # nothing has changed since one like it was refused
@@ -177,11 +191,14 @@ class Desk:
         return [decision]
 
     def _refuse(self, refused: Sequence[Decision], now: float) -> None:
-        reasons = [rejection for each in refused for rejection in each.rejections]
-        self.queue.park([each.request for each in refused], helpful(reasons), now)
+        helps = helpful(rejection for each in refused for rejection in each.rejections)
+        requests = [each.request for each in refused]
+        if self.preemptions.blocked(requests):
+            helps |= {Event.NEIGHBOUR}  # what is being bound can be evicted when it is
+        self.queue.park(requests, helps, now)
         for each in refused:
             self._strand(each.request.id)
-            self.sayings.say(each.request.id, each.sentence())
+            self.sayings.say(each.request.id, each.sentence() + self._nominated(each.request))
             main = max(each.rejections, key=lambda one: one.count, default=None)
             self.counts.decisions["refused", main.reason.value if main else ""] += 1
 
@@ -207,35 +224,51 @@ class Desk:
         if pod is not None and pod.spec.resource_claims:
             self._stranded.add(uid)
 
-    def _make_room(self, refused: Sequence[Request]) -> None:
-        """Ask those of lower priority to go, once; the place is decided when they are gone."""
-        cluster, first = self.fold.cluster, refused[0]
-        if not any(each.preempts and each.priority > self._lowest() for each in refused):
-            return
-        if any(cluster.placement(each) is not None for each in self._clearing.get(first.id, ())):
-            return
-        alike = None if first.social or first.gang else (first.shape, first.priority)
-        if alike in self._helpless:
-            return  # nothing has changed since nobody was found for one like it
-        theirs = {each for uid, found in self._clearing.items() if uid != first.id for each in found}
-        victims = self._victims(refused, theirs)
-        if alike is not None and not victims:
-            self._helpless.add(alike)
-        for each in victims:
-            self.fold.let_go(each)  # who only has its place kept loses that, and need not end
-        pods = [self.fold.pod(each) for each in victims if not self.fold.waits(each)]
-        self._clearing[first.id] = victims
-        self._out += [pod for pod in pods if pod is not None and not pod.metadata.deletion_timestamp]
+    def _enqueue(self, request: Request, now: float) -> None:
+        """Queue a pod; one that the leader before evicted others for keeps its precedence."""
+        pod = self.fold.pod(request.id)
+        if pod is not None and pod.status.nominated_node_name:
+            self.queue.nominate(request.id)
+        self.queue.add(request, now)
 
-    def _victims(self, refused: Sequence[Request], spared: Collection[str]) -> tuple[str, ...]:
-        """Return who must go for one, or for all of a gang; nobody where that would not help."""
-        cluster = self.fold.cluster
-        if refused[0].gang is None:
-            return preempt(cluster, refused[0], self.policy, spared=spared).victims
-        mark = cluster.checkpoint()
-        decisions = place_gang(cluster, refused, self.policy, preemption=True, spared=spared)
-        cluster.rollback(mark)
-        return tuple(dict.fromkeys(victim for each in decisions for victim in each.victims))
+    def _preempt(self, refused: Sequence[Decision], now: float) -> Sequence[Decision]:
+        """Have pods of lower priority evicted where that makes room; return the refusals as they are now."""
+        requests = [each.request for each in refused]
+        decisions, preemption = self.preemptions.plan(requests, now)
+        for uid in preemption.displaced if preemption else ():
+            self.queue.nominate(uid, reserved=False)
+            self.queue.move_to_active(uid)
+        nominated = [self._nominate(each) for each in requests]
+        written = tuple(each for each in nominated if each is not None)
+        if written or (preemption and preemption.victims):
+            victims = preemption.victims if preemption else ()
+            self._to_preempt.append(Preemption(written, victims))
+        if not any(map(names_budget, decisions)):
+            return refused
+        self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
+        return decisions
+
+    def _nominate(self, request: Request) -> tuple[Pod, str] | None:
+        """Give a pod its rank in the queue; return it with its node where the API says another."""
+        nomination, pod = self.fold.nominations.of(request.id), self.fold.pod(request.id)
+        self.queue.nominate(request.id, reserved=nomination is not None)
+        node = nomination.placement.node if nomination else ""
+        return (pod, node) if pod is not None and pod.status.nominated_node_name != node else None
+
+    def _nominated(self, request: Request) -> str:
+        """Return for a sentence where a pod is nominated to, and which pods it waits for."""
+        nomination = self.fold.nominations.of(request.id)
+        if nomination is None:
+            return ""
+        waits = waits_for(request.namespace, self.clearing(request.id))
+        return f"; it is nominated to {nomination.placement.node}{waits}"
+
+    def _vacate(self, withdrawn: Sequence[Nomination]) -> None:
+        """Let other pods have what was reserved for a pod that has another place now, or none."""
+        for each in withdrawn:
+            now = self.fold.cluster.placement(each.placement.request.id)
+            if now is None or now.node != each.placement.node:
+                self.fold.vacate(each.placement.node)
 
     def _could(self, nodes: frozenset[str]) -> Could:
         """Return what says whether room on these nodes could help; where they are many, it always could."""
@@ -247,17 +280,11 @@ class Desk:
         def could(request: Request) -> bool:
             if any(could_fit(request, each) for each in free):
                 return True
-            return request.preempts and request.priority > self._lowest()
+            if self.fold.nominations.of(request.id) is not None:
+                return False  # its victims are on their way
+            return self.preemptions.worthwhile([request])
 
         return could
-
-    def _lowest(self) -> int:
-        """Return the lowest priority of all that is placed; worked out once for a state of the cluster."""
-        cluster = self.fold.cluster
-        if self._least[0] != cluster.changes:
-            found = min((each.request.priority for each in cluster.placements()), default=0)
-            self._least = cluster.changes, found
-        return self._least[1]
 
     def _plan(self, decision: Decision) -> Plan:
         placement, pod = decision.placement, self.fold.pod(decision.request.id)

@@ -22,6 +22,8 @@ class Event(StrEnum):
     """A claim came or changed."""
     RULE = "rule"
     """A class, template or group came or changed: pods may read otherwise."""
+    BUDGET = "budget"
+    """A disruption budget came, went or allows another number of evictions."""
 
 
 _ROOM: Final = frozenset({Event.ROOM, Event.NODE})
@@ -53,6 +55,7 @@ HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
     Reason.DEVICE_COMPUTE: _ROOM,
     Reason.DEVICES: _ROOM,
     Reason.GANG: frozenset({Event.MEMBER, Event.ROOM, Event.NODE}),
+    Reason.BUDGET: frozenset({Event.BUDGET, Event.ROOM, Event.NODE}),
 }
 
 

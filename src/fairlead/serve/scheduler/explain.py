@@ -5,7 +5,7 @@ carry. What would let it fit is looked for when somebody asks. That takes a whil
 nothing is decided meanwhile; so it is remembered, and no more than a tenth of the time is given to it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from fairlead.schedule import explained
 from fairlead.serve.scheduler.desk import Desk, Verdict
 from fairlead.serve.scheduler.queue import Group
 from fairlead.serve.scheduler.seen import Pod
-from fairlead.serve.scheduler.tell import spoken
+from fairlead.serve.scheduler.tell import neighbours, spoken
 from fairlead.settings import Address
 
 PATH: Final = "/explain/"
@@ -68,8 +68,11 @@ class Explainer:
             return _bare(pod, "unreadable", self._desk.sayings.text(uid))
         if verdict is None:
             return {**_bare(pod, "ready", f"{pod.metadata.name} waits for its turn"), **_times(group, now)}
-        clearing = _neighbours(pod.metadata.namespace, self._desk.clearing(uid))
-        return {**self._judged(verdict, group, now), "clearing": clearing}
+        clearing = neighbours(pod.metadata.namespace, self._desk.clearing(uid))
+        judged = {**self._judged(verdict, group, now), "clearing": clearing}
+        if self._desk.fold.nominations.of(uid) is None:
+            return judged
+        return {**judged, "state": "nominated", "sentence": spoken(self._desk.sayings.text(uid))}
 
     def _judged(self, verdict: Verdict, group: Group, now: float) -> dict[str, Any]:
         state = "ready" if group.helps is None else "parked"
@@ -111,13 +114,6 @@ def signs(where: Address, scheduler: str, environ: Mapping[str, str], host: str)
 
 def _stranger(namespace: str, name: str) -> dict[str, Any]:
     return {"namespace": namespace, "name": name, "state": "unknown"}
-
-
-def _neighbours(namespace: str, pods: Sequence[str]) -> list[str]:
-    """Return pods of this namespace by name, and how many there are of others: who asks may not see those."""
-    near = [each for each in pods if each.startswith(f"{namespace}/")]
-    far = len(pods) - len(near)
-    return [*near, *([f"{far} of other namespaces"] if far else [])]
 
 
 def _bare(pod: Pod, state: str, sentence: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ which end when the pod is seen bound, is gone, or the writing failed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.catalog import Catalog
@@ -18,6 +17,7 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import keys
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.holdings import FOREVER, Tenant, placements
+from fairlead.manifest.policy_types import PodDisruptionBudget
 from fairlead.manifest.running import annotated
 from fairlead.manifest.shapes import Node, PodGroup
 from fairlead.manifest.volumeshapes import StorageClass, Volume, VolumeClaim
@@ -26,30 +26,18 @@ from fairlead.request import Request
 from fairlead.schedule import Cluster
 from fairlead.serve.scheduler.claimants import Claimants
 from fairlead.serve.scheduler.debts import Debts
+from fairlead.serve.scheduler.disruptions import Disruptions
 from fairlead.serve.scheduler.events import Event
 from fairlead.serve.scheduler.foresight import names_model
 from fairlead.serve.scheduler.glance import alike, as_assumed, claims_named, home, pools
 from fairlead.serve.scheduler.hardware import Hardware
+from fairlead.serve.scheduler.news import News, Waiting
+from fairlead.serve.scheduler.nominations import Nomination, Nominations
 from fairlead.serve.scheduler.reading import Reading, Unreadable
 from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.serve.scheduler.volumes import Volumes
 
-Waiting = Request | Unreadable
 _NO_CLAIMS: Final[frozenset[Key]] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """What has changed for those who wait."""
-
-    came: tuple[Waiting, ...] = ()
-    """Pods that wait, new or changed."""
-    gone: tuple[str, ...] = ()
-    """Ids that wait no more."""
-    events: frozenset[Event] = frozenset()
-    """What happened that may help those who were refused."""
-    nodes: frozenset[str] = frozenset()
-    """Where something came or went."""
 
 
 class Fold:
@@ -78,6 +66,8 @@ class Fold:
         self.volumes = Volumes()
         self.held: dict[str, frozenset[str]] = {}
         """Who has a place that is kept while volumes are made there, and with whom."""
+        self.nominations = Nominations()
+        self.disruptions = Disruptions()
         self._stale: set[str] = set()
         """Nodes on which something else may be placed than the engine knows."""
         self._doubtful: set[str] = set()
@@ -90,6 +80,7 @@ class Fold:
             Pod: self._take_pod,
             Claim: self._take_claim,
             ModelProfile: self._take_profile,
+            PodDisruptionBudget: self._take_budget,
             **dict.fromkeys((VolumeClaim, Volume, StorageClass), self._take_volume),
         }
 
@@ -206,6 +197,46 @@ class Fold:
             self._events.add(Event.ROOM)
         self._look_at(uid)
 
+    # Preemption
+
+    def reserve(self, nomination: Nomination) -> None:
+        """Count a place as taken for a preemptor that waits until others are gone."""
+        placement = nomination.placement
+        self.nominations.put(nomination)
+        if self.cluster.placement(placement.request.id) is None and self._hardware.knows(placement.node):
+            self.cluster.bind(placement, strict=False)
+
+    def withdraw(self, uid: str) -> Nomination | None:
+        """End a reservation, so that the pod can be decided again."""
+        found = self.nominations.pop(uid)
+        if found is not None and self.cluster.placement(uid) == found.placement:
+            self.cluster.release(uid)
+        return found
+
+    def give_up(self, uid: str) -> None:
+        """End a reservation for good: other pods may have the place."""
+        if (found := self.withdraw(uid)) is not None:
+            self.vacate(found.placement.node)
+
+    def vacate(self, node: str) -> None:
+        """Note that a place on a node is free again."""
+        self._stale.add(node)
+        self._events.add(Event.ROOM)
+
+    def orphaned_claims(self) -> list[Claim]:
+        """Return the claims that hold devices for pods that are gone: a controller frees them soon."""
+        given = (each for each in self._claims.values() if each.results and each.users)
+        return [each for each in given if not any(uid in self._pods for uid in each.users)]
+
+    @property
+    def unsettled(self) -> set[str]:
+        """The ids of pods that are being bound: the API does not say yet that they are."""
+        return self._assumed.keys() - self.held.keys()
+
+    def _take_budget(self, change: Change[PodDisruptionBudget]) -> None:
+        self.disruptions.take_budget(change)
+        self._events.add(Event.BUDGET)
+
     # Taking in
 
     def _take_pod(self, change: Change[Pod]) -> None:
@@ -218,6 +249,7 @@ class Fold:
         else:
             self._reading.drop(uid)
         was, node = home(before), home(now)
+        self.disruptions.take_pod(uid, now)
         assumed = self._assumed.get(uid)
         if (
             before is not None
@@ -319,6 +351,8 @@ class Fold:
         if not waits and uid in self.held:
             self._gone.add(uid)
             self.let_go(uid)
+        if not waits:
+            self.give_up(uid)
         if pod is not None and waits and uid not in self._assumed:
             self.turn = max(self.turn, pod.turn)
             if uid not in self._waiting:
@@ -368,6 +402,7 @@ class Fold:
         pods = [self._pods[uid] for uid in self._on.get(name, ())]
         bound = [Tenant(self._reading.request(pod, self.claims_of(pod)), pod) for pod in pods]
         held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
+        held += self.nominations.on(name)
         assumed = [Tenant(self._stand_in(each.request), assumed=each.shares) for each in held]
         claims = [self._claims[key] for key in self._claims_on.get(name, _NO_CLAIMS)]
         given = self._hardware.node(name)

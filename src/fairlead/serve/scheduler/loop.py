@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from fairlead.catalog import Catalog
@@ -24,14 +25,25 @@ from fairlead.errors import ClusterError
 from fairlead.metrics import CONTENT_TYPE
 from fairlead.schedule import policy_named
 from fairlead.serve.follow import Follower
-from fairlead.serve.scheduler import page, remarks, tell, writes
+from fairlead.serve.scheduler import evict, page, remarks, tell, writes
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.explain import PATH, Explainer
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.lead import Leader, Reign, Terms, today
+from fairlead.serve.scheduler.preemption import Preemption
 from fairlead.serve.scheduler.register import Register
-from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, STORAGE, Claim, Pod
+from fairlead.serve.scheduler.seen import (
+    BUDGETS,
+    CLAIMS,
+    NODES,
+    PODS,
+    RULES,
+    SLICES,
+    STORAGE,
+    Claim,
+    Pod,
+)
 from fairlead.serve.scheduler.takeover import take_over
 from fairlead.serve.scheduler.volumes import Choice
 from fairlead.serve.scheduler.writes import Plan
@@ -117,7 +129,9 @@ class Scheduler:
     async def _live(self, group: asyncio.TaskGroup) -> None:
         follower = Follower(self._client, group, self._heard)
         self._beside = follower.tasks
-        await follower.begin((SLICES, CLAIMS, *RULES, *STORAGE), (NODES, PODS))  # nodes come before pods
+        await follower.begin(
+            (SLICES, CLAIMS, BUDGETS, *RULES, *STORAGE), (NODES, PODS)
+        )  # nodes come before pods
         self._loop, self._has_claims = asyncio.get_running_loop(), CLAIMS.plural in follower.served
         own = self._settings.own_claims and self._has_claims
         desk = Desk(self._fold, policy_named(self._settings.policy), own_claims=own)
@@ -235,8 +249,8 @@ class Scheduler:
         while len(self._under_way) < 2 * self._settings.in_flight and self._reign() is not None:
             began = time.monotonic()
             plans = desk.decide(began)
-            for pod in desk.evictions():
-                group.create_task(self._put_out(pod))
+            for preemption in desk.preempting():
+                self._begin(group, self._preempt(desk, preemption, self._taken))
             for choice in desk.choices():
                 group.create_task(self._choose(*choice))
             if not plans and not desk.queue.ready:
@@ -285,10 +299,25 @@ class Scheduler:
         for write in remarks.bound(done, group, format_time(self._wall())):
             await self._hands.attempt(write)
 
-    async def _put_out(self, pod: Pod) -> None:
-        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        gone = await self._hands.attempt(writes.evict(pod))
-        self._say(f"{name} was put out for another" if gone else f"{name} could not be put out")
+    async def _preempt(self, desk: Desk, preemption: Preemption, turn: int) -> None:
+        """Nominate preemptors to their nodes, then evict their victims."""
+        for pod, node in preemption.nominated:
+            await self._hands.attempt(evict.nominate(pod, node))
+        await asyncio.gather(*(self._evict(desk, each, turn) for each in preemption.victims))
+
+    async def _evict(self, desk: Desk, victim: Pod, turn: int) -> None:
+        uid, name, now = victim.metadata.uid, _name(victim), format_time(self._wall())
+        preemptor = ", ".join(map(_name, desk.preemptions.preemptors_of(uid)))
+        needed = partial(desk.preemptions.needs, uid)
+        problem = await evict.evict(self._hands, victim, preemptor, turn, needed, now)
+        desk.evicted(uid, problem, time.monotonic())
+        self._bell.set()
+        if problem:
+            self._say(f"could not evict pod {name} to make room for {preemptor}: {problem}")
+            return
+        self._say(f"evicted pod {name} to make room for {preemptor}")
+        text = f"Preempted to make room for {preemptor}"
+        await self._hands.attempt(tell.event(victim, "Normal", "Preempted", text, now))
 
     async def _choose(self, uid: str, choice: Choice) -> None:
         """Keep a volume, or have one made; where that cannot be written, decide anew after a while."""
@@ -345,3 +374,7 @@ class Scheduler:
         with suppress(ClusterError):
             await self._leader.resign(self._taken if clean else None)
         self._say("handed over" if clean else "stopped")
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

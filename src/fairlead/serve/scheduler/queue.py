@@ -39,11 +39,13 @@ class Group:
     """When it is tried again in any case."""
     for_room: bool = False
     """It is ready only because something became free."""
+    nominated: bool = False
+    """Pods were evicted for it: it comes before others of its priority."""
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[int, bool, int]:
         """Where it stands in the line: the smallest comes first."""
-        return -max(each.priority for each in self.members.values()), self.since
+        return -max(each.priority for each in self.members.values()), not self.nominated, self.since
 
     @property
     def shape(self) -> Hashable:
@@ -51,7 +53,9 @@ class Group:
         if len(self.members) > 1:
             return None
         (alone,) = self.members.values()
-        return None if alone.social or alone.gang else (alone.shape, alone.priority, alone.preempts)
+        if alone.social or alone.gang:
+            return None
+        return alone.shape, alone.priority, alone.preempts, self.nominated
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Queue:
 
     def __init__(self) -> None:
         self._groups: dict[Key, Group] = {}
-        self._ready: list[tuple[tuple[int, int], Key]] = []
+        self._ready: list[tuple[tuple[int, bool, int], Key]] = []
         self._since: dict[str, int] = {}
         self._keys: dict[str, Key] = {}
         self._troubles: dict[str, Trouble] = {}
@@ -75,6 +79,7 @@ class Queue:
         self._sleepers: dict[Event, dict[Hashable, dict[Key, Group]]] = {event: {} for event in Event}
         """Who is parked, by what could help, and by shape: those of one shape are judged once."""
         self._askers: set[str] = set()
+        self._nominated: set[str] = set()
         self.for_room = False
         """Whether those who were taken out last were ready only because something became free."""
 
@@ -128,6 +133,7 @@ class Queue:
         self._troubles.pop(identity, None)
         self._since.pop(identity, None)
         self._askers.discard(identity)
+        self._nominated.discard(identity)
         group = self._groups.get(key)
         if group is not None and identity in group.members:
             self._raise(group)
@@ -136,6 +142,25 @@ class Queue:
                 del self._groups[key]
             elif group.helps is not None:
                 self._lay(group, group.helps, group.until)
+
+    def nominate(self, identity: str, *, reserved: bool = True) -> None:
+        """Have a request for which pods were evicted come before others of its priority; or no more."""
+        (self._nominated.add if reserved else self._nominated.discard)(identity)
+        group = self.group_of(identity)
+        if group is None or group.nominated == (not self._nominated.isdisjoint(group.members)):
+            return
+        self._raise(group)
+        group.nominated = not group.nominated
+        if group.helps is None:
+            heapq.heappush(self._ready, (group.rank, group.key))
+        else:
+            self._lay(group, group.helps, group.until)
+
+    def move_to_active(self, identity: str) -> None:
+        """Make a request ready, with those that are placed together with it."""
+        group = self.group_of(identity)
+        if group is not None and group.helps is not None:
+            self._make_ready(group)
 
     def pop(self) -> list[Request]:
         """Take out those who are next, together; nobody where nobody is ready."""
@@ -194,6 +219,7 @@ class Queue:
         since = self._since.setdefault(request.id, next(self._numbers))
         group.since = min(group.since, since) if group.members else since
         self._raise(group)
+        group.nominated |= request.id in self._nominated
         group.members[request.id] = request
         if request.demand.count:
             self._askers.add(request.id)

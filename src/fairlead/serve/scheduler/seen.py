@@ -4,16 +4,32 @@ from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
 from fairlead.manifest import live
-from fairlead.manifest.seen import OWN_CLAIM, SCHEDULED, TURN, Claim, Mapped, OwnClaim, Pod
+from fairlead.manifest.policy_types import BUDGETS
+from fairlead.manifest.seen import (
+    DISRUPTION,
+    OWN_CLAIM,
+    PREEMPTED,
+    PREEMPTING,
+    SCHEDULED,
+    TURN,
+    Claim,
+    Mapped,
+    OwnClaim,
+    Pod,
+)
 from fairlead.manifest.volumeshapes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from fairlead.placement import PLACEMENT
 
 __all__ = [
+    "BUDGETS",
     "CLAIMS",
+    "DISRUPTION",
     "NODES",
     "OWN_CLAIM",
     "PLACEMENT",
     "PODS",
+    "PREEMPTED",
+    "PREEMPTING",
     "RULES",
     "SCHEDULED",
     "SLICES",

@@ -11,13 +11,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from fairlead.cluster.api import Cluster
+from fairlead.cluster.times import format_time
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.act import Hands
+from fairlead.serve.scheduler.evict import unmark
 from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.lead import Reign
+from fairlead.serve.scheduler.lead import Reign, today
 from fairlead.serve.scheduler.reading import asks_for_devices
 from fairlead.serve.scheduler.roster import Roster
 from fairlead.serve.scheduler.seen import CLAIMS, PODS, TURN, Claim, Pod
+from fairlead.serve.scheduler.writes import Write
 
 _PAUSE: Final = 0.02
 """Seconds between looks at whether the watches have come so far."""
@@ -37,8 +40,10 @@ async def take_over(
         await _until_seen(cluster, fold, hands, objects, claims=claims)
         return 0
     pods = [each for each in objects if isinstance(each, Pod) and _begun(each, reign.left, scheduler)]
+    victims = [each for each in objects if isinstance(each, Pod) and each.is_victim]
     loose = [each for each in objects if isinstance(each, Claim) and _open(each)]
     ended = await asyncio.gather(*(_end(hands, pod, reign.turn) for pod in pods))
+    await asyncio.gather(*(hands.fence(_spared(each, reign.turn)) for each in victims))
     touched = await asyncio.gather(*(hands.touch(claim.key, reign.turn) for claim in loose))
     changed = [each for part in ended for each in part] + [each for each in touched if each is not None]
     latest = {each.metadata.uid: each for each in (*objects, *changed)}
@@ -49,6 +54,11 @@ async def take_over(
 def _begun(pod: Pod, left: Roster, scheduler: str) -> bool:
     """Say whether somebody may have begun to give a pod something."""
     return pod.waits_for(scheduler) and left.covers(pod.metadata) and asks_for_devices(pod)
+
+
+def _spared(victim: Pod, turn: int) -> Write:
+    """Take the mark off a pod that the leader before was about to evict: its eviction would come too late."""
+    return unmark(victim, format_time(today()), f"leader {turn} decides anew")
 
 
 def _open(claim: Claim) -> bool:

@@ -1,7 +1,7 @@
 """Say why pods wait: a condition and an event each, when the reason changes, and not too often. Pure."""
 
 import hashlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,11 +14,29 @@ PLACE_KEPT: Final = "PlaceKept"
 EVERY: Final = 10.0
 """Seconds between two sentences on one pod: the amounts in them change with every pod that comes or goes."""
 _LONGEST: Final = 1000
+_NAMED: Final = 5
+"""Pods that a sentence names."""
 
 
 def spoken(text: str) -> str:
     """Return a reason as it is told everywhere: in conditions, events and explanations."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def neighbours(namespace: str, pods: Sequence[str]) -> list[str]:
+    """Return pods of this namespace by name, and how many there are of others: a tenant may not see those."""
+    near = [each for each in pods if each.startswith(f"{namespace}/")]
+    far = len(pods) - len(near)
+    return [*near, *([f"{far} of other namespaces"] if far else [])]
+
+
+def waits_for(namespace: str, pods: Sequence[str]) -> str:
+    """Return for a sentence which pods a preemptor waits for; empty where none is left."""
+    if not pods:
+        return ""
+    names = neighbours(namespace, pods)
+    shown = ", ".join(names[:_NAMED]) + (" ..." if names[_NAMED:] else "")
+    return f" and waits until {shown} {'is' if len(pods) == 1 else 'are'} gone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def point(plan: Plan) -> Write:
         "metadata": _version(plan.pod.metadata.resource_version),
         "status": {"extendedResourceClaimStatus": status},
     }
-    return _pod_status(plan.pod, body)
+    return pod_status(plan.pod, body)
 
 
 def make(pod: Pod, shares: Sequence[Share]) -> Write:
@@ -233,25 +233,13 @@ def choose(choice: Choice) -> Write:
     return Write("PATCH", VOLUMES.path(name=free.name), body, MERGE)
 
 
-def evict(pod: Pod) -> Write:
-    """Put a pod out, only if it is the one we mean; the server says no where a budget forbids it."""
-    meta = pod.metadata
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": meta.name, "namespace": meta.namespace},
-        "deleteOptions": {"preconditions": {"uid": meta.uid}},
-    }
-    return Write("POST", PODS.path(meta.namespace, meta.name, "eviction"), body)
-
-
 def touch_pod(pod: Pod, turn: int, nonce: str) -> Write:
     """Mark a waiting pod with our turn: what was decided before and comes late fails from now on.
 
     The nonce is new each time: a write that changes nothing would leave the version as it was.
     """
     mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": f"{turn} {nonce}"}
-    return _pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
+    return pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
 
 
 def touch_claim(namespace: str, name: str, turn: int, nonce: str) -> Write:
@@ -307,7 +295,8 @@ def _version(version: str) -> dict[str, str]:
     return {"resourceVersion": version} if version else {}
 
 
-def _pod_status(pod: Pod, body: Mapping[str, Any]) -> Write:
+def pod_status(pod: Pod, body: Mapping[str, Any]) -> Write:
+    """Change fields of a pod's status."""
     return Write("PATCH", PODS.path(pod.metadata.namespace, pod.metadata.name, "status"), body, STRATEGIC)
 
 

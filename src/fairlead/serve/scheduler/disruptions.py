@@ -1,0 +1,43 @@
+"""What preemption depends on beside room: pods that are leaving, and disruption budgets. Pure."""
+
+from typing import Final
+
+from fairlead.cluster.changes import Change, Key
+from fairlead.manifest.policy_types import PodDisruptionBudget
+from fairlead.placement import DisruptionBudget
+from fairlead.serve.scheduler.glance import home
+from fairlead.serve.scheduler.seen import Pod
+
+_SOON: Final = 60
+"""Seconds of grace within which a pod that another client deletes counts as leaving."""
+
+
+class Disruptions:
+    """Pods that are being deleted, and budgets, as last seen."""
+
+    def __init__(self) -> None:
+        self.revision = 0
+        """How often any of this changed: the engine's cluster does not show it."""
+        self.leaving: set[str] = set()
+        """Bound pods that are being deleted and have little time left."""
+        self._budgets: dict[Key, PodDisruptionBudget] = {}
+
+    def take_pod(self, uid: str, pod: Pod | None) -> None:
+        """Take in a pod as it is now; None where it is gone."""
+        leaves = pod is not None and bool(home(pod) and pod.metadata.deletion_timestamp)
+        soon = pod is not None and pod.metadata.deletion_grace_period_seconds <= _SOON
+        if (leaves and soon) != (uid in self.leaving):
+            (self.leaving.add if leaves and soon else self.leaving.discard)(uid)
+            self.revision += 1
+
+    def take_budget(self, change: Change[PodDisruptionBudget]) -> None:
+        """Take in a budget."""
+        self._budgets.pop(change.key, None)
+        if change.new is not None:
+            self._budgets[change.key] = change.new
+        self.revision += 1
+
+    @property
+    def budgets(self) -> list[DisruptionBudget]:
+        """Every budget, with what it allows."""
+        return [each.budget() for each in self._budgets.values()]

@@ -1,0 +1,62 @@
+"""Places that are reserved for preemptors until their victims are gone. Pure.
+
+A reservation counts in the engine's cluster like a pod: what victims leave is not given to the next pod that
+waits. It ends when the preemptor is decided again, goes away, or has waited for too long.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairlead.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """A place that is reserved for a pod."""
+
+    placement: Placement
+    awaited: frozenset[str] = frozenset()
+    """The ids of placements that end soon and make room for it: its victims, and pods that are leaving."""
+    until: float = float("inf")
+    """When the reservation is given up in any case."""
+
+
+class Nominations:
+    """All reservations, by the id of the preemptor and by node."""
+
+    def __init__(self) -> None:
+        self._by: dict[str, Nomination] = {}
+        self._on: dict[str, set[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by)
+
+    def put(self, nomination: Nomination) -> None:
+        """Reserve a place."""
+        uid = nomination.placement.request.id
+        self.pop(uid)
+        self._by[uid] = nomination
+        self._on.setdefault(nomination.placement.node, set()).add(uid)
+
+    def pop(self, uid: str) -> Nomination | None:
+        """Take out a pod's reservation."""
+        found = self._by.pop(uid, None)
+        if found is not None:
+            self._on[found.placement.node].discard(uid)
+        return found
+
+    def of(self, uid: str) -> Nomination | None:
+        """Return a pod's reservation."""
+        return self._by.get(uid)
+
+    def on(self, node: str) -> list[Placement]:
+        """Return the places that are reserved on a node."""
+        return [self._by[uid].placement for uid in sorted(self._on.get(node, ()))]
+
+    def met(self, placed: Callable[[str], object]) -> list[str]:
+        """Return the preemptors of which an awaited placement is gone; `placed` says whether one is there."""
+        return [uid for uid, each in self._by.items() if any(placed(one) is None for one in each.awaited)]
+
+    def expired(self, now: float) -> list[str]:
+        """Return the preemptors that have waited for too long."""
+        return [uid for uid, each in self._by.items() if each.until <= now]
