@@ -1,6 +1,8 @@
 """Evict a pod for another: say so on the pod, then evict it, only if it has not changed since that was said.
 
-    mark (condition DisruptionTarget, names the preemptor)  >  evict, on the version that the mark made
+    mark (condition DisruptionTarget, names the preemptor) > evict, on the version that the mark made > mark
+
+The API server puts a reason of its own into that condition when it evicts, hence the second mark.
 
 A leader that takes over takes the mark off again before it decides (see `takeover.py`): an eviction of the
 leader before that comes late fails from then on.
@@ -30,6 +32,7 @@ async def evict(
             victim = read(Pod, await hands.send(mark(victim, preemptor, now)))
             if hands.leads(turn) and needed():
                 await hands.send(eviction(victim))
+                await hands.attempt(mark(victim, preemptor, now, precise=False))
                 return ""
             await hands.attempt(unmark(victim, now))
             return _NO_USE
@@ -57,13 +60,15 @@ def nominate(pod: Pod, node: str) -> Write:
     return pod_status(pod, body)
 
 
-def mark(victim: Pod, preemptor: str, now: str) -> Write:
-    """Say on a pod that it is evicted, and for which; only if it is as we saw it, bound."""
+def mark(victim: Pod, preemptor: str, now: str, *, precise: bool = True) -> Write:
+    """Say on a pod that it is evicted, and for which; `precise`: only if it is as we saw it, bound."""
     assert victim.spec.node_name, "only bound pods are victims"
     meta = victim.metadata
     condition = _condition("True", PREEMPTED, f"{PREEMPTING}{preemptor}", now)
-    precise = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-    return pod_status(victim, {"metadata": precise, "status": {"conditions": [condition]}})
+    version = {"resourceVersion": meta.resource_version} if precise else {}
+    return pod_status(
+        victim, {"metadata": {"uid": meta.uid, **version}, "status": {"conditions": [condition]}}
+    )
 
 
 def unmark(victim: Pod, now: str, why: str = "the eviction was given up") -> Write:

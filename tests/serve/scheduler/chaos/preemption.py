@@ -1,0 +1,111 @@
+"""A cluster full of pods of low priority on a real API server, whose evicted pods end and come back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from random import Random
+from typing import Any
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import EVENTS, PODS, Kind
+from fairlead.errors import AlreadyExistsError, ClusterError
+from fairlead.serve.scheduler.seen import DISRUPTION, PREEMPTED, PREEMPTING, Pod
+from tests.serve.scheduler.world import World, bound
+
+HIGH = "preempts"
+_GRACE = 200
+"""Looks at a pod that is leaving, after which it ends in any case."""
+HALF, WHOLE = 2048, 4096
+"""MiB of half a device, and of all of it."""
+
+
+def named(victim: Pod) -> str:
+    """Return the preemptor that a victim's condition names."""
+    said = victim.condition(DISRUPTION)
+    ours = (said.status, said.reason) == ("True", PREEMPTED) and said.message.startswith(PREEMPTING)
+    return said.message.removeprefix(PREEMPTING) if ours else ""
+
+
+class Full(World):
+    """Every device is held by two pods; a pod that is evicted ends, and another like it comes and waits."""
+
+    def __init__(self, client: Client, namespace: str, nodes: int, devices: int = 2) -> None:
+        super().__init__(client, namespace, nodes, devices)
+        self.evicted: dict[str, Pod] = {}
+        """By uid: pods that were deleted, as they were seen last."""
+        self._numbers = count()
+
+    async def low(self, number: int) -> list[str]:
+        """Make pods of low priority; return their names."""
+        names = [f"low-{next(self._numbers)}" for _ in range(number)]
+        await asyncio.gather(*(self.pod(name, mib=HALF) for name in names))
+        return names
+
+    async def keep(self, back: bool) -> None:
+        """Do what kubelets and a ReplicaSet do, until cancelled: pods that leave end, others come for them.
+
+        A victim ends when its condition names the preemptor, or after a long grace.
+        """
+        looks: Counter[str] = Counter()
+        while True:
+            with suppress(ClusterError):
+                for pod in [pod for pod in await self.pods() if pod.metadata.deletion_timestamp]:
+                    uid = pod.metadata.uid
+                    looks[uid] += 1
+                    if uid in self.evicted or not (named(pod) or looks[uid] > _GRACE):
+                        continue
+                    self.evicted[uid] = pod
+                    await self.delete(pod.metadata.name)
+                    if back:
+                        await self.low(1)
+            await asyncio.sleep(0.05)
+
+    async def fill(self, waiting: int) -> None:
+        """Fill every device, and let others wait."""
+        full = await self.low(len(self.nodes) * self._devices * 2)
+        await self.until(lambda pods: len(pods) == len(full) and bound()(pods))
+        await self.low(waiting)
+
+    async def clear(self) -> None:
+        """Take all pods away."""
+        await self.client.delete_collection(PODS, self.namespace, grace=0)
+        await self.until(lambda pods: not pods)
+        await self.clean()
+        self.evicted.clear()
+
+    async def preempt(self, dice: Random) -> tuple[list[str], int]:
+        """Let a pod, a pair or a gang of high priority come; return their names and the victims they need."""
+        kind, rank = dice.choice(("single", "half", "pair", "gang")), {"priorityClassName": HIGH}
+        if kind == "gang":
+            size = dice.randint(2, len(self.nodes) * self._devices)
+            notes = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": str(size)}
+            names = [f"vip-{number}" for number in range(size)]
+            await asyncio.gather(*(self.pod(name, mib=WHOLE, notes=notes, **rank) for name in names))
+            return names, 2 * size
+        notes = {"fairlead.dev/accelerator-count": "2"} if kind == "pair" else {}
+        await self.pod("vip", mib=HALF if kind == "half" else WHOLE, notes=notes, **rank)
+        return ["vip"], {"half": 1, "single": 2, "pair": 4}[kind]
+
+    async def remarks(self) -> set[str]:
+        """Return what events say of preempted pods."""
+        events = (await self.client.list(EVENTS, self.namespace)).items
+        return {each.message for each in events if each.reason == "Preempted"}
+
+
+@asynccontextmanager
+async def filled(client: Client, namespace: str, nodes: int, *, back: bool = True) -> AsyncIterator[Full]:
+    """Open such a cluster."""
+    classes: Kind[Any] = Kind.of(
+        "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass"
+    )
+    with suppress(AlreadyExistsError):
+        await client.create(classes.raw(), {"metadata": {"name": HIGH}, "value": 1000})
+    full = Full(client, namespace, nodes)
+    async with full.open():
+        keeper = asyncio.create_task(full.keep(back))
+        try:
+            yield full
+        finally:
+            keeper.cancel()
