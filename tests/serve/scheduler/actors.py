@@ -9,6 +9,7 @@ import json
 import selectors
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Literal
 
@@ -21,10 +22,12 @@ from fairlead.cluster.meta import Listing
 from fairlead.cluster.replica import Replica, Timing
 from fairlead.errors import ClusterAwayError, ClusterError
 from fairlead.schedule import policy_named
+from fairlead.serve.scheduler import evict
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.lead import Leader, Reign, Terms
+from fairlead.serve.scheduler.preemption import Preemption
 from fairlead.serve.scheduler.register import Register
 from fairlead.serve.scheduler.seen import CLAIMS, PODS
 from fairlead.serve.scheduler.takeover import take_over
@@ -215,8 +218,10 @@ class Actor:
             self._begin(self._settle(uid, pod))
         reign = self.leader.reign
         if reign is None or self.fold.turn > reign.turn:
+            self._desk.stand_down()
             return
         if reign.turn != self._taken:
+            self._desk.stand_down()
             self._once("prepare", lambda: self._prepare(reign))
             return
         for pod, claim in self._desk.returns():
@@ -224,6 +229,17 @@ class Actor:
         self._desk.queue.nap(1e9)
         if plans := self._desk.decide(0.0):
             self._begin(self._carry_out(plans, self._taken))
+        for preemption in self._desk.preempting():
+            self._begin(self._preempt(preemption, self._taken))
+
+    async def _preempt(self, preemption: Preemption, turn: int) -> None:
+        for pod, node in preemption.nominated:
+            await self._hands.attempt(evict.nominate(pod, node))
+        for victim in preemption.victims:
+            uid = victim.metadata.uid
+            needed = partial(self._desk.preemptions.needs, uid)
+            problem = await evict.evict(self._hands, victim, "default/one", turn, needed, "")
+            self._desk.evicted(uid, problem, 0.0)
 
     async def _prepare(self, reign: Reign) -> None:
         await take_over(self, self.fold, self._hands, reign, claims=True, scheduler="fairlead")  # type: ignore[arg-type]  # in part

@@ -31,6 +31,8 @@ class Api:
     objects: dict[Place, Document] = field(default_factory=dict)
     history: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
     """By the plural of a kind."""
+    evicted: list[Document] = field(default_factory=list)
+    """Pods as they were when they were evicted."""
     version: int = 0
     born: int = 0
     _read: dict[str, Any] = field(default_factory=dict)
@@ -84,12 +86,24 @@ class Api:
         plural, name, part = _place(path)
         answers = {
             "GET": lambda: self.found(plural, name),
-            "POST": lambda: self.bind(name, document) if part else self.create(plural, document),
+            "POST": lambda: self._posted(plural, name, part, document),
             "PUT": lambda: self._replaced(plural, name, document),
             "PATCH": lambda: self._patched(plural, name, part, document, content_type),
             "DELETE": lambda: self.delete(plural, name, document),
         }
         return json.dumps(answers[method]()).encode()
+
+    def _posted(self, plural: str, name: str, part: str, document: Document) -> Document:
+        if part == "eviction":
+            return self.evict(name, document)
+        return self.bind(name, document) if part else self.create(plural, document)
+
+    def evict(self, name: str, eviction: Document) -> Document:
+        """Delete a pod, if it is the one that is meant; it is noted whether it was bound."""
+        pod = self.found("pods", name)
+        _check(pod, eviction.get("deleteOptions", {}).get("preconditions", {}))
+        self.evicted.append(pod)
+        return self.delete("pods", name)
 
     def bind(self, name: str, binding: Document) -> Document:
         """Give a pod to a node, with the binding's annotations, in one step."""

@@ -6,9 +6,11 @@ way, and `unfenced` takes the fences out of its writes, to show what they are fo
 """
 
 import asyncio
+import os
 import random
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,13 +18,15 @@ from typing import Any
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.transport import Transport
-from fairlead.errors import ClusterAwayError
+from fairlead.errors import ClusterAwayError, ClusterError
 from fairlead.serve.scheduler.lead import Terms
 from fairlead.serve.scheduler.loop import Scheduler, SchedulerSettings
 from tests import catalogs
 from tests.serve.scheduler.chaos.digest import digest
 from tests.serve.scheduler.unfenced import unfenced
 
+ECHOES = 0.1
+"""Of writes that are answered, how many arrive a second time."""
 LEASE = 2.0
 """Seconds that a lease lasts without a renewal, in the chaos."""
 
@@ -55,6 +59,8 @@ class Dawdler(Client):
         super().__init__(transport)
         self._going = asyncio.Event()
         self._going.set()
+        self._dice = random.Random(os.getpid())
+        self._echoes: set[asyncio.Task[None]] = set()
 
     def dawdle(self) -> None:
         """Stop, or go on."""
@@ -66,7 +72,18 @@ class Dawdler(Client):
     async def request(self, method: str, path: str, **named: Any) -> bytes:
         if path.endswith("/binding") or ("/resourceclaims/" in path and path.endswith("/status")):
             await self._going.wait()
-        return await super().request(method, path, **named)
+        answer = await super().request(method, path, **named)
+        if method != "GET" and self._dice.random() < ECHOES:
+            echo = asyncio.create_task(self._echo(method, path, **named))
+            self._echoes.add(echo)
+            echo.add_done_callback(self._echoes.discard)
+        return answer
+
+    async def _echo(self, method: str, path: str, **named: Any) -> None:
+        """Send a write once more, at once or much later, as a network may."""
+        await asyncio.sleep(self._dice.choice((0.0, 0.0, self._dice.uniform(0.5, 2 * LEASE))))
+        with suppress(ClusterError):
+            await super().request(method, path, **named)
 
     async def update(self, *given: Any, **named: Any) -> Any:
         """Write the lease, unless we dawdle: then it runs out."""

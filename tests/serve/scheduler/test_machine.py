@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from fairlead.cluster.changes import Change
 from fairlead.publish.notice import BY_PLACEMENT, HANDS_OVER
 from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS
+from fairlead.serve.scheduler.seen import CLAIMS, DISRUPTION, NODES, PODS
 from tests import catalogs
 from tests.serve.scheduler.actors import KINDS, Actor, Fate, Idle, Post, Sent
 from tests.serve.scheduler.given import given
@@ -86,13 +86,14 @@ class Play(RuleBasedStateMachine):
         for _ in range(3):
             self.go_on(0, 12)
 
-    @rule(mib=sizes, named=st.booleans(), priority=st.sampled_from([0, 10]))
-    def come(self, mib: int, named: bool, priority: int = 0) -> None:
+    @rule(mib=sizes, named=st.booleans(), priority=st.sampled_from([0, 10]), preempts=st.booleans())
+    def come(self, mib: int, named: bool, priority: int = 0, preempts: bool = False) -> None:
         """Let a pod come, unless there are many."""
         if len([*self.api.all("pods")]) >= CROWD:
             return
         name = f"pod-{next(self.names)}"
-        spec: dict[str, Any] = {"priority": priority, "preemptionPolicy": "Never"}
+        policy = "PreemptLowerPriority" if preempts else "Never"
+        spec: dict[str, Any] = {"priority": priority, "preemptionPolicy": policy}
         if named:
             exactly = {"deviceClassName": "fairlead.dev", "capacity": {"requests": {"memory": f"{mib}Mi"}}}
             requests = {"devices": {"requests": [{"name": "it", "exactly": exactly}]}}
@@ -229,6 +230,13 @@ class Play(RuleBasedStateMachine):
         held = given(self.api.seen(PODS), self.api.seen(CLAIMS), DEVICE)
         over = {key: size for key, size in held.items() if size > DEVICE}
         assert not over, f"given away twice: {over}"
+
+    @invariant()
+    def every_victim_was_bound_and_marked(self) -> None:
+        for each in self.api.evicted:
+            assert each["spec"].get("nodeName"), "a pod that was never bound was evicted"
+            marks = [one for one in each["status"].get("conditions", []) if one["type"] == DISRUPTION]
+            assert [one["status"] for one in marks] == ["True"], "it was evicted after its leader was gone"
 
     def teardown(self) -> None:
         """Let everything come to its end: what all know is a fold of the list, and nothing is left."""

@@ -183,6 +183,24 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
     assert story.names() == ["vip"]
 
 
+def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=0, devices=0)
+    low = [pod(f"low-{number}", on="n", mib=4096) for number in range(2)]
+    held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
+    story.come(*low)
+    for each in (node("n"), device_slice("n", devices=1, gib=8), *held):
+        story.desk.fold.note(Change(None, each))
+    story.come(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
+    story.step()
+    assert sorted(story.evicted) == ["low-0", "low-1"]
+    for each in held:
+        story.step()
+        assert story.names() == [], "its claim still holds the device"
+        story.desk.fold.note(Change(each, None))
+    story.step()
+    assert sorted(story.names()) == ["a", "b"]
+
+
 def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
     story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))

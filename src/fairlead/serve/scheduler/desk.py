@@ -100,7 +100,7 @@ class Desk:
             placed = []
         self._preemptors |= {each.placement.request.id for each in withdrawn}
         if refused:
-            self._refuse(self._preempt(refused, now), now)
+            self._refuse(self._preempt(refused, now, nominated=bool(withdrawn)), now)
         self._vacate(withdrawn)
         for each in placed:
             self.sayings.drop(each.request.id)
@@ -123,6 +123,12 @@ class Desk:
         """Take out the evictions and nominations that are to be written."""
         found, self._to_preempt = self._to_preempt, []
         return found
+
+    def stand_down(self) -> None:
+        """Give up what is reserved for preemptors: another replica decides now."""
+        if self.fold.nominations:
+            for uid in self.preemptions.stand_down():
+                self.queue.move_to_active(uid)
 
     def evicted(self, victim: str, problem: str, now: float) -> None:
         """Note what became of an eviction; where it could not be done, its preemptors are decided again."""
@@ -231,15 +237,14 @@ class Desk:
             self.queue.nominate(request.id)
         self.queue.add(request, now)
 
-    def _preempt(self, refused: Sequence[Decision], now: float) -> Sequence[Decision]:
+    def _preempt(self, refused: Sequence[Decision], now: float, *, nominated: bool) -> Sequence[Decision]:
         """Have pods of lower priority evicted where that makes room; return the refusals as they are now."""
         requests = [each.request for each in refused]
-        decisions, preemption = self.preemptions.plan(requests, now)
+        decisions, preemption = self.preemptions.plan(requests, now, nominated=nominated)
         for uid in preemption.displaced if preemption else ():
             self.queue.nominate(uid, reserved=False)
             self.queue.move_to_active(uid)
-        nominated = [self._nominate(each) for each in requests]
-        written = tuple(each for each in nominated if each is not None)
+        written = tuple(found for each in requests if (found := self._nominate(each)) is not None)
         if written or (preemption and preemption.victims):
             victims = preemption.victims if preemption else ()
             self._to_preempt.append(Preemption(written, victims))

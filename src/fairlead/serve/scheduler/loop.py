@@ -199,6 +199,8 @@ class Scheduler:
             for task in self._claimed_back(desk, register):
                 self._begin(group, task)
             reign = self._reign()
+            if reign is None or reign.turn != self._taken:
+                desk.stand_down()
             if reign is not None and (reign.turn == self._taken or await self._prepare(reign, register)):
                 self._decide(desk, register, group)
 

@@ -4,7 +4,7 @@ A reservation counts in the engine's cluster like a pod: what victims leave is n
 waits. It ends when the preemptor is decided again, goes away, or has waited for too long.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fairlead.placement import Placement
@@ -28,8 +28,11 @@ class Nominations:
         self._by: dict[str, Nomination] = {}
         self._on: dict[str, set[str]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._by)
+    def __len__(self) -> int:
+        return len(self._by)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by)
 
     def put(self, nomination: Nomination) -> None:
         """Reserve a place."""

@@ -53,18 +53,29 @@ class Preemptions:
         self._failed_at = (-1, -1)
         self._least = -1, 0
 
+    def stand_down(self) -> set[str]:
+        """Give up every reservation, as another replica leads now; return the ids of the preemptors."""
+        waiting = set(self._fold.nominations)
+        for uid in waiting:
+            self._fold.give_up(uid)
+        self._evicting.clear()
+        return waiting
+
     def worthwhile(self, requests: Iterable[Request]) -> bool:
         """Say whether any of these may preempt, and has a higher priority than some placed pod."""
         return any(each.preempts and each.priority > self._lowest() for each in requests)
 
-    def plan(self, refused: Sequence[Request], now: float) -> tuple[list[Decision], Preemption | None]:
+    def plan(
+        self, refused: Sequence[Request], now: float, *, nominated: bool = False
+    ) -> tuple[list[Decision], Preemption | None]:
         """Choose victims for a pod, or for all of a gang, and reserve the places that they leave.
 
-        Return the decisions of the search as well: a refusal may name a disruption budget.
+        Pods that were `nominated` before may only wait for claims that outlive their victims. Return the
+        decisions of the search as well: a refusal may name a disruption budget.
         """
         first = refused[0]
         alike = None if first.social or first.gang else (first.shape, first.priority)
-        if not self.worthwhile(refused) or self._has_failed(alike):
+        if not (nominated or self.worthwhile(refused)) or self._has_failed(alike):
             return [], None
         decisions = self._search(refused, now)
         if not any(each.placed for each in decisions):

@@ -1,5 +1,8 @@
 """Who watches that nothing is given away twice, by what the API says alone, at every version that it had.
 
+Every eviction is judged as well: its victim was bound, and its preemptor is there, of higher priority, and
+waits, or did a moment ago. And no pod or claim is given a device that no slice names.
+
 Pods and claims have their versions from one clock, etcd's. Two watches are put back into its order, and what
 is given away of each device is summed up after every single write. Marks that are written to one object of
 each kind, now and then, tell how far both have come.
@@ -7,6 +10,7 @@ each kind, now and then, tell how far both have come.
 
 import asyncio
 import heapq
+import time
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -15,8 +19,13 @@ from typing import Any
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import Kind
 from fairlead.errors import ClusterError, GoneError
-from fairlead.serve.scheduler.seen import CLAIMS, PODS, Claim, Pod
+from fairlead.serve.scheduler.seen import CLAIMS, DISRUPTION, PODS, PREEMPTING, Claim, Pod
 from tests.serve.scheduler.given import given
+
+_EVICTED = "EvictionByEvictionAPI"
+"""The reason that the API server puts into the condition of a pod that it evicts."""
+_MOMENT = 3.0
+"""Seconds for which an eviction may be on its way after its preemptor waits no more."""
 
 
 @dataclass
@@ -34,6 +43,17 @@ class Judge:
     over: list[str] = field(default_factory=list)
     """What was seen that must not be."""
     fullest: int = 0
+    evictions: int = 0
+    devices: frozenset[str] = frozenset({"gpu-0", "gpu-1"})
+    """What slices name."""
+    _waiting: dict[str, int] = field(default_factory=dict)
+    """By name: the priorities of pods that wait, or waited."""
+    _stopped: dict[str, float] = field(default_factory=dict)
+    """By name: when a pod was seen to wait no more."""
+    _marked: dict[str, str] = field(default_factory=dict)
+    """By uid of a victim: the preemptor that its condition named."""
+    _judged: set[str] = field(default_factory=set)
+    """The uids of pods whose eviction was judged."""
     _live: dict[str, dict[str, Any]] = field(default_factory=lambda: {"pods": {}, "resourceclaims": {}})
     """By kind and uid, as last told."""
     _heap: list[tuple[int, int, str, Any]] = field(default_factory=list)
@@ -102,9 +122,39 @@ class Judge:
                 kept[item.metadata.uid] = item
             self.looked += 1
             self._sum(version)
+            if isinstance(item, Pod):
+                self._judge(version, item, there=what != "DELETED")
+
+    def _judge(self, version: int, pod: Pod, *, there: bool) -> None:
+        """Judge the eviction of a pod when it is first seen to leave."""
+        meta, now = pod.metadata, time.monotonic()
+        name = f"{meta.namespace}/{meta.name}"
+        if there and not pod.spec.node_name and not meta.deletion_timestamp:
+            self._waiting[name] = pod.spec.priority or 0
+            self._stopped.pop(name, None)
+        elif name in self._waiting:
+            self._stopped.setdefault(name, now)
+        said = pod.condition(DISRUPTION)
+        if said.message.startswith(PREEMPTING):
+            self._marked[meta.uid] = said.message.removeprefix(PREEMPTING)
+        if said.reason != _EVICTED or meta.uid in self._judged:
+            return
+        self._judged.add(meta.uid)
+        self.evictions += 1
+        preemptor = self._marked.get(meta.uid, "")
+        if not pod.spec.node_name:
+            self.over.append(f"version {version}: {name} was evicted and never bound")
+        above = self._waiting.get(preemptor, 0) > (pod.spec.priority or 0)
+        if not above or now - self._stopped.get(preemptor, now) > _MOMENT:
+            self.over.append(f"version {version}: {name} was evicted in vain for {preemptor!r}")
 
     def _sum(self, version: int) -> None:
         held = given(self._pods.values(), self._claims.values(), self.capacity)
+        self.over += [
+            f"version {version}: {device} of {node} is given, which no slice names"
+            for node, device in held
+            if device not in self.devices
+        ]
         self.fullest = max(self.fullest, *held.values(), 0)
         self.over += [
             f"version {version}: {size >> 20} MiB of {device}"

@@ -140,6 +140,11 @@ async def restart(stage: Stage) -> None:
     await stage.api.restart()
 
 
+async def shrink(stage: Stage) -> None:
+    """Have a node's slice lose a device for a while: its labels and its slice disagree."""
+    await stage.town.shrink(stage.dice.uniform(0.5, _LONG))
+
+
 async def jump(stage: Stage) -> None:
     """Set the clocks of all replicas to other times."""
     for player in stage.troupe.players:
@@ -155,6 +160,7 @@ MISHAPS: Final[Mapping[str, Mishap]] = {
     "gap": gap,
     "restart": restart,
     "kill": kill,
+    "shrink": shrink,
     "jump": jump,
     "cut": cut,
     "term": term,

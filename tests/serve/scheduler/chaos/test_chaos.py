@@ -27,7 +27,7 @@ LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "1"))
 PATIENCE = 180.0
 """Seconds that three processes may take to start, on a machine that does much else."""
-SHORT = ("ambush", "jump", "cut", "kill")
+SHORT = ("ambush", "jump", "cut", "shrink", "kill")
 BLIND = ("ambush", "dawdle", "ambush", "dawdle", "ambush", "dawdle")
 """What is played without fences; twice is enough mostly."""
 
@@ -57,8 +57,10 @@ def test_nothing_is_given_away_twice_whatever_happens(chaos_api: ChaosApi) -> No
             judge.look()
             assert not judge.over, f"seed {SEED}: {judge.over[:3]}"
             print(
-                f"{judge.looked} versions, {judge.gaps} gaps, at most {judge.fullest >> 20} MiB of a device"
+                f"{judge.looked} versions, {judge.gaps} gaps, at most {judge.fullest >> 20} MiB of a device, "
+                f"{judge.evictions} evictions"
             )
+            assert judge.evictions or not LONG, "pods were preempted"
             assert judge.fullest > DEVICE // 2, "they were in use"
 
     asyncio.run(scenario())

@@ -7,17 +7,22 @@ from itertools import count
 from random import Random
 from typing import Any
 
+import msgspec
+
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import NAMESPACES, PODS, Kind
+from fairlead.cluster.kinds import NAMESPACES, PODS, RESOURCE_SLICES, Kind
 from fairlead.errors import AlreadyExistsError, ClusterError
 from fairlead.offer import DRIVER
 from fairlead.publish.notice import BY_PLACEMENT, HANDS_OVER
 from fairlead.serve.scheduler import seen
+from tests.serve.scheduler.objects import device_slice
 from tests.serve.scheduler.world import World
 
 NODES = 3
-HIGH, FIRST = "high", "first"
-"""Priorities: who has one takes what the next leader finds free, before those the last one had in hand."""
+HIGH, FIRST, PUSHY = "high", "first", "pushy"
+"""Priorities: who has one takes what the next leader finds free, before those the last one had in hand.
+Only the pushy evict others."""
+RANKS = {HIGH: 1000, FIRST: 2000, PUSHY: 500}
 MOST = 32
 """Pods that are there at once: they ask for more than there is."""
 
@@ -39,6 +44,8 @@ class Town(World):
 
     def _node(self, name: str) -> dict[str, Any]:
         node = super()._node(name)
+        node["metadata"]["labels"] |= {"fairlead.dev/t4.count": "3", "fairlead.dev/t4.kind": "gpu"}
+        node["metadata"]["labels"] |= {"fairlead.dev/t4.usable": "3", "fairlead.dev/t4.memory-mib": "4096"}
         if self.nodes.index(name) % 2 == 0:
             node["metadata"]["annotations"] = {HANDS_OVER: BY_PLACEMENT}
             node["status"]["allocatable"] = {**node["status"]["allocatable"], "fairlead.dev/gpu-mem": "8192"}
@@ -57,6 +64,8 @@ class Town(World):
         """Let somebody come, one way or another; return the pods' names."""
         name, mib = f"pod-{number}", dice.choice((512, 1024, 2048, 3072))
         rank: dict[str, Any] = {"priorityClassName": HIGH} if dice.random() < 0.25 else {}
+        if dice.random() < 0.15:
+            rank = {"priorityClassName": PUSHY}
         how = dice.choice(("share", "share", "share", "claim", "gang", "plain"))
         if how == "claim":
             await self.claim(name, mib)
@@ -64,7 +73,7 @@ class Town(World):
         elif how == "gang":
             notes = {"fairlead.dev/gang": name, "fairlead.dev/gang-size": "2"}
             for each in "ab":
-                await self.pod(f"{name}-{each}", mib=mib, notes=notes)
+                await self.pod(f"{name}-{each}", mib=mib, notes=notes, **rank)
             return [f"{name}-a", f"{name}-b"]
         else:
             await self.pod(name, mib=mib if how == "share" else 0, **rank)
@@ -106,9 +115,26 @@ class Town(World):
         """Do what the controller manager does, until cancelled: claims of pods that are gone are freed."""
         while True:
             with suppress(ClusterError):
+                await self.end_leaving()
                 await self.clean()
                 await self.free_named()
             await asyncio.sleep(0.1)
+
+    async def end_leaving(self) -> None:
+        """Do what kubelets do: pods that are being deleted end."""
+        for pod in await self.pods():
+            if pod.metadata.deletion_timestamp:
+                await self.delete(pod.metadata.name)
+
+    async def shrink(self, seconds: float) -> None:
+        """Have a node's slice lose a device for a while, whatever is on it; its labels still count it."""
+        kind, name = RESOURCE_SLICES.raw(), f"{self.nodes[-1]}-fairlead-0"
+        for devices, generation in ((1, 2), (2, 3)):
+            listed = msgspec.to_builtins(device_slice(self.nodes[-1], devices=devices, generation=generation))
+            spec = {"pool": listed["spec"]["pool"], "devices": listed["spec"]["devices"]}
+            with suppress(ClusterError):
+                await self.client.patch(kind, name, {"spec": spec})
+            await asyncio.sleep(seconds)
 
     async def free_named(self) -> None:
         """Take pods that are gone off the claims that they used, and delete claims that nobody names."""
@@ -138,8 +164,9 @@ async def founded(client: Client, namespace: str) -> AsyncIterator[Town]:
     classes: Kind[Any] = Kind.of(
         "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass"
     )
-    for name, value in ((HIGH, 1000), (FIRST, 2000)):
-        rank = {"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"}
+    for name, value in RANKS.items():
+        policy = "PreemptLowerPriority" if name == PUSHY else "Never"
+        rank = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
         with suppress(AlreadyExistsError):
             await client.create(classes.raw(), rank)
     town = Town(client, namespace, NODES)
