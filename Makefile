@@ -84,8 +84,8 @@ bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and s
 bench-simulate: $(VENV)/.dev ## Play a published experiment beside what was measured, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
-bench-scheduler: $(VENV)/.dev ## Measure the scheduler beside kube-scheduler on 5,000 played nodes (20 minutes)
-	$(BIN)/python -m bench.scheduler
+bench-scheduler: $(VENV)/.dev ## Measure the scheduler beside kube-scheduler (20 minutes; SHORT=1: two; BEFORE=checkout)
+	$(BIN)/python -m bench.scheduler $(if $(SHORT),--short) $(if $(BEFORE),--before $(BEFORE))
 
 bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000 pods beside deciding anew (8 minutes)
 	$(BIN)/python -m bench.explain

@@ -12,6 +12,9 @@ A lab of nodes that kwok plays, eight GPUs each. The schedulers take turns, one 
 The pods are made as fast as the API server takes them by a process of its own; slow ways get fewer of them.
 Rates are those of the middle four fifths of all bindings. `nothing` binds whoever comes to the next node:
 what is left is what the API server and the making of pods take. Exit code 1: a bar was missed.
+
+`--short` takes about two minutes: 500 nodes, plain pods and shares. With `--before FOLDER`, the checkout of
+an earlier commit, its scheduler takes turns with this one, and its CPU for each pod is the bar.
 """
 
 import argparse
@@ -58,7 +61,14 @@ from fairlead.lab.state import Lab, Profile
 from fairlead.lab.up import Wish
 
 KUBE, EXTENDED, OURS, NOTHING = "kube-scheduler", "kube-scheduler + extender", "fairlead", "nothing"
-NAMES = {KUBE: "default-scheduler", EXTENDED: "default-scheduler", OURS: "fairlead", NOTHING: "nothing"}
+BEFORE = "fairlead before"
+NAMES = {
+    KUBE: "default-scheduler",
+    EXTENDED: "default-scheduler",
+    OURS: "fairlead",
+    BEFORE: "fairlead",
+    NOTHING: "nothing",
+}
 PLAIN, FIRST, SHARE, SHARES = "plain", "plain, first", "share", "share, first"
 CLAIM, CLAIMS, OWN = "claims", "claims, first", "own claims"
 BARS = (
@@ -68,6 +78,20 @@ BARS = (
     Bar("shares: beside the extender", (SHARE, OURS), (SHARE, EXTENDED), lambda one: one.rate, 5.0),
     Bar("shares, first: beside DRA claims", (SHARES, OURS), (CLAIMS, KUBE), lambda one: one.rate, 5.0),
     Bar("shares, first: beside the extender", (SHARES, OURS), (SHARES, EXTENDED), lambda one: one.rate, 5.0),
+)
+_SLOWER = 1.03
+"""How much more CPU a pod may take than before."""
+SHORT_BARS = BARS[:2]
+PAIRED_BARS = tuple(
+    Bar(
+        f"{name}: CPU per pod beside before",
+        (name, OURS),
+        (name, BEFORE),
+        lambda one: one.cpu,
+        _SLOWER,
+        most=True,
+    )
+    for name in (PLAIN, SHARE)
 )
 IDLE, LOOKS = 3.0, 4
 """Seconds, and how often, for which it is measured what the lab's programs use while nothing happens."""
@@ -94,6 +118,14 @@ def cases(pods: int, rounds: int) -> list[Case]:
         Case(FIRST, KUBE, "plain", pods // rounds, rounds=1, before=True),
         Case(FIRST, OURS, "plain", pods // rounds, rounds=1, before=True),
     ]
+
+
+def short_cases(pods: int, rounds: int, *, paired: bool) -> list[Case]:
+    """Return what the short form measures; `paired`: beside an earlier version of ours."""
+    peers = ((PLAIN, BEFORE), (PLAIN, OURS), (SHARE, BEFORE), (SHARE, OURS)) if paired else ()
+    found = peers or ((PLAIN, KUBE), (PLAIN, OURS), (SHARE, OURS))
+    kinds = {PLAIN: "plain", SHARE: "memory"}
+    return [Case(name, peer, kinds[name], pods // rounds, rounds=rounds) for name, peer in found]
 
 
 class Worker:
@@ -241,20 +273,36 @@ async def run(lab: Lab, options: argparse.Namespace) -> list[Seen]:
     async with Client.connect(kubeconfig.load(str(lab.kubeconfig))) as client:
         say("  slices, classes and a template ...")
         await furnish(lab, client, options.nodes)
-        play = Play(lab, client, Stable(lab, stock))
+        play = Play(lab, client, Stable(lab, stock, options.before))
         await play.rest()
         for number in range(1, options.rounds + 1):
             say(f"round {number} of {options.rounds}")
             # Who is first meets another machine than who is last: the next round turns it round.
-            for case in cases(options.pods, options.rounds)[:: 1 if number % 2 else -1]:
+            for case in chosen(options)[:: 1 if number % 2 else -1]:
                 if number <= case.rounds and options.only in f"{case.name}/{case.peer}":
                     await play.play(case, number)
     return play.seen
 
 
+def chosen(options: argparse.Namespace) -> list[Case]:
+    """Return what these options measure."""
+    if options.short or options.before:
+        return short_cases(options.pods, options.rounds, paired=bool(options.before))
+    return cases(options.pods, options.rounds)
+
+
+def bars(options: argparse.Namespace) -> tuple[Bar, ...]:
+    """Return what these options are held against."""
+    if options.before:
+        return PAIRED_BARS
+    return SHORT_BARS if options.short else BARS
+
+
 def report(found: list[Seen], options: argparse.Namespace) -> int:
     """Print what was seen and what it says beside the bars; return the exit code."""
-    judged = [each for each in verdicts(found, BARS) if not options.only or each["ratio"] is not None]
+    judged = [
+        each for each in verdicts(found, bars(options)) if not options.only or each["ratio"] is not None
+    ]
     if options.output == "json":
         print(json.dumps({"runs": [each.to_json() for each in found], "bars": judged}, indent=2))
     else:
@@ -266,7 +314,7 @@ def report(found: list[Seen], options: argparse.Namespace) -> int:
             sign = "<=" if each["at_most"] else ">="
             said = "not measured" if each["ratio"] is None else f"{each['ratio']:.2f}x"
             print(f"{'PASS' if each['met'] else 'MISS'}: {each['bar']}: {said} ({sign} {each['target']:g}x)")
-        print("Repeat with: make bench-scheduler")
+        print(f"Repeat with: make bench-scheduler{' SHORT=1' if options.short else ''}")
     return 0 if all(each["met"] for each in judged) else 1
 
 
@@ -275,16 +323,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--nodes", type=int, help="default: 5000, short: 500")
+    parser.add_argument("--pods", type=int, help="for each scheduler, in all rounds; default: 10000")
+    parser.add_argument("--rounds", type=int, help="default: 2, beside an earlier version: 6")
+    parser.add_argument("--short", action="store_true", help="a form of about two minutes")
     parser.add_argument(
-        "--pods", type=int, default=10_000, help="plain pods for each scheduler, in all rounds"
+        "--before", metavar="FOLDER", default="", help="measure beside the fairlead of this checkout"
     )
-    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument(
         "--only", metavar="TEXT", default="", help="only work/scheduler with this in its name"
     )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     options = parser.parse_args()
+    small = options.short or options.before
+    options.nodes = options.nodes or (500 if small else 5000)
+    options.rounds = options.rounds or (6 if options.before else 2)
+    options.pods = options.pods or (1000 * options.rounds if small else 10_000)
+    if options.before and not os.path.isdir(os.path.join(options.before, "src", "fairlead")):
+        parser.error(f"--before {options.before}: no fairlead in its src; name a checkout (git worktree add)")
     if not (
         1 <= options.nodes <= MOST_NODES and 1 <= options.rounds <= 20 and options.rounds * 20 <= options.pods
     ):

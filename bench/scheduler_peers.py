@@ -47,8 +47,10 @@ class Peer:
 class Stable:
     """Where schedulers are started, one after the other."""
 
-    def __init__(self, lab: Lab, stock: Sequence[str]) -> None:
+    def __init__(self, lab: Lab, stock: Sequence[str], before: str = "") -> None:
         self._lab = lab
+        self._before = before
+        """The folder of another version of fairlead; empty: there is none."""
         self._stock = tuple(stock)
         self._tls = ssl.create_default_context()
         self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
@@ -62,6 +64,7 @@ class Stable:
             "kube-scheduler": self._kube,
             "kube-scheduler + extender": self._extended,
             "fairlead": self._ours,
+            "fairlead before": self._earlier,
             "nothing": self._nothing,
         }
         with ExitStack() as stack:
@@ -99,10 +102,13 @@ class Stable:
         kube = self._kube(stack, [f"--config={file}" if word == stock else word for word in self._stock])
         return Peer((*kube.processes, extender), kube.page)
 
-    def _ours(self, stack: ExitStack) -> Peer:
+    def _earlier(self, stack: ExitStack) -> Peer:
+        return self._ours(stack, str(Path(self._before, "src").resolve()))
+
+    def _ours(self, stack: ExitStack, source: str = "") -> Peer:
         page = f"http://127.0.0.1:{_free_port()}"
         command = _fairlead_argv("serve", "scheduler", "--listen", page.removeprefix("http://"))
-        running = self._start(stack, "fairlead", [*command, *self._own()])
+        running = self._start(stack, "fairlead", [*command, *self._own()], source)
         self._until_ready(running, page)
         self._until_said(running, "fairlead", "deciding")
         return Peer((running,), page)
@@ -116,11 +122,12 @@ class Stable:
     def _own(self) -> list[str]:
         return ["--kubeconfig", str(self._lab.kubeconfig)]
 
-    def _start(self, stack: ExitStack, name: str, argv: Sequence[str]) -> Process:
+    def _start(self, stack: ExitStack, name: str, argv: Sequence[str], source: str = "") -> Process:
         """Start a program that ends with the lab, should we not come to end it."""
         log = self._log(name)
         log.unlink(missing_ok=True)
-        paths = os.pathsep.join((str(HOUSE), *filter(None, [os.environ.get("PYTHONPATH")])))
+        own = source or str(HOUSE / "src")
+        paths = os.pathsep.join((own, str(HOUSE), *filter(None, [os.environ.get("PYTHONPATH")])))
         env = {**self._lab.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
         running = process.start(argv, log, self._lab.folder, env)
         stack.callback(stop, running)

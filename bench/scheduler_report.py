@@ -168,7 +168,7 @@ def _verdict(found: Sequence[Seen], bar: Bar) -> dict[str, Any]:
     mine, theirs = (_median(side, bar.what) for side in sides)
     ratio = mine / theirs if theirs else float("inf")
     met = ratio <= bar.target if bar.most else ratio >= bar.target
-    return {**said, "mine": round(mine, 3), "theirs": round(theirs, 3), "ratio": round(ratio, 2), "met": met}
+    return {**said, "mine": round(mine, 3), "theirs": round(theirs, 3), "ratio": round(ratio, 3), "met": met}
 
 
 def bound_by(found: Sequence[Seen], thoughtless: tuple[str, str], work: str) -> str:

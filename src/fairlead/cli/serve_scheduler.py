@@ -4,13 +4,23 @@ import argparse
 import os
 import sys
 import uuid
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.errors import SettingsError
 from fairlead.settings import parse_address
+from fairlead.units import parse_duration
+
+if TYPE_CHECKING:
+    from fairlead.serve.scheduler.lead import Terms
 
 LISTEN = "127.0.0.1:19810"
+_LEASE = (
+    ("lease-duration", "15s", "without a renewal for this long, another replica takes over"),
+    ("renew-deadline", "10s", "a leader that cannot renew for this long stops deciding"),
+    ("retry-period", "2s", "between two looks at the Lease"),
+)
 
 
 def add(programs: Any) -> None:
@@ -34,6 +44,10 @@ def add(programs: Any) -> None:
     command.add_argument(
         "--lease-namespace", metavar="NS", default="kube-system", help="of the Lease (default: %(default)s)"
     )
+    for name, default, text in _LEASE:
+        command.add_argument(
+            f"--leader-elect-{name}", metavar="TIME", default=default, help=f"{text} (default: %(default)s)"
+        )
     shared.add_cluster(command)
     shared.add_catalog(command)
     command.set_defaults(run=run)
@@ -44,7 +58,6 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.cluster import kubeconfig  # keeps --help fast
     from fairlead.schedule import policy_named
     from fairlead.serve.scheduler import program
-    from fairlead.serve.scheduler.lead import Terms
     from fairlead.serve.scheduler.loop import SchedulerSettings
 
     if not 1 <= options.in_flight <= 1000:
@@ -56,11 +69,40 @@ def run(options: argparse.Namespace) -> int:
         policy=options.policy,
         in_flight=options.in_flight,
         own_claims=not options.no_own_claims,
-        terms=Terms(options.lease_namespace),
+        terms=_terms(options),
     )
     config = kubeconfig.load(options.kubeconfig, options.context)
     program.run(config, shared.catalog_of(options), settings, parse_address(options.listen), _say)
     return 0
+
+
+def _terms(options: argparse.Namespace) -> "Terms":
+    """Return how the Lease is held; a leader must have stopped before another may begin."""
+    from fairlead.serve.scheduler.lead import Terms
+
+    names = [name for name, _, _ in _LEASE]
+    duration, deadline, period = (
+        _seconds(name, getattr(options, f"leader_elect_{name.replace('-', '_')}")) for name in names
+    )
+    if not 1.0 <= duration <= 600.0:
+        raise SettingsError(
+            f"leader-elect-lease-duration: {duration:g} s is out of range", "choose 1s to 10m"
+        )
+    for (longer, most), (shorter, least) in pairwise(zip(names, (duration, deadline, period), strict=True)):
+        if least >= most:
+            text = f"leader-elect-{shorter}: {least:g} s is not less than leader-elect-{longer}, {most:g} s"
+            raise SettingsError(text, "see docs/reference/scheduler.md")
+    return Terms(options.lease_namespace, duration=duration, deadline=deadline, period=period)
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        found = float(parse_duration(text))
+    except ValueError as error:
+        raise SettingsError(f"leader-elect-{name}: {error}") from None
+    if found <= 0:
+        raise SettingsError(f"leader-elect-{name}: {text} is not a positive duration", "write it like 2s")
+    return found
 
 
 def _say(line: str) -> None:

@@ -15,7 +15,7 @@ DECIDES: Final = tuple((verb, each) for each in _READS for verb in ("list", "wat
 """What every program that decides reads."""
 PLACES: Final = (
     *DECIDES,
-    *((verb, each) for each in _VOLUMES for verb in ("list", "watch")),
+    *((verb, each) for each in (*_VOLUMES, "poddisruptionbudgets.policy") for verb in ("list", "watch")),
     *(("patch", each) for each in ("persistentvolumeclaims", "persistentvolumes")),
     ("get", "pods"),
     *(("create", each) for each in ("pods/binding", "pods/eviction", "events")),

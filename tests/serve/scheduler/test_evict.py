@@ -1,0 +1,120 @@
+"""A pod is evicted on the version that says so, and not any more when that serves no pod."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.errors import ConflictError, TooManyRequestsError
+from fairlead.serve.scheduler import evict
+from fairlead.serve.scheduler.act import Hands
+from fairlead.serve.scheduler.lead import Reign
+from fairlead.serve.scheduler.seen import DISRUPTION, PODS, Pod
+from fairlead.serve.scheduler.takeover import take_over
+from fairlead.serve.scheduler.writes import Write
+from tests.serve.scheduler.objects import pod, read
+from tests.serve.scheduler.test_act import Fate, Wire
+
+BOTH = [("PATCH", "pods/low/status"), ("POST", "pods/low/eviction")]
+
+
+def victim(wire: Wire) -> Pod:
+    document = msgspec.to_builtins(pod("low", on="n", mib=1024))
+    found: Pod = read(PODS, wire.api.create("pods", document))
+    return found
+
+
+def evicted(
+    wire: Wire,
+    one: Pod,
+    needed: Callable[[], bool] = lambda: True,
+    leads: Callable[[int], bool] = lambda turn: True,
+) -> str:
+    return asyncio.run(evict.evict(Hands(wire, leads=leads), one, "shop/vip", 3, needed, "now"))
+
+
+def condition(wire: Wire) -> dict[str, Any]:
+    (found,) = [
+        each for each in wire.api.found("pods", "low")["status"]["conditions"] if each["type"] == DISRUPTION
+    ]
+    return dict(found)
+
+
+def test_a_victim_is_marked_with_its_preemptor_then_evicted() -> None:
+    wire = Wire()
+    assert evicted(wire, victim(wire)) == ""
+    assert wire.asked[:2] == BOTH
+    (gone,) = wire.api.evicted
+    (said,) = gone["status"]["conditions"]
+    assert said["message"].endswith("preempting to accommodate shop/vip")
+
+
+def test_a_pod_that_changed_meanwhile_is_looked_at_again_and_evicted_as_it_is() -> None:
+    wire = Wire()
+    one = victim(wire)
+    wire.api.request(
+        "PATCH", "/api/v1/namespaces/default/pods/low/status", b'{"status": {"phase": "Running"}}', "merge"
+    )
+    assert evicted(wire, one) == ""
+    assert [pod["status"]["phase"] for pod in wire.api.evicted] == ["Running"]
+
+
+def test_an_eviction_that_a_budget_forbids_is_reported_and_the_mark_taken_off() -> None:
+    def fate(method: str, path: str) -> Fate:
+        return TooManyRequestsError("it would violate web-pdb") if path.endswith("/eviction") else None
+
+    wire = Wire(fate)
+    assert evicted(wire, victim(wire)) == "it would violate web-pdb"
+    assert condition(wire)["status"] == "False"
+
+
+@pytest.mark.parametrize(
+    ("needs", "leads"), [((), (True,)), ((True, False), (True, True)), ((True, True), (True, False))]
+)
+def test_nothing_is_evicted_for_a_pod_that_waits_no_more_or_by_a_leader_that_is_gone(
+    needs: tuple[bool, ...], leads: tuple[bool, ...]
+) -> None:
+    wire, still, turns = Wire(), iter(needs), iter(leads)
+    assert evicted(wire, victim(wire), lambda: next(still, False), lambda turn: next(turns, False))
+    assert wire.api.evicted == []
+    if len(needs) > 1:
+        assert condition(wire)["status"] == "False"
+
+
+def test_an_eviction_whose_answer_was_lost_is_done() -> None:
+    wire = Wire(lambda method, path: "lost" if path.endswith("/eviction") else None)
+    assert evicted(wire, victim(wire)) == ""
+    assert len(wire.api.evicted) == 1
+
+
+def test_a_new_leader_takes_the_mark_off_so_that_a_late_eviction_fails() -> None:
+    wire = Wire()
+    hands = Hands(wire)
+
+    async def scenario() -> str:
+        marked = read(
+            PODS, msgspec.json.decode(await hands.send(evict.mark(victim(wire), "shop/vip", "now")))
+        )
+        assert marked.is_victim
+        late: Write = evict.eviction(marked)
+
+        class Knows:
+            def has_seen(self, item: object) -> bool:
+                return True
+
+        class Listed:
+            async def list(self, kind: Any) -> Any:
+                return type("Listing", (), {"items": tuple(wire.api.seen(kind))})
+
+        await take_over(Listed(), Knows(), hands, Reign(4, clean=False), claims=False, scheduler="fairlead")  # type: ignore[arg-type]  # in part
+        try:
+            await hands.send(late)
+        except ConflictError:
+            return "refused"
+        return "evicted"
+
+    assert asyncio.run(scenario()) == "refused"
+    assert wire.api.evicted == []
+    assert condition(wire)["status"] == "False"
