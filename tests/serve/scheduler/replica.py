@@ -82,7 +82,7 @@ class Dawdler(Client):
     async def _echo(self, method: str, path: str, **named: Any) -> None:
         """Send a write once more, at once or much later, as a network may."""
         await asyncio.sleep(self._dice.choice((0.0, 0.0, self._dice.uniform(0.5, 2 * LEASE))))
-        with suppress(ClusterError):
+        with suppress(ClusterError, RuntimeError):  # the replica may have ended meanwhile
             await super().request(method, path, **named)
 
     async def update(self, *given: Any, **named: Any) -> Any:
