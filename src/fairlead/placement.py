@@ -64,6 +64,8 @@ class NodeState:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     devices: tuple[DeviceState, ...] = ()
+    counted: bool = False
+    """Its source only counts accelerators: the ids are made up, and one held under another id is of them."""
 
     @classmethod
     def of(cls, name: str, inventory: Inventory) -> "NodeState":

@@ -1,5 +1,6 @@
 """Each check on a cluster that is well, and on one where just that is wrong."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.doctor.worlds import (
     bare,
     claim,
     device_slice,
+    labelled,
     lease,
     node,
     pod,
@@ -153,6 +155,36 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
         "older generation: box-1",
         {"slices": (device_slice(), device_slice(generation=2), device_slice("other"))},
     ),
+    "a slice that names less than the labels count": (
+        "sources",
+        Verdict.WARN,
+        "box: the slices name 1 t4, and the labels count 2; the slices decide",
+        {"nodes": (labelled(count=2, usable=2), node("other"))},
+    ),
+    "a slice that names more than the labels count": (
+        "sources",
+        Verdict.WARN,
+        "box: the slices name 2 t4, and the labels count 1; the slices decide",
+        {"slices": (device_slice(), device_slice(device={"name": "pci-0000-86-00-0"}))},
+    ),
+    "labels that lag behind the list of the agent": (
+        "sources",
+        Verdict.WARN,
+        "box: fairlead.dev/devices lists 1 t4, and the labels count 2; the list decides",
+        {"nodes": (labelled(count=2, usable=2, listed=(GPU,)), node("other"))},
+    ),
+    "a slice that names what the agent does not list": (
+        "sources",
+        Verdict.WARN,
+        f"box: the slices name {GPU}, which fairlead.dev/devices does not list; the list decides",
+        {"nodes": (labelled(listed=("pci-0000-86-00-0",)), node("other"))},
+    ),
+    "a list that cannot be read": (
+        "sources",
+        Verdict.WARN,
+        "box: the annotation fairlead.dev/devices cannot be read",
+        {"nodes": (node(notes={"fairlead.dev/devices": "nonsense"}), node("other"))},
+    ),
     "more than there is": (
         "given-away",
         Verdict.FAIL,
@@ -239,6 +271,15 @@ FINE: dict[str, dict[str, Any]] = {
         "pods": (*PROGRAMS, share("large", 3072), pod("claims", "box")),
         "claims": (claim("mine", 1024, "claims"),),
     },
+    "a device that a container holds is in the list and in no slice": {
+        "nodes": (labelled(count=2, usable=2, listed=(GPU, "pci-0000-86-00-0")), node("other"))
+    },
+    "a device that a container holds is in no slice, and there is no list": {
+        "nodes": (labelled(count=2, usable=2, held=("pci-0000-86-00-0",)), node("other"))
+    },
+    "a device that cannot be given work is in no slice": {
+        "nodes": (labelled(count=2, usable=1), node("other"))
+    },
     "HAMi's names, served by us": {
         "pods": (
             *well().pods,
@@ -268,3 +309,10 @@ FINE: dict[str, dict[str, Any]] = {
 def test_nobody_is_alarmed_for_nothing(what: str) -> None:
     wrong = [each for each in examine(well(**FINE[what])) if each.verdict is not Verdict.OK]
     assert [each.check for each in wrong] == (["agents"] if what == "nothing of ours" else [])
+
+
+def test_sources_that_differ_in_one_look_only_are_being_written() -> None:
+    apart = well(nodes=(labelled(count=2, usable=2), node("other")))
+    for earlier, expected in ((apart, Verdict.WARN), (well(), Verdict.OK)):
+        found = [each for each in examine(replace(apart, earlier=earlier)) if each.check == "sources"]
+        assert [each.verdict for each in found] == [expected]

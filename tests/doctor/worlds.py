@@ -1,11 +1,13 @@
 """Small clusters as a doctor sees them, and a server in memory that he can ask."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import format_micro, format_time
@@ -42,6 +44,17 @@ def node(
         "status": {"allocatable": {"fairlead.dev/gpu-mem": str(mebibytes), **(has or {})}},
     }
     return msgspec.convert(document, Node)
+
+
+def labelled(count: int = 1, usable: int = 1, listed: Sequence[str] = (), held: Sequence[str] = ()) -> Node:
+    """Return the node `box` with so many GPUs by its labels, and what its agent lists and says to be held."""
+    made = node()
+    labels = {**made.metadata.labels, f"fairlead.dev/{MODEL}.count": str(count)}
+    labels[f"fairlead.dev/{MODEL}.usable"] = str(usable)
+    rows = [{"id": each, "model": MODEL, "vendor": "NVIDIA", "memory_mib": 4096} for each in listed]
+    notes = {"fairlead.dev/devices": json.dumps(rows)} if rows else {}
+    notes |= {"fairlead.dev/allocated": json.dumps({each: {"whole": {"a/b/c": 0}} for each in held})}
+    return structs.replace(made, metadata=structs.replace(made.metadata, labels=labels, annotations=notes))
 
 
 def bare(name: str, labels: Mapping[str, str]) -> Node:

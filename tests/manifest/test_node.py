@@ -8,6 +8,7 @@ from fairlead.manifest import shapes
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.node import node
 from fairlead.publish.devices import devices
+from fairlead.publish.labels import labels
 from fairlead.publish.notice import DEVICES
 from fairlead.publish.slices import slices
 from tests import accelerators
@@ -22,8 +23,8 @@ T4 = [
 INVENTORY = accelerators.node(*T4)
 
 
-def given(notes: dict[str, str]) -> shapes.Node:
-    document: dict[str, Any] = {"metadata": {"name": "n", "annotations": notes}}
+def given(notes: dict[str, str], **labels: str) -> shapes.Node:
+    document: dict[str, Any] = {"metadata": {"name": "n", "annotations": notes, "labels": labels}}
     return msgspec.convert(document, shapes.Node)
 
 
@@ -44,3 +45,11 @@ def test_a_list_of_nothing_or_of_nonsense_leaves_it_to_the_slices() -> None:
     for text in ("[]", "nonsense"):
         found = node("n", given({DEVICES: text}), whole, CATALOG).devices
         assert [each.id for each in found] == [each.id for each in T4]
+
+
+def test_labels_that_count_more_than_a_slice_names_add_nothing_to_it() -> None:
+    whole = listed(*slices("n", "", accelerators.node(T4[1]), (), 1))
+    found = node("n", given({}, **labels(INVENTORY)), whole, CATALOG)
+    assert ([each.id for each in found.devices], found.counted) == ([T4[1].id], False)
+    found = node("n", given({}, **labels(INVENTORY)), [], CATALOG)
+    assert ([each.id for each in found.devices], found.counted) == (["t4-0", "t4-1"], True)

@@ -3,6 +3,10 @@
 A claim's allocation counts from the moment it is written, whether its pod is bound or not, and once, however
 many pods use it. Of a pod without claims, its binding's annotation tells, then the node's agent; where nobody
 tells, the fullest accelerator that can take it is likely, and leaves the most room if it is not.
+
+A device that the node's source does not name keeps its holders: they take nothing of another device, and
+count again when the device is named again. Where a source only counts devices, such a device is one of those
+counted, and which one is worked out as for a pod of which nobody tells.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +17,7 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, keys
 from fairlead.manifest.deviceshapes import AllocatedDevice
 from fairlead.manifest.seen import Claim, Pod
+from fairlead.offer import DRIVER
 from fairlead.placement import PLACEMENT, DeviceState, NodeState, Placement, Share, parse_shares, share_of
 from fairlead.request import Demand, Request
 
@@ -50,11 +55,17 @@ def placements(
     devices = {device.id: device for device in node.devices}
     ordered = sorted(tenants, key=lambda each: each.request.id)
     claimed, alone = _claimed(node.name, devices, ordered, claims)
-    found = {each.request.id: each for each in alone}
+    found: dict[str, Placement] = {}
     untold: list[Request] = []
+    for claim, held in alone:
+        shares = _of_named(held, devices, counted=node.counted)
+        if shares is None:
+            untold.append(replace(claim, demand=_demand(held)))
+        elif shares:
+            found[claim.id] = Placement(claim, node.name, shares)
     for tenant in ordered:
         request = tenant.request
-        shares = _shares(tenant, claimed, devices, told)
+        shares = _of_named(_shares(tenant, claimed, told), devices, counted=node.counted)
         if shares is None:
             untold.append(request)
         else:
@@ -68,14 +79,14 @@ def placements(
 
 def _claimed(
     node: str, devices: Mapping[str, DeviceState], tenants: Sequence[Tenant], claims: Iterable[Claim]
-) -> tuple[dict[str, list[Share]], list[Placement]]:
+) -> tuple[dict[str, list[Share]], list[tuple[Request, list[Share]]]]:
     """Return what claims hold: by the pod that is counted for them, and those that have none here."""
     here = {each.request.id for each in tenants}
     claimed: dict[str, list[Share]] = {}
     alone = []
     for claim in sorted(claims, key=lambda each: each.key):
-        mine = [each for each in claim.results if each.pool == node and each.device in devices]
-        shares = [_filled(given(each), devices) for each in mine]
+        ours = [each for each in claim.results if each.device in devices or each.driver == DRIVER]
+        shares = [given(each) for each in ours if each.pool == node]
         users = [uid for uid in claim.users if uid in here]
         for uid in users:
             claimed.setdefault(uid, [])
@@ -84,7 +95,7 @@ def _claimed(
         elif shares:
             name = claim_id(claim)
             request = Request(name, claim.metadata.namespace, uid=name, priority=FOREVER, preempts=False)
-            alone.append(Placement(request, node, tuple(shares)))
+            alone.append((request, shares))
     return claimed, alone
 
 
@@ -98,28 +109,45 @@ def given(result: AllocatedDevice) -> Share:
         return Share(result.device, whole=True)
 
 
-def _filled(share: Share, devices: Mapping[str, DeviceState]) -> Share:
-    """Return a whole share with all that the accelerator has."""
-    if not share.whole:
+def filled(share: Share, devices: Mapping[str, DeviceState]) -> Share:
+    """Return a whole share with all that the accelerator has; as it is where the accelerator is not known."""
+    device = devices.get(share.device)
+    if not share.whole or device is None:
         return share
-    device = devices[share.device]
     return replace(share, memory=device.memory, compute=device.compute)
 
 
-def _shares(
-    tenant: Tenant, claimed: Mapping[str, list[Share]], devices: Mapping[str, DeviceState], told: Holders
+def _of_named(
+    shares: Sequence[Share] | None, devices: Mapping[str, DeviceState], *, counted: bool
 ) -> tuple[Share, ...] | None:
+    """Return the shares of devices that a node's source names; None: it only counts, and not by these names.
+
+    A share of a device that a source does not name is taken of no other device.
+    """
+    if shares is None or (counted and any(each.device not in devices for each in shares)):
+        return None
+    return tuple(filled(each, devices) for each in shares if each.device in devices)
+
+
+def _demand(shares: Sequence[Share]) -> Demand:
+    """Return what asks for just these shares."""
+    first = shares[0]
+    if first.whole:
+        return Demand(len(shares))
+    return Demand(len(shares), first.memory, first.compute or None)
+
+
+def _shares(tenant: Tenant, claimed: Mapping[str, list[Share]], told: Holders) -> Sequence[Share] | None:
     """Return what somebody says that a pod holds; None where nobody does though it asks for something."""
     request, pod = tenant.request, tenant.pod
     if pod is None:
         return tenant.assumed
     if request.id in claimed:
-        return tuple(claimed[request.id])
+        return claimed[request.id]
     if request.demand == Demand():
         return ()
     noted = parse_shares(pod.metadata.annotations.get(PLACEMENT, "null"))
-    said = noted or told.get(f"{request.namespace}/{request.name}") or _gpushare(pod, request)
-    return tuple(_filled(each, devices) for each in said if each.device in devices) if said else None
+    return noted or told.get(f"{request.namespace}/{request.name}") or _gpushare(pod, request) or None
 
 
 def _gpushare(pod: Pod, request: Request) -> tuple[Share, ...]:

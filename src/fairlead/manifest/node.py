@@ -1,9 +1,11 @@
 """A node of Kubernetes as a scheduler sees it, with the accelerators that somebody says it has.
 
-The surest source counts: our agent's list, ResourceSlices, our labels, then what other plugins publish.
+One source decides, the first that names an accelerator: our agent's list, ResourceSlices, our labels, then
+what other plugins publish. Two sources are never merged: a device that only the second names may be a device
+of the first under another name, and would be given away twice.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead.catalog import Catalog, Device
@@ -37,6 +39,8 @@ def node(where: str, given: shapes.Node, slices: Sequence[Slice], catalog: Catal
     memory = amounts.quantity(f"{place}.memory", has.get(MEMORY, 0))
     labels = dict(given.metadata.labels)
     labels.setdefault("kubernetes.io/hostname", given.metadata.name)
+    named = tuple(_named(given, slices, catalog).values())
+    counted = () if named else tuple(_counted(place, given.metadata.labels, has, catalog))
     return NodeState(
         name=given.metadata.name,
         cpu=amounts.milli(f"{place}.cpu", has.get(CPU, 0)),
@@ -48,7 +52,8 @@ def node(where: str, given: shapes.Node, slices: Sequence[Slice], catalog: Catal
             rules.taint(f"{where}: spec.taints[{at}]", each) for at, each in enumerate(given.spec.taints)
         ),
         unschedulable=given.spec.unschedulable,
-        devices=tuple(_devices(place, given, has, slices, catalog)),
+        devices=named or counted,
+        counted=bool(counted),
     )
 
 
@@ -60,23 +65,28 @@ def _piece(where: str, name: str, value: object) -> int:
     return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)
 
 
-def _devices(
-    where: str, given: shapes.Node, has: Mapping[str, Any], slices: Sequence[Slice], catalog: Catalog
-) -> Iterable[DeviceState]:
-    told = parse_devices(given.metadata.annotations.get(DEVICES, ""))
-    if told:
-        return [_told(each, catalog) for each in told]
+def _named(given: shapes.Node, slices: Sequence[Slice], catalog: Catalog) -> dict[str, DeviceState]:
+    """Return the accelerators that a source calls by their names, by id; our agent's list, else slices."""
+    listed = parse_devices(given.metadata.annotations.get(DEVICES, ""))
+    if listed:
+        return {each.id: _told(each, catalog) for each in listed}
     ours = [each for each in slices if each.spec.driver == DRIVER]
-    listed = [
-        _listed(device, each.spec.driver, catalog) for each in ours or slices for device in each.spec.devices
-    ]
-    labels = given.metadata.labels
+    return {
+        device.name: _listed(device, each.spec.driver, catalog)
+        for each in ours or slices
+        for device in each.spec.devices
+    }
+
+
+def _counted(
+    where: str, labels: Mapping[str, str], has: Mapping[str, Any], catalog: Catalog
+) -> list[DeviceState]:
+    """Return the accelerators that a source counts; their ids are made up here."""
     return (
-        [*listed, *_missing(given, listed, catalog)]
-        or _labelled(labels, catalog)
+        _labelled(labels, catalog)
         or list(_featured(where, labels, has, catalog))
         or list(_gpushare(where, has))
-        or list(_counted(where, has))
+        or list(_stock(where, has))
     )
 
 
@@ -115,19 +125,6 @@ def _listed(device: Listed, driver: str, catalog: Catalog) -> DeviceState:
         shareable=said.get("shareable", device.allow_multiple_allocations) is True,
         precisions=_precisions(row),
     )
-
-
-def _missing(given: shapes.Node, listed: Sequence[DeviceState], catalog: Catalog) -> Iterator[DeviceState]:
-    """Yield what labels name but no slice lists: it cannot be given work, or containers hold it whole.
-
-    A slice leaves out what containers hold. What the node's annotation says of it comes with running pods.
-    """
-    if not listed:
-        return
-    for each in _labelled(given.metadata.labels, catalog):
-        same = sum(other.model == each.model for other in listed)
-        if int(each.id.rpartition("-")[2]) >= same:
-            yield each
 
 
 def _labelled(labels: Mapping[str, str], catalog: Catalog) -> list[DeviceState]:
@@ -181,7 +178,7 @@ def _gpushare(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
         yield DeviceState(f"gpu-{number}", "", "NVIDIA", Bytes(each * unit))
 
 
-def _counted(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
+def _stock(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
     """Yield what stock plugins count: accelerators of which nothing else is known, given whole."""
     for name, vendor in keys.WHOLE.items():
         for number in range(amounts.whole(f"{where}.{name}", has.get(name, 0), 1024)):

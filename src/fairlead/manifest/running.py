@@ -31,16 +31,16 @@ def placements(context: Context, nodes: Sequence[NodeState], held: Mapping[str, 
 
 
 def annotated(node: str, text: str, devices: Iterable[DeviceState]) -> dict[str, tuple[Share, ...]]:
-    """Return what a node's annotation says that pods hold, by `namespace/name`."""
-    known = {each.id for each in devices}
+    """Return what a node's annotation says that pods hold, by `namespace/name`, also of other devices."""
+    known = {each.id: each for each in devices}
     found: dict[str, tuple[Share, ...]] = {}
     for device, forms in (parse_allocated(text) or {}).items():
         for form, holders in forms.items():
             for holder, mebibytes in holders.items():
-                if device in known and form is not Form.CLAIM and holder.count("/") >= 1:
+                if form is not Form.CLAIM and holder.count("/") >= 1:
                     pod = "/".join(holder.split("/")[:2])
                     share = Share(device, Bytes(mebibytes * MIB), whole=not mebibytes)
-                    found[pod] = (*found.get(pod, ()), share)
+                    found[pod] = (*found.get(pod, ()), holdings.filled(share, known))
     return found
 
 

@@ -1,0 +1,80 @@
+"""The check that the sources of a node agree: our agent's list, our slices and our labels.
+
+One source decides which accelerators a node has (see `fairlead.manifest.node`). Where a second one says
+otherwise, an accelerator gets no work, or is offered though it is gone.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from fairlead.cluster.objects import Node
+from fairlead.doctor.finding import Said, count, ok, some, warn
+from fairlead.doctor.sight import Sight
+from fairlead.manifest.deviceshapes import Device, Slice, newest
+from fairlead.publish.allocated import parse_allocated
+from fairlead.publish.devices import Listed, parse_devices
+from fairlead.publish.labels import models
+from fairlead.publish.notice import ALLOCATED, DEVICES
+
+_TODO: Final = (
+    "restart that node's agent: it writes list, slices and labels from one scan; "
+    "if they differ again, see `kubectl logs` of the agent and `fairlead detect` on the node"
+)
+
+
+def sources(sight: Sight) -> list[Said]:
+    """Say on which nodes two sources differ; of two looks, only what is the same in both."""
+    found = dict.fromkeys(_differences(sight))
+    if sight.earlier is not None:
+        before = set(_differences(sight.earlier))
+        found = {text: None for text in found if text in before}
+    return [warn(text, _TODO) for text in found] or [
+        ok(f"the sources of {count(sight.nodes, 'node')} agree on the accelerators")
+    ]
+
+
+def _differences(sight: Sight) -> Iterator[str]:
+    slices: dict[str, list[Slice]] = {}
+    for each in sight.slices_of_ours:
+        slices.setdefault(each.home, []).append(each)
+    for node in sight.nodes:
+        name = node.metadata.name
+        devices = [device for each in newest(slices.get(name, ())) for device in each.spec.devices]
+        note = node.metadata.annotations.get(DEVICES, "")
+        listed = parse_devices(note)
+        if note and listed is None:
+            yield f"{name}: the annotation {DEVICES} cannot be read; the slices decide, else the labels"
+        if listed:
+            yield from (f"{name}: {text}; the list decides" for text in _beside_list(node, listed, devices))
+        elif devices:
+            yield from (f"{name}: {text}; the slices decide" for text in _beside_slices(node, devices))
+
+
+def _beside_list(node: Node, listed: Sequence[Listed], devices: Sequence[Device]) -> Iterator[str]:
+    """Yield where slices or labels say otherwise than an agent's list; a slice may leave devices out."""
+    extra = {each.name for each in devices} - {each.id for each in listed}
+    if extra:
+        yield f"the slices name {some(extra)}, which {DEVICES} does not list"
+    labelled = {each.model: each.count for each in models(node.metadata.labels)}
+    if labelled:  # an agent need not publish any
+        yield from _unequal(Counter(each.model for each in listed), labelled, f"{DEVICES} lists")
+
+
+def _beside_slices(node: Node, devices: Sequence[Device]) -> Iterator[str]:
+    """Yield where labels say otherwise than slices, which leave out what containers hold."""
+    named = Counter(str(each.attributes.get("model", {}).get("string", "")) for each in devices)
+    held = (parse_allocated(node.metadata.annotations.get(ALLOCATED, "")) or {}).keys()
+    unseen = len(held - {each.name for each in devices})
+    labelled = models(node.metadata.labels)
+    if sum(max(0, each.usable - named[each.model]) for each in labelled) > unseen:
+        yield from _unequal(named, {each.model: max(each.usable, named[each.model]) for each in labelled})
+    yield from _unequal(named, {each.model: min(each.count, named[each.model]) for each in labelled})
+
+
+def _unequal(
+    named: Mapping[str, int], labelled: Mapping[str, int], source: str = "the slices name"
+) -> Iterator[str]:
+    for model, number in sorted(labelled.items()):
+        if named.get(model, 0) != number:
+            yield f"{source} {named.get(model, 0)} {model}, and the labels count {number}"

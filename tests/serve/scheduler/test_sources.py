@@ -1,0 +1,158 @@
+"""A device is in the cluster because one source of its node names it: two sources never add up."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.shapes import Node
+from fairlead.placement import PLACEMENT, Decision, Share
+from fairlead.publish.notice import ALLOCATED, DEVICES
+from fairlead.schedule import place
+from fairlead.serve.scheduler.fold import Fold
+from fairlead.serve.scheduler.reading import Unreadable
+from fairlead.serve.scheduler.seen import CLAIMS, SLICES, Claim, Pod
+from fairlead.units import Bytes
+from tests.serve.scheduler.objects import GIB, claim, node, pod, read
+from tests.serve.scheduler.test_fold import folded, shares
+
+LABELS = {
+    f"fairlead.dev/a40.{name}": value
+    for name, value in {"count": "2", "usable": "2", "kind": "gpu", "memory-mib": "40960"}.items()
+}
+COUNTED = ("a40-0", "a40-1")
+"""The names that are made up for two A40 which are only counted."""
+BY_BUS = ("pci-0000-01-00-0", "pci-0000-02-00-0")
+MIB = 20 * 1024
+
+
+def labelled(notes: dict[str, str] | None = None) -> Node:
+    """Return a node whose labels count two A40; `notes` are its annotations."""
+    made = node("n")
+    meta = structs.replace(made.metadata, labels=LABELS, annotations=notes or {})
+    return structs.replace(made, metadata=meta)
+
+
+def sliced(names: Sequence[str]) -> Slice:
+    """Return the slice of our driver that names these A40."""
+    devices = [
+        {
+            "name": name,
+            "attributes": {"model": {"string": "a40"}, "shareable": {"bool": True}},
+            "capacity": {"memory": {"value": "40Gi"}},
+            "allowMultipleAllocations": True,
+        }
+        for name in names
+    ]
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "fairlead.dev", "nodeName": "n", "pool": pool, "devices": devices}
+    found: Slice = read(SLICES, {"metadata": {"name": "n-fairlead-0", "uid": "s"}, "spec": spec})
+    return found
+
+
+def holding(name: str, device: str, mib: int = 0, uid: str = "") -> Pod:
+    """Return a bound pod whose binding notes a device: so much of it, or the whole of it."""
+    note = json.dumps([Share(device, Bytes(mib << 20), whole=not mib).to_json()])
+    return pod(name, on="n", mib=mib or 40960, notes={PLACEMENT: note}, uid=uid)
+
+
+def claim_on(device: str, user: Pod) -> Claim:
+    """Return a claim that was given 20 GiB of a device for a pod."""
+    made = claim("c", user, on="n", mib=MIB)
+    document = json.loads(msgspec.json.encode(made))
+    document["status"]["allocation"]["devices"]["results"][0]["device"] = device
+    found: Claim = read(CLAIMS, document)
+    return found
+
+
+def devices_of(fold: Fold) -> dict[str, int]:
+    """Return the free GiB of each device that the engine knows."""
+    return {each.id: each.memory // GIB for each in fold.cluster.free("n").devices}
+
+
+def decided(fold: Fold, name: str = "new", mib: int = MIB) -> Decision:
+    """Return what is decided for one more pod."""
+    fold.note(Change(None, pod(name, mib=mib)))
+    (asked,) = fold.settle().came
+    assert not isinstance(asked, Unreadable)
+    return place(fold.cluster, asked)
+
+
+def test_a_device_that_is_held_whole_is_not_there_a_second_time_when_another_leaves_the_slice(
+    catalog: Catalog,
+) -> None:
+    both = sliced(COUNTED)
+    fold = folded(catalog, [labelled(), both, holding("owner", "a40-1")])
+    assert devices_of(fold) == {"a40-0": 40, "a40-1": 0}
+    fold.note(Change(both, sliced(["a40-1"])))
+    fold.settle()
+    assert devices_of(fold) == {"a40-1": 0}
+    assert not decided(fold).placed
+
+
+def test_no_device_is_made_up_beside_a_slice(catalog: Catalog) -> None:
+    fold = folded(catalog, [labelled(), sliced(BY_BUS[1:]), holding("owner", BY_BUS[1])])
+    assert devices_of(fold) == {BY_BUS[1]: 0}
+    assert not decided(fold).placed
+
+
+@pytest.mark.parametrize("told", ["binding", "agent", "claim"])
+def test_holders_of_a_device_that_the_slice_left_out_take_nothing_of_another(
+    catalog: Catalog, told: str
+) -> None:
+    gone, stays = BY_BUS
+    notes = {ALLOCATED: json.dumps({gone: {"memory": {"default/owner/main": MIB}}})}
+    owner = holding("owner", gone, MIB) if told == "binding" else pod("owner", on="n", mib=MIB)
+    given = claim_on(gone, owner)
+    world: list[Any] = [labelled(notes if told == "agent" else {}), sliced(BY_BUS), owner]
+    fold = folded(catalog, [*world, given] if told == "claim" else world)
+    assert devices_of(fold) == {gone: 20, stays: 40}
+    fold.note(Change(sliced(BY_BUS), sliced([stays])))
+    fold.settle()
+    assert (devices_of(fold), shares(fold, "uid-owner")) == ({stays: 40}, [])
+    fold.note(Change(sliced([stays]), sliced(BY_BUS)))
+    fold.settle()
+    assert devices_of(fold) == {gone: 20, stays: 40}, "it came back, and with it who holds it"
+
+
+def test_what_is_being_bound_to_a_device_that_leaves_the_slice_does_no_harm(catalog: Catalog) -> None:
+    gone, stays = BY_BUS
+    fold = folded(catalog, [labelled(), sliced([gone]), pod("untold", on="n", mib=MIB)])
+    made = decided(fold).placement
+    assert made is not None
+    fold.assume([made])
+    fold.note(Change(sliced([gone]), sliced([stays])))
+    fold.settle()
+    assert devices_of(fold) == {stays: 20}, "who holds what nobody tells is counted where it may be"
+
+
+@pytest.mark.parametrize("told", ["binding", "agent", "claim"])
+def test_where_devices_are_only_counted_one_held_under_another_name_is_among_them(
+    catalog: Catalog, told: str
+) -> None:
+    notes = {ALLOCATED: json.dumps({BY_BUS[0]: {"memory": {"default/owner/main": 40960}}})}
+    owner = pod("owner", on="n", mib=40960)
+    world: list[Any] = [labelled(notes if told == "agent" else {})]
+    if told == "claim":
+        world.append(claim("c", pod("waits", mib=40960), on="n", mib=40960))
+    else:
+        world.append(holding("owner", BY_BUS[0], 40960) if told == "binding" else owner)
+    fold = folded(catalog, world)
+    assert sorted(devices_of(fold).values()) == [0, 40]
+
+
+def test_the_list_of_the_agent_counts_alone_whatever_slices_and_labels_say(catalog: Catalog) -> None:
+    row = {"id": BY_BUS[0], "model": "a40", "vendor": "NVIDIA", "memory_mib": 40960, "shareable": True}
+    fold = folded(catalog, [labelled({DEVICES: json.dumps([row])}), sliced(["a40-7"])])
+    assert devices_of(fold) == {BY_BUS[0]: 40}
+
+
+def test_a_device_that_two_slices_name_is_one_device(catalog: Catalog) -> None:
+    twice = sliced([*BY_BUS, BY_BUS[0]])
+    assert devices_of(folded(catalog, [labelled(), twice])) == dict.fromkeys(BY_BUS, 40)
