@@ -7,16 +7,16 @@ from typing import Any, Final
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError, MissingPartError
 from fairlead.manifest import keys, short, shortpod, snapshot, text
-from fairlead.manifest.collect import Found, Objects, collect, is_kubernetes
+from fairlead.manifest.collect import Objects, collect, is_kubernetes
 from fairlead.manifest.controllers import Asked, requests
 from fairlead.manifest.deviceshapes import Slice, newest
 from fairlead.manifest.known import Models
 from fairlead.manifest.node import node
 from fairlead.manifest.pod import Context, sizes
-from fairlead.manifest.running import annotated, placements
+from fairlead.manifest.running import placements, report
 from fairlead.manifest.short import Table
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import NodeState, Placement, Share, share_of
+from fairlead.placement import NodeState, Placement, share_of
 from fairlead.request import Request
 
 _RUNNING: Final = (*shortpod.KEYS, "node", "devices")
@@ -63,20 +63,11 @@ def of_objects(
         for each in found
     ]
     context = Context(catalog, objects, sizes(nodes), complaints)
-    held = _held(found, nodes)
+    reports = {state.name: report(each.body, state.devices) for each, state in zip(found, nodes, strict=True)}
     waiting = [*_foreseen(requests(_pods_alone(context), nodes), context)]
     budgets = tuple(each.body.budget() for each in objects.all("PodDisruptionBudget"))
-    running = placements(context, nodes, held)
+    running = placements(context, nodes, reports)
     return Snapshot(tuple(nodes), tuple(running), tuple(waiting), budgets=budgets)
-
-
-def _held(found: Sequence[Found], nodes: Sequence[NodeState]) -> dict[str, dict[str, tuple[Share, ...]]]:
-    return {
-        state.name: annotated(
-            state.name, each.body.metadata.annotations.get(keys.ALLOCATED, ""), state.devices
-        )
-        for each, state in zip(found, nodes, strict=True)
-    }
 
 
 def _foreseen(asked: Iterable[Asked], context: Context) -> Iterator[Request]:

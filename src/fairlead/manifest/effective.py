@@ -31,7 +31,7 @@ def effective(where: str, spec: PodSpec) -> Totals:
         running = _joined(running, _asked(f"{where}: spec.containers[{at}]", each), _sum)
     totals = {**_joined(running, peak, max), **_stated(f"{where}: spec.resources", spec.resources)}
     over = {
-        name: _read(f"{where}: spec.overhead.{name}", name, value) for name, value in spec.overhead.items()
+        name: amount(f"{where}: spec.overhead.{name}", name, value) for name, value in spec.overhead.items()
     }
     return _joined(totals, over, _sum)
 
@@ -42,14 +42,15 @@ def _asked(where: str, container: Container) -> Totals:
 
 def _stated(where: str, resources: Resources) -> Totals:
     """Return requests; where only a limit is stated, that is the request as well."""
-    limits = {name: _read(f"{where}.limits.{name}", name, value) for name, value in resources.limits.items()}
+    limits = {name: amount(f"{where}.limits.{name}", name, value) for name, value in resources.limits.items()}
     asked = {
-        name: _read(f"{where}.requests.{name}", name, value) for name, value in resources.requests.items()
+        name: amount(f"{where}.requests.{name}", name, value) for name, value in resources.requests.items()
     }
     return {**limits, **asked}
 
 
-def _read(where: str, name: str, value: Amount) -> int:
+def amount(where: str, name: str, value: Amount) -> int:
+    """Read one amount in the unit that totals count its resource in."""
     if name == CPU:
         return amounts.milli(where, value)
     return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)

@@ -1,26 +1,32 @@
 """Who holds what on one node, from what the API says of its pods and claims. Pure.
 
 A claim's allocation counts from the moment it is written, whether its pod is bound or not, and once, however
-many pods use it. Of a pod without claims, its binding's annotation tells, then the node's agent; where nobody
-tells, the fullest accelerator that can take it is likely, and leaves the most room if it is not.
+many pods use it. The placement that was decided for a pod counts whatever else the pod carries. A pod without
+either holds what the node's agent reports; without a report, what it asks for by an extended resource that
+its node offers, on the fullest accelerator that can take it. What a pod asks for by annotation alone counts
+from its placement on: until then it was given nothing.
 
 A device that the node's source does not name keeps its holders: they take nothing of another device, and
 count again when the device is named again. Where a source only counts devices, such a device is one of those
-counted, and which one is worked out as for a pod of which nobody tells.
+counted, and which one is worked out as for a pod that no report names.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, keys
+from fairlead.manifest.admitted import handed_over_by
 from fairlead.manifest.deviceshapes import AllocatedDevice
 from fairlead.manifest.seen import Claim, Pod
 from fairlead.offer import DRIVER
 from fairlead.placement import PLACEMENT, DeviceState, NodeState, Placement, Share, parse_shares, share_of
 from fairlead.request import Demand, Request
+from fairlead.units import Bytes
 
+_MOST: Final = 1 << 48
+"""More than any node has of anything; tens of thousands of it can be added up."""
 FOREVER: Final = 1 << 31
 """The priority of a claim that no known pod uses: nobody may put it out."""
 Holders = Mapping[str, tuple[Share, ...]]
@@ -37,10 +43,17 @@ class Tenant:
     assumed: tuple[Share, ...] = ()
 
 
-def unread(pod: Pod) -> Request:
-    """Return a bound pod that cannot be read: it takes a place, though of unknown size."""
-    meta = pod.metadata
-    return Request(meta.name, meta.namespace, meta.uid, labels=meta.labels)
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a node says of itself beside its accelerators."""
+
+    held: Holders = field(default_factory=dict)
+    resources: Collection[str] = ()
+    """The resources that it has, or had: what a pod asks for by another was never handed over there."""
+
+
+Admitted = Callable[[Pod], Request]
+"""Reads a bound pod from its spec alone, as `admitted` does."""
 
 
 def claim_id(claim: Claim) -> str:
@@ -49,52 +62,76 @@ def claim_id(claim: Claim) -> str:
 
 
 def placements(
-    node: NodeState, tenants: Sequence[Tenant], claims: Iterable[Claim], told: Holders
+    node: NodeState, tenants: Sequence[Tenant], claims: Iterable[Claim], report: Report, admitted: Admitted
 ) -> dict[str, Placement]:
-    """Return everything that is placed on a node, by id; the order in which things are given is no matter."""
+    """Return everything that is placed on a node, by id, whatever the order of tenants and claims."""
     devices = {device.id: device for device in node.devices}
     ordered = sorted(tenants, key=lambda each: each.request.id)
     claimed, alone = _claimed(node.name, devices, ordered, claims)
     found: dict[str, Placement] = {}
-    untold: list[Request] = []
+    unnamed: list[
+        tuple[Request, Request]
+    ] = []  # held of a device that nothing names; the second says how much
     for claim, held in alone:
         shares = _of_named(held, devices, counted=node.counted)
         if shares is None:
-            untold.append(replace(claim, demand=_demand(held)))
+            unnamed.append((claim, replace(claim, demand=_demand(held))))
         elif shares:
             found[claim.id] = Placement(claim, node.name, shares)
     for tenant in ordered:
-        request = tenant.request
-        shares = _of_named(_shares(tenant, claimed, told), devices, counted=node.counted)
-        if shares is None:
-            untold.append(request)
+        request = _bounded(tenant.request)
+        given_to = _shares(tenant, claimed, devices, report)
+        spec = _unreported(tenant.pod, report, admitted) if given_to is None else None
+        if tenant.pod is not None and spec is not None:
+            given_to = _gpushare(tenant.pod, spec, devices) or None
+        shares = _of_named(given_to or (), devices, counted=node.counted)
+        if given_to is None and spec is not None:
+            unnamed.append((request, spec))
+        elif shares is None:
+            unnamed.append((request, replace(request, demand=_demand(given_to or ()))))
         else:
-            if request.demand.count and not shares:  # another is counted for the claim that they share
-                request = replace(request, demand=Demand())
-            found[request.id] = Placement(request, node.name, shares)
-    for request in untold:
-        found[request.id] = Placement(request, node.name, _likely(request, devices, found.values()))
+            found[request.id] = _placed(request, node.name, shares)
+    for request, spec in unnamed:
+        found[request.id] = _placed(request, node.name, _likely(spec, devices, found.values()))
     return found
+
+
+def _unreported(pod: Pod | None, report: Report, admitted: Admitted) -> Request | None:
+    """Return what a pod was admitted with by a resource that its node has; None where it was by none."""
+    if pod is None or handed_over_by(pod).isdisjoint(report.resources):
+        return None
+    return admitted(pod)
+
+
+def _placed(request: Request, node: str, shares: tuple[Share, ...]) -> Placement:
+    """Return a placement; a pod that was given no accelerator asks its node for none."""
+    if request.demand.count and not shares:
+        request = replace(request, demand=Demand())
+    return Placement(request, node, shares)
 
 
 def _claimed(
     node: str, devices: Mapping[str, DeviceState], tenants: Sequence[Tenant], claims: Iterable[Claim]
 ) -> tuple[dict[str, list[Share]], list[tuple[Request, list[Share]]]]:
-    """Return what claims hold: by the pod that is counted for them, and those that have none here."""
-    here = {each.request.id for each in tenants}
+    """Return what claims hold: by the pod that is counted for them, and those that have none here.
+
+    Of pods that share a claim the one whose placement was decided is counted: that names the same devices.
+    """
+    here = {each.request.id: (each.pod is None or not _decided(each.pod), each.request) for each in tenants}
     claimed: dict[str, list[Share]] = {}
     alone = []
     for claim in sorted(claims, key=lambda each: each.key):
         ours = [each for each in claim.results if each.device in devices or each.driver == DRIVER]
-        shares = [given(each) for each in ours if each.pool == node]
-        users = [uid for uid in claim.users if uid in here]
-        for uid in users:
-            claimed.setdefault(uid, [])
-        if users:
-            claimed[min(users)] += shares
+        shares = [filled(given(each), devices) for each in ours if each.pool == node]
+        space = claim.metadata.namespace  # an owner reference may name the uid of any pod
+        users = [uid for uid in claim.users if uid in here and here[uid][1].namespace == space]
+        if users and shares:
+            claimed.setdefault(min(users, key=lambda uid: (here[uid][0], uid)), []).extend(shares)
+            for uid in users:
+                claimed.setdefault(uid, [])
         elif shares:
             name = claim_id(claim)
-            request = Request(name, claim.metadata.namespace, uid=name, priority=FOREVER, preempts=False)
+            request = Request(name, space, uid=name, priority=FOREVER, preempts=False)
             alone.append((request, shares))
     return claimed, alone
 
@@ -118,13 +155,13 @@ def filled(share: Share, devices: Mapping[str, DeviceState]) -> Share:
 
 
 def _of_named(
-    shares: Sequence[Share] | None, devices: Mapping[str, DeviceState], *, counted: bool
+    shares: Sequence[Share], devices: Mapping[str, DeviceState], *, counted: bool
 ) -> tuple[Share, ...] | None:
     """Return the shares of devices that a node's source names; None: it only counts, and not by these names.
 
     A share of a device that a source does not name is taken of no other device.
     """
-    if shares is None or (counted and any(each.device not in devices for each in shares)):
+    if counted and any(each.device not in devices for each in shares):
         return None
     return tuple(filled(each, devices) for each in shares if each.device in devices)
 
@@ -137,39 +174,81 @@ def _demand(shares: Sequence[Share]) -> Demand:
     return Demand(len(shares), first.memory, first.compute or None)
 
 
-def _shares(tenant: Tenant, claimed: Mapping[str, list[Share]], told: Holders) -> Sequence[Share] | None:
-    """Return what somebody says that a pod holds; None where nobody does though it asks for something."""
+def _shares(
+    tenant: Tenant, claimed: Mapping[str, list[Share]], devices: Mapping[str, DeviceState], report: Report
+) -> tuple[Share, ...] | None:
+    """Return what a pod was given; None where neither API nor agent says so though it asks for something."""
     request, pod = tenant.request, tenant.pod
     if pod is None:
         return tenant.assumed
+    decided = _decided(pod)
+    shares = [filled(each, devices) for each in decided]
     if request.id in claimed:
-        return claimed[request.id]
-    if request.demand == Demand():
-        return ()
-    noted = parse_shares(pod.metadata.annotations.get(PLACEMENT, "null"))
-    return noted or told.get(f"{request.namespace}/{request.name}") or _gpushare(pod, request) or None
+        return tuple(_joined(claimed[request.id], shares))
+    if decided:
+        return tuple(shares)
+    if held := report.held.get(f"{request.namespace}/{request.name}"):
+        return held
+    return () if request.demand == Demand() else None
 
 
-def _gpushare(pod: Pod, request: Request) -> tuple[Share, ...]:
-    index = pod.metadata.annotations.get(keys.ALIYUN_INDEX, "")
-    if not index.isdecimal() or request.demand.memory is None:
+def _decided(pod: Pod) -> tuple[Share, ...]:
+    """Return the placement that was written with a pod's binding; empty where none was."""
+    note = pod.metadata.annotations.get(PLACEMENT)
+    return parse_shares(note) or () if note is not None else ()
+
+
+def _joined(claims: Sequence[Share], decided: Iterable[Share]) -> list[Share]:
+    """Return what claims hold, and what of a decided placement they lack: owners may edit claims."""
+    found = list(claims)
+    for share in decided:
+        mine = [each for each in claims if each.device == share.device]
+        memory = max(0, share.memory - sum(each.memory for each in mine))
+        compute = max(0, share.compute - sum(each.compute for each in mine))
+        if not mine or memory or compute:
+            found.append(replace(share, memory=Bytes(memory), compute=compute))
+    return found
+
+
+def _bounded(request: Request) -> Request:
+    """Return a request whose amounts can be added up: a pod that names its node may ask for exabytes."""
+    most = max((request.cpu, request.memory, *(amount for _, amount in request.resources)))
+    if most <= _MOST:
+        return request
+    resources = tuple((name, min(amount, _MOST)) for name, amount in request.resources)
+    memory = Bytes(min(request.memory, _MOST))
+    return replace(request, cpu=min(request.cpu, _MOST), memory=memory, resources=resources)
+
+
+def _gpushare(pod: Pod, spec: Request, devices: Mapping[str, DeviceState]) -> tuple[Share, ...]:
+    """Return the share whose accelerator gpushare's plugin noted; how much it is, the spec says."""
+    device = f"gpu-{pod.metadata.annotations.get(keys.ALIYUN_INDEX, '')}"
+    memory = spec.demand.memory
+    if memory is None or device not in devices or keys.ALIYUN_MEM not in handed_over_by(pod):
         return ()
-    return (Share(f"gpu-{index}", request.demand.memory),)
+    return (Share(device, Bytes(min(memory, devices[device].memory))),)
 
 
 def _likely(
     request: Request, devices: Mapping[str, DeviceState], found: Iterable[Placement]
 ) -> tuple[Share, ...]:
+    """Return the shares that a kubelet's plugin has probably handed over: where none fits, the roomiest."""
     held: dict[str, list[Share]] = {name: [] for name in devices}
     for placement in found:
         for share in placement.shares:
             held[share.device].append(share)
-    fitting = []
+    ranked = []
     for name, device in devices.items():
         share = share_of(request, device)
         left = device.memory - sum(each.memory for each in held[name])
         spare = device.compute - sum(each.compute for each in held[name])
         right = not request.demand.models or device.model in request.demand.models
-        if right and not (share.whole and held[name]) and left >= share.memory and spare >= share.compute:
-            fitting.append((left, spare, name, share))
-    return tuple(each[-1] for each in sorted(fitting)[: request.demand.count])
+        fits = not (share.whole and held[name]) and left >= share.memory and spare >= share.compute
+        order = (left, spare) if right and fits else (-left, -spare)
+        share = replace(
+            share,
+            memory=Bytes(min(share.memory, device.memory)),
+            compute=min(share.compute, device.compute),
+        )
+        ranked.append((not (right and fits), not right, order, name, share))
+    return tuple(each[-1] for each in sorted(ranked)[: request.demand.count])

@@ -51,7 +51,7 @@ def request(where: str, pod: shapes.Pod, context: Context, together: Gang | None
         uid=meta.uid,
         cpu=totals.get(CPU, 0),
         memory=Bytes(totals.get(MEMORY, 0)),
-        resources=_others(totals),
+        resources=others(totals),
         demand=_demand(where, said, pod, context),
         labels=meta.labels,
         priority=priority,
@@ -68,7 +68,7 @@ def request(where: str, pod: shapes.Pod, context: Context, together: Gang | None
         spread=rules.spread(place, spec.topology_spread_constraints, meta.labels),
         ports=rules.ports(place, spec),
         slo=_slo(where, pod),
-        estimates=_parts(fraction(said), context.sizes),
+        estimates=parts(fraction(said), context.sizes),
     )
 
 
@@ -81,14 +81,15 @@ def sizes(nodes: Iterable[NodeState]) -> dict[str, Bytes]:
     return found
 
 
-def _parts(part: int | None, most: Mapping[str, Bytes]) -> dict[str, Expectation]:
+def parts(part: int | None, most: Mapping[str, Bytes]) -> dict[str, Expectation]:
     """Return what a part of an accelerator's memory is on each model."""
     if part is None:
         return {}
     return {model: Expectation(memory=Bytes(size * part // WHOLE)) for model, size in most.items()}
 
 
-def _others(totals: dict[str, int]) -> tuple[tuple[str, int], ...]:
+def others(totals: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return the resources that nodes count beside CPU, memory and accelerators."""
     apart = {CPU, MEMORY, "storage", "pods"}
     return tuple(
         sorted(

@@ -1,33 +1,50 @@
 """Pods that run, and the accelerators that they are on: told by claims or annotations, else worked out."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from fairlead.errors import ManifestError
-from fairlead.manifest import holdings
+from fairlead.manifest import holdings, keys
+from fairlead.manifest.admitted import admitted
 from fairlead.manifest.amounts import MIB
 from fairlead.manifest.claims import named
-from fairlead.manifest.holdings import Holders, Tenant, unread
+from fairlead.manifest.holdings import Report, Tenant
 from fairlead.manifest.pod import Context, request
 from fairlead.manifest.seen import Claim, Consumer, Pod
+from fairlead.manifest.shapes import Node
 from fairlead.offer import Form
 from fairlead.placement import DeviceState, NodeState, Placement, Share
 from fairlead.publish.allocated import parse_allocated
+from fairlead.request import Request
 from fairlead.units import Bytes
 
 
-def placements(context: Context, nodes: Sequence[NodeState], held: Mapping[str, Holders]) -> list[Placement]:
-    """Return what is placed on these nodes; `held` is what their annotations say, by node and pod."""
+def placements(
+    context: Context, nodes: Sequence[NodeState], reports: Mapping[str, Report]
+) -> list[Placement]:
+    """Return what is placed on these nodes; `reports` are what they say of themselves, by name."""
     tenants = _tenants(context, nodes)
     claims = _claims(context, [each for found in tenants.values() for each in found])
     return [
         placed
         for node in nodes
         for placed in holdings.placements(
-            node, tenants[node.name], claims.get(node.name, ()), held.get(node.name, {})
+            node,
+            tenants[node.name],
+            claims.get(node.name, ()),
+            reports.get(node.name, Report()),
+            partial(_spec, context),
         ).values()
     ]
+
+
+def report(given: Node, devices: Iterable[DeviceState]) -> Report:
+    """Return what a node says of itself: who holds what by its agent's annotation, and its resources."""
+    note = given.metadata.annotations.get(keys.ALLOCATED, "")
+    held = annotated(given.metadata.name, note, devices) if note else {}
+    return Report(held, {**given.status.capacity, **given.status.allocatable})
 
 
 def annotated(node: str, text: str, devices: Iterable[DeviceState]) -> dict[str, tuple[Share, ...]]:
@@ -56,9 +73,14 @@ def _tenants(context: Context, nodes: Iterable[NodeState]) -> dict[str, list[Ten
         except ManifestError as error:
             if not context.passes_over(error):
                 raise
-            asked = unread(pod)
+            asked = _spec(context, pod)
         found[pod.spec.node_name].append(Tenant(asked, pod))
     return found
+
+
+def _spec(context: Context, pod: Pod) -> Request:
+    where = f"pod {pod.metadata.namespace}/{pod.metadata.name}"
+    return admitted(where, pod, context.catalog, context.sizes)
 
 
 def _claims(context: Context, tenants: Iterable[Tenant]) -> dict[str, list[Claim]]:

@@ -27,7 +27,9 @@ def node(name: str, version: int = 1, cpu: str = "4", **labels: str) -> Node:
                 "resourceVersion": str(version),
                 "labels": labels,
             },
-            "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "10"}},
+            "status": {
+                "allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "10", "fairlead.dev/gpu-mem": "8192"}
+            },
         },
     )
     return found

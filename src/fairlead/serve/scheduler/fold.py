@@ -14,11 +14,10 @@ from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.meta import Object
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
-from fairlead.manifest import keys
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.holdings import FOREVER, Tenant, placements
+from fairlead.manifest.holdings import FOREVER, Report, Tenant, placements
 from fairlead.manifest.policy_types import PodDisruptionBudget
-from fairlead.manifest.running import annotated
+from fairlead.manifest.running import report
 from fairlead.manifest.shapes import Node, PodGroup
 from fairlead.manifest.volumeshapes import StorageClass, Volume, VolumeClaim
 from fairlead.placement import Placement
@@ -246,8 +245,6 @@ class Fold:
             self._pods[uid] = now
             if before is not None and alike(before, now):
                 return
-        else:
-            self._reading.drop(uid)
         was, node = home(before), home(now)
         self.disruptions.take_pod(uid, now)
         assumed = self._assumed.get(uid)
@@ -259,6 +256,7 @@ class Fold:
         ):
             self._settled(uid, node)
         else:
+            self._reading.drop(uid)
             self._move(uid, was, node)
             self._review(uid, node, alive=now is not None and not now.ended)
             self._keep_owed(uid, was, node, change.object)
@@ -406,9 +404,8 @@ class Fold:
         assumed = [Tenant(self._stand_in(each.request), assumed=each.shares) for each in held]
         claims = [self._claims[key] for key in self._claims_on.get(name, _NO_CLAIMS)]
         given = self._hardware.node(name)
-        note = given.metadata.annotations.get(keys.ALLOCATED, "") if given is not None else ""
-        told = annotated(name, note, state.devices) if note else {}
-        return placements(state, [*bound, *assumed], claims, told)
+        said = report(given, state.devices) if given is not None else Report()
+        return placements(state, [*bound, *assumed], claims, said, self._reading.admitted)
 
     def _stand_in(self, request: Request) -> Request:
         """Return who is counted for what is under way: the pod, unless another put it elsewhere meanwhile."""

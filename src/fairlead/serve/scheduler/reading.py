@@ -12,6 +12,7 @@ from fairlead.cluster.changes import Change
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest import keys
+from fairlead.manifest.admitted import admitted
 from fairlead.manifest.collect import Found, Objects
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.gangs import UNSTATED
@@ -23,7 +24,9 @@ from fairlead.serve.scheduler.foresight import Foresight
 from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.units import Bytes
 
-_NOTES: Final = frozenset({keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY})
+_NOTES: Final = frozenset(
+    {keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES}
+)
 """Annotations by which a pod asks for accelerators without naming a resource."""
 _PATTERNS: Final = 4096
 """Kinds of pods that are remembered."""
@@ -63,6 +66,8 @@ class Reading:
         self._objects: Objects | None = Objects()
         self._sizes: dict[str, Bytes] = {}
         self._known: dict[str, Request] = {}
+        self._admitted: dict[str, Request] = {}
+        """Of those that had to be read from their spec alone."""
         self._patterns: dict[bytes, Request] = {}
 
     def rule(self, change: Change[Any]) -> bool:
@@ -104,19 +109,29 @@ class Reading:
 
     def _forget(self) -> None:
         self._known.clear()
+        self._admitted.clear()
         self._patterns.clear()
 
     def drop(self, uid: str) -> None:
         """Forget a pod."""
         self._known.pop(uid, None)
+        self._admitted.pop(uid, None)
 
     def request(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
-        """Return a pod that is bound; one that cannot be read still takes a place, though of unknown size."""
+        """Return a pod that is bound; one that cannot be read as a whole is read from its spec alone."""
         try:
             return self._read(pod, claims)
         except (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-            meta = pod.metadata
-            return Request(meta.name, meta.namespace, meta.uid, labels=meta.labels)
+            return self.admitted(pod)
+
+    def admitted(self, pod: Pod) -> Request:
+        """Return a bound pod as its kubelet admitted it, whatever its annotations say by now."""
+        uid, meta = pod.metadata.uid, pod.metadata
+        found = self._admitted.get(uid)
+        if found is None:
+            where = f"pod {meta.namespace}/{meta.name}"
+            found = self._admitted[uid] = admitted(where, pod, self._catalog, self._sizes)
+        return found
 
     def waiting(self, pod: Pod, claims: Mapping[str, Claim]) -> Request | Unreadable:
         """Return a pod that waits, or why it cannot be placed."""
