@@ -1,11 +1,12 @@
 """The scheduler on a real API server: everybody who fits is placed, who does not is told why."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from fairlead.catalog import Catalog
-from fairlead.cluster.kinds import EVENTS, LEASES
+from fairlead.cluster.kinds import EVENTS, LEASES, PODS
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
@@ -21,11 +22,14 @@ Script = Callable[[World], Awaitable[None]]
 
 
 @asynccontextmanager
-async def running(world: World, catalog: Catalog, me: str = "one") -> AsyncIterator[list[str]]:
+async def running(
+    world: World, catalog: Catalog, me: str = "one", *, own_claims: bool = True
+) -> AsyncIterator[list[str]]:
     """Run a replica beside the test; yield what it says."""
     said: list[str] = []
     stop = asyncio.Event()
-    scheduler = Scheduler(world.client, catalog, settings(me, world.namespace), said.append)
+    terms = replace(settings(me, world.namespace), own_claims=own_claims)
+    scheduler = Scheduler(world.client, catalog, terms, said.append)
     task = asyncio.create_task(scheduler.run(stop))
     try:
         yield said
@@ -143,6 +147,35 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
             assert await hands.insist(writes.make(stuck.pod, stuck.placement.shares)) is None
             assert set(await hands.carry_out([stuck], 1)) == {stuck.uid}
             assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
+
+    asyncio.run(scenario())
+
+
+def test_a_tenant_that_edits_its_running_pod_keeps_what_it_holds(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def scenario() -> None:
+        async with opened(real_cluster, 1) as world:
+            async with running(world, catalog, "one", own_claims=False):
+                for number in range(2):
+                    await world.pod(f"mal-{number}", mib=4096)
+                await world.until(lambda pods: len(pods) == 2 and bound()(pods))
+            garbage = {"metadata": {"annotations": {"fairlead.dev/gpu-compute": "garbage"}}}
+            await world.client.patch(PODS, "mal-0", garbage, world.namespace)
+            async with running(world, catalog, "two", own_claims=False):
+                await world.pod("late", mib=4096)
+                pods = await world.until(
+                    lambda pods: any(
+                        each.spec.node_name or each.condition(SCHEDULED).message for each in late(pods)
+                    )
+                )
+                (found,) = late(pods)
+                assert "lack memory (need 4.0 GiB, most 0 B free)" in found.condition(SCHEDULED).message
+                await world.delete("mal-0")
+                await world.until(bound("late"))
+
+    def late(pods: Iterable[Pod]) -> list[Pod]:
+        return [each for each in pods if each.metadata.name == "late"]
 
     asyncio.run(scenario())
 
