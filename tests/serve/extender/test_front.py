@@ -12,7 +12,8 @@ import aiohttp
 import pytest
 
 from fairlead.errors import SettingsError
-from fairlead.serve.extender.front import BODY_LIMIT, Front, opened
+from fairlead.serve.extender.bodies import BODY_LIMIT
+from fairlead.serve.extender.front import Front, opened
 from fairlead.serve.extender.tls import Tls, prepared
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.settings import Address, TlsFiles
