@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import SettingsError
-from fairlead.units import Seconds, parse_duration
+from fairlead.units import Seconds, fault, parse_duration
 
 LISTEN: Final = "127.0.0.1:19809"
 """Loopback, because the page asks for no login; a port outside 9100 to 9999, where each has its exporter."""
@@ -150,4 +150,4 @@ def _parsed(name: str, text: str, parse: Callable[[str], Seconds]) -> Seconds:
     try:
         return parse(text)
     except ValueError as error:
-        raise SettingsError(f"{name}: {error}", "durations are written like 500ms, 10s, 5m or 1h") from None
+        raise SettingsError(f"{name}: {fault(error)}", "durations are written like 500ms, 10s, 5m or 1h") from None

@@ -23,10 +23,24 @@ _DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 1
 _DURATIONS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+class QuantityError(ValueError):
+    """What was written is no quantity: what is wrong with it, and how to write one."""
+
+    def __init__(self, fault: str, hint: str) -> None:
+        super().__init__(f"{fault}; {hint}")
+        self.fault = fault
+        """What is wrong, for a caller that gives a hint of its own."""
+
+
+def fault(error: ValueError) -> str:
+    """Return what is wrong, without the hint that a quantity's error carries."""
+    return error.fault if isinstance(error, QuantityError) else str(error)
+
+
 def _split(text: str, what: str, example: str) -> tuple[float, str]:
     found = _QUANTITY.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not {what}; write it like {example}")
+        raise QuantityError(f"{text!r} is not {what}", f"write it like {example}")
     return float(found[1]), found[2]
 
 
@@ -34,7 +48,7 @@ def _scale(text: str, scales: dict[str, int], suffix: str, what: str, example: s
     number, unit = _split(text, what, example)
     prefix = unit.removesuffix(suffix)
     if prefix not in scales or (suffix and unit and not unit.endswith(suffix)):
-        raise ValueError(f"{text!r} has no known unit for {what}; write it like {example}")
+        raise QuantityError(f"{text!r} has no known unit for {what}", f"write it like {example}")
     return number * scales[prefix]
 
 
@@ -49,7 +63,7 @@ def parse_quantity(text: str) -> int:
     """Read an amount as Kubernetes writes it: `2Gi`, `500m`, `1e3`; parts of one are rounded up."""
     found = _KUBERNETES.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is not an amount: write it like 4Gi")
+        raise QuantityError(f"{text!r} is not an amount", "write it like 4Gi")
     suffix, rest = found["suffix"] or "", found["rest"] or ""
     number, power = int(found["whole"] + rest), int(found["power"] or 0) - len(rest)
     if suffix.endswith("i"):
@@ -74,7 +88,7 @@ def parse_duration(text: str) -> Seconds:
     """Read a duration: `500ms`, `10s`, `5m`, `1h`; a bare number is seconds."""
     number, unit = _split(text, "a duration", "10s")
     if (unit or "s") not in _DURATIONS:
-        raise ValueError(f"{text!r} is not a duration; write it like 10s, 5m or 1h")
+        raise QuantityError(f"{text!r} is not a duration", "write it like 10s, 5m or 1h")
     return Seconds(number * _DURATIONS[unit or "s"])
 
 

@@ -61,6 +61,7 @@ def test_what_is_read(read: Callable[[str, object], float], value: Any, amount: 
         (amounts.fraction, "1.5", "is more than all of it"),
         (amounts.fraction, "half", "'half' is not a fraction"),
         (amounts.seconds, "5 days", "is not a duration"),
+        (amounts.seconds, "5d", "'5d' is not a duration"),
     ],
 )
 def test_what_is_refused(read: Callable[[str, object], float], value: Any, says: str) -> None:
@@ -69,6 +70,7 @@ def test_what_is_refused(read: Callable[[str, object], float], value: Any, says:
     assert str(caught.value).startswith("pods.yaml: Pod a: cpu: ")
     assert says in str(caught.value)
     assert caught.value.hint
+    assert "write" not in str(caught.value), "one hint is enough"
 
 
 @given(st.integers(0, 10**15), st.sampled_from(["", "m", "k", "Ki", "M", "Mi", "u"]))

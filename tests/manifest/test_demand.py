@@ -122,7 +122,7 @@ def test_spellings(limits: dict[str, Any], notes: dict[str, str], demand: Demand
             {"fairlead.dev/model": "a", "fairlead.dev/slo-latency": "-3ms"},
             "[fairlead.dev/slo-latency]: -3ms is less",
         ),
-        ({}, {"fairlead.dev/model": "a", "fairlead.dev/slo-latency": "0"}, "is no time at all"),
+        ({}, {"fairlead.dev/model": "a", "fairlead.dev/slo-latency": "0"}, "not a duration above zero"),
     ],
 )
 def test_nonsense_names_its_field(limits: dict[str, Any], notes: dict[str, str], says: str) -> None:

@@ -43,6 +43,8 @@ def test_a_gang_that_does_not_fit_leaves_no_trace(demand: Demand) -> None:
 def test_a_gang_waits_for_its_members() -> None:
     decisions = place_gang(Cluster(servers(4)), gang(3, 5))
     assert decisions[0].sentence() == "m0 cannot be placed: the gang has 3 members and must have 5"
+    (alone,) = place_gang(Cluster(servers(4)), gang(1, 5))
+    assert alone.sentence() == "m0 cannot be placed: the gang has 1 member and must have 5"
 
 
 def test_more_than_the_least_is_welcome_but_not_needed() -> None:

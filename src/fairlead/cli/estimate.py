@@ -9,7 +9,7 @@ from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.cli.profiles_cluster import add_cluster, entries, fetched, in_cluster
 from fairlead.errors import MissingPartError, SettingsError, UserError
-from fairlead.units import Seconds, format_bytes, parse_duration
+from fairlead.units import Seconds, fault, format_bytes, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ def slo_of(text: str | None) -> Seconds | None:
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:
-        raise SettingsError(f"--slo {text}: {error}", "write it like 30ms") from None
+        raise SettingsError(f"--slo {text}: {fault(error)}", "write it like 30ms") from None
 
 
 def profiles(place: str | None) -> "Profiles":

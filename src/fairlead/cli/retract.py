@@ -71,12 +71,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _period(text: str) -> float:
     from fairlead.errors import SettingsError
-    from fairlead.units import parse_duration
+    from fairlead.units import fault, parse_duration
 
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise SettingsError(f"wait: {error}", "durations are written like 500ms, 10s or 5m") from None
+        raise SettingsError(f"wait: {fault(error)}", "durations are written like 500ms, 10s or 5m") from None
 
 
 async def _retract_for(

@@ -8,7 +8,7 @@ from math import ceil, isfinite
 from typing import Final, TypeVar
 
 from fairlead.errors import ManifestError
-from fairlead.units import Bytes, parse_bytes, parse_duration
+from fairlead.units import Bytes, fault, parse_bytes, parse_duration
 
 MIB: Final = 1 << 20
 _LARGEST: Final = 2**62
@@ -109,7 +109,7 @@ def _read(where: str, value: object, parse: Callable[[str], T], hint: str, most:
     try:
         found = parse(text)
     except ValueError as error:
-        raise ManifestError(f"{where}: {error}", hint) from None
+        raise ManifestError(f"{where}: {fault(error)}", hint) from None
     if found > most:
         limit = "anything can have" if most == _LARGEST else f"{most:.0f}"
         raise ManifestError(f"{where}: {text[:40]} is more than {limit}", hint)

@@ -115,7 +115,7 @@ def _slo(where: str, pod: shapes.Pod) -> float | None:
     place = f"{where}: metadata.annotations[{keys.SLO}]"
     found = amounts.seconds(place, text)
     if not found:
-        raise ManifestError(f"{place}: {text} is no time at all", "write it like 20ms")
+        raise ManifestError(f"{place}: {text}: not a duration above zero", "write it like 20ms")
     if not pod.metadata.annotations.get(keys.MODEL, "").strip():
         raise ManifestError(
             f"{place}: it names no model that could be predicted", f"add the annotation {keys.MODEL}"

@@ -30,7 +30,8 @@ def place_gang(
     size = max(member.gang.size if member.gang else 1 for member in members)
     held = _held(cluster, members[0])
     if len(members) + held < size:
-        text = f"the gang has {len(members) + held} members and must have {size}"
+        there = len(members) + held
+        text = f"the gang has {there} member{'' if there == 1 else 's'} and must have {size}"
         return [_refused(member, policy, text) for member in members]
     mark = cluster.checkpoint()
     decisions = _place(cluster, members, policy)

@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from fairlead.errors import SettingsError
-from fairlead.units import parse_duration
+from fairlead.units import fault, parse_duration
 
 _HINT: Final = "write it like 90s, every 30s, uniform 20s-40s, exponential 30s, poisson 30s or at once"
 _SPREADS: Final = {
@@ -45,7 +45,7 @@ class Draw:
         try:
             found = cls(_SPREADS[spread], parse_duration(low), parse_duration(high or low))
         except ValueError as error:
-            raise SettingsError(f"{where}: {error}", _HINT) from None
+            raise SettingsError(f"{where}: {fault(error)}", _HINT) from None
         if found.high < found.low or not found.high < 1e12:
             raise SettingsError(f"{where}: {text!r}: no such range", _HINT)
         return found

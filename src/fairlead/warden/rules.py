@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-FILE: Final = re.compile(r"fairlead\.dev-(accelerators|claim-[0-9a-f-]{36})\.json")
+_UID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+FILE: Final = re.compile(rf"fairlead\.dev-(accelerators|claim-{_UID})\.json")
 KINDS: Final = {"accelerators": "fairlead.dev/accelerator", "claim": "fairlead.dev/claim"}
 VERSIONS: Final = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
 DEVICE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]{0,251}[A-Za-z0-9])?")

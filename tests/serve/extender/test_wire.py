@@ -33,6 +33,7 @@ def test_a_request_is_read() -> None:
         (b'{"Pod": ' + b'{"a":' * 50_000, "this is no ExtenderArgs"),
         (body(NodeNames="a"), "$.NodeNames"),
         (body(NodeNames=[1]), "$.NodeNames"),
+        (body(NodeNames=["n"] * 65_537), "65537 NodeNames are more than the 65536 of one request"),
         (body(), "no NodeNames were sent: set nodeCacheCapable: true"),
         (body(Nodes={"items": []}), "whole nodes were sent: set nodeCacheCapable: true"),
     ],

@@ -125,7 +125,7 @@ def test_a_gang_comes_one_by_one_and_is_placed_whole(room: RealCluster, catalog:
             await member(world, "one", "late")
             assert "no PodGroup" in await world.told("one")
             await group(world, "late", 2)
-            assert "has 1 members and must have 2" in await world.told("one", "must have")
+            assert "has 1 member and must have 2" in await world.told("one", "must have")
             assert "must have 2" in await fares(world, "late", "False")
             await member(world, "two", "late")
             assert set((await world.places("one", "two")).values()) == {"a", "b"}

@@ -10,6 +10,8 @@ from fairlead.errors import UserError
 from fairlead.serve.extender.judge import Verdict
 from fairlead.serve.scheduler.seen import Pod
 
+NODES_LIMIT: Final = 65_536
+"""Nodes of one request: a body of the largest size can name a million, which take 130 MiB when read."""
 _NULL: Final = b"null"
 JSON: Final = "application/json"
 
@@ -51,6 +53,8 @@ def decode(body: bytes) -> Args:
     if found.names is None:
         sent = "whole nodes were sent" if bytes(found.nodes) != _NULL else "no NodeNames were sent"
         raise UserError(f"{sent}: set nodeCacheCapable: true in the KubeSchedulerConfiguration")
+    if len(found.names) > NODES_LIMIT:
+        raise UserError(f"{len(found.names)} NodeNames are more than the {NODES_LIMIT} of one request")
     return found
 
 
