@@ -150,4 +150,6 @@ def _parsed(name: str, text: str, parse: Callable[[str], Seconds]) -> Seconds:
     try:
         return parse(text)
     except ValueError as error:
-        raise SettingsError(f"{name}: {fault(error)}", "durations are written like 500ms, 10s, 5m or 1h") from None
+        raise SettingsError(
+            f"{name}: {fault(error)}", "durations are written like 500ms, 10s, 5m or 1h"
+        ) from None

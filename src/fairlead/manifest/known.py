@@ -6,7 +6,6 @@ accelerator of the catalog; of a model that was only seen in use, what was seen 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from os.path import basename
 from typing import Any, Final
 
@@ -30,6 +29,9 @@ _LONGEST: Final = 253
 """Characters of a name; profiles have room for no more."""
 _ENDINGS: Final = (".onnx", ".tflite")
 _TELL: Final = "fairlead profiles import --model FILE, or fairlead calibrate --cluster"
+_SEE: Final = "kubectl get modelprofiles"
+"""What lists the models. A refusal stands in a pod's condition and names none itself: profiles are of the
+whole cluster, and a user who may read the pod may not be allowed to list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,6 @@ class Known:
     """Its work; None: it was only seen in use."""
     file: FilePart | None = None
     """What its file says beyond its work, where somebody brought that."""
-
-    def __str__(self) -> str:
-        batch = f", batch {self.features.batch}" if self.features else ""
-        return f"{self.digest[:12]} ({self.precision}{batch})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Models:
         return replace(request, estimates=sized(self._expected[key], request.estimates))
 
     def named(self, where: str, name: str, precision: str) -> Known:
-        """Return the one model that a name means, or complain with what comes near."""
+        """Return the one model that a name means; an error names no other one."""
         if len(name) > _LONGEST:
             raise ManifestError(f"{where}: a name of {len(name)} characters", _TELL)
         found = [each for each in self.known.values() if _means(each, name)]
@@ -106,11 +104,11 @@ class Models:
         if len(fitting) == 1:
             return fitting[0]
         if not fitting:
-            raise ManifestError(f"{where}: the cluster knows no model {name!r}", self._near(name))
-        listed = ", ".join(sorted(str(each) for each in fitting)[:5])
+            hint = f"see those that it knows: {_SEE}. Or teach it: {_TELL}"
+            raise ManifestError(f"{where}: the cluster knows no model {name!r}", hint)
         raise ManifestError(
-            f"{where}: {name!r} may be any of {len(fitting)} models: {listed}",
-            "name it by its digest, or say the annotation fairlead.dev/precision",
+            f"{where}: {name!r} may be any of {len(fitting)} models",
+            f"add the annotation {keys.PRECISION}, or name it by its digest: {_SEE} -o yaml",
         )
 
     def expectations(
@@ -126,14 +124,6 @@ class Models:
         sights = [each for each in self.seen if each.digest == model.digest]
         sights.sort(key=lambda each: each.latency.count if each.latency else 0)
         return {each.setup.device: _lived(each) for each in sights if each.setup.device in accelerators}
-
-    def _near(self, name: str) -> str:
-        names = sorted({name for each in self.known.values() for name in each.names if name})
-        if not names:
-            return f"it knows none yet: {_TELL}"
-        close = get_close_matches(name, names, 1, 0.6)
-        there = f"did you mean {close[0]}?" if close else f"known: {', '.join(names[:5])}"
-        return f"{there} Or teach it: {_TELL}"
 
 
 def _means(model: Known, name: str) -> bool:

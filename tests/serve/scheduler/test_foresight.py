@@ -80,4 +80,9 @@ def test_a_latency_that_nothing_keeps_is_told_with_the_best_there_is(
             assert "accelerators can take a" in said
             assert "are too slow (need 1 ms, best" in said or "are too slow (need 1.0 ms" in said, said
 
+            await world.asking("b", {"cpu": "1"}, annotations={MODEL: f"slov-{world.namespace}"})
+            said = await world.told("b")
+            assert f"the cluster knows no model 'slov-{world.namespace}'" in said
+            assert name not in said, "a refusal names no model that the pod does not name"
+
     asyncio.run(scenario())
