@@ -89,6 +89,8 @@ def _live(decision: Mapping[str, Any]) -> Iterable[str]:
         return
     whose = f", scheduler {decision['scheduler']}" if decision["scheduler"] else ""
     yield f"{decision['state']} since {decision['since'] or 'an unknown time'}{whose}"
+    if decision["decided_seconds_ago"] is not None:
+        yield f"decided {decision['decided_seconds_ago']:.0f} s ago"
     if decision["clearing"]:
         yield f"waits until these are gone: {', '.join(decision['clearing'])}"
     if decision["wakes_on"]:

@@ -52,6 +52,41 @@ def test_a_refusal_is_told_in_the_words_of_the_condition_and_with_what_would_fit
     assert "smallest change" not in told["sentence"]
 
 
+def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
+    desk = full(catalog, pod("a", mib=8192))
+    assert "most 0 B free" in desk.sayings.take(0.0, 9)["uid-a"]
+    desk.fold.note(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
+    desk.hear(40.0)
+    assert not desk.queue.ready, "what became free is too little: nothing is decided for it"
+    clock = Clock()
+    clock.now = 40.0
+    told = asked(desk, "a", clock)
+    assert "most 4.0 GiB free" in told["sentence"]
+    assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
+    assert told["decided_seconds_ago"] == 0
+
+
+def test_a_pod_that_fits_meanwhile_is_told_the_age_of_its_refusal_and_no_advice(catalog: Catalog) -> None:
+    desk = full(catalog, pod("a", mib=1024))
+    desk.fold.note(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
+    desk.hear(40.0)
+    clock = Clock()
+    clock.now = 40.0
+    told = asked(desk, "a", clock)
+    assert (told["state"], told["changes"], told["decided_seconds_ago"]) == ("ready", [], 40)
+    assert "most 0 B free" in told["sentence"]
+    assert told["note"] == "it fits as the cluster is now, and is tried again"
+
+
+def test_asking_about_a_gang_changes_nothing(catalog: Catalog) -> None:
+    desk = full(catalog, gang("a"), gang("b"))
+    before = set(map(repr, desk.fold.cluster.placements()))
+    told = asked(desk, "a")
+    assert "gang" in told["sentence"]
+    assert told["decided_seconds_ago"] == 0
+    assert set(map(repr, desk.fold.cluster.placements())) == before
+
+
 def test_a_sentence_that_is_too_long_is_cut_once_for_all(catalog: Catalog) -> None:
     name = "a" * 2000
     desk = full(catalog, pod(name, mib=1024))
@@ -128,6 +163,7 @@ def test_changes_are_remembered_and_no_more_than_a_tenth_of_the_time_goes_into_t
     assert other["changes"] == []
     assert other["note"].startswith("what would let it fit was not looked for: ask again in")
     assert other["sentence"].startswith("0 of 2 accelerators can take b")
+    assert other["decided_seconds_ago"] > 0, "the sentence is of the last decision, and says so"
     clock.now += 9
     assert explainer.answer("default", "b")["note"] == ""
 

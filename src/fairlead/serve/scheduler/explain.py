@@ -1,19 +1,21 @@
 """Say of a pod why it waits, from what the scheduler remembers of it: nothing is listed, nothing is changed.
 
-The sentence is that of the decision under which the pod waits: the same that its condition and its event
-carry. What would let it fit is looked for when somebody asks. That takes a while on a large cluster, and
-nothing is decided meanwhile; so it is remembered, and no more than a tenth of the time is given to it.
+The sentence and what would let the pod fit are worked out together when the question comes, for one state
+of the cluster. That takes a while on a large cluster, and nothing is decided meanwhile; so the answer is
+remembered for some seconds, and no more than a tenth of the time is given to it. Where that time is spent,
+the answer is the decision under which the pod waits, with its age and without advice.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fairlead.manifest import keys
-from fairlead.placement import Change, Decision
+from fairlead.placement import Decision
 from fairlead.request import Request
-from fairlead.schedule import explained
+from fairlead.schedule import decide, explained, place_gang
 from fairlead.serve.scheduler.desk import Desk, Verdict
+from fairlead.serve.scheduler.preemption import names_budget
 from fairlead.serve.scheduler.queue import Group
 from fairlead.serve.scheduler.seen import Pod
 from fairlead.serve.scheduler.tell import neighbours, spoken
@@ -22,20 +24,22 @@ from fairlead.settings import Address
 PATH: Final = "/explain/"
 """Before `namespace/name`."""
 _KEPT: Final = 10.0
-"""Seconds for which changes are remembered: what would fit changes with every pod that comes or goes."""
+"""Seconds for which an answer is remembered: what would fit changes with every pod that comes or goes."""
 _REST: Final = 9.0
-"""Seconds of rest for each second of looking for changes."""
+"""Seconds of rest for each second of working answers out."""
 _MOST: Final = 256
-"""Pods whose changes are remembered."""
+"""Pods whose answers are remembered."""
+_FITS: Final = "it fits as the cluster is now, and is tried again"
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What would let a pod fit, as of one moment."""
+class _Current:
+    """Why a pod has no place and what would let it fit, both as of one moment."""
 
-    decision: Decision
-    changes: tuple[Change, ...]
-    at: float
+    since: Decision
+    """The decision under which the pod waits."""
+    verdict: Verdict
+    note: str = ""
 
 
 class Explainer:
@@ -45,9 +49,9 @@ class Explainer:
         self._desk = desk
         self._who = {"leader": me, "scheduler": scheduler}
         self._clock = clock
-        self._found: dict[str, _Found] = {}
+        self._known: dict[str, _Current] = {}
         self._rests = 0.0
-        """Until when no changes are looked for."""
+        """Until when no answer is worked out."""
 
     def answer(self, namespace: str, name: str) -> dict[str, Any]:
         """Return what is known of a pod; its state is `unknown` where it does not wait here."""
@@ -78,25 +82,49 @@ class Explainer:
         state = "ready" if group.helps is None else "parked"
         if verdict.decision.placed:
             return {**_unwritten(verdict, now), "state": state, **_times(group, now)}
-        changes, note = self._changes(verdict.decision, now)
-        listed = [each.to_json() for each in changes]
-        return {**_told(verdict, state, now), "changes": listed, "note": note, **_times(group, now)}
+        current = self._current(verdict, group, now)
+        changes = [each.to_json() for each in current.verdict.decision.changes]
+        told = _told(current.verdict, state, now)
+        return {**told, "changes": changes, "note": current.note, **_times(group, now)}
 
-    def _changes(self, decision: Decision, now: float) -> tuple[tuple[Change, ...], str]:
-        """Return what would let a request fit, and why nobody looked where nobody did."""
-        uid = decision.request.id
-        known = self._found.get(uid)
-        if known is not None and known.decision is decision and now - known.at < _KEPT:
-            return known.changes, ""
+    def _current(self, verdict: Verdict, group: Group, now: float) -> _Current:
+        """Return the refusal as the cluster is now; the decision that the pod waits under, in a rest."""
+        uid = verdict.decision.request.id
+        known = self._known.get(uid)
+        if known is not None and known.since is verdict.decision and now - known.verdict.at < _KEPT:
+            return known
         if now < self._rests:
-            return (), f"what would let it fit was not looked for: ask again in {self._rests - now:.0f} s"
-        found = explained(self._desk.fold.cluster, decision, self._desk.policy).changes
+            note = f"what would let it fit was not looked for: ask again in {self._rests - now:.0f} s"
+            return _Current(verdict.decision, verdict, note)
+        decision = self._decided(verdict.decision.request, group, now)
         after = self._clock()
         self._rests = after + _REST * (after - now)
-        if len(self._found) >= _MOST:
-            self._found.clear()
-        self._found[uid] = _Found(decision, found, after)
-        return found, ""
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        fits = decision.placed
+        found = _Current(verdict.decision, verdict if fits else Verdict(decision, now), _FITS if fits else "")
+        if not fits:
+            self._known[uid] = found
+        return found
+
+    def _decided(self, request: Request, group: Group, now: float) -> Decision:
+        """Decide for a request, with its gang, as the cluster is now; nothing is changed."""
+        cluster, policy = self._desk.fold.cluster, self._desk.policy
+        members = list(group.members.values())
+        if request.gang is None:
+            own = decide(cluster, request, policy)
+        else:
+            mark = cluster.checkpoint()
+            own = _of(request, place_gang(cluster, members, policy))
+            cluster.rollback(mark)
+        if not own.placed and self._desk.preemptions.worthwhile(members):
+            found = _of(request, self._desk.preemptions.search(members, now))
+            own = found if names_budget(found) else own
+        return explained(cluster, own, policy)
+
+
+def _of(request: Request, decisions: Sequence[Decision]) -> Decision:
+    return next(each for each in decisions if each.request.id == request.id)
 
 
 def signs(where: Address, scheduler: str, environ: Mapping[str, str], host: str) -> dict[str, str]:

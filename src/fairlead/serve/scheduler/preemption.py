@@ -77,7 +77,7 @@ class Preemptions:
         alike = None if first.social or first.gang else (first.shape, first.priority)
         if not (nominated or self.worthwhile(refused)) or self._has_failed(alike):
             return [], None
-        decisions = self._search(refused, now)
+        decisions = self.search(refused, now)
         if not any(each.placed for each in decisions):
             self._failed |= set() if self.blocked(refused) else {alike} - {None}
             return decisions, None
@@ -146,7 +146,7 @@ class Preemptions:
             self._failed.clear()
         return alike in self._failed
 
-    def _search(self, refused: Sequence[Request], now: float) -> list[Decision]:
+    def search(self, refused: Sequence[Request], now: float) -> list[Decision]:
         """Decide as if the pods that are leaving were gone, with preemption; nothing is changed."""
         cluster = self._fold.cluster
         mark = cluster.checkpoint()
