@@ -36,6 +36,9 @@ class Full(World):
         self.evicted: dict[str, Pod] = {}
         """By uid: pods that were deleted, as they were seen last."""
         self._numbers = count()
+        self.ending = asyncio.Event()
+        """Whether pods that are being deleted end."""
+        self.ending.set()
 
     async def low(self, number: int) -> list[str]:
         """Make pods of low priority; return their names."""
@@ -50,6 +53,7 @@ class Full(World):
         """
         looks: Counter[str] = Counter()
         while True:
+            await self.ending.wait()
             with suppress(ClusterError):
                 for pod in [pod for pod in await self.pods() if pod.metadata.deletion_timestamp]:
                     uid = pod.metadata.uid

@@ -6,14 +6,19 @@
 import asyncio
 import os
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from random import Random
 
 import pytest
 
 from fairlead.catalog import Catalog
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import PODS
+from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.seen import BUDGETS, SCHEDULED, Pod
 from tests.labs import RealCluster
-from tests.serve.scheduler.chaos.preemption import Full, filled, named
+from tests.serve.scheduler.chaos.preemption import HALF, HIGH, WHOLE, Full, filled, named
+from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.test_real import running
 from tests.serve.scheduler.world import bound
 
@@ -59,3 +64,72 @@ async def played(full: Full, dice: Random) -> float:
     assert not [each for each in pods if each.metadata.name in names and not each.spec.node_name]
     await full.clear()
     return took
+
+
+def test_the_next_leader_goes_on_with_what_a_killed_one_evicted(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def scenario() -> None:
+        async with real_cluster.connect() as client, filled(client, real_cluster.namespace, nodes=2) as full:
+            said: list[str] = []
+            first = Scheduler(client, catalog, settings("first", full.namespace), said.append)
+            leader = asyncio.create_task(first.run(asyncio.Event()))
+            await full.fill(waiting=6)
+            full.ending.clear()
+            await full.pod("vip", mib=WHOLE, priorityClassName=HIGH)
+            await full.until(lambda pods: sum(bool(pod.metadata.deletion_timestamp) for pod in pods) == 2)
+            leader.cancel()
+            with suppress(asyncio.CancelledError):
+                await leader
+            (vip,) = [pod for pod in await full.pods() if pod.metadata.name == "vip"]
+            assert vip.status.nominated_node_name
+            async with running(full, catalog, "second") as said:
+                async with asyncio.timeout(60):
+                    while not any(line.startswith("deciding") for line in said):
+                        await asyncio.sleep(0.1)
+                full.ending.set()
+                await full.until(bound("vip"))
+                assert len(full.evicted) == 2
+                assert not [line for line in said if line.startswith("evicted")]
+
+    asyncio.run(scenario())
+
+
+def test_a_budget_that_allows_no_eviction_is_kept_and_named_until_it_allows_one(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def scenario() -> None:
+        async with (
+            real_cluster.connect() as client,
+            filled(client, real_cluster.namespace, nodes=1) as full,
+            running(full, catalog),
+        ):
+            await full.fill(waiting=0)
+            for pod in await full.pods():
+                phase = {"status": {"phase": "Running"}}  # a pod that has not started is in no budget
+                await client.patch_status(PODS, pod.metadata.name, phase, full.namespace)
+            budgets, everything = BUDGETS.raw(), {"maxUnavailable": 1, "selector": {}}
+            body = {"metadata": {"name": "guard"}, "spec": everything}
+            made = await client.create(budgets, body, full.namespace)
+            await allow(client, full.namespace, made.metadata.generation, 0)
+            await full.pod("vip", mib=HALF, priorityClassName=HIGH)
+            pods = await full.until(lambda pods: any("guard" in why(pod) for pod in pods))
+            assert "PodDisruptionBudget guard (0 allowed)" in " ".join(map(why, pods))
+            assert not any(pod.metadata.deletion_timestamp for pod in pods)
+            await allow(client, full.namespace, made.metadata.generation, 1)
+            await full.until(bound("vip"))
+            assert len(full.evicted) == 1
+
+    asyncio.run(scenario())
+
+
+async def allow(client: Client, namespace: str, generation: int, evictions: int) -> None:
+    """Do what the disruption controller does."""
+    counts = {"currentHealthy": 4, "desiredHealthy": 3, "expectedPods": 4, "disruptionsAllowed": evictions}
+    status = {"status": {"observedGeneration": generation, **counts}}
+    await client.patch_status(BUDGETS.raw(), "guard", status, namespace)
+
+
+def why(pod: Pod) -> str:
+    """Return why a pod waits, as its condition says."""
+    return pod.condition(SCHEDULED).message
