@@ -6,13 +6,15 @@ import os
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 
-from fairlead.cluster.kinds import EVENTS, PODS
+from fairlead.cluster.kinds import EVENTS, LEASES, PODS
 from fairlead.manifest.seen import SCHEDULED, Pod
 from tests.labs import RealCluster
 from tests.serve.scheduler.world import World, bound, opened
@@ -74,6 +76,14 @@ def played(
     asyncio.run(scenario())
 
 
+async def asked(world: World, path: str) -> tuple[int, str]:
+    """Ask the leader for a page, as anybody can who reaches its port."""
+    lease = await world.client.get(LEASES, "fairlead-scheduler", world.namespace)
+    url = f"http://{lease.metadata.annotations['fairlead.dev/address']}{path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return response.status, await response.text()
+
+
 def told(name: str) -> Callable[[tuple[Pod, ...]], bool]:
     """Return what says whether a pod's condition says why it waits."""
     return lambda pods: any(
@@ -107,6 +117,15 @@ def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster)
         assert found["sentence"] in {each.message for each in events}
         assert found["changes"][0]["text"].startswith("ask for 1.0 GiB")
         assert "room" in found["wakes_on"]
+
+        page = f"/explain/{world.namespace}/late"
+        assert (await asked(world, page))[0] == 401
+        assert (await asked(world, f"{page}/{late.metadata.uid}"))[0] == 200
+        for stranger in ("late", "nobody"):
+            status, text = await asked(world, f"/explain/{world.namespace}/{stranger}/{uuid.uuid4()}")
+            assert (status, json.loads(text)["state"]) == (200, "unknown")
+            assert "accelerators" not in text
+        assert (await asked(world, "/metrics"))[0] == 200
 
         code, here = await ask.explain("late", "--local", "-v")
         assert (code, here["source"]) == (1, "here")

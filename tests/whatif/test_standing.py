@@ -83,7 +83,7 @@ def test_what_is_no_answer_is_silence_with_a_reason(body: bytes, why: str) -> No
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no such host:x", "[::1", ""])
 def test_an_address_where_nobody_is_found_is_silence(address: str) -> None:
-    assert isinstance(_directly(address, "explain/default/a"), Silence)
+    assert isinstance(_directly(address, "explain/default/a/uid"), Silence)
 
 
 def test_a_lease_tells_who_leads_and_where() -> None:

@@ -79,7 +79,7 @@ async def _by_scheduler(client: "Client", pod: "Pod", options: argparse.Namespac
     who = await leader.find(client, options.lease_namespace, whose)
     if isinstance(who, leader.Silence) and whose != OURS:
         return standing.by_condition(pod, f"{who.reason}: --local tells what ours would do")
-    answer = who if isinstance(who, leader.Silence) else await leader.ask(client, who, *pod.key)
+    answer = who if isinstance(who, leader.Silence) else await leader.ask(client, who, pod)
     if not isinstance(answer, leader.Silence):
         return standing.by_scheduler(pod, answer)
     note = f"decided here, which takes longer and may differ: {answer.reason}"

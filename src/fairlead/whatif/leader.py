@@ -2,6 +2,9 @@
 
 Through the API server where the leader is a pod: so it works wherever kubectl does. Directly, where it is
 not, or where the API server may not be asked to pass something on.
+
+The question carries the pod's uid, which the API server shows to whoever may read the pod. It carries no
+credential of the user: the API server takes it off what it passes on, and a Lease may name any address.
 """
 
 import asyncio
@@ -15,6 +18,7 @@ from fairlead.cluster.kinds import LEASES, PODS
 from fairlead.cluster.objects import Lease
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.manifest import keys
+from fairlead.manifest.seen import Pod
 from fairlead.whatif.document import lacking
 
 LEASE: Final = "fairlead-scheduler"
@@ -77,9 +81,9 @@ async def _leases(client: Client, namespace: str | None) -> list[Lease]:
         return []
 
 
-async def ask(client: Client, leader: Leader, namespace: str, name: str) -> dict[str, Any] | Silence:
+async def ask(client: Client, leader: Leader, pod: Pod) -> dict[str, Any] | Silence:
     """Return what the leader says of a pod."""
-    page = f"explain/{namespace}/{name}"
+    page = f"explain/{pod.metadata.namespace}/{pod.metadata.name}/{pod.metadata.uid}"
     found: bytes | Silence = Silence("the leader does not say where it can be asked")
     if leader.pod:
         found = await _through_the_server(client, leader.pod, page)

@@ -28,7 +28,7 @@ class Clock:
 
 
 def asked(desk: Desk, name: str, clock: Clock | None = None) -> dict[str, Any]:
-    return Explainer(desk, "me", "fairlead", clock or Clock()).answer("default", name)
+    return Explainer(desk, "me", "fairlead", clock or Clock()).answer("default", name, f"uid-{name}")
 
 
 def full(catalog: Catalog, *others: Any) -> Desk:
@@ -144,6 +144,22 @@ def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
     assert "secret" not in str([asked(desk, "vip"), meek])
 
 
+@pytest.mark.parametrize(
+    ("namespace", "name", "uid"),
+    [("default", "a", ""), ("default", "a", "uid-b"), ("default", "b", "uid-a"), ("theirs", "a", "uid-a")],
+)
+def test_without_its_uid_a_pod_is_as_unknown_as_one_that_does_not_exist(
+    catalog: Catalog, namespace: str, name: str, uid: str
+) -> None:
+    explainer = Explainer(full(catalog, pod("a", mib=8192)), "me", "fairlead", Clock())
+    told = explainer.answer(namespace, name, uid)
+    assert told == {"leader": "me", "scheduler": "fairlead", **unknown(namespace, name)}
+
+
+def unknown(namespace: str, name: str) -> dict[str, str]:
+    return {"namespace": namespace, "name": name, "state": "unknown"}
+
+
 def elsewhere(one: Pod) -> Pod:
     return replace(one, metadata=replace(one.metadata, namespace="theirs"))
 
@@ -157,15 +173,15 @@ def test_changes_are_remembered_and_no_more_than_a_tenth_of_the_time_goes_into_t
     desk = full(catalog, pod("a", mib=8192), pod("b", mib=8100))
     clock = Clock(step=1.0)
     explainer = Explainer(desk, "me", "fairlead", clock)
-    first = explainer.answer("default", "a")
-    assert (first["note"], explainer.answer("default", "a")["note"]) == ("", "")
-    other = explainer.answer("default", "b")
+    first = explainer.answer("default", "a", "uid-a")
+    assert (first["note"], explainer.answer("default", "a", "uid-a")["note"]) == ("", "")
+    other = explainer.answer("default", "b", "uid-b")
     assert other["changes"] == []
     assert other["note"].startswith("what would let it fit was not looked for: ask again in")
     assert other["sentence"].startswith("0 of 2 accelerators can take b")
     assert other["decided_seconds_ago"] > 0, "the sentence is of the last decision, and says so"
     clock.now += 9
-    assert explainer.answer("default", "b")["note"] == ""
+    assert explainer.answer("default", "b", "uid-b")["note"] == ""
 
 
 def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:

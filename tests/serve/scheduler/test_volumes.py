@@ -146,7 +146,7 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     assert write.path == "/api/v1/namespaces/default/persistentvolumeclaims/data"
     assert write.body == {"metadata": {"annotations": {SELECTED: "n2"}}}
     assert desk.sayings.text(uid) == "a has its place on n2 and waits for its volumes: data"
-    told = Explainer(desk, "me", "fairlead", lambda: 0.0).answer("default", "a")
+    told = Explainer(desk, "me", "fairlead", lambda: 0.0).answer("default", "a", "uid-a")
     assert (told["state"], told["sentence"]) == ("volumes", desk.sayings.text(uid))
 
     for name in ("b", "c", "d", "e"):  # four GPUs, one of which is kept

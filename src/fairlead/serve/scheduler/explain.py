@@ -22,7 +22,7 @@ from fairlead.serve.scheduler.tell import neighbours, spoken
 from fairlead.settings import Address
 
 PATH: Final = "/explain/"
-"""Before `namespace/name`."""
+"""Before `namespace/name/uid`."""
 _KEPT: Final = 10.0
 """Seconds for which an answer is remembered: what would fit changes with every pod that comes or goes."""
 _REST: Final = 9.0
@@ -53,10 +53,14 @@ class Explainer:
         self._rests = 0.0
         """Until when no answer is worked out."""
 
-    def answer(self, namespace: str, name: str) -> dict[str, Any]:
-        """Return what is known of a pod; its state is `unknown` where it does not wait here."""
-        pod = self._desk.fold.named(namespace, name)
-        standing = self._standing(pod) if pod is not None else None
+    def answer(self, namespace: str, name: str, uid: str) -> dict[str, Any]:
+        """Return what is known of a pod; its state is `unknown` where it does not wait here.
+
+        The uid shows that the asker may read the pod. Where it is another's, the pod is as unknown as one
+        that does not exist.
+        """
+        pod = self._desk.fold.pod(uid)
+        standing = self._standing(pod) if pod is not None and pod.key == (namespace, name) else None
         return {**self._who, **(standing or _stranger(namespace, name))}
 
     def _standing(self, pod: Pod) -> dict[str, Any] | None:

@@ -118,10 +118,6 @@ class Fold:
         found = (*self._on.get(name, ()), *self._assumed_on.get(name, ()))
         return [self._pods[uid] for uid in found if uid in self._pods]
 
-    def named(self, namespace: str, name: str) -> Pod | None:
-        """Return the pod of this name; somebody asks for it now and then, so there is no index."""
-        return next((pod for pod in self._pods.values() if pod.key == (namespace, name)), None)
-
     def read(self, pod: Pod) -> Waiting:
         """Return a pod as a request, whoever is to place it."""
         return self._reading.waiting(pod, self.claims_of(pod))

@@ -62,6 +62,9 @@ _LATER: Final = 5.0
 """Seconds before a volume is asked for again."""
 _STUCK: Final = 30.0
 """Seconds without a sign of life from the loop after which the program is not well."""
+_UNIDENTIFIED: Final = Response(
+    401, b"ask for /explain/NAMESPACE/POD/UID: the uid of the pod shows that you may read it\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,8 @@ class Scheduler:
     def answer(self, path: str) -> Response:
         """Answer a request for a page; called from another thread."""
         if path.startswith(PATH):
-            return self._explained(*path.removeprefix(PATH).partition("/")[::2])
+            words = path.removeprefix(PATH).split("/")
+            return self._explained(*words) if len(words) == 3 else _UNIDENTIFIED
         if path == "/metrics":
             return Response(200, self._page, CONTENT_TYPE)
         if path == "/healthz":
@@ -168,22 +172,22 @@ class Scheduler:
             return Response(200, b"ready\n")
         return Response(404, b"no such page\n")
 
-    def _explained(self, namespace: str, name: str) -> Response:
+    def _explained(self, namespace: str, name: str, uid: str) -> Response:
         """Have the loop answer, between two decisions; it is asked from another thread."""
         if self._loop is None:
             return Response(503, b"the cluster is not known yet\n")
-        asked = asyncio.run_coroutine_threadsafe(self._explain(namespace, name), self._loop)
+        asked = asyncio.run_coroutine_threadsafe(self._explain(namespace, name, uid), self._loop)
         try:
             return asked.result(_PATIENCE)
         except (TimeoutError, concurrent.futures.CancelledError):
             asked.cancel()
             return Response(503, b"too busy: ask again\n")
 
-    async def _explain(self, namespace: str, name: str) -> Response:
+    async def _explain(self, namespace: str, name: str, uid: str) -> Response:
         reign = self._reign()
         if self._explainer is None or reign is None or reign.turn != self._taken:
             return Response(503, b"this replica does not decide\n")
-        found = json.dumps(self._explainer.answer(namespace, name))
+        found = json.dumps(self._explainer.answer(namespace, name, uid))
         return Response(200, found.encode(), "application/json")
 
     def _heard(self, change: Change[Any]) -> None:
