@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 from fairlead.cluster.client import Client
@@ -33,12 +35,22 @@ def test_installed_with_the_scheduler_a_pod_runs_and_an_uninstall_leaves_nothing
     (share,) = json.loads(chosen["metadata"]["annotations"]["fairlead.dev/placement"])
     assert pods.environ(["chosen"])["chosen"]["FAIRLEAD_DEVICE"] == share["device"]
 
+    pods.start(["late"], {"fairlead.dev/gpu-mem": 99_999}, scheduler="fairlead")
+    pods.wait_pending("late", "accelerators can take late")
+    told = _explained(site, f"{pods.namespace}/late")
+    assert (told["source"], told["state"], told["note"]) == ("scheduler", "parked", "")
+    # A neighbour who reaches the port and does not know the pod is told nothing of it.
+    address = site.api.ask("GET", LEASE)["metadata"]["annotations"]["fairlead.dev/address"]
+    reply = pods.run("chosen", f"wget -O- http://{address}/explain/{pods.namespace}/late")
+    assert "401 Unauthorized" in reply
+    assert "accelerators" not in reply
+
     # All on one node, which is the one thing that is not as it should be.
     found = asyncio.run(_examined(site))
     assert not [each for each in found if each.verdict is Verdict.FAIL]
     assert "replicas" in {each.check for each in found if each.verdict is Verdict.WARN}
 
-    pods.stop(["chosen"])
+    pods.stop(["chosen", "late"])
     site.uninstall()
     wait_for("the replicas to go", lambda: not site.api.items(REPLICAS), site.trouble)
     left = {key: value for key, value in things(site).items() if "fairlead" in value}
@@ -46,6 +58,16 @@ def test_installed_with_the_scheduler_a_pod_runs_and_an_uninstall_leaves_nothing
     assert site.api.get(LEASE) is None
     site.install()
     site.settled()
+
+
+def _explained(site: Site, pod: str) -> Document:
+    """Return what `fairlead explain` says of a pod, as the administrator."""
+    program = [sys.executable, "-c", "from fairlead.cli.main import run; run()"]
+    command = [*program, "explain", pod, "--kubeconfig", str(site.lab.kubeconfig), "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout, done.stderr
+    (told,) = json.loads(done.stdout)
+    return dict(told)
 
 
 def _ready(site: Site) -> list[Document]:
