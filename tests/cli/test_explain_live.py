@@ -118,6 +118,7 @@ def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster)
         assert found["changes"][0]["text"].startswith("ask for 1.0 GiB")
         assert "room" in found["wakes_on"]
 
+        (late,) = [pod for pod in await world.pods() if pod.metadata.name == "late"]
         page = f"/explain/{world.namespace}/late"
         assert (await asked(world, page))[0] == 401
         assert (await asked(world, f"{page}/{late.metadata.uid}"))[0] == 200
