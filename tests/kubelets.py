@@ -44,7 +44,7 @@ class Kubelet:
         self.units: dict[str, dict[str, bool]] = {}
         """By resource, each unit and whether it is healthy."""
         self.held: dict[tuple[str, str], tuple[str, ...]] = {}
-        """By pod and resource, the units."""
+        """By pod and resource, the units; a container other than the main one is `pod/container`."""
         self.known: list[str] = []
         """Pods in the books that hold nothing: the one that is about to be let in, and those refused."""
         self.headstrong = False
@@ -73,7 +73,7 @@ class Kubelet:
         await self._books.close()
 
     async def admit(self, pod: str, resource: str, size: int) -> wire.ContainerAllocateResponse:
-        """Take units for a pod; KubeletError with what the plugin said where it refuses."""
+        """Take units for a pod, or `pod/container`; KubeletError with what the plugin said if it refuses."""
         self.known.append(pod)
         taken = {unit for (_, name), units in self.held.items() for unit in units if name == resource}
         free = tuple(
@@ -138,13 +138,20 @@ class Kubelet:
         return await ask(self._endpoints[resource], f"{_PLUGIN}/{method}", request, answer, PATIENCE, LIMIT)
 
     async def _list(self, _: wire.Empty) -> wire.ListPodResourcesResponse:
+        rows: dict[str, dict[str, tuple[bytes, ...]]] = {}
+        for name in self.known:
+            pod, container = _parts(name)
+            rows.setdefault(pod, {})[container] = ()
+        for (name, resource), units in self.held.items():
+            pod, container = _parts(name)
+            rows.setdefault(pod, {})[container] = _entries(resource, units)
         pods = [
-            wire.PodResources(pod, "default", (wire.ContainerResources("main", _entries(resource, units)),))
-            for (pod, resource), units in self.held.items()
+            wire.PodResources(
+                pod, "default", tuple(wire.ContainerResources(*row) for row in rows[pod].items())
+            )
+            for pod in rows
         ]
         pods += [_claimer(name, device) for name, device in self.claims.items()]
-        main = (wire.ContainerResources("main"),)
-        pods += [wire.PodResources(pod, "default", main) for pod in self.known]
         return wire.ListPodResourcesResponse(tuple(pods))
 
     async def _look(self) -> None:
@@ -186,6 +193,12 @@ class Kubelet:
                         self.units[resource] = {each.id: each.health == "Healthy" for each in devices}
         finally:
             channel.close()
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Return the pod and the container of a name."""
+    pod, _, container = name.partition("/")
+    return pod, container or "main"
 
 
 def _entries(resource: str, units: Sequence[str]) -> tuple[bytes, ...]:

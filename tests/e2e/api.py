@@ -38,6 +38,14 @@ class Api:
         """Ask once."""
         return self._runner.run(self._ask(method, path, body))
 
+    def patch(self, path: str, body: Document) -> Document:
+        """Change some fields of an object; what is None goes."""
+        sent = self._client.request(
+            "PATCH", path, body=json.dumps(body).encode(), content_type="application/merge-patch+json"
+        )
+        answer: Document = json.loads(self._runner.run(sent))
+        return answer
+
     def get(self, path: str) -> Document | None:
         """Return an object; None where there is none."""
         try:

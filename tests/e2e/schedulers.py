@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from fairlead.placement import PLACEMENT, parse_shares
-from fairlead.publish.notice import HANDS_OVER
+from fairlead.publish.notice import DEVICES, HANDS_OVER
 from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import NAMESPACE, Site
 
@@ -51,6 +51,33 @@ def handing_over(site: Site) -> Iterator[None]:
         yield
     finally:
         site.api.delete([f"{_ROLES}/{kind}/{_ROLE}" for kind in ("clusterrolebindings", "clusterroles")])
+
+
+@contextmanager
+def unlisted(site: Site) -> Iterator[None]:
+    """Take the agent's list from its node, and the right to write it anew: slices and labels are left."""
+    path = f"{_ROLES}/clusterroles/fairlead-agent"
+    rules = site.api.ask("GET", path)["rules"]
+    fewer = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "patch"]} for rule in rules]
+    site.api.patch(path, {"rules": fewer})
+    try:
+        wait_for("the agent to lose its right", lambda: not _may_patch_nodes(site), site.trouble)
+        site.api.patch(f"{CORE}/nodes/{site.name}", _without(DEVICES, HANDS_OVER))
+        yield
+    finally:
+        site.api.patch(path, {"rules": rules})
+        replace_agent(site)  # it would try again by itself, within a minute
+
+
+def _may_patch_nodes(site: Site) -> bool:
+    attributes = {"verb": "patch", "resource": "nodes", "name": site.name}
+    spec = {"user": f"system:serviceaccount:{NAMESPACE}:fairlead-agent", "resourceAttributes": attributes}
+    answer = site.api.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+    return bool(answer["status"]["allowed"])
+
+
+def _without(*names: str) -> Document:
+    return {"metadata": {"annotations": dict.fromkeys(names)}}
 
 
 def replace_agent(site: Site) -> None:

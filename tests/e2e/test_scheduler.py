@@ -9,11 +9,13 @@ from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import Site
 from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
 from tests.e2e.pods import Pods
-from tests.e2e.schedulers import NAME, chosen, handing_over, promised, replace_agent, scheduling
-from tests.e2e.truth import faults, truth, watched
+from tests.e2e.schedulers import NAME, chosen, handing_over, promised, replace_agent, scheduling, unlisted
+from tests.e2e.truth import faults, results, truth, watched
 
 SHARE = "fairlead.dev/gpu-mem"
 SIZES = (64, 96, 112, 128, 160)
+MANY = 60
+"""Containers of one pod."""
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,47 @@ def _with_more(pod: Document) -> Document:
     named = [{**main["env"][0], "value": f"{main['env'][0]['value']}-side"}]
     side = {**main, "name": "side", "env": named, "resources": {"limits": {SHARE: "150"}}}
     return {**pod, "spec": {**pod["spec"], "initContainers": [early], "containers": [main, side]}}
+
+
+def test_a_pod_of_many_containers_is_admitted_with_all_of_them_on_the_one_that_was_chosen(
+    site: Site, two_gpus: Pods
+) -> None:
+    many = two_gpus.manifest("many", {SHARE: 1}, scheduler=NAME)
+    # What is admitted matters here, not what is started: that takes a machine longer.
+    main = {**many["spec"]["containers"][0], "image": "localhost/none:1"}
+    many["spec"]["containers"] = [{**main, "name": f"c{at}"} for at in range(MANY)]
+    two_gpus.make([many])
+    wait_for("it to be bound", lambda: two_gpus.all()["many"]["spec"].get("nodeName"), two_gpus.explain)
+    two_gpus.start(["next"], {SHARE: 1}, scheduler=NAME)
+    two_gpus.wait_running(["next"])
+    device, size = chosen(two_gpus.all()["many"])
+    held = [each for each in truth(site).holdings if each.holder.name == "many"]
+    assert (len(held), {(each.accelerator, each.mebibytes) for each in held}) == (MANY, {(device, 1)})
+    assert size == str(MANY)
+    assert not faults(truth(site), site.inventory())
+    same_everywhere(site, two_gpus, ["next"])
+
+
+def test_a_device_that_its_slice_leaves_out_is_not_made_up_again_from_labels(
+    site: Site, two_gpus: Pods
+) -> None:
+    whole = {"fairlead.dev/t4": 1}
+    two_gpus.start(["owner"], whole, scheduler=NAME)
+    two_gpus.wait_running(["owner"])
+    ((held, _),) = same_everywhere(site, two_gpus, ["owner"]).values()
+    wait_for("the slice to leave it out", lambda: held not in site.offered(), site.trouble)
+    assert site.labels()["fairlead.dev/t4.count"] == str(len(TWO_T4))
+    with unlisted(site):
+        two_gpus.start(["rest"], whole, scheduler=NAME)
+        two_gpus.wait_running(["rest"])
+        assert two_gpus.claims().keys() == {"rest"}, "the scheduler goes by the slice"
+        two_gpus.start(["late"], whole, scheduler=NAME)
+        two_gpus.wait_pending("late", "accelerators can take late")
+        given = [row["device"] for claim in two_gpus.claims().values() for row in results(claim)]
+        assert given == [each for each in TWO_T4 if each != held]
+    wait_for("the agent to list its devices", lambda: promised(site), site.trouble)
+    two_gpus.stop(two_gpus.all())
+    site.settled()
 
 
 def test_pods_of_other_sharers_get_it_by_claims_that_go_with_them(site: Site, two_gpus: Pods) -> None:

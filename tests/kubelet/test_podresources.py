@@ -16,9 +16,9 @@ from fairlead.kubelet.podresources import (
     Held,
     HeldClaim,
     Listed,
+    PodReader,
     books,
     read_books,
-    read_pods,
 )
 from fairlead.kubelet.proto import Message, decode, encode
 from fairlead.kubelet.sockets import Call, Door, Feed, Method
@@ -119,12 +119,45 @@ def test_lists_all_pods_also_those_that_hold_nothing(place: Path) -> None:
 
     async def play() -> list[Listed]:
         async with serving(place, Call(LIST, wire.Empty, give)):
-            return await read_pods(place)
+            return await PodReader(place).read()
 
     assert asyncio.run(play()) == [
         Listed("n", "p", {"c": frozenset({MEMORY, "other.dev/x"}), "d": frozenset()}),
         Listed("n", "q", {}),
     ]
+
+
+def test_only_containers_that_changed_are_decoded_again(place: Path) -> None:
+    def told(holding: int, *others: str) -> wire.ClosedListResponse:
+        """Return what a kubelet says of a pod of ten, of which the first few hold something."""
+        rows = [(f"c{at}", (entry(MEMORY, f"g0-{at}"),) if at < holding else ()) for at in range(10)]
+        ten = wire.PodResources("ten", "n", tuple(wire.ContainerResources(*row) for row in rows))
+        one = (wire.ContainerResources("c"),)
+        pods = (ten, *(wire.PodResources(name, "n", one) for name in others))
+        return decode(wire.ClosedListResponse, encode(wire.ListPodResourcesResponse(pods)))
+
+    reader = PodReader(place)
+    reader.listed(told(0, "a"))
+    assert reader.decoded == 11
+    for holding in range(1, 11):
+        ten, _ = reader.listed(told(holding, "a"))
+        assert reader.decoded == 11 + holding
+        assert [name for name, held in ten.held.items() if held] == [f"c{at}" for at in range(holding)]
+    reader.listed(told(10))
+    assert reader.listed(told(10, "a"))[1] == Listed("n", "a", {"c": frozenset()})
+    assert reader.decoded == 22, "who went is forgotten"
+
+
+def test_a_pod_that_is_cut_off_is_no_answer(place: Path) -> None:
+    async def give(_: wire.Empty) -> Message:
+        return wire.ClosedListResponse((b"\x0a\x05cut",))
+
+    async def play() -> None:
+        async with serving(place, Call(LIST, wire.Empty, give)):
+            await PodReader(place).read()
+
+    with pytest.raises(KubeletError, match="cut off"):
+        asyncio.run(play())
 
 
 def test_asks_a_kubelet(place: Path) -> None:

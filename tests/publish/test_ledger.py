@@ -19,7 +19,9 @@ from fairlead.publish.ledger import (
     overlaps,
     released,
 )
+from fairlead.publish.tally import tallied
 from tests.accelerators import accelerator, node
+from tests.work import lines
 
 GPU = accelerator("pci:0000:01:00.0", mebibytes=10, name="Big GPU")
 STICK = accelerator("usb:1-1", name="Small Stick")
@@ -196,3 +198,39 @@ def test_how_much_is_held() -> None:
 def test_what_cannot_be(holdings: tuple[Holding, ...], fault: str) -> None:
     faults = overlaps(holdings, NODE)
     assert (fault in faults[0]) if fault else not faults
+
+
+LARGE = accelerator("pci:0000:02:00.0", mebibytes=4096)
+
+
+def crowded(shown: int, assumed: int) -> Ledger:
+    """Return the ledger when containers hold a MiB each: some by the books, others since."""
+    rows = [Holding(LARGE.id, Form.MEMORY, Holder("a", "b", str(at)), 1, ((at, at),)) for at in range(shown)]
+    ledger = observed(Ledger(), rows, 0.0)
+    for at in range(shown, shown + assumed):
+        answer = admit(ledger, node(LARGE), Holding(LARGE.id, Form.MEMORY, UNNAMED, 1, ((at, at),)), at)
+        assert isinstance(answer, Ledger)
+        ledger = answer
+    return ledger
+
+
+@pytest.mark.parametrize("asked", [1, 2000])
+def test_what_a_container_asks_for_is_checked_in_the_same_work_however_many_hold_some(asked: int) -> None:
+    holding = Holding(LARGE.id, Form.MEMORY, UNNAMED, asked, ((1000, 999 + asked),))
+    few, many = crowded(3, 3), crowded(400, 400)
+    assert lines(lambda: admit(many, node(LARGE), holding)) == lines(lambda: admit(few, node(LARGE), holding))
+
+
+def test_a_look_into_the_books_is_as_much_work_as_there_are_holdings() -> None:
+    def look(holders: int) -> int:
+        """Return the work of a look that shows every other of those that were assumed."""
+        assumed, shown = crowded(0, holders), crowded(holders, 0).books[::2]
+        return lines(lambda: list(observed(assumed, shown, 1.0)))
+
+    assert look(160) < 5 * look(40)
+
+
+def test_sums_are_those_of_the_holdings() -> None:
+    ledger = given(share(0, 1), claim(3), share(4, 5), ledger=BOOKED)
+    assert ledger.tallies == tallied(ledger.holdings)
+    assert ledger.tallies[GPU.id].mebibytes == sum(each.mebibytes for each in ledger)

@@ -33,6 +33,7 @@ from fairlead.publish.ledger import (
 )
 from fairlead.publish.offers import Plan, offers, parse_units, prefer
 from fairlead.publish.spans import minus, union
+from fairlead.publish.tally import tallied
 from tests.accelerators import accelerator, node
 
 HARDWARE = node(
@@ -236,6 +237,11 @@ class Node(RuleBasedStateMachine):
     def the_ledger_is_sound(self) -> None:
         """Check what is believed to be held."""
         assert overlaps(self.ledger, self.inventory) == []
+
+    @invariant()
+    def sums_are_those_of_the_holdings(self) -> None:
+        """Check that what was added up step by step is what there is."""
+        assert self.ledger.tallies == tallied(self.ledger.holdings)
 
     @invariant()
     def nothing_is_forgotten(self) -> None:

@@ -250,3 +250,21 @@ class ListPodResourcesResponse:
     """What the pods of a node hold."""
 
     pod_resources: tuple[PodResources, ...] = at(1, ())
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedPodResources:
+    """What the containers of a pod hold, each still closed: mostly few have changed since the last look."""
+
+    name: str = at(1, "")
+    namespace: str = at(2, "")
+    containers: tuple[bytes, ...] = at(3, ())
+    """Each a `ContainerResources`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedListResponse:
+    """What the pods of a node hold, each still closed."""
+
+    pod_resources: tuple[bytes, ...] = at(1, ())
+    """Each a `ClosedPodResources`."""

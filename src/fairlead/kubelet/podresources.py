@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fairlead.errors import KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import decode, varint
 from fairlead.kubelet.sockets import ask
@@ -46,6 +47,10 @@ class HeldClaim:
     """Empty where the claim has the whole device."""
 
 
+Container = tuple[str, frozenset[str]]
+"""A container's name, and the resources of which it holds units."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A pod that a kubelet knows, admitted or about to be, and which resources its containers hold."""
@@ -70,15 +75,50 @@ async def read_books(socket: Path, timeout: float = 5.0, prefix: str = f"{DRIVER
     return books(found, prefix)
 
 
-async def read_pods(socket: Path, timeout: float = 5.0) -> list[Listed]:
-    """Ask the kubelet for all pods that it knows; KubeletError where it fails."""
-    found = await ask(socket, _LIST, wire.Empty(), wire.ListPodResourcesResponse, timeout, BOOKS_LIMIT)
-    return [_listed(pod) for pod in found.pod_resources]
+class PodReader:
+    """Reads all pods that a kubelet knows, and decodes only what has changed since the last time.
 
+    A kubelet admits the containers of a pod one by one, and is asked about each of them: most of its answer
+    is what it said a moment ago.
+    """
 
-def _listed(pod: wire.PodResources) -> Listed:
-    held = {each.name: frozenset(_opened(each.devices)) for each in pod.containers}
-    return Listed(pod.namespace, pod.name, held)
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._pods: dict[bytes, Listed] = {}
+        """By what the kubelet said of a pod."""
+        self._containers: dict[tuple[str, str], dict[bytes, Container]] = {}
+        """By the pod's namespace and name, and by what the kubelet said of a container."""
+        self.decoded = 0
+        """How many containers were decoded so far."""
+
+    async def read(self, timeout: float = 5.0) -> list[Listed]:
+        """Ask the kubelet for all pods that it knows; KubeletError where it fails."""
+        answer = await ask(self._socket, _LIST, wire.Empty(), wire.ClosedListResponse, timeout, BOOKS_LIMIT)
+        try:
+            return self.listed(answer)
+        except ValueError as error:
+            raise KubeletError(f"{self._socket}: {error}", "see whether the kubelet runs") from error
+
+    def listed(self, answer: wire.ClosedListResponse) -> list[Listed]:
+        """Return the pods of an answer; ValueError where it cannot be read."""
+        before = self._pods
+        self._pods = {closed: before.get(closed) or self._pod(closed) for closed in answer.pod_resources}
+        if len(self._containers) > len(self._pods):
+            names = {(each.namespace, each.name) for each in self._pods.values()}
+            self._containers = {key: each for key, each in self._containers.items() if key in names}
+        return list(self._pods.values())
+
+    def _pod(self, closed: bytes) -> Listed:
+        pod = decode(wire.ClosedPodResources, closed)
+        before = self._containers.get((pod.namespace, pod.name), {})
+        now = {each: before.get(each) or self._container(each) for each in pod.containers}
+        self._containers[pod.namespace, pod.name] = now
+        return Listed(pod.namespace, pod.name, dict(now.values()))
+
+    def _container(self, closed: bytes) -> Container:
+        self.decoded += 1
+        container = decode(wire.ContainerResources, closed)
+        return container.name, frozenset(_opened(container.devices))
 
 
 def books(listed: wire.ListPodResourcesResponse, prefix: str = f"{DRIVER}/") -> Books:

@@ -4,8 +4,8 @@ The kubelet's books are the truth of what containers hold. What was given out si
 assumed; claims are ours to keep.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Final
 
 from fairlead.inventory import Accelerator, Inventory
@@ -14,6 +14,7 @@ from fairlead.publish.allocated import allocated, holder_name, parse_allocated
 from fairlead.publish.books import holdings_of_books
 from fairlead.publish.parts import Refusal, divisible, exclusive, free_mebibytes, mebibytes, unit_of
 from fairlead.publish.spans import Spans, count, minus, union
+from fairlead.publish.tally import Key, Tally, key_of, tallied, units_held
 from fairlead.units import Seconds
 
 __all__ = [
@@ -62,12 +63,27 @@ class Ledger:
     books: tuple[Holding, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     claims: tuple[Holding, ...] = ()
+    known: InitVar[Mapping[str, Tally] | None] = None
+    """The tallies, where they are known already."""
+    tallies: Mapping[str, Tally] = field(init=False, compare=False, repr=False)
+    """By accelerator, the sum of what is held."""
+
+    def __post_init__(self, known: Mapping[str, Tally] | None) -> None:
+        """Add up what is held, unless that was done."""
+        object.__setattr__(self, "tallies", tallied(self.holdings) if known is None else known)
 
     @property
     def holdings(self) -> tuple[Holding, ...]:
         """Everything that is held; what the books show of the assumed is not counted again."""
-        unseen = (_rest(each.holding, self.books) for each in self.assumed)
+        shown = units_held(self.books)
+        unseen = (_rest(each.holding, shown) for each in self.assumed)
         return (*self.books, *(holding for holding in unseen if holding), *self.claims)
+
+    def assume(self, asked: Holding, now: float) -> "Ledger":
+        """Return the ledger with something that a container was just given."""
+        name = asked.accelerator
+        tallies = {**self.tallies, name: self.tallies.get(name, Tally()).plus(asked)}
+        return replace(self, assumed=(*self.assumed, Assumed(asked, now)), known=tallies)
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self.holdings)
@@ -89,12 +105,10 @@ def admit(ledger: Ledger, inventory: Inventory, asked: Holding, now: float = 0.0
             f"{_what(asked)} was asked for, but {acc.name} is only {acc.state.value}: {acc.reason}"
         )
     rest = _without(ledger, asked)
-    problem = _problem(acc, [held for held in rest if held.accelerator == acc.id], asked)
-    if problem:
+    if not rest.tallies.get(acc.id, Tally()).admits(acc, asked):
+        problem = _problem(acc, [held for held in rest if held.accelerator == acc.id], asked)
         return Refusal(f"{_what(asked)} was asked for, but {problem}")
-    if asked.form is Form.CLAIM:
-        return claimed(rest, asked)
-    return replace(rest, assumed=(*rest.assumed, Assumed(asked, now)))
+    return claimed(rest, asked) if asked.form is Form.CLAIM else rest.assume(asked, now)
 
 
 def admit_all(
@@ -118,9 +132,10 @@ def observed(ledger: Ledger, books: Sequence[Holding], began: float) -> Ledger:
     When the inventory changes, the same rows may mean something else: an accelerator came back. Then the
     last look is passed once more, as one that began at minus infinity.
     """
+    held_now = units_held(books)
     kept = []
     for each in ledger.assumed:
-        shown = began > each.made and _rest(each.holding, books) is None
+        shown = began > each.made and _rest(each.holding, held_now) is None
         missed = each.missed + (began >= each.made + GRACE)
         if not shown and missed < _SILENCE:
             kept.append(replace(each, missed=missed))
@@ -190,9 +205,12 @@ def _without(ledger: Ledger, asked: Holding) -> Ledger:
     """Return the ledger without what the asker has already, or took over from one that ended."""
     if asked.form is Form.CLAIM:
         kept = tuple(claim for claim in ledger.claims if not _same_claim(claim, asked))
-        return replace(ledger, claims=kept)
-    books = (_rest(holding, (asked,)) for holding in ledger.books)
-    assumed = ((each, _rest(each.holding, (asked,))) for each in ledger.assumed)
+        return ledger if len(kept) == len(ledger.claims) else replace(ledger, claims=kept)
+    if not ledger.tallies.get(asked.accelerator, Tally()).touches(asked):
+        return ledger
+    taken = units_held((asked,))
+    books = (_rest(holding, taken) for holding in ledger.books)
+    assumed = ((each, _rest(each.holding, taken)) for each in ledger.assumed)
     return replace(
         ledger,
         books=tuple(holding for holding in books if holding),
@@ -200,17 +218,12 @@ def _without(ledger: Ledger, asked: Holding) -> Ledger:
     )
 
 
-def _rest(holding: Holding, others: Iterable[Holding]) -> Holding | None:
-    """Return what is left of a holding without what others hold of the same units; None for nothing."""
-    alike = [
-        other
-        for other in others
-        if (other.accelerator, other.form) == (holding.accelerator, holding.form)
-        and unit_of(other) == unit_of(holding)
-    ]
-    if not alike:
+def _rest(holding: Holding, taken: Mapping[Key, Spans]) -> Holding | None:
+    """Return what is left of a holding without units that others hold; None for nothing."""
+    others = taken.get(key_of(holding))
+    if others is None:
         return holding
-    left: Spans = minus(holding.units, union(span for other in alike for span in other.units))
+    left = minus(holding.units, others)
     if not left:
         return None
     return replace(holding, units=left, mebibytes=count(left) * unit_of(holding))

@@ -1,7 +1,7 @@
 """Which units a kubelet should take: a share on one accelerator, where it leaves the least over."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from fairlead.offer import Offer
 
@@ -24,8 +24,8 @@ def prefer(offer: Offer, available: Sequence[str], required: Sequence[str], size
 def _share(offer: Offer, available: Sequence[str], required: Sequence[str], size: int) -> list[str]:
     free = {*available, *required}
     wanted = {unit.rpartition("-")[0] for unit in required}
-    counts = Counter(unit.rpartition("-")[0] for unit in free)
     owners = {block.prefix: block.accelerator for block in offer.blocks}
+    counts = _counts(free, owners)
     fits = [
         (counts[prefix], owner, prefix)
         for prefix, owner in owners.items()
@@ -45,3 +45,16 @@ def _share(offer: Offer, available: Sequence[str], required: Sequence[str], size
         if unit in free and unit not in taken:
             chosen.append(unit)
     return chosen if len(chosen) == size else []
+
+
+def _counts(free: Collection[str], prefixes: Iterable[str]) -> Counter[str]:
+    """Return how many units are free by prefix: the text before the dash and the number.
+
+    There are tens of thousands of units, and a kubelet asks for every container: cutting all of them at the
+    same place is several times as fast as looking for the dash in each.
+    """
+    counts: Counter[str] = Counter()
+    for length in {len(prefix) for prefix in prefixes}:
+        heads = Counter([unit[: length + 1] for unit in free])
+        counts.update({head[:-1]: number for head, number in heads.items() if head.endswith("-")})
+    return counts

@@ -1,6 +1,8 @@
 """Ranges of numbers, first and last both included, in order and apart: thousands of units in few words."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import islice
 
 Spans = tuple[tuple[int, int], ...]
 
@@ -26,15 +28,19 @@ def minus(spans: Spans, others: Spans) -> Spans:
     left: list[tuple[int, int]] = []
     for first, last in spans:
         at = first
-        for low, high in others:
-            if high < at or low > last:
-                continue
+        for low, high in islice(others, bisect_left(others, first, key=_last), None):
+            if low > last:
+                break
             if low > at:
                 left.append((at, low - 1))
             at = high + 1
         if at <= last:
             left.append((at, last))
     return tuple(left)
+
+
+def _last(span: tuple[int, int]) -> int:
+    return span[1]
 
 
 def highest(spans: Spans, number: int) -> Spans:

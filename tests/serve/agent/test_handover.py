@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -42,6 +43,17 @@ async def bound(it: Place, name: str, size: int, *chosen: str, resource: str = M
     spec = {"nodeName": "n1", "containers": [{"name": "main", "resources": {"limits": limits}}]}
     meta = {"name": name, "namespace": "default", "annotations": notes}
     await it.cluster.create(PODS.raw(), {"metadata": meta, "spec": spec}, "default")
+
+
+async def many(it: Place, name: str, containers: int, device: str) -> None:
+    """Make a pod of containers that want a MiB each, placed on a device; the kubelet lists all of them."""
+    share = Share(device, Bytes(containers << 20))
+    names = [f"c{at}" for at in range(containers)]
+    wants = [{"name": each, "resources": {"limits": {MEMORY: "1"}}} for each in names]
+    meta = {"name": name, "namespace": "default", "annotations": {PLACEMENT: json.dumps([share.to_json()])}}
+    spec = {"nodeName": "n1", "containers": wants}
+    await it.cluster.create(PODS.raw(), {"metadata": meta, "spec": spec}, "default")
+    it.kubelet.known += [f"{name}/{each}" for each in names]
 
 
 async def given(it: Place, pod: str, size: int, resource: str = MEMORY) -> str:
@@ -177,6 +189,61 @@ def test_two_of_whom_either_may_be_meant_are_told_apart_or_refused(nook: Path) -
             await given(it, "a", 128)
         await it.cluster.patch_status(PODS, "b", {"status": {"phase": "Failed"}}, "default")
         assert await given(it, "a", 128) == GPU.id
+
+    played(nook, script)
+
+
+class Counting(Memory):
+    """A cluster that counts how often a pod is got."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gets: Counter[str] = Counter()
+
+    async def get(self, kind: Kind[T], name: str, namespace: str | None = None) -> T:
+        """Return an object."""
+        self.gets[name] += 1
+        return await super().get(kind, name, namespace)
+
+
+def test_a_pod_of_many_containers_is_got_once_and_each_is_on_the_device_that_was_chosen(nook: Path) -> None:
+    async def play() -> None:
+        cluster = Counting()
+        async with place(nook, GPU, OTHER, cluster=cluster) as it:
+            await until(lambda: it.kubelet.healthy(MEMORY) == 12288)
+            await until(lambda: promised(it))
+            await many(it, "big", 30, GPU.id)
+            found = [await given(it, f"big/c{at}", 1) for at in range(30)]
+            assert found == [GPU.id] * 30
+            assert cluster.gets["big"] == 1
+
+    asyncio.run(play())
+
+
+def test_a_pod_that_was_refused_in_the_middle_does_not_decide_for_the_next(nook: Path) -> None:
+    async def script(it: Place) -> None:
+        await many(it, "big", 5, GPU.id)
+        assert [await given(it, f"big/c{at}", 1) for at in range(3)] == [GPU.id] * 3
+        # Another handler of the kubelet refused the fourth container; the kubelet still lists the pod.
+        await bound(it, "next", 1, OTHER.id)
+        with pytest.raises(KubeletError, match="not clear which of default/big and default/next asks for 1"):
+            await given(it, "next", 1)
+        await it.cluster.patch_status(PODS, "big", {"status": {"phase": "Failed"}}, "default")
+        assert await given(it, "next", 1) == OTHER.id
+
+    played(nook, script)
+
+
+def test_a_pod_that_took_the_name_of_one_in_the_middle_is_read_anew(nook: Path) -> None:
+    async def script(it: Place) -> None:
+        await many(it, "big", 5, GPU.id)
+        assert [await given(it, f"big/c{at}", 1) for at in range(3)] == [GPU.id] * 3
+        for at in range(5):
+            it.kubelet.end(f"big/c{at}")
+        it.kubelet.known.clear()
+        await it.cluster.delete(PODS, "big", "default", grace=0)
+        await many(it, "big", 5, OTHER.id)
+        assert [await given(it, f"big/c{at}", 1) for at in range(5)] == [OTHER.id] * 5
 
     played(nook, script)
 

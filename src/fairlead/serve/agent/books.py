@@ -44,6 +44,8 @@ class Books:
         self._clock = clock
         self._inventory = Inventory(Machine())
         self._early = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._given_at = 0.0
         self._read_at: float | None = None
         self._trouble = ""
         self.ledger = Ledger()
@@ -87,9 +89,20 @@ class Books:
         if self._socket is None:
             return  # one form only: the kubelet's own count suffices, and nobody would say when it ends
         self.ledger = self._admitted(asked)
-        loop = asyncio.get_running_loop()
-        loop.call_later(_SOON, self._early.set)
+        self._given_at = self._clock()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_SOON, self._look_early)
         self._due.set()
+
+    def _look_early(self) -> None:
+        """Have the books looked into; once more where something was given out since the timer was set.
+
+        A pod of hundreds of containers takes seconds to be admitted: the books are not read for each.
+        """
+        self._early.set()
+        rest = self._given_at + _SOON - self._clock()
+        again = asyncio.get_running_loop().call_later(_SOON, self._look_early) if rest > 0 else None
+        self._timer = again
 
     def claim(self, claim: Claim, asked: Sequence[Holding]) -> None:
         """Note a claim that is about to be prepared, here and on disk; RefusedError with the reason."""

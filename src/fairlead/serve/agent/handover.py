@@ -7,13 +7,13 @@ given, nobody is asked, nothing is promised to schedulers, and units are chosen 
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
 from fairlead.cluster.api import Cluster
 from fairlead.errors import AccessError, ClusterError, KubeletError, NotFoundError, RefusedError
-from fairlead.kubelet.podresources import Listed, read_pods
+from fairlead.kubelet.podresources import Listed, PodReader
 from fairlead.offer import Form
 from fairlead.serve.agent.terms import Terms
 from fairlead.serve.agent.turn import PODS, Candidate, Key, Wish, agree, candidates, devices, pending, wish
@@ -43,12 +43,15 @@ class Handover:
 
     def __init__(self, terms: Terms, due: asyncio.Event, say: Callable[[str], None]) -> None:
         self._node = terms.node
-        self._socket = terms.books if terms.forms & {Form.WHOLE, Form.MEMORY} else None
+        units = terms.forms & {Form.WHOLE, Form.MEMORY}
+        self._pods = PodReader(terms.books) if terms.books and units else None
         self._due = due
         self._say = say
         self._cluster: Cluster | None = None
         self._known: dict[Key, Wish] = {}
         self._answered: set[tuple[str, str]] = set()
+        self._last: tuple[Candidate, str] | None = None
+        """The container that was answered for last, and the resource."""
         self._room = asyncio.Semaphore(_AT_ONCE)
         self.able = False
         """Whether the choices of schedulers are heeded."""
@@ -56,7 +59,7 @@ class Handover:
     async def keep(self, cluster: Cluster) -> None:
         """Find out again and again whether pods may be read: rights come and go."""
         self._cluster = cluster
-        while self._socket is not None:
+        while self._pods is not None:
             self._turn(able=await self._allowed(cluster))
             await asyncio.sleep(_PROBE * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
@@ -78,6 +81,7 @@ class Handover:
                 f"{resource}: the API server was asked in vain which accelerator was chosen: {error}",
                 "a controller's pod is tried again; else make the pod anew when the API server is back",
             ) from None
+        self._last = (found[0], resource) if found else None
         self._answered |= {each.mark for each in found[:1]}
         if not found or found[0].wish.shares is None:
             return None
@@ -101,19 +105,38 @@ class Handover:
             await asyncio.sleep(_PAUSE)
 
     async def _candidates(self, resource: str, size: int) -> list[Candidate]:
-        assert self._socket is not None, "asked only where the books can be read"
-        listed = await read_pods(self._socket)
-        names = {(each.namespace, each.name) for each in listed}
-        self._known = {key: each for key, each in self._known.items() if key in names}
-        uids = {each.uid for each in self._known.values()}
-        self._answered = {mark for mark in self._answered if mark[0] in uids}
+        assert self._pods is not None, "asked only where the books can be read"
+        listed = await self._pods.read()
+        self._forget({(each.namespace, each.name) for each in listed})
         doubtful = [each for each in listed if self._doubtful(each, resource, size)]
-        await self._read(doubtful)
+        if not self._goes_on(doubtful):
+            await self._read(doubtful)
         found = candidates(listed, self._known, resource, size, self._answered)
         if not found and len(doubtful) < len(listed):
             await self._read(listed)  # one may have come under the name of another that is gone
             found = candidates(listed, self._known, resource, size, self._answered)
         return found
+
+    def _forget(self, names: Set[Key]) -> None:
+        """Forget pods that the kubelet does not know any more."""
+        if self._known.keys() <= names:
+            return
+        self._known = {key: each for key, each in self._known.items() if key in names}
+        uids = {each.uid for each in self._known.values()}
+        self._answered = {mark for mark in self._answered if mark[0] in uids}
+
+    def _goes_on(self, doubtful: Sequence[Listed]) -> bool:
+        """Say whether the kubelet goes on with the pod that was answered for last, so that it is known.
+
+        No other pod is in question, and the pod holds what was answered: it is the same pod, further on.
+        A pod of hundreds of containers is read from the API server once, not once for each of them.
+        """
+        if self._last is None or len(doubtful) != 1:
+            return False
+        (last, resource), (pod,) = self._last, doubtful
+        known = self._known.get((pod.namespace, pod.name))
+        same = known is not None and known.uid == last.wish.uid
+        return same and resource in pod.held.get(last.container, ())
 
     def _doubtful(self, listed: Listed, resource: str, size: int) -> bool:
         """Say whether a pod must be looked at: it is not known, or it may be the one in question."""

@@ -5,7 +5,7 @@ those that come later do not yet, and those before it hold what they wanted. So 
 many units and holds none of them is the one in question.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,6 +63,16 @@ class Wish:
     """The kubelet has reported of it, so it was let in, or refused, before."""
     shares: tuple[Share, ...] | None = None
     """What a scheduler of ours chose; None: another placed it."""
+    sizes: Mapping[tuple[str, int], Sequence[str]] = field(init=False, compare=False, repr=False)
+    """By resource and units, the containers that want just these, in the kubelet's order."""
+
+    def __post_init__(self) -> None:
+        """Sort containers by what they want: a kubelet asks once for each, and there may be hundreds."""
+        sizes: dict[tuple[str, int], list[str]] = {}
+        for name, units in self.wants.items():
+            for key in units.items():
+                sizes.setdefault(key, []).append(name)
+        object.__setattr__(self, "sizes", sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +111,10 @@ def pending(wanted: Wish, listed: Listed, resource: str, size: int) -> list[str]
 
     Of init containers the books cannot tell; whether one had its turn must be remembered.
     """
-    named = [name for name, units in wanted.wants.items() if units.get(resource) == size]
     return [
-        name for name in named if name in wanted.brief or resource not in listed.held.get(name, {resource})
+        name
+        for name in wanted.sizes.get((resource, size), ())
+        if name in wanted.brief or resource not in listed.held.get(name, {resource})
     ]
 
 
