@@ -197,8 +197,11 @@ class Reason(StrEnum):
     DEVICES = "accelerator-count"
     GANG = "gang"
     BUDGET = "disruption-budget"
+    QUOTA = "quota"
 
 
+_TOLD_ALONE: Final = (Reason.INVALID, Reason.GANG, Reason.QUOTA)
+"""Reasons that are not about single accelerators or nodes."""
 _SINGULAR: Final = {"are": "is", "do": "does", "have": "has", "lack": "lacks", "take": "takes"}
 _VERBS: Final = re.compile(rf"(^|on a node that )({'|'.join(_SINGULAR)})\b")
 """The verbs of a reason: the first word, and what is said of the node."""
@@ -290,7 +293,7 @@ class Decision:
         """Return the decision in one sentence."""
         if self.placement is not None:
             return _placed(self.placement, self.victims)
-        if self.rejections and self.rejections[0].reason in (Reason.INVALID, Reason.GANG):
+        if self.rejections and self.rejections[0].reason in _TOLD_ALONE:
             told = [each for each in self.rejections if each.reason is self.rejections[0].reason]
             return f"{self.request.name} cannot be placed: {'; '.join(each.text for each in told)}"
         reasons = ", ".join(each.counted() for each in self.rejections)

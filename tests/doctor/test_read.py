@@ -59,10 +59,10 @@ def test_a_right_that_is_refused_is_found() -> None:
     assert sight.lacking == (Right("default/fairlead-scheduler", "create", "pods/binding"),)
 
 
-def test_volumes_are_asked_for_the_scheduler_alone() -> None:
-    kinds = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
+def test_volumes_and_quotas_are_asked_for_the_scheduler_alone() -> None:
+    kinds = ("resourcequotas", "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
     rights = [(verb, kind) for kind in kinds for verb in ("list", "watch")]
-    rights += [("patch", kind) for kind in kinds[:2]]
+    rights += [("patch", kind) for kind in kinds[1:3]]
     programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
     asked = [each for each in needed(*programs) if (each.verb, each.resource) in rights]
     assert asked == [Right("default/fairlead-scheduler", *each) for each in rights]

@@ -113,4 +113,5 @@ def test_every_reason_has_its_scenario() -> None:
         for refusal in read_one(str(path))[1]["expect"].get("refused", {}).values()
         for reason in refusal.get("reasons", [])
     }
-    assert told == set(Reason) - {Reason.INVALID}, "nonsense is refused when files are read"
+    elsewhere = {Reason.INVALID, Reason.QUOTA}  # told when files are read; known to a live scheduler alone
+    assert told == set(Reason) - elsewhere

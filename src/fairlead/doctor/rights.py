@@ -10,12 +10,16 @@ _READS: Final = (
     *("nodes", "pods", f"resourceslices.{_DRA}", f"resourceclaims.{_DRA}"),
     *(f"resourceclaimtemplates.{_DRA}", f"deviceclasses.{_DRA}", "priorityclasses.scheduling.k8s.io"),
 )
-_VOLUMES: Final = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
+_ALSO: Final = (
+    *("resourcequotas", "poddisruptionbudgets.policy"),
+    *("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"),
+)
+"""What the scheduler reads beside that."""
 DECIDES: Final = tuple((verb, each) for each in _READS for verb in ("list", "watch"))
 """What every program that decides reads."""
 PLACES: Final = (
     *DECIDES,
-    *((verb, each) for each in (*_VOLUMES, "poddisruptionbudgets.policy") for verb in ("list", "watch")),
+    *((verb, each) for each in _ALSO for verb in ("list", "watch")),
     *(("patch", each) for each in ("persistentvolumeclaims", "persistentvolumes")),
     ("get", "pods"),
     *(("create", each) for each in ("pods/binding", "pods/eviction", "events")),

@@ -40,8 +40,10 @@ def placements(
     ]
 
 
-def report(given: Node, devices: Iterable[DeviceState]) -> Report:
+def report(given: Node | None, devices: Iterable[DeviceState]) -> Report:
     """Return what a node says of itself: who holds what by its agent's annotation, and its resources."""
+    if given is None:
+        return Report()
     note = given.metadata.annotations.get(keys.ALLOCATED, "")
     held = annotated(given.metadata.name, note, devices) if note else {}
     return Report(held, {**given.status.capacity, **given.status.allocatable})

@@ -40,6 +40,7 @@ class PodSpec(shapes.PodSpec, frozen=True):
 
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     termination_grace_period_seconds: int = 30
+    active_deadline_seconds: int | None = None
 
 
 class PodStatus(shapes.PodStatus, frozen=True):
@@ -48,6 +49,7 @@ class PodStatus(shapes.PodStatus, frozen=True):
     conditions: tuple[Condition, ...] = ()
     nominated_node_name: str = ""
     """The node on which a preemptor's victims make room for it."""
+    qos_class: str = ""
     extended_resource_claim_status: OwnClaim = OwnClaim()
 
 

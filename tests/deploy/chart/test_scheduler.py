@@ -197,16 +197,19 @@ def test_is_told_no(method: str, path: str, real_cluster: RealCluster, chart: Ch
         asyncio.run(ask(config))
 
 
-def test_the_scheduler_alone_may_see_volumes_and_write_on_them(chart: Chart) -> None:
+def test_the_scheduler_alone_may_see_quotas_and_volumes_and_write_on_those(chart: Chart) -> None:
     sees = {
         *((verb, "persistentvolumeclaims") for verb in ("list", "watch", "patch")),
         *((verb, "persistentvolumes") for verb in ("list", "watch", "patch")),
         *((verb, "storageclasses.storage.k8s.io") for verb in ("list", "watch")),
+        *((verb, "resourcequotas") for verb in ("list", "watch")),
     }
     documents = chart.render({"scheduler.enabled": True, "extender.enabled": True})
     for role in (each for each in documents if each["kind"] in ("ClusterRole", "Role")):
         of_volumes = {
-            (verb, what) for verb, what in allowed(role) if what.startswith(("persistent", "storage"))
+            (verb, what)
+            for verb, what in allowed(role)
+            if what.startswith(("persistent", "storage", "resourcequotas"))
         }
         ours = (role["kind"], role["metadata"]["name"]) == ("ClusterRole", "fairlead-scheduler")
         assert of_volumes == (sees if ours else set()), role["metadata"]["name"]

@@ -53,7 +53,11 @@ def test_a_decided_placement_counts_whatever_else_its_pod_carries(
 def test_a_pod_from_which_the_annotation_was_taken_that_it_asked_by_keeps_its_placement(
     catalog: Catalog,
 ) -> None:
-    for spec in ({}, {"containers": [{"resources": {"limits": {"fairlead.dev/share": "1"}}}]}):
+    specs: tuple[dict[str, Any], ...] = (
+        {},
+        {"containers": [{"resources": {"limits": {"fairlead.dev/share": "1"}}}]},
+    )
+    for spec in specs:
         bound = pod("a", on="n", notes=decided("gpu-1", 4096), **spec)
         assert free(folded(catalog, [node("n"), device_slice("n"), bound])) == [4096, 0]
 
@@ -72,6 +76,7 @@ def test_cpu_memory_ports_and_rules_of_a_pod_count_though_its_annotations_are_ga
         "priority": 7,
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
     }
+    notes: dict[str, str]
     for notes in ({}, {keys.COMPUTE: "garbage"}):
         fold = folded(catalog, [node("n"), device_slice("n"), pod("a", on="n", notes=notes, **spec)])
         left, placed = fold.cluster.free("n"), fold.cluster.placement("uid-a")
@@ -82,13 +87,15 @@ def test_cpu_memory_ports_and_rules_of_a_pod_count_though_its_annotations_are_ga
 
 def test_one_resource_that_cannot_be_read_hides_no_other(catalog: Catalog) -> None:
     asked = {"cpu": "2", "memory": "9E", "fairlead.dev/gpu-mem": "4096", "nvidia.com/gpumem": "1"}
-    spec = {"containers": [{"name": "main", "resources": {"requests": asked}}]}
+    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": asked}}]}
     fold = folded(catalog, [node("n"), device_slice("n"), pod("a", on="n", **spec)])
     assert (fold.cluster.free("n").cpu, sorted(free(fold))) == (2000, [0, 4096])
 
 
 def test_pods_that_ask_for_exabytes_and_name_their_node_leave_it_no_room(catalog: Catalog) -> None:
-    spec = {"containers": [{"name": "main", "resources": {"requests": {"memory": "4E", "a.dev/b": "4E"}}}]}
+    spec: dict[str, Any] = {
+        "containers": [{"name": "main", "resources": {"requests": {"memory": "4E", "a.dev/b": "4E"}}}]
+    }
     ghosts = [pod(f"p{number}", on="n", **spec) for number in range(5)]
     left = folded(catalog, [node("n"), device_slice("n"), *ghosts]).cluster.free("n")
     assert left.memory < 0
@@ -131,7 +138,7 @@ def test_a_bound_pod_that_asks_by_annotation_alone_holds_no_accelerator(
 
 def test_a_bound_pod_holds_by_a_resource_only_what_its_node_has_a_plugin_for(catalog: Catalog) -> None:
     def ghost(name: str, resource: str) -> Any:
-        spec = {"containers": [{"name": "main", "resources": {"limits": {resource: "1"}}}]}
+        spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"limits": {resource: "1"}}}]}
         return pod(name, on="n", schedulerName="default-scheduler", **spec)
 
     fold = folded(catalog, [node("n"), device_slice("n"), ghost("a", "nvidia.com/gpu")])
@@ -148,7 +155,9 @@ def test_annotations_make_what_a_pod_asks_for_by_resource_neither_smaller_nor_va
     for notes in ({}, {keys.COMPUTE: "1%"}, {keys.MODELS: "a100"}, {keys.ALIYUN_INDEX: "99"}):
         bound = pod("a", on="n", mib=4096, notes=notes, schedulerName="default-scheduler")
         assert sorted(free(folded(catalog, [node("n"), device_slice("n"), bound]))) == [0, 4096], notes
-    gpushare = {"containers": [{"name": "main", "resources": {"limits": {keys.ALIYUN_MEM: "4"}}}]}
+    gpushare: dict[str, Any] = {
+        "containers": [{"name": "main", "resources": {"limits": {keys.ALIYUN_MEM: "4"}}}]
+    }
     offers = msgspec.to_builtins(node("n"))
     offers["status"]["allocatable"] |= {keys.ALIYUN_MEM: "8", keys.ALIYUN_COUNT: "2"}
     for notes, left in (({keys.ALIYUN_INDEX: "0"}, [0, 4096]), ({keys.UNIT: "MiB"}, [0, 4096])):

@@ -72,6 +72,7 @@ class Desk:
             self._first_seen.setdefault(each.id, now)
             if isinstance(each, Unreadable):
                 self.queue.remove(each.id)
+                self.fold.give_up(each.id)
                 self._strand(each.id)
                 self.sayings.say(each.id, each.reason)
                 self.counts.decisions["refused", Reason.INVALID.value] += 1
@@ -90,7 +91,7 @@ class Desk:
         if not members:
             return []
         withdrawn = [found for each in members if (found := self.fold.withdraw(each.id)) is not None]
-        decisions = self._decided(members)
+        decisions = self.fold.quotas.decided(members, self.policy.name, self._decided)
         self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
@@ -240,7 +241,10 @@ class Desk:
     def _preempt(self, refused: Sequence[Decision], now: float, *, nominated: bool) -> Sequence[Decision]:
         """Have pods of lower priority evicted where that makes room; return the refusals as they are now."""
         requests = [each.request for each in refused]
-        decisions, preemption = self.preemptions.plan(requests, now, nominated=nominated)
+        decisions: Sequence[Decision] = ()
+        preemption: Preemption | None = None
+        if not any(each.reason is Reason.QUOTA for each in refused[0].rejections):
+            decisions, preemption = self.preemptions.plan(requests, now, nominated=nominated)
         for uid in preemption.displaced if preemption else ():
             self.queue.nominate(uid, reserved=False)
             self.queue.move_to_active(uid)

@@ -20,12 +20,16 @@ class Event(StrEnum):
     """A pod came that waits: it may complete a gang."""
     CLAIM = "claim"
     """A claim came or changed."""
+    QUOTA = "quota"
+    """A quota changed, or a pod that may have counted against one is gone."""
     RULE = "rule"
     """A class, template or group came or changed: pods may read otherwise."""
     BUDGET = "budget"
     """A disruption budget came, went or allows another number of evictions."""
 
 
+FREED: Final = frozenset({Event.ROOM, Event.QUOTA})
+"""What happens when a pod holds nothing any more."""
 _ROOM: Final = frozenset({Event.ROOM, Event.NODE})
 _NODE: Final = frozenset({Event.NODE})
 HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
@@ -56,6 +60,7 @@ HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
     Reason.DEVICES: _ROOM,
     Reason.GANG: frozenset({Event.MEMBER, Event.ROOM, Event.NODE}),
     Reason.BUDGET: frozenset({Event.BUDGET, Event.ROOM, Event.NODE}),
+    Reason.QUOTA: frozenset({Event.QUOTA}),
 }
 
 

@@ -15,7 +15,7 @@ from fairlead.cluster.meta import Object
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.holdings import FOREVER, Report, Tenant, placements
+from fairlead.manifest.holdings import FOREVER, Tenant, placements
 from fairlead.manifest.policy_types import PodDisruptionBudget
 from fairlead.manifest.running import report
 from fairlead.manifest.shapes import Node, PodGroup
@@ -26,14 +26,15 @@ from fairlead.schedule import Cluster
 from fairlead.serve.scheduler.claimants import Claimants
 from fairlead.serve.scheduler.debts import Debts
 from fairlead.serve.scheduler.disruptions import Disruptions
-from fairlead.serve.scheduler.events import Event
+from fairlead.serve.scheduler.events import FREED, Event
 from fairlead.serve.scheduler.foresight import names_model
 from fairlead.serve.scheduler.glance import alike, as_assumed, claims_named, home, pools
 from fairlead.serve.scheduler.hardware import Hardware
 from fairlead.serve.scheduler.news import News, Waiting
 from fairlead.serve.scheduler.nominations import Nomination, Nominations
+from fairlead.serve.scheduler.quota import Quotas
 from fairlead.serve.scheduler.reading import Reading, Unreadable
-from fairlead.serve.scheduler.seen import Claim, Pod
+from fairlead.serve.scheduler.seen import Claim, Pod, ResourceQuota
 from fairlead.serve.scheduler.volumes import Volumes
 
 _NO_CLAIMS: Final[frozenset[Key]] = frozenset()
@@ -63,6 +64,7 @@ class Fold:
         self._waiting: set[str] = set()
         self._claimants = Claimants()
         self.volumes = Volumes()
+        self.quotas = Quotas(self.cluster, self.pod)
         self.held: dict[str, frozenset[str]] = {}
         """Who has a place that is kept while volumes are made there, and with whom."""
         self.nominations = Nominations()
@@ -80,6 +82,7 @@ class Fold:
             Claim: self._take_claim,
             ModelProfile: self._take_profile,
             PodDisruptionBudget: self._take_budget,
+            ResourceQuota: self._take_quota,
             **dict.fromkeys((VolumeClaim, Volume, StorageClass), self._take_volume),
         }
 
@@ -189,7 +192,7 @@ class Fold:
         self._in_flight.discard(uid)
         self.debts.forgive(uid)
         if self._end_assumption(uid):
-            self._events.add(Event.ROOM)
+            self._events |= FREED
         self._look_at(uid)
 
     # Preemption
@@ -257,7 +260,7 @@ class Fold:
             self._review(uid, node, alive=now is not None and not now.ended)
             self._keep_owed(uid, was, node, change.object)
         if was != node:
-            self._events.add(Event.ROOM if was else Event.NEIGHBOUR)
+            self._events |= FREED if was else {Event.NEIGHBOUR}
         self._look_at(uid)
 
     def _settled(self, uid: str, node: str) -> None:
@@ -330,6 +333,10 @@ class Fold:
             self._doubtful |= {uid for uid in self._waiting if names_model(self._pods[uid])}
             self._events.add(Event.RULE)
 
+    def _take_quota(self, change: Change[ResourceQuota]) -> None:
+        self.quotas.on_event(change)
+        self._events.add(Event.QUOTA)
+
     def _take_volume(self, change: Change[Any]) -> None:
         for uid in self.volumes.note(change):
             self.let_go(uid)
@@ -399,8 +406,7 @@ class Fold:
         held += self.nominations.on(name)
         assumed = [Tenant(self._stand_in(each.request), assumed=each.shares) for each in held]
         claims = [self._claims[key] for key in self._claims_on.get(name, _NO_CLAIMS)]
-        given = self._hardware.node(name)
-        said = report(given, state.devices) if given is not None else Report()
+        said = report(self._hardware.node(name), state.devices)
         return placements(state, [*bound, *assumed], claims, said, self._reading.admitted)
 
     def _stand_in(self, request: Request) -> Request:

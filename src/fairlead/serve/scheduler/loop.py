@@ -38,6 +38,7 @@ from fairlead.serve.scheduler.seen import (
     CLAIMS,
     NODES,
     PODS,
+    QUOTAS,
     RULES,
     SLICES,
     STORAGE,
@@ -133,7 +134,7 @@ class Scheduler:
         follower = Follower(self._client, group, self._heard)
         self._beside = follower.tasks
         await follower.begin(
-            (SLICES, CLAIMS, BUDGETS, *RULES, *STORAGE), (NODES, PODS)
+            (SLICES, CLAIMS, BUDGETS, QUOTAS, *RULES, *STORAGE), (NODES, PODS)
         )  # nodes come before pods
         self._loop, self._has_claims = asyncio.get_running_loop(), CLAIMS.plural in follower.served
         own = self._settings.own_claims and self._has_claims

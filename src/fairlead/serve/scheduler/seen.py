@@ -5,6 +5,7 @@ from typing import Any, Final
 from fairlead.cluster.kinds import Kind
 from fairlead.manifest import live
 from fairlead.manifest.policy_types import BUDGETS
+from fairlead.manifest.quotashapes import QUOTAS, ResourceQuota
 from fairlead.manifest.seen import (
     DISRUPTION,
     OWN_CLAIM,
@@ -30,6 +31,7 @@ __all__ = [
     "PODS",
     "PREEMPTED",
     "PREEMPTING",
+    "QUOTAS",
     "RULES",
     "SCHEDULED",
     "SLICES",
@@ -39,6 +41,7 @@ __all__ = [
     "Mapped",
     "OwnClaim",
     "Pod",
+    "ResourceQuota",
 ]
 
 PODS: Final = live.PODS

@@ -1,0 +1,175 @@
+"""Hold what pods ask for by annotation to the quota of their namespace. Pure.
+
+The API server counts resources when a pod is made, and knows nothing of annotations. How much a pod takes
+that asks by one is known when it has a place: then it is added to what the quota says is used, as if the pod
+had asked for it by `fairlead.dev/gpu-mem`, and each such pod as one `fairlead.dev/share`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fairlead.cluster.changes import Change
+from fairlead.errors import ManifestError
+from fairlead.manifest import keys
+from fairlead.manifest.admitted import handed_over_by
+from fairlead.manifest.effective import effective
+from fairlead.manifest.quotashapes import ResourceQuota
+from fairlead.manifest.shapes import Amount
+from fairlead.placement import Decision, Reason, Rejection, Share
+from fairlead.request import Request
+from fairlead.schedule import Cluster
+from fairlead.serve.scheduler.seen import Pod
+from fairlead.units import Bytes, parse_quantity
+
+MEMORY: Final = f"requests.{keys.GPU_MEM}"
+SHARES: Final = f"requests.{keys.SHARE}"
+"""The names by which a quota bounds extended resources begin so; there are no others."""
+_MIB: Final = 1 << 20
+
+FindPod = Callable[[str], Pod | None]
+Taken = tuple[str, Sequence[Share]]
+"""The id of a request, and what it takes of accelerators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What pods take that the API server has not counted."""
+
+    mebibytes: int = 0
+    shares: int = 0
+
+    def of(self, resource: str) -> int:
+        """Return how much it is of a quota's resource."""
+        return {MEMORY: self.mebibytes, SHARES: self.shares}[resource]
+
+
+Charged = tuple[Pod, Charge]
+
+
+def charge(pod: Pod, shares: Sequence[Share]) -> Charge:
+    """Return what a pod takes by annotation: its shares beyond those that its resources or claims ask for."""
+    by_resource = _by_resource(pod, len(shares))
+    largest = sorted((share.memory for share in shares), reverse=True)
+    memory = sum(largest[: max(0, len(shares) - by_resource)])
+    compute = any(share.compute and not share.whole for share in shares)
+    compute = compute and not pod.spec.resource_claims and keys.HAMI_CORES not in handed_over_by(pod)
+    marked = compute or len(shares) > by_resource
+    return Charge(-(-memory // _MIB), int(marked and not _totals(pod).get(keys.SHARE)))
+
+
+class Quotas:
+    """The quotas of all namespaces that bound what is asked for by annotation."""
+
+    def __init__(self, cluster: Cluster, pod: FindPod) -> None:
+        self._cluster = cluster
+        self._pod = pod
+        self._quotas: dict[str, dict[str, ResourceQuota]] = {}
+        self._held: dict[str, list[Charged]] = {}
+        """By namespace, as of so many changes of the cluster."""
+        self._held_at = -1
+
+    def on_event(self, change: Change[ResourceQuota]) -> None:
+        """Take a quota in."""
+        namespace, name = change.key
+        named = self._quotas.setdefault(namespace, {})
+        named.pop(name, None)
+        if change.new is not None and not {MEMORY, SHARES}.isdisjoint(change.new.spec.hard):
+            named[name] = change.new
+        if not named:
+            del self._quotas[namespace]
+
+    def decided(
+        self, members: Sequence[Request], policy: str, decide: Callable[[Sequence[Request]], list[Decision]]
+    ) -> list[Decision]:
+        """Decide for requests that belong together; refuse all of them where a quota would be exceeded.
+
+        Where the least that they can take is too much, no place is looked for, and no pod is evicted for one.
+        """
+        namespace = members[0].namespace
+        if namespace not in self._quotas:
+            return decide(members)
+        held = self._held_in(namespace)
+        over = self._violation(namespace, held, ((each.id, self._least(each)) for each in members))
+        if over is not None:
+            return [Decision(each, policy, rejections=(over,)) for each in members]
+        decisions = decide(members)
+        placed = [each.placement for each in decisions if each.placement is not None]
+        over = self._violation(namespace, held, ((each.request.id, each.shares) for each in placed))
+        if over is None:
+            return decisions
+        for each in placed:
+            self._cluster.release(each.request.id)
+        self._held_at = self._cluster.changes  # placed and released: what others hold is as it was
+        return [replace(each, placement=None, rejections=(over,), among=0) for each in decisions]
+
+    def _violation(self, namespace: str, held: Iterable[Charged], taken: Iterable[Taken]) -> Rejection | None:
+        """Return which quota requests of a namespace would exceed together; None: they stay within all."""
+        asked = self._charges(taken)
+        for name, quota in sorted(self._quotas[namespace].items()) if asked else ():
+            for resource in sorted({MEMORY, SHARES}.intersection(quota.spec.hard)):
+                more, others = (
+                    sum(each.of(resource) for pod, each in found if quota.covers(pod))
+                    for found in (asked, held)
+                )
+                used = _amount(quota.status.used.get(resource, 0)) + others
+                hard = _amount(quota.spec.hard[resource])
+                if more and used + more > hard:
+                    return _exceeded(name, resource, more, used, hard)
+        return None
+
+    def _held_in(self, namespace: str) -> list[Charged]:
+        """Return what is placed in a namespace by annotation; looked up once for a state of the cluster."""
+        if self._held_at != self._cluster.changes:
+            self._held.clear()
+            self._held_at = self._cluster.changes
+        if namespace not in self._held:
+            placements = self._cluster.placements()
+            mine = (each for each in placements if each.shares and each.request.namespace == namespace)
+            self._held[namespace] = self._charges((each.request.id, each.shares) for each in mine)
+        return self._held[namespace]
+
+    def _charges(self, taken: Iterable[Taken]) -> list[Charged]:
+        pods = ((self._pod(identity), shares) for identity, shares in taken if shares)
+        found = [(pod, charge(pod, shares)) for pod, shares in pods if pod is not None]
+        return [each for each in found if each[1] != Charge()]
+
+    def _least(self, request: Request) -> Sequence[Share]:
+        """Return the least that a request can take, wherever it is placed."""
+        demand = request.demand
+        known = [each.memory for each in request.estimates.values() if each.memory is not None]
+        if request.whole:
+            known = [kind.memory for kind in self._cluster.columns.kinds]
+        memory = demand.memory or min(known, default=Bytes(0))
+        return [Share("", memory, demand.compute or 0)] * demand.count
+
+
+def _by_resource(pod: Pod, most: int) -> int:
+    """Return how many of a pod's shares it asks for by claims or resources, which the API server counts."""
+    if pod.spec.resource_claims:
+        return most
+    totals = {name: amount for name in handed_over_by(pod) if (amount := _totals(pod).get(name, 0))}
+    whole = [amount for name, amount in totals.items() if name not in keys.SIZES]
+    return max((*whole, int(bool(totals))))
+
+
+def _totals(pod: Pod) -> dict[str, int]:
+    try:
+        return effective("", pod.spec)
+    except ManifestError:
+        return {}
+
+
+def _amount(value: Amount) -> int:
+    """Return an amount of a quota; one that cannot be read allows nothing, and counts as nothing used."""
+    try:
+        return parse_quantity(str(value))
+    except ValueError:
+        return 0
+
+
+def _exceeded(name: str, resource: str, more: int, used: int, hard: int) -> Rejection:
+    """Return a refusal in the words of the API server's own."""
+    amounts = f"requested: {resource}={more}, used: {resource}={used}, limited: {resource}={hard}"
+    text = f"exceeded quota: {name}, {amounts} (asked for by annotation)"
+    return Rejection(Reason.QUOTA, text, need=more, most=max(0, hard - used))

@@ -1,0 +1,216 @@
+"""Quotas: what is asked for by annotation counts against them as what is asked for by resource does."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.manifest import keys
+from fairlead.placement import Share
+from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.quota import MEMORY, SHARES, Charge, charge
+from fairlead.serve.scheduler.seen import QUOTAS, ResourceQuota
+from fairlead.units import Bytes
+from tests.serve.scheduler.objects import device_slice, node, pod, read
+from tests.serve.scheduler.test_desk import desk_of
+
+MIB = 1 << 20
+HALF = {keys.KAI_FRACTION: "0.5"}
+
+
+def quota(hard: dict[str, str], used: dict[str, str] | None = None, version: int = 1) -> ResourceQuota:
+    found: ResourceQuota = read(
+        QUOTAS,
+        {
+            "metadata": {"name": "gpus", "namespace": "default", "resourceVersion": str(version)},
+            "spec": {"hard": hard},
+            "status": {"hard": hard, "used": used or {}},
+        },
+    )
+    return found
+
+
+def asking(limits: dict[str, str], notes: dict[str, str] | None = None, **spec: Any) -> Any:
+    container = {"name": "main", "resources": {"limits": limits}}
+    return pod("a", notes=notes, **{"containers": [container], **spec})
+
+
+def taken(*mib: int, compute: int = 0, whole: bool = False) -> list[Share]:
+    return [Share(f"gpu-{at}", Bytes(size * MIB), compute, whole) for at, size in enumerate(mib)]
+
+
+CHARGES: dict[str, tuple[Any, list[Share], Charge]] = {
+    "gpu-mem": (asking({keys.GPU_MEM: "1024"}), taken(1024), Charge()),
+    "gpu-mem-gib": (asking({keys.GPU_MEM_GIB: "1"}), taken(1024), Charge()),
+    "model": (asking({"fairlead.dev/t4": "2"}), taken(4096, 4096, whole=True), Charge()),
+    "whole": (asking({"nvidia.com/gpu": "2"}), taken(4096, 4096, whole=True), Charge()),
+    "gpushare": (asking({keys.ALIYUN_MEM: "1"}), taken(1024), Charge()),
+    "hami": (
+        asking({"nvidia.com/gpu": "2", keys.HAMI_MEM: "1024", keys.HAMI_CORES: "30"}),
+        taken(1024, 1024, compute=300),
+        Charge(),
+    ),
+    "hami-percent": (asking({keys.HAMI_PERCENT: "25"}), taken(1024), Charge()),
+    "claim": (
+        asking({}, resourceClaims=[{"name": "c", "resourceClaimName": "c"}]),
+        taken(1024, compute=500),
+        Charge(),
+    ),
+    "fraction": (asking({}, HALF), taken(2048), Charge(2048, 1)),
+    "fraction-with-share": (asking({keys.SHARE: "1"}, HALF), taken(2048), Charge(2048)),
+    "share-of-zero": (asking({keys.SHARE: "0"}, HALF), taken(2048), Charge(2048, 1)),
+    "zero-by-resource": (asking({keys.GPU_MEM: "0"}, HALF), taken(2048), Charge(2048, 1)),
+    "kai-memory": (asking({}, {keys.KAI_MEMORY: "1000"}), taken(1000), Charge(1000, 1)),
+    "kai-devices": (
+        asking({keys.SHARE: "1"}, {**HALF, keys.KAI_DEVICES: "2"}),
+        taken(2048, 2048),
+        Charge(4096),
+    ),
+    "model-by-name": (asking({}, {keys.MODEL: "m"}), taken(300), Charge(300, 1)),
+    "compute": (asking({}, {keys.COMPUTE: "50%"}), taken(0, compute=500), Charge(0, 1)),
+    "compute-beside": (
+        asking({keys.GPU_MEM: "1"}, {keys.COMPUTE: "100%"}),
+        taken(1, compute=1000),
+        Charge(0, 1),
+    ),
+    "count": (asking({}, {keys.COUNT: "2"}), taken(4096, 4096, whole=True), Charge(8192, 1)),
+    "count-beside": (
+        asking({keys.GPU_MEM: "1024"}, {keys.COUNT: "3"}),
+        taken(1024, 1024, 1024),
+        Charge(2048, 1),
+    ),
+    "edited": (asking({}, {}), taken(2048), Charge(2048, 1)),
+}
+
+
+@pytest.mark.parametrize("case", CHARGES.values(), ids=CHARGES)
+def test_what_the_api_server_has_not_counted_is_charged(case: tuple[Any, list[Share], Charge]) -> None:
+    asked, shares, expected = case
+    assert charge(asked, shares) == expected
+
+
+def scoped(operator: str, *values: str) -> dict[str, Any]:
+    said = {"scopeName": "PriorityClass", "operator": operator, "values": values}
+    return {"scopeSelector": {"matchExpressions": [said]}}
+
+
+def decide_all(desk: Desk, now: float = 0.0) -> list[str]:
+    """Decide until nobody is ready; return the names of who is placed."""
+    plans = []
+    while desk.queue.ready:
+        plans += desk.decide(now)
+    return sorted(plan.pod.metadata.name for plan in plans)
+
+
+def halves(*names: str, **more: str) -> list[Any]:
+    return [pod(name, notes={**HALF, **more}) for name in names]
+
+
+def test_pods_that_ask_by_annotation_are_placed_up_to_the_quota_and_told_which_it_is(
+    catalog: Catalog,
+) -> None:
+    desk = desk_of(
+        catalog, node("n"), device_slice("n"), quota({MEMORY: "5000"}, {MEMORY: "500"}), *halves(*"abc")
+    )
+    assert decide_all(desk) == ["a", "b"]
+    assert desk.sayings.take(0.0, 9)["uid-c"] == (
+        "c cannot be placed: exceeded quota: gpus, requested: requests.fairlead.dev/gpu-mem=2048, "
+        "used: requests.fairlead.dev/gpu-mem=4596, limited: requests.fairlead.dev/gpu-mem=5000 "
+        "(asked for by annotation)"
+    )
+    assert [each.memory for each in desk.fold.cluster.free("n").devices] == [0, 4096 * MIB]
+    assert desk.counts.decisions["refused", "quota"] == 1
+
+
+def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Catalog) -> None:
+    before, running = quota({SHARES: "1"}), halves("b", "c")
+    desk = desk_of(catalog, node("n"), device_slice("n"), before, pod("a", notes=HALF))
+    (first,) = desk.decide(0.0)
+    for each in running:
+        desk.fold.note(Change(None, each))
+    desk.hear(1.0)
+    assert decide_all(desk, 1.0) == []
+    desk.fold.note(Change(None, pod("plain", on="n")))
+    desk.hear(2.0)
+    assert not desk.queue.ready, "a pod that comes helps with no quota"
+    desk.failed(first.uid, 2.0)
+    desk.hear(2.0)
+    assert decide_all(desk, 2.0) == ["b"]
+    grown = quota({SHARES: "2"}, version=2)
+    desk.fold.note(Change(before, grown))
+    desk.hear(3.0)
+    assert decide_all(desk, 3.0) == ["c"]
+
+
+def test_what_runs_counts_by_its_placement_though_its_annotations_are_gone(catalog: Catalog) -> None:
+    note = '[{"device":"gpu-0","memory_bytes":2147483648,"compute_milli":0,"whole":false}]'
+    running = pod("r", on="n", notes={"fairlead.dev/placement": note})
+    desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), running, *halves("a"))
+    assert decide_all(desk) == []
+    assert "used: requests.fairlead.dev/gpu-mem=2048" in desk.sayings.take(0.0, 9)["uid-a"]
+
+
+def test_a_gang_is_within_its_quota_together_or_not_at_all(catalog: Catalog) -> None:
+    ring = {keys.GANG: "ring", keys.GANG_SIZE: "2"}
+    for hard, placed in (("4095", []), ("4096", ["a", "b"])):
+        desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: hard}), *halves(*"ab", **ring))
+        assert decide_all(desk) == placed
+        free = sum(each.memory for each in desk.fold.cluster.free("n").devices)
+        assert free >> 20 == 8192 - 2048 * len(placed)
+
+
+def test_nobody_is_evicted_for_a_pod_that_its_quota_keeps_from_being_placed(catalog: Catalog) -> None:
+    low = [pod(name, on="n", mib=4096) for name in "xy"]
+    for notes in ({keys.KAI_FRACTION: "1"}, {keys.COUNT: "1"}):
+        vip = pod("vip", notes=notes, priority=10)
+        desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), *low, vip)
+        assert decide_all(desk) == []
+        assert desk.evictions() == []
+        assert "exceeded quota: gpus" in desk.sayings.take(0.0, 9)["uid-vip"]
+
+
+def test_what_a_model_takes_is_known_when_it_has_a_place(catalog: Catalog) -> None:
+    small, large = device_slice("n", devices=1), device_slice("m", devices=1, gib=16)
+    odd = pod("a", notes={keys.COUNT: "1"}, nodeSelector={"large": "yes"})
+    desk = desk_of(catalog, node("n"), small, node("m", large="yes"), large, quota({MEMORY: "8000"}), odd)
+    assert decide_all(desk) == []
+    assert "requested: requests.fairlead.dev/gpu-mem=16384" in desk.sayings.take(0.0, 9)["uid-a"]
+    assert desk.fold.cluster.placements() == (), "it was placed to be measured, and released"
+
+
+def test_quotas_of_other_things_and_of_other_namespaces_bound_nobody_here(catalog: Catalog) -> None:
+    others = quota({"requests.cpu": "0", "pods": "0", "count/pods": "0"})
+    desk = desk_of(catalog, node("n"), device_slice("n"), others, *halves("a"), pod("b", mib=1024))
+    assert decide_all(desk) == ["a", "b"]
+    zero = quota({MEMORY: "0", SHARES: "0"})
+    desk = desk_of(catalog, node("n"), device_slice("n"), zero, pod("b", mib=1024))
+    assert decide_all(desk) == ["b"], "the API server has counted it when it was made"
+
+
+SCOPES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "class": ({"scopes": ["PriorityClass"]}, {"priorityClassName": "high", "priority": 1}, True),
+    "no-class": ({"scopes": ["PriorityClass"]}, {}, False),
+    "in": (scoped("In", "high", "low"), {"priorityClassName": "low", "priority": 1}, True),
+    "not-in": (scoped("NotIn", "high"), {"priorityClassName": "high", "priority": 1}, False),
+    "exists": (scoped("Exists"), {"priorityClassName": "high", "priority": 1}, True),
+    "absent": (scoped("DoesNotExist"), {"priorityClassName": "high", "priority": 1}, False),
+    "terminating": ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 9}, True),
+    "not-terminating": ({"scopes": ["NotTerminating"]}, {"activeDeadlineSeconds": 9}, False),
+    "best-effort": ({"scopes": ["BestEffort"]}, {}, False),
+    "not-best-effort": ({"scopes": ["NotBestEffort"]}, {}, True),
+    "unknown": ({"scopes": ["CrossNamespacePodAffinity"]}, {}, True),
+}
+
+
+@pytest.mark.parametrize("case", SCOPES.values(), ids=SCOPES)
+def test_a_quota_of_a_scope_bounds_the_pods_of_that_scope(
+    case: tuple[dict[str, Any], dict[str, Any], bool], catalog: Catalog
+) -> None:
+    scope, spec, covered = case
+    document = msgspec.to_builtins(quota({MEMORY: "0"}))
+    document["spec"] |= scope
+    bound = read(QUOTAS, document)
+    desk = desk_of(catalog, node("n"), device_slice("n"), bound, pod("a", notes=HALF, **spec))
+    assert decide_all(desk) == ([] if covered else ["a"])
