@@ -19,6 +19,7 @@ FairleadError              someone must act; `hint` says how
     ├── AccessError        it does not know us, or forbids it         exit 2
     ├── MissingApiError    it does not serve this API group or kind   exit 2
     ├── InvalidError       it will not take this object or request    exit 2
+    │   └── TooLargeError  the object would be larger than it keeps
     ├── NotFoundError      there is no such object
     ├── AlreadyExistsError there is one of that name already
     ├── ConflictError      the object is not as we thought it was
@@ -129,6 +130,10 @@ class InvalidError(ClusterError):
     """The cluster will not take this object or request."""
 
     exit_code = 2
+
+
+class TooLargeError(InvalidError):
+    """The object would be larger than the cluster keeps one: nothing can be added to it."""
 
 
 class NotFoundError(ClusterError):

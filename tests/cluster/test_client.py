@@ -128,7 +128,16 @@ REFUSALS: list[tuple[int, str, str, dict[str, object], type[errors.ClusterError]
         "spec.x: must be y; and z",
     ),
     (400, "BadRequest", "cannot restore", {}, errors.InvalidError, "cannot restore"),
-    (413, "RequestEntityTooLarge", "limit is 3145728", {}, errors.InvalidError, "limit is"),
+    (413, "RequestEntityTooLarge", "limit is 3145728", {}, errors.TooLargeError, "limit is"),
+    (500, "", "etcdserver: request is too large", {}, errors.TooLargeError, "is too large"),
+    (
+        422,
+        "Invalid",
+        "claim is invalid",
+        {"causes": [{"field": "metadata.annotations", "message": "Too long: may not be more than 262144"}]},
+        errors.TooLargeError,
+        "the object is too large",
+    ),
     (500, "InternalError", "etcdserver: no leader", {}, errors.ClusterAwayError, "no leader"),
     (
         504,

@@ -12,6 +12,7 @@ from fairlead.cluster.meta import Status
 
 _USER: Final = re.compile(r'User "([^"]*)"')
 _TEXT_LIMIT: Final = 300
+_ETCD_LIMIT: Final = "etcdserver: request is too large"
 READS: Final = frozenset({"get", "list", "watch", "head"})
 """Verbs that change nothing."""
 
@@ -36,7 +37,11 @@ Maker = Callable[[Status, Asked, Config], errors.ClusterError]
 
 def error_of(code: int, status: Status, asked: Asked, config: Config) -> errors.ClusterError:
     """Return the error that an answer means."""
-    make = _BY_REASON.get(status.reason) or _BY_CODE.get(code) or (_away if code >= 500 else _other)
+    make = (
+        _too_large
+        if _is_too_large(code, status)
+        else _BY_REASON.get(status.reason) or _BY_CODE.get(code) or (_away if code >= 500 else _other)
+    )
     error = make(status, asked, config)
     error.code, error.reason = code, status.reason
     return error
@@ -111,6 +116,21 @@ def _invalid(status: Status, asked: Asked, config: Config) -> errors.ClusterErro
     return errors.InvalidError(f"cannot {asked}: {text}", hint="correct the named fields")
 
 
+def _is_too_large(code: int, status: Status) -> bool:
+    """Say whether an object has outgrown the server; of etcd's limit it tells as of a fault of its own."""
+    annotations = any(
+        cause.field == "metadata.annotations" and cause.message.startswith("Too long")
+        for cause in status.details.causes
+    )
+    return code == 413 or annotations or _ETCD_LIMIT in status.message
+
+
+def _too_large(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+    return errors.TooLargeError(
+        f"cannot {asked}: the object is too large: {_said(status)}", hint="make it smaller"
+    )
+
+
 def _timeout(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
     if any(cause.reason == "ResourceVersionTooLarge" for cause in status.details.causes):
         return errors.TooNewError(f"cannot {asked}: {_said(status)}")
@@ -153,7 +173,6 @@ _BY_CODE: Final[Mapping[int, Maker]] = {
     406: _invalid,
     409: _conflict,
     410: _gone,
-    413: _invalid,
     415: _invalid,
     422: _invalid,
     429: _wait,

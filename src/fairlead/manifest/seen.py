@@ -120,5 +120,10 @@ class Claim(deviceshapes.Claim, frozen=True):
 
     @property
     def own(self) -> bool:
-        """Whether a scheduler made it for a pod that asks by extended resource."""
+        """Whether it says that a scheduler made it for a pod that asks by extended resource."""
         return self.metadata.annotations.get(OWN_CLAIM) == "true"
+
+    def made_for(self, uid: str) -> bool:
+        """Say whether a scheduler made it for this pod alone: who may edit a claim can write that it did."""
+        owners = {each.uid for each in self.metadata.owner_references if each.kind == "Pod"}
+        return self.own and owners == {uid} and all(each.uid == uid for each in self.status.reserved_for)

@@ -10,11 +10,17 @@ import msgspec
 import pytest
 
 from fairlead.cluster.transport import SILENCE
-from fairlead.errors import AccessError, ClusterAwayError, ClusterError, ConflictError
+from fairlead.errors import (
+    AccessError,
+    ClusterAwayError,
+    ClusterError,
+    ConflictError,
+    TooLargeError,
+)
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler.act import DEADLINE, Hands
-from fairlead.serve.scheduler.seen import PODS, Pod
+from fairlead.serve.scheduler.seen import CLAIMS, OWN_CLAIM, PODS, Claim, Pod
 from fairlead.serve.scheduler.writes import STRATEGIC, Plan, touch_pod
 from fairlead.units import Bytes
 from tests.serve.scheduler.model import Api
@@ -237,3 +243,51 @@ def test_a_write_without_an_answer_has_a_deadline_after_which_the_truth_is_read_
 
 def test_no_request_waits_as_long_as_the_client_would() -> None:
     assert DEADLINE < SILENCE / 5
+
+
+def test_a_pod_that_its_owner_made_too_large_for_a_mark_is_changed_by_making_it_smaller() -> None:
+    too_large = [TooLargeError("etcdserver: request is too large")]
+    wire = Wire(lambda method, path: too_large.pop() if method == "PATCH" and too_large else None)
+    plan = wire.plan("a", own=False)
+    told = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
+    body = msgspec.json.encode(told)
+    waiting = read(PODS, json.loads(wire.api.request("PATCH", _status(plan.pod), body, STRATEGIC)))
+    touched = asyncio.run(Hands(wire).touch_pod(waiting, 4))
+    assert touched is not None
+    assert touched.condition("PodScheduled").message == ""
+    assert int(touched.metadata.resource_version) > int(waiting.metadata.resource_version)
+    assert wire.asked == [("PATCH", "pods/a/status")] * 2
+
+
+def test_an_object_that_cannot_be_made_smaller_keeps_nobody_from_going_on() -> None:
+    wire = Wire(lambda method, path: TooLargeError("too large") if method == "PATCH" else None)
+    said: list[str] = []
+    hands = Hands(wire, say=said.append)
+    assert asyncio.run(hands.touch_pod(wire.plan("a").pod, 4)) is None
+    assert asyncio.run(hands.touch(("default", "c"), 4)) is None
+    assert said == ["left out: too large"] * 2
+    plan = wire.plan("b")
+    assert carried_out(wire, plan) == {plan.uid: "too large"}
+
+
+def _status(pod: Pod) -> str:
+    return PODS.path("default", pod.metadata.name, "status")
+
+
+def test_a_claim_of_its_owner_is_not_deleted_under_another_pod_whatever_its_annotations_say() -> None:
+    wire = Wire()
+    user, other = wire.plan("user").pod, wire.plan("other").pod
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "user", "uid": user.metadata.uid, "controller": True}
+    reserved = [{"resource": "pods", "name": "user", "uid": user.metadata.uid}]
+    meta = {
+        "name": "c",
+        "namespace": "default",
+        "annotations": {OWN_CLAIM: "true"},
+        "ownerReferences": [owner],
+    }
+    made = wire.api.create("resourceclaims", {"metadata": meta, "status": {"reservedFor": reserved}})
+    claim: Claim = read(CLAIMS, made)
+    asyncio.run(Hands(wire).release(claim, other, 3))
+    assert claims(wire) == ["c"], "it is in use"
+    asyncio.run(Hands(wire).release(claim, user, 3))
+    assert claims(wire) == []

@@ -12,7 +12,7 @@ from fairlead.request import Request
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.loop import Scheduler
-from fairlead.serve.scheduler.seen import CLAIMS, SCHEDULED, Pod
+from fairlead.serve.scheduler.seen import CLAIMS, SCHEDULED, TURN, Pod
 from fairlead.units import Bytes
 from tests.labs import RealCluster
 from tests.serve.scheduler.replica import settings
@@ -176,6 +176,27 @@ def test_a_tenant_that_edits_its_running_pod_keeps_what_it_holds(
 
     def late(pods: Iterable[Pod]) -> list[Pod]:
         return [each for each in pods if each.metadata.name == "late"]
+
+    asyncio.run(scenario())
+
+
+def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def scenario() -> None:
+        async with opened(real_cluster, 1) as world:
+            request = {"name": "gpu", "exactly": {"deviceClassName": "fairlead.dev"}}
+            notes = {TURN: "0", "filler": "x" * (256 * 1024 - len(f"{TURN}0filler"))}
+            body = {"metadata": {"name": "full", "annotations": notes}}
+            body["spec"] = {"devices": {"requests": [request]}}
+            await world.client.create(CLAIMS.raw(), body, world.namespace)
+            await world.pod("hostile", resourceClaims=[{"name": "gpu", "resourceClaimName": "full"}])
+            await world.pod("other", mib=1024)
+            async with running(world, catalog) as said:
+                await world.until(bound("other"))
+            assert "deciding; 2 waiting pods were taken over" in said
+            (claim, *_) = [each for each in await world.claims() if each.metadata.name == "full"]
+            assert TURN not in claim.metadata.annotations, "its version changed: what was late fails"
 
     asyncio.run(scenario())
 

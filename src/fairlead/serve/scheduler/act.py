@@ -19,6 +19,7 @@ from fairlead.errors import (
     ClusterError,
     ConflictError,
     NotFoundError,
+    TooLargeError,
     TooManyRequestsError,
 )
 from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
@@ -118,20 +119,25 @@ class Hands:
 
     async def touch(self, claim: Key, turn: int) -> Claim | None:
         """Change a claim so that what is late fails, and return it as it is now; None where it is gone."""
-        answer = await self._touched(writes.touch_claim(*claim, turn, _nonce()))
+        mark, smaller = writes.touch_claim(*claim, turn, _nonce()), writes.unmark_claim(*claim)
+        answer = await self._touched(mark, smaller)
         return None if answer is None else read(Claim, answer)
 
     async def touch_pod(self, pod: Pod, turn: int) -> Pod | None:
         """Do the same to a pod."""
-        answer = await self._touched(writes.touch_pod(pod, turn, _nonce()))
+        answer = await self._touched(writes.touch_pod(pod, turn, _nonce()), writes.shorten_pod(pod))
         return None if answer is None else read(Pod, answer)
 
     async def fence(self, write: Write) -> None:
         """Change an object so that what is late fails."""
-        await self._touched(write)
+        await self._touched(write, None)
 
-    async def _touched(self, write: Write) -> bytes | None:
-        """Send until it is done, or there is nothing left to change; until then what is late could land."""
+    async def _touched(self, write: Write, smaller: Write | None) -> bytes | None:
+        """Send until it is done, or there is nothing left to change; until then what is late could land.
+
+        An object that its owner made so large that no mark fits is changed by making it smaller. Where that
+        cannot be done it is left out: one tenant's object must not keep the scheduler from all others.
+        """
         said = ""
         while True:
             try:
@@ -143,6 +149,11 @@ class Hands:
                 now = await self.insist(Write("GET", write.path.removesuffix("/status")))
                 if now is None or (uid and read(Pod, now).metadata.uid != uid):
                     return None  # another has its name by now
+            except TooLargeError as error:
+                if smaller is None:
+                    self._say(f"left out: {error}")
+                    return None
+                write, smaller = smaller, None
             except ClusterError as error:
                 if not isinstance(error, _AWAY) and str(error) != said:
                     said = str(error)
@@ -172,7 +183,7 @@ class Hands:
 
     async def _given_back(self, claim: Claim, pod: Pod) -> bool:
         """Take back what a claim holds; say whether it was as we saw it."""
-        if not claim.own:
+        if not claim.made_for(pod.metadata.uid):
             mine = any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
             return not mine or await self.insist(writes.give_back(claim, pod)) is not None
         answer = await self.insist(writes.loosen(claim))

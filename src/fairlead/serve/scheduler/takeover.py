@@ -79,7 +79,7 @@ async def _end(hands: Hands, pod: Pod, turn: int) -> list[Pod | Claim]:
     for name in (*own, *writes.named(now)):
         claim = await hands.touch((namespace, name), turn)
         found += [claim] if claim is not None else []
-        if claim is not None and claim.own and claim.results:
+        if claim is not None and claim.made_for(now.metadata.uid) and claim.results:
             await hands.release(claim, now, turn)
     return found
 

@@ -20,7 +20,16 @@ from fairlead.manifest.deviceshapes import ClaimRequest
 from fairlead.manifest.volumeshapes import SELECTED, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
 from fairlead.placement import Placement, Share
-from fairlead.serve.scheduler.seen import CLAIMS, OWN_CLAIM, PLACEMENT, PODS, TURN, Claim, Pod
+from fairlead.serve.scheduler.seen import (
+    CLAIMS,
+    OWN_CLAIM,
+    PLACEMENT,
+    PODS,
+    SCHEDULED,
+    TURN,
+    Claim,
+    Pod,
+)
 from fairlead.serve.scheduler.volumes import Choice
 
 MERGE: Final = "application/merge-patch+json"
@@ -29,7 +38,9 @@ JSON: Final = "application/json"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 REQUEST: Final = "shares"
 """The one request of a claim of ours."""
-_OURS: Final = "0"
+_MARK: Final = 24
+"""Characters of a claim's mark: all are as long, so that who could write one can replace it."""
+_OURS: Final = "0".ljust(_MARK, "-")
 """What a claim is marked with before it is given something: the next leader finds it by that."""
 _BOUND_BY: Final = "pv.kubernetes.io/bound-by-controller"
 """Says that no person chose the volume: it is free again when the claim goes."""
@@ -244,8 +255,21 @@ def touch_pod(pod: Pod, turn: int, nonce: str) -> Write:
 
 def touch_claim(namespace: str, name: str, turn: int, nonce: str) -> Write:
     """Do the same to a claim."""
-    mark = {"metadata": {"annotations": {TURN: f"{turn} {nonce}"}}}
+    mark = {"metadata": {"annotations": {TURN: f"{turn} {nonce}".ljust(_MARK, "-")}}}
     return Write("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
+
+
+def unmark_claim(namespace: str, name: str) -> Write:
+    """Take the mark off a claim, which changes it as well; where there is none, none can be added either."""
+    return Write("PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: None}}}, MERGE)
+
+
+def shorten_pod(pod: Pod) -> Write | None:
+    """Change a pod that is too large for a mark by making it smaller; None where nothing can be left out."""
+    if not pod.condition(SCHEDULED).message:
+        return None
+    short = {"type": SCHEDULED, "message": ""}
+    return _pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [short]}})
 
 
 def named(pod: Pod) -> list[str]:
