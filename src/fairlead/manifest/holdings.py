@@ -117,10 +117,11 @@ def _claimed(
 
     Of pods that share a claim the one whose placement was decided is counted: that names the same devices.
     """
-    here = {each.request.id: (each.pod is None or not _decided(each.pod), each.request) for each in tenants}
+    listed = sorted(claims, key=lambda each: each.key)
+    here = {each.request.id: (not _is_decided(each.pod), each.request) for each in tenants if listed}
     claimed: dict[str, list[Share]] = {}
     alone = []
-    for claim in sorted(claims, key=lambda each: each.key):
+    for claim in listed:
         ours = [each for each in claim.results if each.device in devices or each.driver == DRIVER]
         shares = [filled(given(each), devices) for each in ours if each.pool == node]
         space = claim.metadata.namespace  # an owner reference may name the uid of any pod
@@ -196,6 +197,10 @@ def _decided(pod: Pod) -> tuple[Share, ...]:
     """Return the placement that was written with a pod's binding; empty where none was."""
     note = pod.metadata.annotations.get(PLACEMENT)
     return parse_shares(note) or () if note is not None else ()
+
+
+def _is_decided(pod: Pod | None) -> bool:
+    return pod is not None and PLACEMENT in pod.metadata.annotations
 
 
 def _joined(claims: Sequence[Share], decided: Iterable[Share]) -> list[Share]:

@@ -15,6 +15,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import ClusterError
+from fairlead.manifest.keys import COSCHEDULING, GANG, GANG_SIZE, VOLCANO
 from fairlead.manifest.seen import TURN
 from fairlead.placement import PLACEMENT
 from tests.deploy.chart.charts import Chart, Document
@@ -109,6 +110,10 @@ def scene(real_api: RealApi, chart: Chart) -> Iterator[Scene]:
             scene = Scene(room, {"guest": guest, "scheduler": scheduler, "admin": room.config})
             for name in ("waiting", "placed", "marked"):
                 assert scene.ask("admin", "POST", POD, pod(name)) == Reply()
+            ours = {"spec": {**SPEC, "schedulerName": "fairlead"}}
+            for name, notes in (("alone", {}), ("member", {GANG: "ring", GANG_SIZE: "1"})):
+                assert scene.ask("admin", "POST", POD, {**pod(name, annotations=notes), **ours}) == Reply()
+                assert scene.ask("scheduler", "POST", f"{POD}/{name}/binding", binding(name)) == Reply()
             given = binding("placed", annotations={PLACEMENT: NOTE})
             assert scene.ask("scheduler", "POST", f"{POD}/placed/binding", given) == Reply()
             mark = marked({**HIGH, "message": "7 abc"})
@@ -211,6 +216,19 @@ ATTACKS: dict[str, Attack] = {
         marked({"type": TURN, "$patch": "delete"}),
         STRATEGIC,
     ),
+    "a gang": ("gang", "PATCH", f"{POD}/alone", note("ring", GANG), MERGE),
+    "a gang beside the status": ("gang", "PATCH", f"{POD}/alone/status", note("ring", GANG), MERGE),
+    "a group by annotation": ("gang", "PATCH", f"{POD}/alone", note("ring", VOLCANO), MERGE),
+    "a group by label": (
+        "gang",
+        "PATCH",
+        f"{POD}/alone",
+        {"metadata": {"labels": {COSCHEDULING: "ring"}}},
+        MERGE,
+    ),
+    "another gang": ("gang", "PATCH", f"{POD}/member", note("other", GANG), MERGE),
+    "no gang": ("gang", "PATCH", f"{POD}/member", note(None, GANG), MERGE),
+    "a smaller gang": ("gang", "PATCH", f"{POD}/member", note("9", GANG_SIZE), MERGE),
     "no condition at all": ("turn", "PATCH", f"{POD}/marked/status", {"status": {"conditions": None}}, MERGE),
 }
 
@@ -253,6 +271,14 @@ def test_whoever_leaves_them_alone_does_what_he_may(scene: Scene) -> None:
         ("DELETE", f"{POD}/placed", None, MERGE),
     ):
         assert scene.ask("guest", method, path, body, how) == Reply(), (method, path, body)
+
+
+def test_a_waiting_pod_may_join_another_gang(scene: Scene) -> None:
+    ours = {**SPEC, "schedulerName": "fairlead"}
+    assert scene.ask("admin", "POST", POD, {**pod("joining"), "spec": ours}) == Reply()
+    assert scene.ask("guest", "PATCH", f"{POD}/joining", note("ring", GANG)) == Reply()
+    assert scene.ask("scheduler", "POST", f"{POD}/joining/binding", binding("joining")) == Reply()
+    assert scene.ask("guest", "PATCH", f"{POD}/joining", note("1", "example.org/x")) == Reply()
 
 
 def test_the_scheduler_writes_both(scene: Scene) -> None:

@@ -269,7 +269,7 @@ def shorten_pod(pod: Pod) -> Write | None:
     if not pod.condition(SCHEDULED).message:
         return None
     short = {"type": SCHEDULED, "message": ""}
-    return _pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [short]}})
+    return pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [short]}})
 
 
 def named(pod: Pod) -> list[str]:
