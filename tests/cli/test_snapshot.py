@@ -55,7 +55,7 @@ def slice_of(cluster: RealCluster, node: str) -> dict[str, Any]:
 
 async def make(cluster: RealCluster, node: str) -> None:
     """Make a node with a GPU, a pod on it, and one that waits."""
-    has = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+    has = {"cpu": "8", "memory": "16Gi", "pods": "110", "fairlead.dev/gpu-mem": "15360"}
     async with cluster.connect() as client:
         await client.create(NODES, {"metadata": {"name": node, "labels": {LABEL: cluster.namespace}}})
         await client.patch_status(NODES, node, {"status": {"capacity": has, "allocatable": has}})
