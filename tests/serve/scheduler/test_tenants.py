@@ -11,7 +11,7 @@ from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.reading import asks_for_devices
-from fairlead.serve.scheduler.seen import CLAIMS, NODES, PLACEMENT, PODS
+from fairlead.serve.scheduler.seen import CLAIMS, NODES, PLACEMENT, PODS, RULES
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 from tests.serve.scheduler.test_fold import folded, shares
 
@@ -216,3 +216,26 @@ def test_a_claim_that_two_pods_share_is_counted_once_for_the_one_that_was_placed
 def test_every_annotation_that_asks_for_accelerators_has_its_pod_fenced() -> None:
     for key in (keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES):
         assert asks_for_devices(pod("a", notes={key: "1"})), key
+
+
+def test_what_a_tenant_changes_has_only_its_own_pods_read_again(catalog: Catalog) -> None:
+    mine, other = pod("mine", mib=1024), msgspec.to_builtins(pod("other", mib=1024))
+    other["metadata"]["namespace"] = "elsewhere"
+    fold = folded(catalog, [mine, read(PODS, other)])
+
+    def changed(kind: str, before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
+        of = next(each for each in RULES if each.name == kind)
+        fold.note(Change(read(of, before) if before is not None else None, read(of, after)))
+        return sorted(each.name for each in fold.settle().came)
+
+    named: dict[str, Any] = {
+        "metadata": {"name": "t", "namespace": "default"},
+        "spec": {"spec": {"devices": {}}},
+    }
+    labelled = {**named, "metadata": {**named["metadata"], "labels": {"x": "y"}}}
+    for kind in ("ResourceClaimTemplate", "PodGroup"):
+        assert changed(kind, None, named) == ["mine"]
+        assert changed(kind, named, labelled) == [], "a label says nothing of where pods go"
+    wide = {"metadata": {"name": "c"}, "value": 3}
+    assert changed("PriorityClass", None, wide) == ["mine", "other"]
+    assert changed("PriorityClass", wide, {**wide, "metadata": {"name": "c", "labels": {"x": "y"}}}) == []

@@ -33,7 +33,7 @@ from fairlead.serve.scheduler.hardware import Hardware
 from fairlead.serve.scheduler.news import News, Waiting
 from fairlead.serve.scheduler.nominations import Nomination, Nominations
 from fairlead.serve.scheduler.quota import Quotas
-from fairlead.serve.scheduler.reading import Reading, Unreadable
+from fairlead.serve.scheduler.reading import Reading, Unreadable, concerned
 from fairlead.serve.scheduler.seen import Claim, Pod, ResourceQuota
 from fairlead.serve.scheduler.volumes import Volumes
 
@@ -325,7 +325,7 @@ class Fold:
 
     def _take_rule(self, change: Change[Any]) -> None:
         if self._reading.rule(change):
-            self._doubtful |= self._waiting
+            self._doubtful |= concerned(change, (self._pods[uid] for uid in self._waiting))
             self._events.add(Event.RULE)
 
     def _take_profile(self, change: Change[ModelProfile]) -> None:

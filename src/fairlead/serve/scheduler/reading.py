@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
+from fairlead.cluster.meta import Metadata
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest import keys
@@ -24,6 +25,7 @@ from fairlead.serve.scheduler.foresight import Foresight
 from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.units import Bytes
 
+K = TypeVar("K")
 _NOTES: Final = frozenset(
     {keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES}
 )
@@ -56,6 +58,12 @@ def asks_for_devices(pod: Pod) -> bool:
     return noted or bool(pod.spec.resource_claims) or any(is_accelerator(name) for name in named)
 
 
+def concerned(change: Change[Any], pods: Iterable[Pod]) -> set[str]:
+    """Return the uids of the pods that a change of a rule concerns: those of its namespace, or all."""
+    namespace = change.key[0]
+    return {each.metadata.uid for each in pods if namespace in ("", each.metadata.namespace)}
+
+
 class Reading:
     """What pods are read against, and those that were read."""
 
@@ -80,9 +88,9 @@ class Reading:
         else:
             self._rules[key] = Found(f"{kind} {'/'.join(filter(None, change.key))}", kind, change.new)
         self._objects = None
-        if isinstance(change.new, PodGroup) and change.old is not None and change.old.spec == change.new.spec:
-            return False  # it was only told how it fares
-        self._forget()
+        if change.old is not None and change.new is not None and _same(change.old, change.new):
+            return False  # its labels were changed, or a group was told how it fares
+        self._forget(change.key[0])
         return True
 
     def group(self, pod: Pod) -> PodGroup | None:
@@ -107,10 +115,11 @@ class Reading:
         self._forget()
         return True
 
-    def _forget(self) -> None:
-        self._known.clear()
-        self._admitted.clear()
-        self._patterns.clear()
+    def _forget(self, namespace: str = "") -> None:
+        """Read the pods of a namespace again, or all: what one tenant changes costs the others nothing."""
+        self._known = _elsewhere(self._known, namespace)
+        self._admitted = _elsewhere(self._admitted, namespace)
+        self._patterns = _elsewhere(self._patterns, namespace)
 
     def drop(self, uid: str) -> None:
         """Forget a pod."""
@@ -203,6 +212,20 @@ class Reading:
             each.key: Found(f"claim {each.metadata.name}", "ResourceClaim", each) for each in claims.values()
         }
         return Objects.of([*self._rules.values(), *named.values()])
+
+
+def _elsewhere(known: dict[K, Request], namespace: str) -> dict[K, Request]:
+    """Return the requests of other namespaces than this one; of none where it is empty."""
+    return {key: each for key, each in known.items() if each.namespace != namespace} if namespace else {}
+
+
+def _same(before: Any, now: Any) -> bool:
+    """Say whether two versions of a rule say the same: of most kinds that is in their spec."""
+    return bool(_said(before) == _said(now))
+
+
+def _said(rule: Any) -> Any:
+    return rule.spec if hasattr(rule, "spec") else structs.replace(rule, metadata=Metadata())
 
 
 def _sized(asked: Request) -> Request:
