@@ -180,6 +180,22 @@ def test_a_tenant_that_edits_its_running_pod_keeps_what_it_holds(
     asyncio.run(scenario())
 
 
+def test_pods_of_another_scheduler_that_ask_by_annotation_take_nothing_from_others(
+    real_cluster: RealCluster, catalog: Catalog
+) -> None:
+    async def script(world: World) -> None:
+        for number in range(2):
+            name, note = f"ghost-{number}", {"gpu-fraction": "1"}
+            node = world.nodes[0]
+            await world.pod(name, notes=note, nodeName=node, schedulerName="default-scheduler")
+        for number in range(2):
+            await world.pod(f"whole-{number}", mib=4096)
+        await world.until(bound("whole-0", "whole-1"))
+        assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
+
+    played(real_cluster, catalog, script, nodes=1)
+
+
 def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
     real_cluster: RealCluster, catalog: Catalog
 ) -> None:
