@@ -167,7 +167,7 @@ def test_nobody_is_evicted_for_a_pod_that_its_quota_keeps_from_being_placed(cata
         vip = pod("vip", notes=notes, priority=10)
         desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), *low, vip)
         assert decide_all(desk) == []
-        assert desk.evictions() == []
+        assert desk.preempting() == []
         assert "exceeded quota: gpus" in desk.sayings.take(0.0, 9)["uid-vip"]
 
 

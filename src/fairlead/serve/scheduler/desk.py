@@ -72,7 +72,7 @@ class Desk:
             self._first_seen.setdefault(each.id, now)
             if isinstance(each, Unreadable):
                 self.queue.remove(each.id)
-                self.fold.give_up(each.id)
+                self.fold.nominations.give_up(each.id)
                 self._strand(each.id)
                 self.sayings.say(each.id, each.reason)
                 self.counts.decisions["refused", Reason.INVALID.value] += 1
@@ -90,7 +90,8 @@ class Desk:
         members = self.queue.pop()
         if not members:
             return []
-        withdrawn = [found for each in members if (found := self.fold.withdraw(each.id)) is not None]
+        reserved = [self.fold.nominations.withdraw(each.id) for each in members]
+        withdrawn = [each for each in reserved if each is not None]
         decisions = self.fold.quotas.decided(members, self.policy.name, self._decided)
         self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
@@ -168,7 +169,7 @@ class Desk:
             self._leave(uid)
         elif place is not None and uid in self._preemptors:
             # Pods were evicted for it: while it waits to be tried again, no other pod takes what they left.
-            self.fold.reserve(Nomination(place, until=now + PATIENCE + LONGEST_PAUSE))
+            self.fold.nominations.reserve(Nomination(place, until=now + PATIENCE + LONGEST_PAUSE))
             self.queue.nominate(uid)
 
     def _leave(self, uid: str) -> None:
@@ -277,7 +278,7 @@ class Desk:
         for each in withdrawn:
             now = self.fold.cluster.placement(each.placement.request.id)
             if now is None or now.node != each.placement.node:
-                self.fold.vacate(each.placement.node)
+                self.fold.nominations.vacate(each.placement.node)
 
     def _could(self, nodes: frozenset[str]) -> Could:
         """Return what says whether room on these nodes could help; where they are many, it always could."""

@@ -7,10 +7,10 @@ which end when the pod is seen bound, is gone, or the writing failed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Change
 from fairlead.cluster.meta import Object
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
@@ -24,20 +24,19 @@ from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.schedule import Cluster
 from fairlead.serve.scheduler.claimants import Claimants
+from fairlead.serve.scheduler.claimstore import ClaimStore
 from fairlead.serve.scheduler.debts import Debts
 from fairlead.serve.scheduler.disruptions import Disruptions
 from fairlead.serve.scheduler.events import FREED, Event
 from fairlead.serve.scheduler.foresight import names_model
-from fairlead.serve.scheduler.glance import alike, as_assumed, claims_named, home, pools
+from fairlead.serve.scheduler.glance import alike, as_assumed, claims_named, home
 from fairlead.serve.scheduler.hardware import Hardware
 from fairlead.serve.scheduler.news import News, Waiting
-from fairlead.serve.scheduler.nominations import Nomination, Nominations
+from fairlead.serve.scheduler.nominations import Nominations
 from fairlead.serve.scheduler.quota import Quotas
 from fairlead.serve.scheduler.reading import Reading, Unreadable, concerned
 from fairlead.serve.scheduler.seen import Claim, Pod, ResourceQuota
 from fairlead.serve.scheduler.volumes import Volumes
-
-_NO_CLAIMS: Final[frozenset[Key]] = frozenset()
 
 
 class Fold:
@@ -52,8 +51,7 @@ class Fold:
         self._scheduler = scheduler
         self._pods: dict[str, Pod] = {}
         self._on: dict[str, set[str]] = {}
-        self._claims: dict[Key, Claim] = {}
-        self._claims_on: dict[str, set[Key]] = {}
+        self._claims = ClaimStore()
         self._assumed: dict[str, Placement] = {}
         self._assumed_on: dict[str, set[str]] = {}
         self._in_flight: set[str] = set()
@@ -67,7 +65,7 @@ class Fold:
         self.quotas = Quotas(self.cluster, self.pod)
         self.held: dict[str, frozenset[str]] = {}
         """Who has a place that is kept while volumes are made there, and with whom."""
-        self.nominations = Nominations()
+        self.nominations = Nominations(self.cluster)
         self.disruptions = Disruptions()
         self._stale: set[str] = set()
         """Nodes on which something else may be placed than the engine knows."""
@@ -75,7 +73,10 @@ class Fold:
         """Waiting pods to be read anew."""
         self._events: set[Event] = set()
         self._gone: set[str] = set()
-        self._takers: Mapping[type[Object], Callable[[Change[Any]], None]] = {
+        self._takers = self._by_kind()
+
+    def _by_kind(self) -> Mapping[type[Object], Callable[[Change[Any]], None]]:
+        return {
             Node: self._hardware.take_node,
             Slice: self._hardware.take_slice,
             Pod: self._take_pod,
@@ -92,6 +93,9 @@ class Fold:
 
     def settle(self) -> News:
         """Bring the engine's cluster up to date, and return what is new for those who wait."""
+        if vacated := self.nominations.take_vacated():
+            self._stale |= vacated
+            self._events.add(Event.ROOM)
         if self._lay_nodes() and self._reading.resize(self.cluster.nodes()):
             self._doubtful |= self._waiting
             self._stale |= set(self._on)
@@ -151,8 +155,7 @@ class Fold:
 
     def claims_of(self, pod: Pod) -> dict[str, Claim]:
         """Return the claims that a pod names and that are there, by the pod's name for them."""
-        named = claims_named(pod)
-        return {name: self._claims[key] for name, key in named.items() if key in self._claims}
+        return self._claims.of(pod)
 
     def group_of(self, pod: Pod) -> PodGroup | None:
         """Return the group that a pod is placed with, where Kubernetes keeps one."""
@@ -195,36 +198,9 @@ class Fold:
             self._events |= FREED
         self._look_at(uid)
 
-    # Preemption
-
-    def reserve(self, nomination: Nomination) -> None:
-        """Count a place as taken for a preemptor that waits until others are gone."""
-        placement = nomination.placement
-        self.nominations.put(nomination)
-        if self.cluster.placement(placement.request.id) is None and self._hardware.knows(placement.node):
-            self.cluster.bind(placement, strict=False)
-
-    def withdraw(self, uid: str) -> Nomination | None:
-        """End a reservation, so that the pod can be decided again."""
-        found = self.nominations.pop(uid)
-        if found is not None and self.cluster.placement(uid) == found.placement:
-            self.cluster.release(uid)
-        return found
-
-    def give_up(self, uid: str) -> None:
-        """End a reservation for good: other pods may have the place."""
-        if (found := self.withdraw(uid)) is not None:
-            self.vacate(found.placement.node)
-
-    def vacate(self, node: str) -> None:
-        """Note that a place on a node is free again."""
-        self._stale.add(node)
-        self._events.add(Event.ROOM)
-
     def orphaned_claims(self) -> list[Claim]:
         """Return the claims that hold devices for pods that are gone: a controller frees them soon."""
-        given = (each for each in self._claims.values() if each.results and each.users)
-        return [each for each in given if not any(uid in self._pods for uid in each.users)]
+        return self._claims.orphaned(self._pods)
 
     @property
     def unsettled(self) -> set[str]:
@@ -247,12 +223,7 @@ class Fold:
         was, node = home(before), home(now)
         self.disruptions.take_pod(uid, now)
         assumed = self._assumed.get(uid)
-        if (
-            before is not None
-            and now is not None
-            and assumed is not None
-            and as_assumed(before, now, assumed)
-        ):
+        if as_assumed(before, now, assumed):
             self._settled(uid, node)
         else:
             self._reading.drop(uid)
@@ -300,20 +271,15 @@ class Fold:
         return placement is not None
 
     def _take_claim(self, change: Change[Claim]) -> None:
-        before, now = self._claims.pop(change.key, None), change.new
-        for pool in pools(before):
-            self._claims_on[pool].discard(change.key)
-        for pool in pools(now):
-            self._claims_on.setdefault(pool, set()).add(change.key)
-        if now is not None:
-            self._claims[change.key] = now
-            if now.results:
-                self._paid(self.debts.see(change.key))
-        self._stale |= pools(before) | pools(now)
-        if pools(before) - pools(now):
+        held, holds = self._claims.take(change)
+        now = change.new
+        if now is not None and now.results:
+            self._paid(self.debts.see(change.key))
+        self._stale |= held | holds
+        if held - holds:
             self._events.add(Event.ROOM)
         if now is None or not now.own:
-            # Who waits for a claim is read anew: the pod names it, it may not name the pod.
+            # Pods that wait for a claim are read again: the pod names it, it may not name the pod.
             self._doubtful |= self._claimants.of(change.key)
             self._events.add(Event.CLAIM)
 
@@ -353,7 +319,7 @@ class Fold:
             self._gone.add(uid)
             self.let_go(uid)
         if not waits:
-            self.give_up(uid)
+            self.nominations.give_up(uid)
         if pod is not None and waits and uid not in self._assumed:
             self.turn = max(self.turn, pod.turn)
             if uid not in self._waiting:
@@ -405,7 +371,7 @@ class Fold:
         held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
         held += self.nominations.on(name)
         assumed = [Tenant(self._stand_in(each.request), assumed=each.shares) for each in held]
-        claims = [self._claims[key] for key in self._claims_on.get(name, _NO_CLAIMS)]
+        claims = self._claims.on(name)
         said = report(self._hardware.node(name), state.devices)
         return placements(state, [*bound, *assumed], claims, said, self._reading.admitted)
 

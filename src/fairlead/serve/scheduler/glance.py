@@ -36,11 +36,13 @@ def alike(before: Pod, now: Pod) -> bool:
     return unchanged and notes and going and _progress(before) == _progress(now)
 
 
-def as_assumed(before: Pod, now: Pod, assumed: Placement) -> bool:
+def as_assumed(before: Pod | None, now: Pod | None, assumed: Placement | None) -> bool:
     """Say whether a pod is bound where it was assumed to be, to what it was given, and otherwise as it was.
 
     Not of pods with claims: what they hold is for the claims to say.
     """
+    if assumed is None or before is None or now is None:
+        return False
     if now.ended or now.spec.node_name != assumed.node or now.spec.resource_claims:
         return False
     if now.status.extended_resource_claim_status.resource_claim_name:

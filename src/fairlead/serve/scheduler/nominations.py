@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fairlead.placement import Placement
+from fairlead.schedule import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,11 @@ class Nomination:
 class Nominations:
     """All reservations, by the id of the preemptor and by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._by: dict[str, Nomination] = {}
         self._on: dict[str, set[str]] = {}
+        self._vacated: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._by)
@@ -34,15 +37,38 @@ class Nominations:
     def __iter__(self) -> Iterator[str]:
         return iter(self._by)
 
-    def put(self, nomination: Nomination) -> None:
-        """Reserve a place."""
-        uid = nomination.placement.request.id
-        self.pop(uid)
+    def reserve(self, nomination: Nomination) -> None:
+        """Count a place as taken for a preemptor that waits until others are gone."""
+        placement = nomination.placement
+        uid = placement.request.id
+        self._pop(uid)
         self._by[uid] = nomination
-        self._on.setdefault(nomination.placement.node, set()).add(uid)
+        self._on.setdefault(placement.node, set()).add(uid)
+        if self._cluster.placement(uid) is None and self._cluster.node(placement.node) is not None:
+            self._cluster.bind(placement, strict=False)
 
-    def pop(self, uid: str) -> Nomination | None:
-        """Take out a pod's reservation."""
+    def withdraw(self, uid: str) -> Nomination | None:
+        """End a reservation, so that the pod can be decided again."""
+        found = self._pop(uid)
+        if found is not None and self._cluster.placement(uid) == found.placement:
+            self._cluster.release(uid)
+        return found
+
+    def give_up(self, uid: str) -> None:
+        """End a reservation for good: other pods may have the place."""
+        if (found := self.withdraw(uid)) is not None:
+            self.vacate(found.placement.node)
+
+    def vacate(self, node: str) -> None:
+        """Note that a reserved place on a node is free again."""
+        self._vacated.add(node)
+
+    def take_vacated(self) -> set[str]:
+        """Take out the nodes on which a reserved place became free."""
+        found, self._vacated = self._vacated, set()
+        return found
+
+    def _pop(self, uid: str) -> Nomination | None:
         found = self._by.pop(uid, None)
         if found is not None:
             self._on[found.placement.node].discard(uid)

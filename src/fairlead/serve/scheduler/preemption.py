@@ -57,7 +57,7 @@ class Preemptions:
         """Give up every reservation, as another replica leads now; return the ids of the preemptors."""
         waiting = set(self._fold.nominations)
         for uid in waiting:
-            self._fold.give_up(uid)
+            self._fold.nominations.give_up(uid)
         self._evicting.clear()
         return waiting
 
@@ -112,7 +112,7 @@ class Preemptions:
         self._unevictable[victim] = now + _AGAIN
         preemptors = self._evicting.pop(victim, frozenset())
         for uid in preemptors:
-            self._fold.give_up(uid)
+            self._fold.nominations.give_up(uid)
         return preemptors
 
     def progressed(self, now: float) -> set[str]:
@@ -127,7 +127,7 @@ class Preemptions:
                 each for each in (nomination.awaited if nomination else ()) if cluster.placement(each)
             }
         for uid in late:
-            self._fold.give_up(uid)
+            self._fold.nominations.give_up(uid)
         return {*late, *nominations.met(cluster.placement)}
 
     def _lowest(self) -> int:
@@ -187,7 +187,7 @@ class Preemptions:
         displaced = tuple(uid for uid in victims if fold.nominations.of(uid) is not None)
         for uid in victims:
             fold.let_go(uid)
-            fold.give_up(uid)
+            fold.nominations.give_up(uid)
         bound = [pod for uid in victims if (pod := fold.pod(uid)) is not None and pod.spec.node_name]
         out = [pod for pod in bound if not pod.metadata.deletion_timestamp]
         preemptors = frozenset(each.request.id for each in placed)
@@ -199,7 +199,7 @@ class Preemptions:
             + max((_grace(pod) for pod in map(fold.pod, awaited) if pod is not None), default=0)
         )
         for placement in placed:
-            fold.reserve(Nomination(placement, awaited, until))
+            fold.nominations.reserve(Nomination(placement, awaited, until))
         pods = [(fold.pod(each.request.id), each.node) for each in placed]
         nominated = tuple((pod, node) for pod, node in pods if pod is not None)
         return Preemption(nominated, tuple(out), displaced)

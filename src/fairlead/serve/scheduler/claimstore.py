@@ -1,0 +1,44 @@
+"""Claims as last seen, by name and by the node on which they hold something. Pure."""
+
+from collections.abc import Container
+
+from fairlead.cluster.changes import Change, Key
+from fairlead.serve.scheduler.glance import claims_named, pools
+from fairlead.serve.scheduler.seen import Claim, Pod
+
+
+class ClaimStore:
+    """Every claim of the cluster."""
+
+    def __init__(self) -> None:
+        self._claims: dict[Key, Claim] = {}
+        self._on: dict[str, set[Key]] = {}
+
+    def take(self, change: Change[Claim]) -> tuple[set[str], set[str]]:
+        """Take in a change; return the nodes on which the claim held something, and now holds something."""
+        before, now = self._claims.pop(change.key, None), change.new
+        for pool in pools(before):
+            self._on[pool].discard(change.key)
+        for pool in pools(now):
+            self._on.setdefault(pool, set()).add(change.key)
+        if now is not None:
+            self._claims[change.key] = now
+        return pools(before), pools(now)
+
+    def get(self, key: Key) -> Claim | None:
+        """Return a claim."""
+        return self._claims.get(key)
+
+    def of(self, pod: Pod) -> dict[str, Claim]:
+        """Return the claims that a pod names and that are there, by the pod's name for them."""
+        named = claims_named(pod)
+        return {name: self._claims[key] for name, key in named.items() if key in self._claims}
+
+    def on(self, node: str) -> list[Claim]:
+        """Return the claims that hold something on a node."""
+        return [self._claims[key] for key in self._on.get(node, ())]
+
+    def orphaned(self, pods: Container[str]) -> list[Claim]:
+        """Return the claims that hold devices for none of these pods: a controller frees them soon."""
+        given = (each for each in self._claims.values() if each.results and each.users)
+        return [each for each in given if not any(uid in pods for uid in each.users)]
