@@ -13,6 +13,7 @@ from tests.doctor.worlds import (
     ago,
     bare,
     claim,
+    crashed,
     device_slice,
     labelled,
     lease,
@@ -24,6 +25,11 @@ from tests.doctor.worlds import (
     well,
 )
 
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}}
+NO_IMAGE = {"waiting": {"reason": "ErrImageNeverPull", "message": "no such image"}}
+POLICY = {"terminated": {"exitCode": 2, "reason": "Error", "message": "fairlead: unknown policy 'nonsense'"}}
+KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": ago(60)}}
+OLD = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": ago(3000)}}
 PROGRAMS = tuple(program(name, at) for name in ("agent", "scheduler") for at in ("box", "other"))
 CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
     "an old server": ("api", Verdict.FAIL, "1.29, as admin: the chart needs 1.30", {"version": (1, 29)}),
@@ -86,6 +92,36 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
         Verdict.WARN,
         "all 2 replicas are on box",
         {"pods": (program("scheduler", "box"), program("scheduler", "box", 1))},
+    ),
+    "a replica that crashes": (
+        "crashes",
+        Verdict.FAIL,
+        "scheduler: 1 pod (default/scheduler-x-0) CrashLoopBackOff, 3 restarts: fairlead: unknown policy",
+        {"pods": (*PROGRAMS, crashed("scheduler", "x", restartCount=3, state=BACK_OFF, lastState=POLICY))},
+    ),
+    "a replica between two crashes": (
+        "crashes",
+        Verdict.FAIL,
+        "ended with exit code 2: fairlead: unknown policy",
+        {"pods": (*PROGRAMS, crashed("extender", "x", state=POLICY))},
+    ),
+    "an image that is not there": (
+        "crashes",
+        Verdict.FAIL,
+        "ErrImageNeverPull: no such image",
+        {"pods": (*PROGRAMS, crashed("agent", "x", state=NO_IMAGE))},
+    ),
+    "a replica that was restarted": (
+        "crashes",
+        Verdict.WARN,
+        "restarted after OOMKilled, 1 restart",
+        {"pods": (*PROGRAMS, crashed("scheduler", "x", restartCount=1, lastState=KILLED))},
+    ),
+    "a webhook that does not answer": (
+        "admission",
+        Verdict.FAIL,
+        "none of 1 replica of the admission webhook is ready",
+        {"pods": (*PROGRAMS, program("admission", "box", ready=False))},
     ),
     "no agent": ("agents", Verdict.WARN, "no agent runs", {"pods": ()}),
     "an agent that is not ready": (
@@ -247,6 +283,12 @@ def test_every_check_can_find_something() -> None:
 
 
 FINE: dict[str, dict[str, Any]] = {
+    "a container that crashed an hour ago": {
+        "pods": (*well().pods, crashed("scheduler", "x", restartCount=9, lastState=OLD))
+    },
+    "a container that is about to start": {
+        "pods": (*well().pods, crashed("scheduler", "x", state={"waiting": {"reason": "ContainerCreating"}}))
+    },
     "nothing of ours": {"pods": (), "leases": (), "slices": (), "claims": (), "nodes": ()},
     "a pod that came a moment ago": {"pods": (*well().pods, pod("new", born=ago(5)))},
     "a pod that was told why it waits": {

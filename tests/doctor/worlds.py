@@ -12,7 +12,7 @@ from msgspec import structs
 from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import format_micro, format_time
 from fairlead.doctor.read import Welcome
-from fairlead.doctor.sight import Pod, Right, Sight
+from fairlead.doctor.sight import Pod, PodStatus, Right, Sight
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.seen import OWN_CLAIM, Claim
 from fairlead.manifest.shapes import PriorityClass
@@ -120,6 +120,13 @@ def program(component: str, at: str, number: int = 0, *, ready: bool = True, ver
     conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
     spec = {"schedulerName": "default-scheduler", "serviceAccountName": f"fairlead-{component}"}
     return pod(f"{component}-{at}-{number}", at, labels=labels, spec=spec, status={"conditions": conditions})
+
+
+def crashed(component: str, at: str, **status: Any) -> Pod:
+    """Return a pod of one of our programs whose container is in this state."""
+    healthy = program(component, at, ready=False)
+    named = msgspec.convert({"containerStatuses": [{"name": component, **status}]}, PodStatus)
+    return msgspec.structs.replace(healthy, status=named)
 
 
 def claim(name: str, mebibytes: int, user: str, *, own: bool = False, born: str = "") -> Claim:

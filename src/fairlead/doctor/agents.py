@@ -4,7 +4,7 @@ from typing import Final
 
 from fairlead.cluster.objects import Node
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
-from fairlead.doctor.sight import VERSION, Sight, is_ready
+from fairlead.doctor.sight import PROGRAMS, VERSION, Sight, is_ready
 from fairlead.manifest.keys import PREFIX, WHOLE
 from fairlead.publish.labels import models
 
@@ -37,7 +37,7 @@ def agents(sight: Sight) -> list[Said]:
 def versions(sight: Sight) -> list[Said]:
     """Say whether all of our programs are of one version."""
     by_version: dict[str, list[str]] = {}
-    for name in ("agent", "scheduler", "extender"):
+    for name in PROGRAMS:
         for pod in sight.component(name):
             number = pod.metadata.labels.get(VERSION, "unknown")
             by_version.setdefault(number, []).append(pod.metadata.name)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.doctor import agents, amounts, devices, scheduling, server, sources
+from fairlead.doctor import agents, amounts, crashes, devices, scheduling, server, sources
 from fairlead.doctor.finding import Finding, Said, Verdict
 from fairlead.doctor.sight import Sight
 
@@ -29,7 +29,9 @@ CHECKS: Final = (
     Check("rights", server.rights, ("accounts",)),
     Check("lease", scheduling.lease, ("leases", "pods")),
     Check("replicas", scheduling.replicas, ("pods",)),
+    Check("admission", scheduling.admission, ("pods",)),
     Check("agents", agents.agents, ("nodes", "pods", "resourceslices")),
+    Check("crashes", crashes.crashes, ("pods",)),
     Check("versions", agents.versions, ("pods",)),
     Check("scheduler-names", scheduling.names, ("pods",)),
     Check("priority-classes", scheduling.priorities, ("pods", "priorityclasses")),

@@ -13,7 +13,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import LEASES, MODEL_PROFILES, NODES, Kind
 from fairlead.cluster.times import parse_time
 from fairlead.doctor.rights import needed
-from fairlead.doctor.sight import Pod, Right, Sight
+from fairlead.doctor.sight import PROGRAMS, Pod, Right, Sight
 from fairlead.errors import AccessError, MissingApiError, NotFoundError
 from fairlead.manifest import deviceshapes, live, shapes
 
@@ -141,7 +141,7 @@ async def _listed(
 
 async def _asked(server: Server, sight: Sight) -> Sight:
     """Return a sight that also knows which rights accounts of ours lack."""
-    programs = [sight.component(name) for name in ("agent", "scheduler", "extender")]
+    programs = [sight.component(name) for name in PROGRAMS]
     rights = [each for each in needed(*programs) if not _unserved(sight, each)]
     room = asyncio.Semaphore(_AT_ONCE)
 

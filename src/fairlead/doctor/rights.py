@@ -36,7 +36,13 @@ READS_PLACEMENTS: Final = (("get", "pods"),)
 """What an agent does where a scheduler of ours writes its choice on pods."""
 
 
-def needed(agents: Iterable[Pod], schedulers: Iterable[Pod], extenders: Iterable[Pod]) -> Iterator[Right]:
+REVIEWS: Final = (("get", "pods"), ("list", "pods"))
+"""What the admission webhook reads."""
+
+
+def needed(
+    agents: Iterable[Pod], schedulers: Iterable[Pod], extenders: Iterable[Pod], webhooks: Iterable[Pod] = ()
+) -> Iterator[Right]:
     """Yield what the accounts of the programs that run here must be allowed."""
     schedulers = tuple(schedulers)
     for account, _ in _accounts(agents):
@@ -47,6 +53,8 @@ def needed(agents: Iterable[Pod], schedulers: Iterable[Pod], extenders: Iterable
         yield from (Right(account, verb, resource, namespace) for verb, resource in LEADS)
     for account, _ in _accounts(extenders):
         yield from (Right(account, verb, resource) for verb, resource in DECIDES)
+    for account, _ in _accounts(webhooks):
+        yield from (Right(account, verb, resource) for verb, resource in REVIEWS)
 
 
 def _accounts(pods: Iterable[Pod]) -> list[tuple[str, str]]:

@@ -61,6 +61,23 @@ def replicas(sight: Sight) -> list[Said]:
     return [ok(f"{len(ready)} replicas on {len(nodes)} nodes")]
 
 
+def admission(sight: Sight) -> list[Said]:
+    """Say whether the webhook answers without which the scheduler may bind nothing."""
+    found = sight.component("admission")
+    ready = [pod for pod in found if is_ready(pod)]
+    if found and not ready:
+        return [
+            fail(
+                f"none of {count(found, 'replica')} of the admission webhook is ready: nothing is placed",
+                "see why: kubectl describe pod -l app.kubernetes.io/component=admission, and their logs; "
+                "scheduler.admission.enabled=false does without",
+            )
+        ]
+    return [
+        ok(f"{count(ready, 'replica')} of the admission webhook ready" if ready else "no admission webhook")
+    ]
+
+
 def names(sight: Sight) -> list[Said]:
     """Say which pods wait for a scheduler that nobody is."""
     waiting: dict[str, list[str]] = {}

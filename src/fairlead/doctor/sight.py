@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from fairlead.cluster.meta import Part
 from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import parse_time
 from fairlead.manifest import seen
@@ -18,8 +19,49 @@ COMPONENT: Final = "app.kubernetes.io/component"
 NAME: Final = "app.kubernetes.io/name"
 VERSION: Final = "app.kubernetes.io/version"
 OURS: Final = "fairlead"
+PROGRAMS: Final = ("agent", "scheduler", "extender", "admission")
+"""Components that keep running, in the order in which their rights are asked for."""
 YOUNG: Final = 60.0
 """Seconds that things may take to come right by themselves."""
+
+
+class Waiting(Part, frozen=True):
+    """Why a container does not run yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Terminated(Part, frozen=True):
+    """How a container ended."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    finished_at: str = ""
+
+
+class ContainerState(Part, frozen=True):
+    """What a container does now, or did before it was restarted."""
+
+    waiting: Waiting = Waiting()
+    terminated: Terminated = Terminated()
+
+
+class ContainerStatus(Part, frozen=True):
+    """How a container is doing."""
+
+    name: str = ""
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodStatus(seen.PodStatus, frozen=True):
+    """How a pod and its containers are doing."""
+
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class PodSpec(seen.PodSpec, frozen=True):
@@ -32,6 +74,7 @@ class Pod(seen.Pod, frozen=True):
     """A pod."""
 
     spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
 
 
 @dataclass(frozen=True, slots=True)
