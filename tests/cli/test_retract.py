@@ -10,6 +10,7 @@ import pytest
 from fairlead.cli.main import main
 from fairlead.cli.retract import empty_resources
 from fairlead.cluster.client import Client
+from fairlead.cluster.holders import RETRACTING
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.publish.notice import ALLOCATED, PUBLISHED
 from tests.labs import LABEL, RealCluster
@@ -20,6 +21,22 @@ def test_nothing_goes_without_a_yes(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().err
     assert "--dry-run" in said
     assert "--yes" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--force"], "--dry-run"),
+        (["--force", "--yes", "some-node"], "leave the names of nodes out"),
+        (["--check", "some-node"], "leave the names of nodes out"),
+        (["--check", "--wait", "soon"], "durations are written like"),
+    ],
+)
+def test_holders_are_not_touched_by_a_slip(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["retract", *words]) == 2
+    assert hint in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -50,6 +67,7 @@ def test_everything_published_goes_and_nothing_else(
         "annotations": {"note": "b"},
         "capacity": {"cpu": "4", "fairlead.dev/t4": "1"},
         "slices": [],
+        "taints": {"mine"},
     }
     assert main(["retract", "--yes", *where]) == 0
     assert json.loads(capsys.readouterr().out) == []
@@ -69,7 +87,9 @@ async def _publish(real: RealCluster) -> None:
     annotations = {"note": "b", PUBLISHED: "fairlead.dev/arch,fairlead.dev/gone", ALLOCATED: "{}"}
     amounts = {"cpu": "4", "fairlead.dev/t4": "1", "fairlead.dev/gpu-mem": "0"}
     async with real.connect() as client:
-        await client.create(NODES, {"metadata": {"name": name, "labels": labels, "annotations": annotations}})
+        meta = {"name": name, "labels": labels, "annotations": annotations}
+        taints = [{"key": key, "effect": "NoSchedule"} for key in ("mine", RETRACTING)]
+        await client.create(NODES, {"metadata": meta, "spec": {"taints": taints}})
         await client.patch_status(NODES, name, {"status": {"capacity": amounts, "allocatable": amounts}})
         spec = {
             "driver": "fairlead.dev",
@@ -87,4 +107,11 @@ async def _left(real: RealCluster) -> dict[str, Any]:
     ours = {key: value for key, value in node.metadata.annotations.items() if "kubernetes.io" not in key}
     labels = {key: value for key, value in node.metadata.labels.items() if "kubernetes.io" not in key}
     capacity = dict(node.status.capacity)
-    return {"labels": labels, "annotations": ours, "capacity": capacity, "slices": list(slices.items)}
+    taints = {each.key for each in node.spec.taints if "kubernetes.io" not in each.key}
+    return {
+        "labels": labels,
+        "annotations": ours,
+        "capacity": capacity,
+        "slices": list(slices.items),
+        "taints": taints,
+    }

@@ -1,4 +1,7 @@
-"""`fairlead retract`: take back from a cluster everything that agents published there."""
+"""`fairlead retract`: take back from a cluster everything that agents published there.
+
+`--check` and `--force` come before that, while agents still run: see `retract_holders.py`.
+"""
 
 import argparse
 import sys
@@ -6,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
+from fairlead.cli import retract_holders
 from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.errors import UserError
 
@@ -26,16 +30,28 @@ def add(commands: Any) -> None:
         help="take back what agents published to a cluster",
         description="Remove the labels, annotations, slices and empty resources that agents published on the "
         "nodes of a cluster, and the kind ModelProfile unless profiles are kept of it. Run it after the "
-        "agents are gone: a running one publishes again.",
+        "agents are gone: a running one publishes again. Before that, --check waits until no pod holds a "
+        "device of ours, and --force releases those that do.",
     )
     command.add_argument("node", nargs="*", metavar="NODE", help="only these nodes (default: all)")
     shared.add_cluster(command)
+    before = command.add_mutually_exclusive_group()
+    before.add_argument(
+        "--check",
+        action="store_true",
+        help="wait until no pod holds a device of ours; exit code 1, with their names, where some do",
+    )
+    before.add_argument(
+        "--force",
+        action="store_true",
+        help="delete the pods that hold devices of ours; until the uninstall a taint keeps new ones off",
+    )
     command.add_argument("--dry-run", action="store_true", help="say what would go, and leave it")
     command.add_argument(
         "--wait",
         metavar="TIME",
-        default="0s",
-        help="look again for this long, since agents that are ending may publish once more (default: not)",
+        help="look again for this long: agents that are ending may publish once more, and pods need time to "
+        f"end (default: not; with --check and --force {retract_holders.WAIT})",
     )
     command.add_argument("--yes", action="store_true", help="do it; without this nothing is removed")
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
@@ -48,13 +64,24 @@ def run(options: argparse.Namespace) -> int:
 
     from fairlead.cluster import kubeconfig
 
-    if not options.yes and not options.dry_run:
+    if not options.yes and not options.dry_run and not options.check:
+        what = (
+            "deletes pods"
+            if options.force
+            else "removes labels, annotations, slices and resources from nodes"
+        )
         raise UserError(
-            "retract removes labels, annotations, slices and resources from nodes",
+            f"retract{' --force' if options.force else ''} {what}",
             "look first with --dry-run, then say --yes",
         )
+    if options.node and (options.check or options.force):
+        raise UserError("--check and --force look at the whole cluster", "leave the names of nodes out")
+    before = options.check or options.force
+    seconds = _period(options.wait or (retract_holders.WAIT if before else "0s"))
     config = kubeconfig.load(options.kubeconfig, options.context)
-    rows, kept = asyncio.run(_retract_for(config, options, _period(options.wait)))
+    if before:
+        return (retract_holders.check if options.check else retract_holders.force)(config, options, seconds)
+    rows, kept = asyncio.run(_retract_for(config, options, seconds))
     if kept:
         print(
             f"{kept} model profiles stay; `fairlead profiles export` saves them, "
@@ -128,6 +155,7 @@ async def _take_back(cluster: "Cluster", node: "Node", slices: list[str], *, dry
     """Take back what one node has, and return how much that was."""
     from contextlib import suppress
 
+    from fairlead.cluster.holders import reopened
     from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
     from fairlead.errors import NotFoundError
     from fairlead.publish.notice import taken_back
@@ -141,6 +169,7 @@ async def _take_back(cluster: "Cluster", node: "Node", slices: list[str], *, dry
         if empty:
             gone = dict.fromkeys(empty)
             await cluster.patch_status(NODES, name, {"status": {"capacity": gone, "allocatable": gone}})
+        await reopened(cluster, node)
         for each in slices:
             with suppress(NotFoundError):  # the kubelet removes those of a driver that is gone
                 await cluster.delete(RESOURCE_SLICES, each)

@@ -1,0 +1,269 @@
+"""Pods and claims that hold devices of our driver, and how they are released: an uninstall waits for them.
+
+While a pod holds a claim of ours, its kubelet needs the node's agent to end the pod: without the driver the
+pod stays in Terminating, and its CDI file on the node. So agents may go only after the last holder.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.cluster.api import Cluster
+from fairlead.cluster.kinds import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
+from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.objects import Node, Pod
+from fairlead.errors import ConflictError, InvalidError, MissingApiError, NotFoundError
+from fairlead.offer import DRIVER
+
+PREFIX: Final = f"{DRIVER}/"
+"""What our extended resources begin with."""
+RETRACTING: Final = f"{PREFIX}retracting"
+"""The taint that keeps new pods off nodes with our devices while the last holders are released."""
+_PAUSE: Final = 1.0
+"""Seconds between two lists."""
+_ENDED: Final = ("Succeeded", "Failed")
+_TRIES: Final = 5
+"""How often a taint is tried to be changed while others change theirs."""
+
+
+class AllocatedDevice(Part, frozen=True):
+    """One device that a claim was given."""
+
+    driver: str = ""
+
+
+class AllocatedDevices(Part, frozen=True):
+    """The devices that a claim was given."""
+
+    results: tuple[AllocatedDevice, ...] = ()
+
+
+class Allocation(Part, frozen=True):
+    """What a claim was given."""
+
+    devices: AllocatedDevices = AllocatedDevices()
+
+
+class Consumer(Part, frozen=True):
+    """An object that a claim is reserved for."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ClaimStatus(Part, frozen=True):
+    """What a claim was given, and for which pods it is reserved."""
+
+    allocation: Allocation = Allocation()
+    reserved_for: tuple[Consumer, ...] = ()
+
+
+class Claim(Object, frozen=True):
+    """A claim, as far as it holds devices."""
+
+    status: ClaimStatus = ClaimStatus()
+
+    @property
+    def ours(self) -> bool:
+        """Whether it holds a device of our driver."""
+        return any(each.driver == DRIVER for each in self.status.allocation.devices.results)
+
+
+CLAIMS: Final = Kind(
+    RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.version, RESOURCE_CLAIMS.plural, True, Claim, RESOURCE_CLAIMS.name
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Holder:
+    """A pod that holds devices of ours, or a claim that holds some without a pod."""
+
+    namespace: str
+    pod: str
+    """Its name; empty where a claim is reserved for no pod that exists."""
+    claims: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    node: str = ""
+    made_by: str = ""
+    """The controller of the pod: `ReplicaSet web-5d9c`."""
+
+    def __str__(self) -> str:
+        """Return it for a sentence."""
+        if not self.pod:
+            return f"claim {self.namespace}/{self.claims[0]} (no pod)"
+        where = f" on {self.node}" if self.node else ""
+        made = f", made by {self.made_by}" if self.made_by else ""
+        return f"pod {self.namespace}/{self.pod}{where} ({self._what()}{made})"
+
+    def _what(self) -> str:
+        claims = [f"claim {name}" for name in self.claims]
+        return ", ".join([*claims, *self.resources])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the contract."""
+        return {
+            "namespace": self.namespace,
+            "pod": self.pod,
+            "claims": list(self.claims),
+            "resources": list(self.resources),
+            "node": self.node,
+            "made_by": self.made_by,
+        }
+
+
+def holders(pods: Iterable[Pod], claims: Iterable[Claim]) -> list[Holder]:
+    """Return the pods that hold devices of ours, by claim or by resource, and the claims without a pod."""
+    by_uid = {pod.metadata.uid: pod for pod in pods}
+    named: dict[str, list[str]] = {}
+    loose = []
+    for claim in claims:
+        if not claim.ours:
+            continue
+        users = [each.uid for each in claim.status.reserved_for if each.uid in by_uid]
+        for uid in users:
+            named.setdefault(uid, []).append(claim.metadata.name)
+        if not users:
+            loose.append(Holder(claim.metadata.namespace, "", (claim.metadata.name,)))
+    found = [_holder(pod, named.get(uid, ())) for uid, pod in by_uid.items()]
+    return sorted([*loose, *(each for each in found if each.claims or each.resources)])
+
+
+def _holder(pod: Pod, claims: Iterable[str]) -> Holder:
+    # A kubelet reports the end of a pod only after its claims were unprepared: what has ended holds nothing.
+    maker = next((each for each in pod.metadata.owner_references if each.controller), None)
+    holds = pod.spec.node_name and pod.status.phase not in _ENDED
+    return Holder(
+        pod.metadata.namespace,
+        pod.metadata.name,
+        tuple(sorted(claims)),
+        tuple(sorted(_resources(pod))) if holds else (),
+        pod.spec.node_name,
+        f"{maker.kind} {maker.name}" if maker else "",
+    )
+
+
+def _resources(pod: Pod) -> set[str]:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    amounts: list[Mapping[str, str]] = [
+        part for each in containers for part in (each.resources.requests, each.resources.limits)
+    ]
+    return {name for part in amounts for name, amount in part.items() if _is_ours(name, amount)}
+
+
+def _is_ours(name: str, amount: str) -> bool:
+    return name.startswith(PREFIX) and str(amount) != "0"
+
+
+async def listed(cluster: Cluster) -> list[Holder]:
+    """Return the holders of a cluster."""
+    claims: tuple[Claim, ...] = ()
+    with suppress(MissingApiError):  # before Kubernetes 1.34
+        claims = (await cluster.list(CLAIMS)).items
+    # Pods come second: a claim that is reserved for a pod is then never taken for one without.
+    return holders((await cluster.list(PODS)).items, claims)
+
+
+async def awaited(
+    cluster: Cluster,
+    seconds: float,
+    say: Callable[[list[Holder]], None] = lambda holders: None,
+    look: Callable[[list[Holder]], Awaitable[None]] | None = None,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> list[Holder]:
+    """Return the holders that are left after so many seconds; none as soon as there is none.
+
+    `say` is called when they change, `look` with every list.
+    """
+    before: list[Holder] = []
+    while True:
+        found = await listed(cluster)
+        if found and found != before:
+            say(found)
+        if found and look is not None:
+            await look(found)
+        if not found or seconds <= 0:
+            return found
+        before = found
+        step = min(_PAUSE, seconds)
+        await pause(step)
+        seconds -= step
+
+
+async def closed(cluster: Cluster) -> list[str]:
+    """Taint the nodes that offer devices of ours, and return their names: controllers replace their pods."""
+    slices: tuple[Any, ...] = ()
+    with suppress(MissingApiError):  # before Kubernetes 1.34
+        slices = (await cluster.list(RESOURCE_SLICES, fields=f"spec.driver={DRIVER}")).items
+    offered = {each.spec.node_name for each in slices}
+    nodes = [
+        node
+        for node in (await cluster.list(NODES)).items
+        if node.metadata.name in offered
+        or any(_is_ours(name, amount) for name, amount in node.status.allocatable.items())
+    ]
+    for node in nodes:
+        await _change(cluster, node, _tainted)
+    return sorted(node.metadata.name for node in nodes)
+
+
+async def reopened(cluster: Cluster, node: Node) -> None:
+    """Take the taint off a node, where it has it."""
+    await _change(cluster, node, _freed)
+
+
+async def _change(cluster: Cluster, node: Node, change: Callable[[Node], list[dict[str, Any]]]) -> None:
+    """Change one taint of a node: the list is one value, in which others write as well."""
+    for _ in range(_TRIES):
+        patch = change(node)
+        if not patch:
+            return
+        try:
+            await cluster.patch(NODES, node.metadata.name, patch, how="json")
+            return
+        except NotFoundError:
+            return
+        except InvalidError:  # the taints are not as we saw them
+            node = await cluster.get(NODES, node.metadata.name)
+    raise ConflictError(
+        f"the taints of node {node.metadata.name} change all the time", "see what writes them, and try again"
+    )
+
+
+def _tainted(node: Node) -> list[dict[str, Any]]:
+    taint = {"key": RETRACTING, "effect": "NoSchedule"}
+    if any(each.key == RETRACTING for each in node.spec.taints):
+        return []
+    if node.spec.taints:
+        return [{"op": "add", "path": "/spec/taints/-", "value": taint}]
+    return [
+        {"op": "test", "path": "/spec/taints", "value": None},
+        {"op": "add", "path": "/spec/taints", "value": [taint]},
+    ]
+
+
+def _freed(node: Node) -> list[dict[str, Any]]:
+    found = [number for number, each in enumerate(node.spec.taints) if each.key == RETRACTING]
+    if not found:
+        return []
+    place = f"/spec/taints/{found[0]}"
+    return [{"op": "test", "path": f"{place}/key", "value": RETRACTING}, {"op": "remove", "path": place}]
+
+
+async def released(cluster: Cluster, found: Iterable[Holder]) -> None:
+    """Delete the pods that hold something, and deallocate claims that are reserved for none.
+
+    A claim that is reserved for a pod that is gone is left to its controller, which knows more.
+    """
+    for holder in found:
+        with suppress(NotFoundError, ConflictError):  # gone or changed: the next list tells
+            if holder.pod:
+                await cluster.delete(PODS, holder.pod, holder.namespace)
+                continue
+            claim = await cluster.get(CLAIMS, holder.claims[0], holder.namespace)
+            if not claim.status.reserved_for:
+                precise = {"resourceVersion": claim.metadata.resource_version}
+                free = {"metadata": precise, "status": {"allocation": None}}
+                await cluster.patch_status(CLAIMS, claim.metadata.name, free, holder.namespace)

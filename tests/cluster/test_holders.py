@@ -1,0 +1,161 @@
+"""Pods and claims that hold devices of ours: which they are, how long they are waited for, how they go."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.cluster.holders import (
+    CLAIMS,
+    RETRACTING,
+    Claim,
+    Holder,
+    awaited,
+    closed,
+    holders,
+    listed,
+    released,
+    reopened,
+)
+from fairlead.cluster.kinds import NAMESPACES, NODES, PODS, RESOURCE_SLICES
+from fairlead.cluster.memory import Memory
+from fairlead.cluster.objects import Pod
+
+GPU = {"fairlead.dev/gpu-mem": "1024"}
+
+
+def pod(name: str, limits: dict[str, str] | None = None, at: str = "n1", **more: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "x", "resources": {"limits": limits or {}}}]
+    return {
+        "metadata": {"name": name, "namespace": "shop", "uid": name, **more.pop("meta", {})},
+        "spec": {"nodeName": at, "containers": containers, **more.pop("spec", {})},
+        "status": {"phase": more.pop("phase", "Running")},
+    }
+
+
+def claim(name: str, *users: str, driver: str = "fairlead.dev") -> dict[str, Any]:
+    results = [{"request": "gpu", "driver": driver, "pool": "n1", "device": "gpu-0"}]
+    kept = [{"resource": "pods", "name": user, "uid": user} for user in users]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": kept}
+    return {"metadata": {"name": name, "namespace": "shop"}, "status": status}
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d9c", "uid": "0", "controller": True}
+CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] = {
+    "nothing": ([pod("plain")], [], []),
+    "a resource": ([pod("web", GPU)], [], ["pod shop/web on n1 (fairlead.dev/gpu-mem)"]),
+    "a resource that others hand out": ([pod("web", {"nvidia.com/gpu": "1"})], [], []),
+    "none of a resource": ([pod("web", {"fairlead.dev/t4": "0"})], [], []),
+    "a resource of a pod that waits": ([pod("web", GPU, at="")], [], []),
+    "a resource of a pod that has ended": ([pod("web", GPU, phase="Succeeded")], [], []),
+    "a resource of an init container": (
+        [pod("web", spec={"initContainers": [{"name": "a", "resources": {"requests": GPU}}]})],
+        [],
+        ["pod shop/web on n1 (fairlead.dev/gpu-mem)"],
+    ),
+    "a claim": ([pod("web")], [claim("gpu", "web")], ["pod shop/web on n1 (claim gpu)"]),
+    "a claim of another driver": ([pod("web")], [claim("gpu", "web", driver="gpu.example.org")], []),
+    "a claim that nothing uses": ([], [claim("gpu")], ["claim shop/gpu (no pod)"]),
+    "a claim whose pod is gone": ([], [claim("gpu", "web")], ["claim shop/gpu (no pod)"]),
+    "a claim that two pods share": (
+        [pod("a"), pod("b")],
+        [claim("gpu", "a", "b")],
+        ["pod shop/a on n1 (claim gpu)", "pod shop/b on n1 (claim gpu)"],
+    ),
+    "a pod that comes again": (
+        [pod("web", GPU, meta={"ownerReferences": [OWNER]})],
+        [],
+        ["pod shop/web on n1 (fairlead.dev/gpu-mem, made by ReplicaSet web-5d9c)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_holders_are_named(what: str) -> None:
+    pods, claims, names = CASES[what]
+    found = holders(
+        [msgspec.convert(each, Pod) for each in pods], [msgspec.convert(each, Claim) for each in claims]
+    )
+    assert [str(each) for each in found] == names
+
+
+async def _cluster(*pods: dict[str, Any]) -> Memory:
+    cluster = Memory()
+    await cluster.create(NAMESPACES, {"metadata": {"name": "shop"}})
+    for each in pods:
+        await cluster.create(PODS, each, "shop")
+        await cluster.patch_status(PODS, each["metadata"]["name"], {"status": each["status"]}, "shop")
+    return cluster
+
+
+def test_the_last_holder_is_waited_for_and_no_longer() -> None:
+    async def scenario() -> None:
+        cluster, slept, said = await _cluster(pod("web", GPU)), list[float](), list[list[Holder]]()
+
+        async def pause(seconds: float) -> None:
+            slept.append(seconds)
+            if len(slept) == 3:
+                await cluster.delete(PODS, "web", "shop", grace=0)
+
+        assert await awaited(cluster, 120, said.append, pause=pause) == []
+        assert slept == [1.0] * 3
+        assert len(said) == 1, "who is known already is not told again"
+
+    asyncio.run(scenario())
+
+
+def test_after_its_time_it_is_told_which_are_left() -> None:
+    async def scenario() -> None:
+        cluster, slept = await _cluster(pod("web", GPU)), list[float]()
+
+        async def pause(seconds: float) -> None:
+            slept.append(seconds)
+
+        left = await awaited(cluster, 2.5, pause=pause)
+        assert [each.pod for each in left] == ["web"]
+        assert slept == [1.0, 1.0, 0.5]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_released_is_gone_and_nothing_else() -> None:
+    async def scenario() -> None:
+        cluster = await _cluster(pod("web", GPU), pod("plain"))
+        await cluster.create(CLAIMS, claim("loose"), "shop")
+        await cluster.patch_status(CLAIMS, "loose", {"status": claim("loose")["status"]}, "shop")
+        await cluster.create(CLAIMS, claim("kept", "gone"), "shop")
+        await cluster.patch_status(CLAIMS, "kept", {"status": claim("kept", "gone")["status"]}, "shop")
+        await released(cluster, await listed(cluster))
+        asked = {each.metadata.name for each in (await cluster.list(PODS)).items if _is_ending(each)}
+        assert asked == {"web"}
+        await cluster.delete(PODS, "web", "shop", grace=0)  # as its kubelet does
+        # Of a claim that is reserved for a pod its controller knows more.
+        assert [str(each) for each in await listed(cluster)] == ["claim shop/kept (no pod)"]
+
+    asyncio.run(scenario())
+
+
+def _is_ending(found: Pod) -> bool:
+    return bool(found.metadata.deletion_timestamp)
+
+
+def test_nodes_with_devices_are_closed_and_opened_again() -> None:
+    async def scenario() -> None:
+        cluster = Memory()
+        mine = {"key": "mine", "effect": "NoSchedule"}
+        for name in ("offers", "slices", "plain"):
+            await cluster.create(NODES, {"metadata": {"name": name}, "spec": {"taints": [mine]}})
+        await cluster.patch_status(NODES, "offers", {"status": {"allocatable": GPU}})
+        body = {"metadata": {"name": "s"}, "spec": {"driver": "fairlead.dev", "nodeName": "slices"}}
+        await cluster.create(RESOURCE_SLICES, body)
+        assert await closed(cluster) == await closed(cluster) == ["offers", "slices"]
+        nodes = {each.metadata.name: each for each in (await cluster.list(NODES)).items}
+        taints = {name: [each.key for each in node.spec.taints] for name, node in nodes.items()}
+        assert taints == {"offers": ["mine", RETRACTING], "slices": ["mine", RETRACTING], "plain": ["mine"]}
+        for node in nodes.values():
+            await reopened(cluster, node)
+        left = {each.key for node in (await cluster.list(NODES)).items for each in node.spec.taints}
+        assert left == {"mine"}
+
+    asyncio.run(scenario())
