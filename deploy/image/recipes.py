@@ -49,7 +49,7 @@ RECIPES: Final = {
         (
             *_TOOLS,
             *("analyze", "doctor", "estimate", "manifest", "schedule", "whatif"),
-            *("serve/extender", "serve/scheduler"),
+            *("serve/admission", "serve/extender", "serve/scheduler"),
         ),
     ),
     "scheduler": Recipe(

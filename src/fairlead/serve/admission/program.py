@@ -1,0 +1,57 @@
+"""The webhook as a program: connect, and answer until SIGTERM or SIGINT."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config
+from fairlead.serve.admission.webhook import Rules, Webhook
+from fairlead.serve.extender.front import Front, opened
+from fairlead.serve.extender.tls import prepared
+from fairlead.serve.until import run_until_told
+from fairlead.serve.web.httpd import Response, listen
+from fairlead.settings import Address, TlsFiles
+
+PATH: Final = "/review"
+"""Where an API server asks."""
+_TICK: Final = 5.0
+"""Seconds between looks at the TLS files."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionSettings:
+    """What can be set for the webhook."""
+
+    listen: Address
+    tls: TlsFiles
+    """API servers ask over TLS alone."""
+    rules: Rules
+
+
+def run(config: Config, settings: AdmissionSettings, say: Callable[[str], None]) -> None:
+    """Answer until SIGTERM or SIGINT."""
+    tls = prepared(settings.tls, "", say)
+    listener = listen(settings.listen)
+
+    async def program(stop: asyncio.Event) -> None:
+        async with Client.connect(config) as client:
+            front = front_of(Webhook(client, settings.rules, say))
+            async with opened(listener, front, tls.context):
+                host, port = listener.getsockname()[:2]
+                say(f"listening on https://{Address(host, port)}{PATH}")
+                while not stop.is_set():
+                    tls.files.current()
+                    with_time = asyncio.wait_for(stop.wait(), _TICK)
+                    await asyncio.gather(with_time, return_exceptions=True)
+        say("stopped")
+
+    run_until_told(program)
+
+
+def front_of(webhook: Webhook) -> Front:
+    """Return what leads requests to the webhook."""
+    well = Response(200, b"ok\n")
+    pages = {"/healthz": lambda: well, "/readyz": lambda: well}
+    return Front({PATH: webhook.answer}, pages, known_only=False)

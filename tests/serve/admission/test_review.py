@@ -1,0 +1,136 @@
+"""What an API server asks is read, and what the rules say of it is answered."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.serve.admission import review
+from fairlead.serve.admission.review import Pod, Question
+
+
+def asked(kind: str, **document: Any) -> bytes:
+    """Return a review as an API server sends it, empty fields and all."""
+    body = {"kind": kind, "apiVersion": "v1", "metadata": {"name": "web", "creationTimestamp": None}}
+    body["metadata"] |= document.pop("metadata", {})
+    request = {
+        "uid": "1",
+        "namespace": "shop",
+        "name": "web",
+        "userInfo": {"username": "me", "groups": None},
+        "object": {**body, **document},
+        "oldObject": None,
+    }
+    return json.dumps(
+        {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+    ).encode()
+
+
+def pod(name: str = "web", **spec: Any) -> Pod:
+    status = spec.pop("status", {})
+    meta = {"name": name, "namespace": "shop", "uid": name, **spec.pop("meta", {})}
+    return msgspec.convert(
+        {"metadata": meta, "spec": {"schedulerName": "fairlead", **spec}, "status": status}, Pod
+    )
+
+
+def test_a_binding_and_an_eviction_are_read() -> None:
+    binding = review.parse(asked("Binding", metadata={"uid": "u"}))
+    assert binding == Question("1", "me", "binding", "shop", "web", "u")
+    notes = {"annotations": {review.PREEMPTOR: "shop/trainer"}}
+    options = {"preconditions": {"uid": "u", "resourceVersion": "7"}}
+    eviction = review.parse(asked("Eviction", metadata=notes, deleteOptions=options))
+    assert eviction == Question("1", "me", "eviction", "shop", "web", "u", "shop/trainer")
+    assert review.parse(asked("Eviction", deleteOptions=None)).pod_uid == ""
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"\xff", b'{"kind": "AdmissionReview"}', b'{"kind": 1}'])
+def test_what_is_no_review_is_said_to_be_none(body: bytes) -> None:
+    with pytest.raises(ValueError, match="no AdmissionReview"):
+        review.parse(body)
+
+
+def test_an_answer_names_its_question() -> None:
+    yes, no = json.loads(review.answer("1", "")), json.loads(review.answer("1", "why"))
+    assert yes["response"] == {"uid": "1", "allowed": True}
+    assert (no["response"]["allowed"], no["response"]["status"]["message"]) == (False, "why")
+
+
+BIND = Question("1", "me", "binding", "shop", "web", "web")
+BINDINGS: dict[str, tuple[Pod | None, str]] = {
+    "its own": (pod(), ""),
+    "another scheduler's": (pod(schedulerName="default-scheduler"), "own-pods"),
+    "one that came in its place": (pod(meta={"uid": "new"}), "pod-uid"),
+    "one that is gone": (None, "pod-uid"),
+}
+
+
+@pytest.mark.parametrize("what", BINDINGS)
+def test_bindings(what: str) -> None:
+    found, rule = BINDINGS[what]
+    assert _rule(review.refuse_binding(BIND, found, "fairlead")) == rule
+
+
+EVICT = Question("1", "me", "eviction", "shop", "web", "web")
+VICTIMS: dict[str, tuple[Pod | None, str]] = {
+    "one that runs": (pod(nodeName="n1"), ""),
+    "one just below critical": (pod(nodeName="n1", priority=review.CRITICAL - 1), ""),
+    "a critical one": (pod(nodeName="n1", priority=review.CRITICAL), "critical"),
+    "one that waits": (pod(), "bound"),
+    "one that is gone": (None, "pod-uid"),
+}
+
+
+@pytest.mark.parametrize("what", VICTIMS)
+def test_victims(what: str) -> None:
+    found, rule = VICTIMS[what]
+    assert _rule(review.refuse_victim(EVICT, found, ())) == rule
+
+
+def test_protected_namespaces() -> None:
+    assert _rule(review.refuse_victim(EVICT, pod(nodeName="n1"), ("kube-system", "shop"))) == "protected"
+
+
+OUTRANKS: dict[str, tuple[Pod, int, bool]] = {
+    "a higher one": (pod("a", priority=11), 0, True),
+    "an equal one": (pod("a", priority=10), 0, False),
+    "one of a higher group": (pod("a"), 11, True),
+    "one that preempts nothing": (pod("a", priority=11, preemptionPolicy="Never"), 0, False),
+    "one that has a node": (pod("a", priority=11, nodeName="n1"), 0, False),
+    "one that has ended": (pod("a", priority=11, status={"phase": "Failed"}), 0, False),
+    "one that is being deleted": (
+        pod("a", priority=11, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        0,
+        False,
+    ),
+    "one of another scheduler": (pod("a", priority=11, schedulerName="x"), 0, False),
+}
+
+
+@pytest.mark.parametrize("what", OUTRANKS)
+def test_preemptors(what: str) -> None:
+    waiting, group, yes = OUTRANKS[what]
+    victim = pod(nodeName="n1", priority=10)
+    assert review.outranks(victim, waiting, "fairlead", group) is yes
+    assert _rule(review.refuse_eviction(victim, [yes], "fairlead")) == ("" if yes else "lower-priority")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", []),
+        ("evicted to make room for shop/trainer", [("shop", "trainer")]),
+        ("preempted for default/train-0.a, of priority 10.", [("default", "train-0.a")]),
+        ("making room for shop/web", []),
+        ("/etc/passwd and ../x", []),
+    ],
+)
+def test_a_victim_tells_what_it_makes_room_for(text: str, names: list[tuple[str, str]]) -> None:
+    said = [{"type": review.DISRUPTED, "status": "True", "message": text}]
+    victim = pod(nodeName="n1", status={"conditions": said})
+    assert review.named_preemptors(EVICT, victim) == names
+
+
+def _rule(refusal: str) -> str:
+    return refusal.partition(":")[0].removeprefix("fairlead-scheduler/")
