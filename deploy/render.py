@@ -30,7 +30,10 @@ _APART: Final = {
     "deviceclasses.yaml": "DeviceClass",
     "modelprofiles.yaml": "CustomResourceDefinition",
 }
-_ON_TOP: Final = {"scheduler.yaml": "scheduler.enabled=true", "extender.yaml": "extender.enabled=true"}
+_ON_TOP: Final = {
+    "scheduler.yaml": "scheduler.enabled=true,scheduler.admission.enabled=false",
+    "extender.yaml": "extender.enabled=true",
+}
 """Files that hold what a value adds to the default."""
 _OWN_NAMESPACE: Final = f"""\
 apiVersion: v1

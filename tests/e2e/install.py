@@ -62,10 +62,14 @@ class Site:
 
     def helm(self, *arguments: str) -> str:
         """Run helm, which must succeed."""
-        argv = [str(self.lab.helm), *arguments, "--namespace", NAMESPACE]
-        done = subprocess.run(argv, env=self.lab.environ, capture_output=True, text=True, check=False)
+        done = self.try_helm(*arguments)
         assert done.returncode == 0, f"{done.stderr}\n{self.trouble()}"
         return done.stdout
+
+    def try_helm(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run helm, whatever comes of it."""
+        argv = [str(self.lab.helm), *arguments, "--namespace", NAMESPACE]
+        return subprocess.run(argv, env=self.lab.environ, capture_output=True, text=True, check=False)
 
     def become(self, host: str, *change: Any) -> Inventory:
         """Turn the machine into another one, and wait until the whole cluster knows."""

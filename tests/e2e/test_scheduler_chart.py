@@ -4,13 +4,18 @@ import asyncio
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
+
 from fairlead.cluster.client import Client
+from fairlead.cluster.config import Login
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Finding, Verdict
 from fairlead.doctor.read import ApiServer, read
-from tests.e2e.api import CORE, Document, wait_for
+from fairlead.errors import ClusterError
+from tests.e2e.api import CORE, Api, Document, wait_for
 from tests.e2e.install import NAMESPACE, Site
 from tests.e2e.pods import Pods
 from tests.e2e.test_uninstall import things
@@ -50,7 +55,10 @@ def test_installed_with_the_scheduler_a_pod_runs_and_an_uninstall_leaves_nothing
     assert not [each for each in found if each.verdict is Verdict.FAIL]
     assert "replicas" in {each.check for each in found if each.verdict is Verdict.WARN}
 
-    pods.stop(["chosen", "late"])
+    _token_is_kept_to_its_pods(site, pods)
+    _crash_is_found(site)
+
+    pods.stop(pods.all())
     site.uninstall()
     wait_for("the replicas to go", lambda: not site.api.items(REPLICAS), site.trouble)
     left = {key: value for key, value in things(site).items() if "fairlead" in value}
@@ -68,6 +76,32 @@ def _explained(site: Site, pod: str) -> Document:
     assert done.stdout, done.stderr
     (told,) = json.loads(done.stdout)
     return dict(told)
+
+
+def _token_is_kept_to_its_pods(site: Site, pods: Pods) -> None:
+    """Bind another scheduler's pod with the scheduler's own token: the webhook is asked, and refuses."""
+    pods.make([pods.manifest("foreign", {}, scheduler="another")])
+    account = f"{CORE}/namespaces/{NAMESPACE}/serviceaccounts/fairlead-scheduler/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = site.api.ask("POST", account, asked)["status"]["token"]
+    thief = Api(replace(site.lab.config, login=Login(token=token)))
+    meta = {"name": "foreign", "uid": pods.all()["foreign"]["metadata"]["uid"]}
+    body = {"metadata": meta, "target": {"kind": "Node", "name": site.name}}
+    with pytest.raises(ClusterError, match="fairlead-scheduler/own-pods"):
+        thief.ask("POST", f"{CORE}/namespaces/{pods.namespace}/pods/foreign/binding", body)
+    thief.close()
+
+
+def _crash_is_found(site: Site) -> None:
+    """Install a policy that no image has: replicas that crash are found, with what they say."""
+    site.install({"scheduler.enabled": True, "scheduler.ownPolicy": "nonsense"})
+
+    def crashes() -> list[Finding]:
+        found = asyncio.run(_examined(site))
+        return [each for each in found if each.check == "crashes" and each.verdict is Verdict.FAIL]
+
+    (crash,) = wait_for("the crash to be found", crashes, site.trouble)
+    assert "unknown policy 'nonsense'" in crash.text
 
 
 def _ready(site: Site) -> list[Document]:

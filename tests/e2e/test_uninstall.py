@@ -1,10 +1,12 @@
-"""Upgrade keeps what runs; uninstall leaves nothing behind; and it can be installed again."""
+"""Upgrade keeps what runs; uninstall waits for what is held and leaves nothing; then install works again."""
 
 import json
 from typing import Any
 
+from fairlead.cli.main import main
+from fairlead.cluster.holders import RETRACTING
 from tests.e2e.api import wait_for
-from tests.e2e.install import NAMESPACE, Site
+from tests.e2e.install import NAMESPACE, RELEASE, Site
 from tests.e2e.pods import Pods
 from tests.e2e.truth import truth
 
@@ -25,13 +27,22 @@ def test_an_upgrade_keeps_what_runs_and_an_uninstall_leaves_nothing(site: Site, 
     pods.wait_running(["share", "claim"])
     before, uids = truth(site).of(pods.namespace), ids(pods)
 
-    site.install({"agent.sample": "2s"})
+    site.install({"agent.sample": "2s", "cleanup.waitSeconds": 0})
     assert truth(site).of(pods.namespace) == before
     assert ids(pods) == uids
     wait_for("the slice", lambda: site.offered() == {"pci-0000-3b-00-0": 16384 - 2048}, site.disagreement)
 
-    pods.stop(["share", "claim"])
+    refused_while_held(site, pods)
+    assert ids(pods) == uids, "an uninstall that fails has harmed nothing"
+    assert main(["retract", "--force", "--yes", "--kubeconfig", str(site.lab.kubeconfig)]) == 0
+    assert claim_files(site) == [], "the agent has let go of the claims"
+    wait_for("the pods to go", lambda: not pods.all().keys() & {"share", "claim"}, pods.explain)
+    pods.start(["again"], {"fairlead.dev/gpu-mem": 2048})
+    pods.wait_pending("again", "untolerated taint")
+
     site.uninstall()
+    assert [name for name, pod in pods.all().items() if "deletionTimestamp" in pod["metadata"]] == []
+    assert RETRACTING not in json.dumps(site.node()["spec"])
     left = {key: value for key, value in things(site).items() if "fairlead" in value}
     assert not left, left
     node = site.node()
@@ -40,8 +51,22 @@ def test_an_upgrade_keeps_what_runs_and_an_uninstall_leaves_nothing(site: Site, 
     assert site.allocatable() == {}
     assert files(site) == []
 
+    pods.stop(["again"])
     site.install()
     site.settled()
+
+
+def refused_while_held(site: Site, pods: Pods) -> None:
+    """Try to uninstall while pods hold devices: it fails, names them, and says what to do."""
+    done = site.try_helm("uninstall", RELEASE)
+    assert done.returncode != 0
+    said = " ".join(f"{done.stdout}\n{done.stderr}".split())
+    assert len(claim_files(site)) == 1
+    assert f"pod {pods.namespace}/claim on {site.name} (claim claim-it-" in said
+    assert f"pod {pods.namespace}/share on {site.name} (fairlead.dev/gpu-mem)" in said
+    assert "`fairlead retract --force --yes`" in said
+    assert site.ready_agent()
+    assert site.labels()
 
 
 def ids(pods: Pods) -> dict[str, Any]:
@@ -56,6 +81,11 @@ def files(site: Site) -> list[str]:
     """Return every file of ours that the node still has."""
     found = site.lab.run("find", *FOLDERS, "!", "-type", "d").stdout.split()
     return [path for path in found if "fairlead" in path]
+
+
+def claim_files(site: Site) -> list[str]:
+    """Return the CDI files by which containers have what a claim gave them."""
+    return [path for path in files(site) if path.startswith("/run/cdi/fairlead.dev-claim")]
 
 
 def things(site: Site) -> dict[str, str]:

@@ -26,6 +26,7 @@
       {{- include "fairlead.probe" (list . "/readyz") | nindent 6 }}
     periodSeconds: 5
     timeoutSeconds: 5
+  terminationMessagePolicy: FallbackToLogsOnError
   securityContext:
     {{- if .Values.userNamespaces }}
     # Root of a user namespace is nobody on the node. The mask would hide /sys/firmware, where boards say

@@ -98,6 +98,8 @@ spec:
     httpGet: {path: /readyz, port: http, scheme: {{ $scheme }}}
     periodSeconds: 5
     timeoutSeconds: 5
+  # What it said last stands in the pod's status, where `fairlead doctor` finds it.
+  terminationMessagePolicy: FallbackToLogsOnError
   securityContext:
     {{- include "fairlead.confined" .top | nindent 4 }}
   resources:

@@ -26,6 +26,11 @@ app.kubernetes.io/name: fairlead
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 {{- end }}
 
+{{/* The scheduler's user of the API server. */}}
+{{- define "fairlead.scheduler.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:fairlead-scheduler
+{{- end }}
+
 {{/* Claims are published where they are wanted and the server has them: "yes" or nothing. */}}
 {{- define "fairlead.claims" -}}
 {{- $served := and (.Capabilities.APIVersions.Has "resource.k8s.io/v1") (semverCompare ">=1.34-0" .Capabilities.KubeVersion.Version) -}}
@@ -96,6 +101,9 @@ capabilities:
 {{- if and .extender.tls.clients (not .extender.tls.secretName) -}}
 {{- fail "extender.tls.clients: certificates are shown over TLS alone. Set extender.tls.secretName as well." -}}
 {{- end -}}
+{{- if ne (empty .scheduler.admission.tls.secretName) (empty .scheduler.admission.tls.caBundle) -}}
+{{- fail "scheduler.admission.tls: the API server must know the authority of the certificate. Set secretName and caBundle, or neither." -}}
+{{- end -}}
 {{- if and .replay.root .userNamespaces -}}
 {{- fail "replay.root: a user namespace shows the machine itself, not a replayed one. Set userNamespaces to false." -}}
 {{- end -}}
@@ -105,6 +113,13 @@ capabilities:
 {{/* A resource that Helm makes after an uninstall, in the order of its weight, and removes again. */}}
 {{- define "fairlead.hook" -}}
 helm.sh/hook: post-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
+{{/* A resource that Helm makes before an uninstall, in the order of its weight, and removes again where all went well. */}}
+{{- define "fairlead.hook.before" -}}
+helm.sh/hook: pre-delete
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}

@@ -24,6 +24,7 @@ Inside a user namespace nothing of that is needed, and nothing of it possible.
     - --copy=/host/etc/nv_boot_control.conf:/board/etc/
     - --copy=/host/var/lib/nvpmodel/status:/board/nvpmodel/
     {{- end }}
+  terminationMessagePolicy: FallbackToLogsOnError
   securityContext:
     runAsUser: 0
     runAsGroup: 0

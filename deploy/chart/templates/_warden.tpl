@@ -24,6 +24,7 @@ much as being root on the node. So it is small, checks every byte, and has no to
   lifecycle:
     preStop:
       sleep: {seconds: 3}
+  terminationMessagePolicy: FallbackToLogsOnError
   securityContext:
     runAsUser: 0
     runAsGroup: 0

@@ -1,7 +1,7 @@
 """The scheduler as the chart lets it: its account on a real API server, its token, and what it asks for.
 
-Beside the account stands the policy that guards what it writes on pods, for the pods of one namespace: others
-on the same server have schedulers of their own.
+Beside the account stand the policies that guard what it and others write, and on demand the webhook, for one
+namespace: others on the same server have schedulers of their own. The namespace's name is its schedulerName.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import copy
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +21,17 @@ from fairlead.cluster.question import Request
 from fairlead.cluster.transport import Batches, Transport
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.placement import PLACEMENT
+from fairlead.serve.admission.webhook import Rules
 from tests.deploy.chart.charts import Chart, Document
+from tests.deploy.chart.webhooks import answering, configuration
 from tests.deploy.chart.worlds import KINDS
 from tests.labs import RealCluster
 
 ACCOUNT = "fairlead-scheduler"
+REVIEWER = "fairlead-admission"
 RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 POLICY = "fairlead-scheduler-placements"
+CLAIM_POLICY = "fairlead-scheduler-claims"
 _PATH = re.compile(
     r"/apis?(?:/(?P<group>[^/]+\.[^/]+|apps|policy))?/v[^/]+(?:/namespaces/[^/]+)?/(?P<plural>[^/]+)"
     r"(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?$"
@@ -84,9 +88,9 @@ async def noted(config: Config) -> AsyncIterator[tuple[Client, Noted]]:
 
 
 def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
-    """Yield account and roles of the scheduler; what all share is named after the namespace."""
+    """Yield accounts and roles of scheduler and webhook; what all share is named after the namespace."""
     for original in documents:
-        ours = original["metadata"]["labels"].get("app.kubernetes.io/component") == "scheduler"
+        ours = original["metadata"]["labels"].get("app.kubernetes.io/component") in ("scheduler", "admission")
         if not ours or original["kind"] not in RIGHTS:
             continue
         document = copy.deepcopy(original)
@@ -98,9 +102,9 @@ def rights(documents: list[Document], namespace: str) -> Iterator[Document]:
 
 
 def guard(documents: list[Document], namespace: str) -> Iterator[Document]:
-    """Yield the policy over what the scheduler writes on pods, and its binding, for one namespace."""
+    """Yield the policies over what the scheduler writes, and their bindings, for one namespace."""
     for original in documents:
-        if original["metadata"]["name"] == POLICY:
+        if original["metadata"]["name"] in (POLICY, CLAIM_POLICY):
             document = copy.deepcopy(original)
             document["metadata"]["name"] += f"-{namespace}"
             if "policyName" in document["spec"]:
@@ -111,15 +115,53 @@ def guard(documents: list[Document], namespace: str) -> Iterator[Document]:
 
 
 @contextmanager
-def allowed_as_shipped(room: RealCluster, chart: Chart) -> Iterator[Config]:
+def allowed_as_shipped(room: RealCluster, chart: Chart, *, webhook: bool = False) -> Iterator[Config]:
     """Give the account its rights in a namespace, for a while; yield the cluster as that account sees it."""
-    documents = chart.render({"scheduler.enabled": True}, namespace=room.namespace)
+    values = {"scheduler.enabled": True, "scheduler.name": room.namespace}
+    documents = chart.render(values, namespace=room.namespace)
     given = [*rights(documents, room.namespace), *guard(documents, room.namespace)]
     token = asyncio.run(_given(room, given))
+    config = replace(room.config, login=Login(token=token), user=ACCOUNT)
     try:
-        yield replace(room.config, login=Login(token=token), user=ACCOUNT)
+        with _reviewed(room, documents, config) if webhook else nullcontext():
+            yield config
     finally:
         asyncio.run(_taken(room, given))
+
+
+@contextmanager
+def _reviewed(room: RealCluster, documents: list[Document], config: Config) -> Iterator[None]:
+    """Have the API server ask the webhook, which runs as its own account."""
+    rules = Rules(f"system:serviceaccount:{room.namespace}:{ACCOUNT}", room.namespace)
+
+    async def token() -> str:
+        async with room.connect() as client:
+            return await token_of(client, room.namespace, REVIEWER)
+
+    reviewer = replace(room.config, login=Login(token=asyncio.run(token())), user=REVIEWER)
+    with answering(reviewer, rules) as (url, trusted):
+        document = configuration(documents, room.namespace, url, trusted)
+        asyncio.run(_put(room, document, config))
+        try:
+            yield
+        finally:
+            asyncio.run(_taken(room, [document]))
+
+
+async def _put(room: RealCluster, document: Document, config: Config) -> None:
+    """Make the configuration, and wait until a binding of no pod is refused by it."""
+    async with room.connect() as client:
+        await client.create(KINDS[document["kind"]], document)
+    body = {"metadata": {"name": "probe"}, "target": {"kind": "Node", "name": "none"}}
+    path = PODS.path(room.namespace, "probe", "binding")
+    async with asyncio.timeout(60), Client.connect(config) as client:
+        while True:
+            try:
+                await client.request("POST", path, query={"dryRun": "All"}, body=json.dumps(body).encode())
+            except ClusterError as error:
+                if "fairlead-scheduler/pod-uid" in str(error):
+                    return
+            await asyncio.sleep(0.1)
 
 
 async def _given(room: RealCluster, documents: list[Document]) -> str:
@@ -162,6 +204,18 @@ async def _until_known(config: Config) -> None:
         while True:
             with suppress(ClusterError):
                 await client.request("GET", "/apis/resource.k8s.io/v1/deviceclasses", query={"limit": "1"})
+                return
+            await asyncio.sleep(0.1)
+
+
+async def until_priority(client: Client, namespace: str, name: str) -> None:
+    """Wait until the server has learnt of a priority class: a pod that names it is refused before."""
+    spec = {"priorityClassName": name, "containers": [{"name": "main", "image": "x"}]}
+    path, body = PODS.path(namespace), json.dumps({"metadata": {"name": "probe"}, "spec": spec}).encode()
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(AccessError):
+                await client.request("POST", path, query={"dryRun": "All"}, body=body)
                 return
             await asyncio.sleep(0.1)
 

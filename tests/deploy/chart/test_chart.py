@@ -1,6 +1,7 @@
 """What the chart makes: pods that may do little, roles without wildcards, and a clear no to nonsense."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ from deploy import render
 from fairlead import __version__
 from fairlead.catalog.device import KINDS
 from fairlead.cli.main import parser
+from fairlead.schedule.policies import POLICIES
+from fairlead.settings import agent_settings
 from tests.deploy.chart.charts import (
     OPTIONS,
     RUNNING,
@@ -53,6 +56,25 @@ REFUSED: dict[str, tuple[Values, str]] = {
     "clients without TLS": (
         {"extender": {"enabled": True, "tls": {"clients": True}}},
         "Set extender.tls.secretName as well",
+    ),
+    "a policy that is none": ({"scheduler.policy": "nonsense"}, "at '/scheduler/policy'"),
+    "a policy of the extender that is none": ({"extender.policy": "nonsense"}, "at '/extender/policy'"),
+    "a policy of one's own that could be none": ({"scheduler.ownPolicy": "no sense"}, "/scheduler/ownPolicy"),
+    "a period of nothing": ({"agent.sample": "0s"}, "at '/agent/sample'"),
+    "a period that is too short": ({"agent.sweep": "99ms"}, "at '/agent/sweep'"),
+    "a period that is too long": ({"agent.sweep": "25h"}, "at '/agent/sweep'"),
+    "a period that Prometheus does not know": (
+        {"metrics.podMonitor.interval": "1.5s"},
+        "at '/metrics/podMonitor/interval'",
+    ),
+    "an uninstall that waits too long": ({"cleanup.waitSeconds": 300}, "at '/cleanup/waitSeconds'"),
+    "a certificate of no authority": (
+        {"scheduler.admission.tls.secretName": "mine"},
+        "Set secretName and caBundle, or neither",
+    ),
+    "a namespace that is none": (
+        {"scheduler.admission.protect": ["kube system"]},
+        "at '/scheduler/admission/protect/0'",
     ),
     "no replica": ({"scheduler.replicas": 0}, "at '/scheduler/replicas'"),
     "replay in a user namespace": ({"replay.root": "/x", "userNamespaces": True}, "replay.root"),
@@ -108,6 +130,24 @@ def test_lint_is_content(chart: Chart) -> None:
 def test_says_what_is_wrong(what: str, chart: Chart) -> None:
     values, words = REFUSED[what]
     assert words in chart.refusal(values)
+
+
+def test_the_schema_knows_every_policy(chart: Chart) -> None:
+    schema = json.loads((render.CHART / "values.schema.json").read_text())["properties"]
+    for name in ("scheduler", "extender"):
+        assert set(schema[name]["properties"]["policy"]["enum"]) == POLICIES.keys()
+        own = chart.render({name: {"enabled": True, "ownPolicy": "tidy"}})
+        pod = one(own, "Deployment", f"fairlead-{name}")["spec"]["template"]["spec"]
+        assert "--policy=tidy" in containers(pod)[name]["args"]
+
+
+@pytest.mark.parametrize(
+    "period", ["100ms", "999999ms", "0.5s", "2.5s", "1s", "86400s", "1m", "1440m", "1h", "24h"]
+)
+def test_a_period_that_the_agent_takes_is_one_for_the_schema(period: str) -> None:
+    schema = json.loads((render.CHART / "values.schema.json").read_text())["properties"]
+    assert re.search(schema["agent"]["properties"]["sweep"]["pattern"], period)
+    assert agent_settings(sweep=period).sweep
 
 
 def test_has_the_version_of_the_program() -> None:

@@ -68,6 +68,7 @@ def test_no_role_has_a_wildcard(chart: Chart) -> None:
     roles = [each for each in chart.render(everything) if each["kind"] in ("ClusterRole", "Role")]
     names = {"fairlead-agent", "fairlead-retract", "fairlead-profiles-view", "fairlead-profiles-edit"}
     names |= {"fairlead-scheduler", "fairlead-extender", "fairlead-agent-placements"}
+    names |= {"fairlead-admission", "fairlead-holders"}
     assert {each["metadata"]["name"] for each in roles} == names
     for role in roles:
         assert "*" not in str(role["rules"])
@@ -78,6 +79,11 @@ def test_no_role_has_a_wildcard(chart: Chart) -> None:
 
 def test_the_cleanup_may_do_what_it_does(chart: Chart) -> None:
     assert allowed(one(chart.render({}), "ClusterRole", "fairlead-retract")) == RETRACTS
+
+
+def test_what_is_looked_at_before_an_uninstall_is_only_read(chart: Chart) -> None:
+    role = allowed(one(chart.render({}), "ClusterRole", "fairlead-holders"))
+    assert role == {("list", "pods"), ("list", "resourceclaims.resource.k8s.io")}
 
 
 def test_the_role_is_what_the_agent_calls(real_api: RealApi, chart: Chart) -> None:

@@ -11,7 +11,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.cluster.kinds import EVENTS, Kind
-from fairlead.doctor.rights import DECIDES, LEADS, PLACES, PUBLISHES, READS_PLACEMENTS
+from fairlead.doctor.rights import DECIDES, LEADS, PLACES, PUBLISHES, READS_PLACEMENTS, REVIEWS
 from fairlead.errors import AccessError, NotFoundError
 from fairlead.manifest.volumeshapes import LATE, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from fairlead.placement import Placement, Share
@@ -21,7 +21,7 @@ from fairlead.serve.scheduler.loop import Scheduler
 from fairlead.serve.scheduler.seen import CLAIMS, SCHEDULED
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import OPTIONS, PEERS, Chart, Document, containers, one
-from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted
+from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted, until_priority
 from tests.deploy.chart.test_roles import Verbs, allowed
 from tests.labs import RealCluster
 from tests.serve.scheduler.replica import settings
@@ -67,7 +67,7 @@ def test_the_role_is_what_the_scheduler_calls(
                 await _lived(world)
             return notes
 
-    with allowed_as_shipped(real_cluster, chart) as config:
+    with allowed_as_shipped(real_cluster, chart, webhook=True) as config:
         notes = asyncio.run(scenario(config))
     documents = chart.render({"scheduler.enabled": True})
     given = allowed(one(documents, "ClusterRole", "fairlead-scheduler"))
@@ -164,6 +164,7 @@ async def _late_volumes(client: Client, namespace: str) -> AsyncIterator[str]:
 async def _important(client: Client, namespace: str) -> AsyncIterator[str]:
     name = f"important-{namespace}"
     await client.create(PRIORITIES, {"metadata": {"name": name}, "value": 1000})
+    await until_priority(client, namespace, name)
     try:
         yield name
     finally:
@@ -255,7 +256,7 @@ def test_the_doctor_asks_for_the_same_rights(chart: Chart) -> None:
     documents = chart.render({"scheduler.enabled": True, "extender.enabled": True})
     optional = {"modelprofiles.fairlead.dev"}
     optional |= {f"{each}.scheduling.k8s.io" for each in ("podgroups", "podgroups/status", "workloads")}
-    for name, asked in (("scheduler", PLACES), ("extender", DECIDES)):
+    for name, asked in (("scheduler", PLACES), ("extender", DECIDES), ("admission", REVIEWS)):
         role = allowed(one(documents, "ClusterRole", f"fairlead-{name}"))
         assert {each for each in role if each[1] not in optional} == set(asked)
     assert allowed(one(documents, "Role", "fairlead-scheduler")) == set(LEADS)

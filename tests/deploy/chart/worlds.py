@@ -39,6 +39,7 @@ KINDS = {
     "PodDisruptionBudget": Kind.of("policy", "v1", "poddisruptionbudgets", namespaced=True),
     "Role": Kind.of("rbac.authorization.k8s.io", "v1", "roles", namespaced=True),
     "RoleBinding": Kind.of("rbac.authorization.k8s.io", "v1", "rolebindings", namespaced=True),
+    "Secret": Kind.of("", "v1", "secrets", namespaced=True),
     "Service": Kind.of("", "v1", "services", namespaced=True),
     "ServiceAccount": SERVICE_ACCOUNTS.raw(),
     "ValidatingAdmissionPolicy": Kind.of(
@@ -46,6 +47,9 @@ KINDS = {
     ),
     "ValidatingAdmissionPolicyBinding": Kind.of(
         "admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", namespaced=False
+    ),
+    "ValidatingWebhookConfiguration": Kind.of(
+        "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False
     ),
 }
 """Every kind of the chart that a plain Kubernetes knows."""

@@ -1,0 +1,400 @@
+"""The scheduler's token in the wrong hands, on a real API server: which rule stops what it must not do."""
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy import render
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import NODES
+from fairlead.manifest.seen import OWN_CLAIM, TURN
+from fairlead.serve.admission import review
+from fairlead.serve.scheduler.writes import FINALIZER
+from tests.deploy.chart.charts import Chart, Document
+from tests.deploy.chart.deciders import CLAIM_POLICY, POLICY, allowed_as_shipped, until_priority
+from tests.deploy.chart.test_placements import MERGE, POD, SPEC, STRATEGIC, Scene, marked, rules
+from tests.deploy.chart.test_scheduler import PRIORITIES
+from tests.deploy.chart.worlds import Reply
+from tests.labs import LABEL, RealApi, RealCluster, open_namespace, wipe_namespace
+
+CLAIM = "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaims"
+SYSTEM = "/api/v1/namespaces/kube-system/pods"
+FOREIGN = "gpu.example.org"
+STOCK = "default-scheduler"
+RANKS = {"low": 100, "middle": 500, "high": 1000, "calm": 1000}
+"""Priority classes of the tenant; pods of `calm` preempt nothing."""
+PODS_MADE: dict[str, Document] = {
+    "mine": {},
+    "waits": {"priorityClassName": "middle-{ns}"},
+    "never": {"priorityClassName": "calm-{ns}"},
+    "theirs": {"schedulerName": STOCK},
+    "theirs-high": {"schedulerName": STOCK, "priorityClassName": "high-{ns}"},
+    "runs": {"nodeName": "{ns}"},
+    "runs-low": {"nodeName": "{ns}", "priorityClassName": "low-{ns}"},
+    "runs-theirs": {"nodeName": "{ns}", "schedulerName": STOCK},
+    "runs-high": {"nodeName": "{ns}", "priorityClassName": "high-{ns}"},
+    "runs-critical": {"nodeName": "{ns}", "priorityClassName": "system-node-critical"},
+}
+"""Pods and what sets them apart; the first wait, the others run. The highest that may preempt has 500."""
+
+
+def binding(name: str, uid: str) -> Document:
+    target = {"apiVersion": "v1", "kind": "Node", "name": "{ns}"}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "uid": uid}, "target": target}
+
+
+def eviction(name: str, uid: str, preemptor: str = "") -> Document:
+    meta = {"name": name, **({"annotations": {review.PREEMPTOR: preemptor}} if preemptor else {})}
+    options = {"deleteOptions": {"preconditions": {"uid": uid}}} if uid else {}
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, **options}
+
+
+def claim(name: str, klass: str = "fairlead.dev", /, **metadata: Any) -> Document:
+    request = {"name": "gpu", "exactly": {"deviceClassName": klass}}
+    spec = {"devices": {"requests": [request]}}
+    return {"metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def given(driver: str, user: str | None) -> Document:
+    result = {"request": "gpu", "driver": driver, "pool": "{ns}", "device": "gpu-0"}
+    kept = [{"resource": "pods", "name": user, "uid": f"<{user}>"}] if user else None
+    return {"status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": kept}}
+
+
+def owner(name: str) -> Document:
+    return {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": f"<{name}>", "controller": True}
+
+
+class Token(Scene):
+    """The scene of one who has the scheduler's token; `<name>` is a pod's uid, `<name:8>` its beginning."""
+
+    def ask(self, who: str, method: str, path: str, body: object = None, how: str = MERGE) -> Reply:
+        """Ask; uids are put in first."""
+        filled = None if body is None else json.loads(self._with_uids(json.dumps(body)))
+        return super().ask(who, method, self._with_uids(path), filled, how)
+
+    def _with_uids(self, text: str) -> str:
+        if "<" not in text:
+            return text
+        uids = {name: each["metadata"]["uid"] for name, each in self.pods().items()}
+        uids["system"] = self._system()
+        return re.sub(r"<([a-z-]+)(:8)?>", lambda hit: uids[hit[1]][: 8 if hit[2] else None], text)
+
+    def _system(self) -> str:
+        async def read() -> str:
+            async with Client.connect(self.room.config) as client:
+                path = f"{SYSTEM}/coredns-{self.room.namespace}"
+                return str(json.loads(await client.request("GET", path))["metadata"]["uid"])
+
+        return asyncio.run(read())
+
+    def state(self) -> dict[str, str]:
+        """Return the versions of all that the token could change."""
+        paths = [POD, CLAIM, SYSTEM]
+
+        async def read() -> dict[str, str]:
+            async with Client.connect(self.room.config) as client:
+                answers = [json.loads(await client.request("GET", self._filled(path))) for path in paths]
+            items = [each["metadata"] for answer in answers for each in answer["items"]]
+            return {f"{each['namespace']}/{each['name']}": each["resourceVersion"] for each in items}
+
+        return asyncio.run(read())
+
+
+@pytest.fixture(scope="module")
+def token(real_api: RealApi, chart: Chart) -> Iterator[Token]:
+    """Return a tenant's pods and claims, those of other schedulers and drivers among them, all guarded."""
+    room = RealCluster(real_api, f"test-{uuid.uuid4().hex[:10]}")
+    asyncio.run(open_namespace(real_api, room.namespace))
+    made = Token(room, {"admin": room.config})
+    try:
+        asyncio.run(_furnish(room))
+        for name, spec in PODS_MADE.items():
+            body = {"metadata": {"name": name}, "spec": {**SPEC, **spec}}
+            assert made.ask("admin", "POST", POD, body) == Reply(), name
+        system = {"nodeName": "{ns}", "schedulerName": STOCK, "priorityClassName": "low-{ns}"}
+        coredns = {"metadata": {"name": "coredns-{ns}"}, "spec": {**SPEC, **system}}
+        assert made.ask("admin", "POST", SYSTEM, coredns) == Reply()
+        _claimed(made)
+        with allowed_as_shipped(room, chart, webhook=True) as scheduler:
+            yield Token(room, {"admin": room.config, "scheduler": scheduler})
+    finally:
+        made.ask("admin", "DELETE", f"{SYSTEM}/coredns-{{ns}}", {"gracePeriodSeconds": 0})
+        asyncio.run(wipe_namespace(real_api, room.namespace))
+        asyncio.run(_clear(room))
+
+
+async def _furnish(room: RealCluster) -> None:
+    async with room.connect() as client:
+        await client.create(NODES, {"metadata": {"name": room.namespace, "labels": {LABEL: room.namespace}}})
+        for name, value in RANKS.items():
+            meta = {"name": f"{name}-{room.namespace}"}
+            policy = {"preemptionPolicy": "Never"} if name == "calm" else {}
+            await client.create(PRIORITIES, {"metadata": meta, "value": value, **policy})
+            await until_priority(client, room.namespace, meta["name"])
+
+
+async def _clear(room: RealCluster) -> None:
+    async with room.connect() as client:
+        for name in RANKS:
+            await client.delete(PRIORITIES, f"{name}-{room.namespace}")
+
+
+def _claimed(scene: Token) -> None:
+    """Make a tenant's claims: free, given by us or by another driver, and one of kube-scheduler's making."""
+    protected = {"finalizers": [FINALIZER]}
+    stock = claim("stock", annotations={OWN_CLAIM: "true"}, ownerReferences=[owner("runs-theirs")])
+    for body in (claim("free"), claim("ours", **protected), claim("foreign", FOREIGN, **protected), stock):
+        assert scene.ask("admin", "POST", CLAIM, body) == Reply()
+    for name, driver in (("ours", "fairlead.dev"), ("foreign", FOREIGN)):
+        body = given(driver, "runs")
+        assert scene.ask("admin", "PATCH", f"{CLAIM}/{name}/status", body) == Reply()
+
+
+Attack = tuple[str, str, str, Any, str]
+"""The rule that stops it, the method, the path, the body, and how it is patched."""
+MINE, THEIRS = f"{POD}/mine/status", f"{POD}/theirs/status"
+DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+READY = {"type": "Ready", "status": "False"}
+PLACED = {"type": "PodScheduled", "status": "False", "message": "no"}
+OWN = {"annotations": {OWN_CLAIM: "true", TURN: "0"}, "finalizers": [FINALIZER]}
+ATTACKS: dict[str, Attack] = {
+    "a pod of another scheduler": (
+        "own-pods",
+        "POST",
+        f"{POD}/theirs/binding",
+        binding("theirs", "<theirs>"),
+        MERGE,
+    ),
+    "a pod of another scheduler under the uid of ours": (
+        "pod-uid",
+        "POST",
+        f"{POD}/theirs/binding",
+        binding("theirs", "<mine>"),
+        MERGE,
+    ),
+    "a binding of any pod of that name": (
+        "pod-uid",
+        "POST",
+        f"{POD}/mine/binding",
+        binding("mine", ""),
+        MERGE,
+    ),
+    "a binding of no pod": ("pod-uid", "POST", f"{POD}/none/binding", binding("none", "<mine>"), MERGE),
+    "an eviction of any pod of that name": (
+        "pod-uid",
+        "POST",
+        f"{POD}/runs/eviction",
+        eviction("runs", ""),
+        MERGE,
+    ),
+    "a pod of the cluster's own namespace": (
+        "protected",
+        "POST",
+        f"{SYSTEM}/coredns-{{ns}}/eviction",
+        eviction("coredns-{ns}", "<system>"),
+        MERGE,
+    ),
+    "a critical pod": (
+        "critical",
+        "POST",
+        f"{POD}/runs-critical/eviction",
+        eviction("runs-critical", "<runs-critical>"),
+        MERGE,
+    ),
+    "a pod that was never bound": (
+        "bound",
+        "POST",
+        f"{POD}/theirs/eviction",
+        eviction("theirs", "<theirs>"),
+        MERGE,
+    ),
+    "a victim that nothing outranks": (
+        "lower-priority",
+        "POST",
+        f"{POD}/runs-high/eviction",
+        eviction("runs-high", "<runs-high>"),
+        MERGE,
+    ),
+    "a victim for a pod that may not preempt": (
+        "lower-priority",
+        "POST",
+        f"{POD}/runs-high/eviction",
+        eviction("runs-high", "<runs-high>", "{ns}/never"),
+        MERGE,
+    ),
+    "a victim for a pod of another scheduler": (
+        "lower-priority",
+        "POST",
+        f"{POD}/runs/eviction",
+        eviction("runs", "<runs>", "{ns}/theirs-high"),
+        MERGE,
+    ),
+    "a victim for a pod that runs": (
+        "lower-priority",
+        "POST",
+        f"{POD}/runs/eviction",
+        eviction("runs", "<runs>", "{ns}/runs-high"),
+        MERGE,
+    ),
+    "the end of a tenant's claim": ("claim-own", "DELETE", f"{CLAIM}/free", None, MERGE),
+    "the end of a claim that we gave": ("claim-own", "DELETE", f"{CLAIM}/ours", None, MERGE),
+    "the end of another driver's claim": ("claim-own", "DELETE", f"{CLAIM}/foreign", None, MERGE),
+    "the end of kube-scheduler's claim": ("claim-own", "DELETE", f"{CLAIM}/stock", None, MERGE),
+    "a new claim of a tenant": ("claim-own", "POST", CLAIM, claim("new"), MERGE),
+    "a new claim under another pod's name": (
+        "claim-own",
+        "POST",
+        CLAIM,
+        claim("x-fairlead-00000000", ownerReferences=[owner("mine")], **OWN),
+        MERGE,
+    ),
+    "a new claim of another driver": (
+        "claim-class",
+        "POST",
+        CLAIM,
+        claim("x-fairlead-<mine:8>", FOREIGN, ownerReferences=[owner("mine")], **OWN),
+        MERGE,
+    ),
+    "a label of a claim": (
+        "claim-metadata",
+        "PATCH",
+        f"{CLAIM}/free",
+        {"metadata": {"labels": {"x": "1"}}},
+        MERGE,
+    ),
+    "a claim made ours": (
+        "claim-metadata",
+        "PATCH",
+        f"{CLAIM}/free",
+        {"metadata": {"annotations": {OWN_CLAIM: "true"}}},
+        MERGE,
+    ),
+    "a claim without protection": (
+        "claim-finalizers",
+        "PATCH",
+        f"{CLAIM}/ours",
+        {"metadata": {"finalizers": None}},
+        MERGE,
+    ),
+    "a claim that stays": (
+        "claim-finalizers",
+        "PATCH",
+        f"{CLAIM}/free",
+        {"metadata": {"finalizers": ["example.org/hold"]}},
+        MERGE,
+    ),
+    "another driver's device": ("claim-driver", "PATCH", f"{CLAIM}/free/status", given(FOREIGN, None), MERGE),
+    "another driver's claim taken back": (
+        "claim-driver",
+        "PATCH",
+        f"{CLAIM}/foreign/status",
+        {"status": {"allocation": None, "reservedFor": None}},
+        MERGE,
+    ),
+    "another driver's claim taken from its pod": (
+        "claim-users",
+        "PATCH",
+        f"{CLAIM}/foreign/status",
+        {"status": {"reservedFor": None}},
+        MERGE,
+    ),
+    "another scheduler's pod said to wait": ("status-conditions", "PATCH", THEIRS, marked(PLACED), STRATEGIC),
+    "a pod said to be unready": (
+        "status-conditions",
+        "PATCH",
+        f"{POD}/runs/status",
+        marked(READY),
+        STRATEGIC,
+    ),
+    "a pod said to have failed": (
+        "status-kept",
+        "PATCH",
+        f"{POD}/runs-theirs/status",
+        {"status": {"phase": "Failed"}},
+        MERGE,
+    ),
+    "a label beside the status": (
+        "status-kept",
+        "PATCH",
+        MINE,
+        {"metadata": {"labels": {"x": "1"}}},
+        MERGE,
+    ),
+    "an annotation beside the status": (
+        "status-kept",
+        "PATCH",
+        f"{POD}/runs/status",
+        {"metadata": {"annotations": {"fairlead.dev/placement": "[]"}}},
+        MERGE,
+    ),
+    "a node for another scheduler's pod": (
+        "status-others",
+        "PATCH",
+        THEIRS,
+        {"status": {"nominatedNodeName": "{ns}"}},
+        MERGE,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ATTACKS)
+def test_is_refused(what: str, token: Token) -> None:
+    (rule, *asked), before = ATTACKS[what], token.state()
+    assert f"fairlead-scheduler/{rule}: " in token.ask("scheduler", *asked).error
+    assert token.state() == before
+
+
+def test_the_role_does_not_know_the_old_place_of_bindings(token: Token) -> None:
+    body = binding("theirs", "<theirs>")
+    assert "may not" in token.ask("scheduler", "POST", "/api/v1/namespaces/{ns}/bindings", body).error
+
+
+def test_a_mark_makes_no_claim_its_own(token: Token) -> None:
+    mark = {"metadata": {"annotations": {TURN: "1 abc"}}}
+    assert token.ask("scheduler", "PATCH", f"{CLAIM}/stock", mark) == Reply()
+    assert "claim-own: " in token.ask("scheduler", "DELETE", f"{CLAIM}/stock").error
+
+
+def test_what_it_must_do_passes(token: Token) -> None:
+    """Beside the whole life of a scheduler, which another test plays with the same account."""
+    own = claim("x-fairlead-<mine:8>", ownerReferences=[owner("mine")], **OWN)
+    here = f"{CLAIM}/x-fairlead-<mine:8>"
+    for method, path, body, how in (
+        ("PATCH", MINE, marked(PLACED, DISRUPTED), STRATEGIC),
+        ("PATCH", MINE, {"status": {"nominatedNodeName": "{ns}"}}, MERGE),
+        ("PATCH", f"{POD}/runs-theirs/status", marked({**DISRUPTED, "message": "for {ns}/waits"}), STRATEGIC),
+        ("POST", f"{POD}/runs-theirs/eviction", eviction("runs-theirs", "<runs-theirs>"), MERGE),
+        ("POST", f"{POD}/runs-low/eviction", eviction("runs-low", "<runs-low>", "{ns}/waits"), MERGE),
+        ("POST", CLAIM, own, MERGE),
+        ("PATCH", f"{here}/status", given("fairlead.dev", "mine"), MERGE),
+        ("PATCH", here, {"metadata": {"finalizers": None}}, MERGE),
+        ("DELETE", here, None, MERGE),
+        ("POST", f"{POD}/mine/binding", binding("mine", "<mine>"), MERGE),
+    ):
+        assert token.ask("scheduler", method, path, body, how) == Reply(), (method, path, body)
+
+
+def test_others_bind_and_evict_as_before(token: Token) -> None:
+    for path, body in (
+        (f"{POD}/theirs-high/binding", binding("theirs-high", "")),
+        (f"{POD}/runs-critical/eviction", eviction("runs-critical", "")),
+    ):
+        assert token.ask("admin", "POST", path, body) == Reply()
+
+
+def test_every_rule_is_attacked_and_described(chart: Chart) -> None:
+    documents = chart.render({"scheduler.enabled": True})
+    asked = set(re.findall(r"fairlead-scheduler/([a-z-]+): ", Path(review.__file__).read_text()))
+    power = rules(documents, CLAIM_POLICY) | asked
+    power |= {rule for rule in rules(documents, POLICY) if rule.startswith("status-")}
+    assert {rule for rule, *_ in ATTACKS.values()} == power
+    page = (render.REFERENCE.parent / "policy.md").read_text()
+    listed = set(re.findall(r"^\| `fairlead-scheduler/([a-z-]+)` \|", page, re.MULTILINE))
+    assert listed == power | rules(documents, POLICY)

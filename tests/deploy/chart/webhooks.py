@@ -1,0 +1,68 @@
+"""The chart's webhook beside a test: the shipped parts of it, asked by a real API server on loopback."""
+
+import asyncio
+import base64
+import copy
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.config import Config
+from fairlead.lab.certs import Authority, Leaf
+from fairlead.serve.admission.program import PATH, front_of
+from fairlead.serve.admission.webhook import Rules, Webhook
+from fairlead.serve.extender.front import opened
+from fairlead.serve.web.tls import context
+from fairlead.settings import TlsFiles
+from tests.deploy.chart.charts import Document
+
+CONFIGURATION = "ValidatingWebhookConfiguration"
+
+
+@contextmanager
+def answering(config: Config, rules: Rules) -> Iterator[tuple[str, str]]:
+    """Answer reviews in a thread, for a while; yield where, and whom to trust."""
+    authority = Authority.new()
+    certificate, key = authority.issue(Leaf("webhook", "webhook", hosts=("127.0.0.1",)))
+    listener = socket.create_server(("127.0.0.1", 0))
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    with TemporaryDirectory() as folder:
+        cert, secret = Path(folder, "tls.crt"), Path(folder, "tls.key")
+        cert.write_bytes(certificate)
+        secret.write_bytes(key)
+        tls = context(TlsFiles(str(cert), str(secret)))
+
+        async def serve() -> None:
+            async with (
+                Client.connect(config) as client,
+                opened(listener, front_of(Webhook(client, rules, print)), tls),
+            ):
+                await stop.wait()
+
+        thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+        thread.start()
+        try:
+            trusted = base64.b64encode(authority.certificate.public_bytes(Encoding.PEM)).decode()
+            yield f"https://127.0.0.1:{listener.getsockname()[1]}{PATH}", trusted
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            thread.join(30)
+            loop.close()
+
+
+def configuration(documents: list[Document], namespace: str, url: str, trusted: str) -> Document:
+    """Return the shipped configuration, of a webhook that listens elsewhere, for two namespaces."""
+    (shipped,) = [each for each in documents if each["kind"] == CONFIGURATION]
+    document = copy.deepcopy(shipped)
+    document["metadata"]["name"] += f"-{namespace}"
+    (webhook,) = document["webhooks"]
+    webhook["clientConfig"] = {"url": url, "caBundle": trusted}
+    here = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace, "kube-system"]}
+    webhook["namespaceSelector"] = {"matchExpressions": [here]}
+    return document
