@@ -1,14 +1,19 @@
 """The documentation keeps up with the code: links lead somewhere, metrics and commands are described."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from deploy import render
 from fairlead import metrics
 from fairlead.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
+_SET = re.compile(r"--set(?:-json)?[ =]\"?'?([^\s'\"`]+)")
+_KEY = re.compile(r"(?:^|,)([a-zA-Z][\w.]*)=")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests/hosts/README.md"])
 
 
@@ -31,6 +36,44 @@ def test_every_metric_is_described() -> None:
 def test_every_command_is_described() -> None:
     text = "".join(page.read_text() for page in PAGES)
     assert not [name for name in COMMANDS if f"fairlead {name}" not in text]
+
+
+def test_every_value_that_is_set_is_one_of_the_chart() -> None:
+    schema = json.loads((render.CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((render.CHART / "values.yaml").read_text())
+    known = {path for path, _, _ in render.leaves(schema, values)}
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
+    named = {key for page in pages for words in _SET.findall(page.read_text()) for key in _KEY.findall(words)}
+    assert named, "pages set values"
+    assert not named - known
+
+
+def test_every_page_installs_into_the_same_namespace() -> None:
+    for page in PAGES:
+        named = set(re.findall(r"(?:-n|--namespace)[ =](fairlead[a-z-]*)", page.read_text()))
+        assert named <= {render.NAMESPACE}, page
+
+
+def test_every_image_that_is_made_is_brought_to_a_cluster() -> None:
+    recipe = re.search(r"^image:.*\n((?:\t.+\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    made = re.findall(r"--archive (\S+)", recipe[1])
+    page = (ROOT / "docs/how-to/image.md").read_text()
+    assert len(made) == 2
+    first, _, rest = page.partition("## Bring them to a cluster")
+    assert not [
+        path for path in made if path not in first or f"fairlead lab load {' '.join(made)}" not in rest
+    ]
+
+
+def test_pages_agree_on_what_an_uninstall_leaves() -> None:
+    """The kind ModelProfile stays as long as there is a profile: its cleanup does that, and pages say it."""
+    said = "every profile, and the kind as long as there is one"
+    for page in ("reference/chart.md", "reference/profiles.md"):
+        assert said in (ROOT / "docs" / page).read_text(), page
+    install = (ROOT / "docs/how-to/install.md").read_text()
+    assert "the kind ModelProfile where no profile is kept" in install
+    assert "leaves the kind and" not in "".join(page.read_text() for page in PAGES)
 
 
 def test_readme_shows_the_two_commands_on_its_first_screen() -> None:
