@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from fairlead.placement import PLACEMENT, parse_shares
 from fairlead.publish.notice import DEVICES, HANDS_OVER
 from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import NAMESPACE, Site
+from tests.labs import LABEL
 
 NAME = "fairlead"
 _PROGRAM = [sys.executable, "-c", "from fairlead.cli.main import run; run()", "serve", "scheduler"]
@@ -62,11 +63,14 @@ def unlisted(site: Site) -> Iterator[None]:
     site.api.patch(path, {"rules": fewer})
     try:
         wait_for("the agent to lose its right", lambda: not _may_patch_nodes(site), site.trouble)
-        site.api.patch(f"{CORE}/nodes/{site.name}", _without(DEVICES, HANDS_OVER))
+        _annotate(site, {DEVICES: None, HANDS_OVER: None})
         yield
     finally:
         site.api.patch(path, {"rules": rules})
-        replace_agent(site)  # it would try again by itself, within a minute
+        wait_for("the agent to have its right", lambda: _may_patch_nodes(site), site.trouble)
+        _annotate(site, {LABEL: "changed"})  # the agent sees it and writes at once, not within a minute
+        wait_for("the agent to list its devices", lambda: promised(site), site.trouble)
+        _annotate(site, {LABEL: None})
 
 
 def _may_patch_nodes(site: Site) -> bool:
@@ -76,8 +80,8 @@ def _may_patch_nodes(site: Site) -> bool:
     return bool(answer["status"]["allowed"])
 
 
-def _without(*names: str) -> Document:
-    return {"metadata": {"annotations": dict.fromkeys(names)}}
+def _annotate(site: Site, notes: Mapping[str, str | None]) -> None:
+    site.api.patch(f"{CORE}/nodes/{site.name}", {"metadata": {"annotations": dict(notes)}})
 
 
 def replace_agent(site: Site) -> None:

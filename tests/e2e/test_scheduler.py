@@ -113,9 +113,6 @@ def test_a_device_that_its_slice_leaves_out_is_not_made_up_again_from_labels(
         two_gpus.wait_pending("late", "accelerators can take late")
         given = [row["device"] for claim in two_gpus.claims().values() for row in results(claim)]
         assert given == [each for each in TWO_T4 if each != held]
-    wait_for("the agent to list its devices", lambda: promised(site), site.trouble)
-    two_gpus.stop(two_gpus.all())
-    site.settled()
 
 
 def test_pods_of_other_sharers_get_it_by_claims_that_go_with_them(site: Site, two_gpus: Pods) -> None:
