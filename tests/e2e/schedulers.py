@@ -55,22 +55,26 @@ def handing_over(site: Site) -> Iterator[None]:
 
 
 @contextmanager
-def unlisted(site: Site) -> Iterator[None]:
-    """Take the agent's list from its node, and the right to write it anew: slices and labels are left."""
+def unlisted(site: Site) -> Iterator[dict[str, str]]:
+    """Take the agent's list from its node, and the right to write it anew: slices and labels are left.
+
+    Yields a label that the node has from then on: a pod that selects it is placed by who knows of the change.
+    """
     path = f"{_ROLES}/clusterroles/fairlead-agent"
     rules = site.api.ask("GET", path)["rules"]
     fewer = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "patch"]} for rule in rules]
     site.api.patch(path, {"rules": fewer})
     try:
         wait_for("the agent to lose its right", lambda: not _may_patch_nodes(site), site.trouble)
-        _annotate(site, {DEVICES: None, HANDS_OVER: None})
-        yield
+        label = {LABEL: "unlisted"}
+        _change(site, labels=label, annotations={DEVICES: None, HANDS_OVER: None})
+        yield label
     finally:
         site.api.patch(path, {"rules": rules})
         wait_for("the agent to have its right", lambda: _may_patch_nodes(site), site.trouble)
-        _annotate(site, {LABEL: "changed"})  # the agent sees it and writes at once, not within a minute
+        # The agent sees the change and writes at once, not within a minute.
+        _change(site, labels={LABEL: None})
         wait_for("the agent to list its devices", lambda: promised(site), site.trouble)
-        _annotate(site, {LABEL: None})
 
 
 def _may_patch_nodes(site: Site) -> bool:
@@ -80,8 +84,8 @@ def _may_patch_nodes(site: Site) -> bool:
     return bool(answer["status"]["allowed"])
 
 
-def _annotate(site: Site, notes: Mapping[str, str | None]) -> None:
-    site.api.patch(f"{CORE}/nodes/{site.name}", {"metadata": {"annotations": dict(notes)}})
+def _change(site: Site, **metadata: Mapping[str, str | None]) -> None:
+    site.api.patch(f"{CORE}/nodes/{site.name}", {"metadata": metadata})
 
 
 def replace_agent(site: Site) -> None:

@@ -105,8 +105,9 @@ def test_a_device_that_its_slice_leaves_out_is_not_made_up_again_from_labels(
     ((held, _),) = same_everywhere(site, two_gpus, ["owner"]).values()
     wait_for("the slice to leave it out", lambda: held not in site.offered(), site.trouble)
     assert site.labels()["fairlead.dev/t4.count"] == str(len(TWO_T4))
-    with unlisted(site):
-        two_gpus.start(["rest"], whole, scheduler=NAME)
+    with unlisted(site) as label:
+        rest = two_gpus.manifest("rest", whole, scheduler=NAME)
+        two_gpus.make([{**rest, "spec": {**rest["spec"], "nodeSelector": label}}])
         two_gpus.wait_running(["rest"])
         assert two_gpus.claims().keys() == {"rest"}, "the scheduler goes by the slice"
         two_gpus.start(["late"], whole, scheduler=NAME)
