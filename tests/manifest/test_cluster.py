@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from fairlead.errors import ManifestError
+from fairlead.manifest import snapshot
 from fairlead.manifest.clusterfile import of_objects, read_cluster
 from fairlead.placement import DeviceState, Share
 from fairlead.publish.labels import labels
@@ -189,3 +190,29 @@ def test_pods_that_share_a_claim_hold_it_once() -> None:
     one, two = of_objects(group(node(), listed, claim, *pods), CATALOG).placements
     assert one.shares == (Share("gpu-0", Bytes(15 * GIB), 1000, whole=True),)
     assert (two.shares, two.request.demand.count) == ((), 0)
+
+
+@pytest.mark.parametrize(("names", "counted", "held"), [(("pci-2",), False, []), ((), True, ["t4-0"])])
+def test_who_holds_a_device_that_no_source_names(
+    names: tuple[str, ...], counted: bool, held: list[str]
+) -> None:
+    manifest = node()
+    for key, value in {"count": "2", "usable": "2", "kind": "gpu", "memory-mib": "15360"}.items():
+        manifest["metadata"]["labels"][f"fairlead.dev/t4.{key}"] = value
+    rows = [{"name": name, "attributes": {"model": {"string": "t4"}}} for name in names]
+    spec = {"driver": "fairlead.dev", "nodeName": "worker", "pool": {"name": "worker"}, "devices": rows}
+    listed = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": spec,
+    }
+    note = json.dumps([Share("pci-1", Bytes(GIB)).to_json()])
+    holder = running("web", {"fairlead.dev/gpu-mem": 1024}, {"fairlead.dev/placement": note})
+    found = of_objects(group(manifest, holder, *([listed] if names else [])), CATALOG)
+    assert ([each.id for each in found.nodes[0].devices], found.nodes[0].counted) == (
+        list(names) or ["t4-0", "t4-1"],
+        counted,
+    )
+    assert [share.device for share in found.placements[0].shares] == held
+    assert snapshot.parse(found.to_json(), "it") == found
