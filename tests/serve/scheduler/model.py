@@ -101,7 +101,10 @@ class Api:
     def evict(self, name: str, eviction: Document) -> Document:
         """Delete a pod, if it is the one that is meant; it is noted whether it was bound."""
         pod = self.found("pods", name)
-        _check(pod, eviction.get("deleteOptions", {}).get("preconditions", {}))
+        options = eviction.get("deleteOptions", {})
+        _check(pod, options.get("preconditions", {}))
+        if options.get("dryRun"):
+            return pod
         self.evicted.append(pod)
         return self.delete("pods", name)
 

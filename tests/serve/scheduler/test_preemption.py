@@ -9,6 +9,7 @@ import pytest
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest.policy_types import BUDGETS
+from fairlead.serve.scheduler.preemption import UNNEEDED
 from fairlead.serve.scheduler.seen import PODS, Pod
 from fairlead.serve.scheduler.writes import Plan
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
@@ -359,6 +360,30 @@ def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: 
     assert desk.decide(0.0) == []
     (second,) = [each for found in desk.preempting() for each in found.victims]
     assert first.metadata.name != second.metadata.name
+
+
+def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=2, devices=1)
+    story.come(pod("vip", mib=4096, priority=9))
+    desk = story.desk
+    desk.hear(0.0)
+    assert desk.decide(0.0) == []
+    first, second = [each.metadata.uid for found in desk.preempting() for each in found.victims]
+    desk.evicted(first, "a budget forbids it", 0.0)
+    assert not desk.preemptions.needs(second)
+    desk.evicted(second, UNNEEDED, 0.0)
+    desk.hear(0.1)
+    assert desk.decide(0.1) == []
+    others = {each.metadata.uid for found in desk.preempting() for each in found.victims}
+    assert len(others) == 2
+    assert first not in others
+    for uid in others:
+        desk.evicted(uid, "a budget forbids it", 1.0)
+    desk.hear(6.5)
+    assert desk.decide(6.5) == []
+    assert len([each for found in desk.preempting() for each in found.victims]) == 2, (
+        "after a while, any will do"
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))

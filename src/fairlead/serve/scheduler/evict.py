@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from fairlead.errors import ClusterAwayError, ClusterError, ConflictError, NotFoundError
 from fairlead.serve.scheduler.act import Hands, read
+from fairlead.serve.scheduler.preemption import UNNEEDED
 from fairlead.serve.scheduler.seen import DISRUPTION, PODS, PREEMPTED, PREEMPTING, Pod
 from fairlead.serve.scheduler.writes import Write, pod_status
 
 _TRIES: Final = 5
 """How often a victim that others change at the same time is marked and evicted."""
-_NO_USE: Final = "its eviction serves no pod any more"
 
 
 async def evict(
@@ -27,7 +27,7 @@ async def evict(
     """Evict a bound pod for `preemptor` while that is needed; return why not, empty where it is done."""
     for _ in range(_TRIES):
         if not (hands.leads(turn) and needed()):
-            return _NO_USE
+            return UNNEEDED
         try:
             victim = read(Pod, await hands.send(mark(victim, preemptor, now)))
             if hands.leads(turn) and needed():
@@ -35,7 +35,7 @@ async def evict(
                 await hands.attempt(mark(victim, preemptor, now, precise=False))
                 return ""
             await hands.attempt(unmark(victim, now))
-            return _NO_USE
+            return UNNEEDED
         except NotFoundError:
             return ""
         except (ConflictError, ClusterAwayError):
@@ -52,6 +52,17 @@ async def evict(
             await hands.attempt(unmark(victim, now))
             return str(error)
     return "other clients changed it again and again"
+
+
+async def refusal(hands: Hands, victim: Pod) -> str:
+    """Ask the API server whether a pod may be evicted, without doing it; return why not."""
+    try:
+        await hands.send(eviction(victim, dry_run=True))
+    except NotFoundError:
+        return ""
+    except ClusterError as error:
+        return str(error)
+    return ""
 
 
 def nominate(pod: Pod, node: str) -> Write:
@@ -79,15 +90,18 @@ def unmark(victim: Pod, now: str, why: str = "the eviction was given up") -> Wri
     )
 
 
-def eviction(victim: Pod) -> Write:
-    """Evict a pod, only if it is as we saw it; the server says no where a budget forbids it."""
+def eviction(victim: Pod, *, dry_run: bool = False) -> Write:
+    """Evict a pod, only if it is as we saw it; the server says no where a budget forbids it.
+
+    With `dry_run` the server only says whether it would, for this pod in any version.
+    """
     meta = victim.metadata
-    precise = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    precise = {"uid": meta.uid, **({} if dry_run else {"resourceVersion": meta.resource_version})}
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
         "metadata": {"name": meta.name, "namespace": meta.namespace},
-        "deleteOptions": {"preconditions": precise},
+        "deleteOptions": {"preconditions": precise, **({"dryRun": ["All"]} if dry_run else {})},
     }
     return Write("POST", f"{_path(victim)}/eviction", body)
 

@@ -307,10 +307,16 @@ class Scheduler:
             await self._hands.attempt(write)
 
     async def _preempt(self, desk: Desk, preemption: Preemption, turn: int) -> None:
-        """Nominate preemptors to their nodes, then evict their victims."""
+        """Nominate preemptors to their nodes, then evict their victims: all of them, or none."""
         for pod, node in preemption.nominated:
             await self._hands.attempt(evict.nominate(pod, node))
-        await asyncio.gather(*(self._evict(desk, each, turn) for each in preemption.victims))
+        victims = preemption.victims
+        refusals = [await evict.refusal(self._hands, each) for each in victims] if len(victims) > 1 else []
+        for victim, problem in zip(victims, refusals, strict=False):
+            if problem:
+                self._say(f"did not evict pod {_name(victim)}: {problem}")
+                desk.evicted(victim.metadata.uid, problem, time.monotonic())
+        await asyncio.gather(*(self._evict(desk, each, turn) for each in victims))
 
     async def _evict(self, desk: Desk, victim: Pod, turn: int) -> None:
         uid, name, now = victim.metadata.uid, _name(victim), format_time(self._wall())
@@ -320,7 +326,7 @@ class Scheduler:
         desk.evicted(uid, problem, time.monotonic())
         self._bell.set()
         if problem:
-            self._say(f"could not evict pod {name} to make room for {preemptor}: {problem}")
+            self._say(f"did not evict pod {name}: {problem}")
             return
         self._say(f"evicted pod {name} to make room for {preemptor}")
         text = f"Preempted to make room for {preemptor}"

@@ -21,6 +21,8 @@ from fairlead.serve.scheduler.seen import Pod
 
 PATIENCE: Final = 30.0
 """Seconds that victims have beyond their grace period before the reservation is given up."""
+UNNEEDED: Final = "its eviction serves no pod any more"
+"""Why a pod was not evicted where nothing stands against it."""
 _AGAIN: Final = 5.0
 """Seconds for which a pod that could not be evicted is no victim."""
 
@@ -106,11 +108,18 @@ class Preemptions:
         return [pod for pod in pods if pod is not None and pod.spec.node_name]
 
     def evicted(self, victim: str, problem: str, now: float) -> frozenset[str]:
-        """Note what became of an eviction; return the ids of the pods to be decided again for it."""
+        """Note what became of an eviction; return the ids of the pods to be decided again for it.
+
+        Where one victim stays, the others of the same preemptors need not go.
+        """
         if not problem:
+            return frozenset()
+        if problem == UNNEEDED:
+            self._evicting.pop(victim, None)
             return frozenset()
         self._unevictable[victim] = now + _AGAIN
         preemptors = self._evicting.pop(victim, frozenset())
+        self._evicting = {uid: whose for uid, whose in self._evicting.items() if whose.isdisjoint(preemptors)}
         for uid in preemptors:
             self._fold.nominations.give_up(uid)
         return preemptors
