@@ -262,6 +262,19 @@ def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) ->
     assert desk.fold.waits("uid-a")
 
 
+def test_a_place_that_waits_for_volumes_too_long_goes_to_another_pod(catalog: Catalog) -> None:
+    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
+    for each in (using("a", "data", mib=4096), pod("b", mib=4096)):
+        desk.fold.note(Change(None, each))
+        desk.hear(0.0)
+        assert desk.decide(0.0) == []
+    desk.hear(599.0)
+    assert all_of(desk) == {}
+    desk.hear(600.0)
+    assert all_of(desk) == {"b": "n"}
+    assert desk.fold.waits("uid-a")
+
+
 @pytest.mark.parametrize("end", ["gone", "ended"])
 def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: str) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}

@@ -25,6 +25,8 @@ from fairlead.serve.scheduler.writes import Plan, claim_name, given_for, mapped
 
 _MOMENT: Final = 1.0
 """Seconds for which nothing is said of a newcomer: its claim may be on its way, or a place."""
+VOLUMES_WITHIN: Final = 600.0
+"""Seconds for which a place is kept for a pod whose volumes are not there, as kube-scheduler does."""
 _MANY: Final = 64
 """Nodes on which something changed, above which it is not looked at one by one."""
 
@@ -60,11 +62,14 @@ class Desk:
         self._preemptors: set[str] = set()
         """Pods that are being bound to a place that was reserved for them."""
         self._choices: list[tuple[str, Choice]] = []
+        self._held_until: dict[str, float] = {}
+        """Until when places are kept for pods whose volumes are not there."""
         self._stranded: set[str] = set()
         """Who was refused though its claims may hold something; looked at when somebody asks."""
 
     def hear(self, now: float) -> None:
         """Take in what is new."""
+        self._expire_held(now)
         news = self.fold.settle()
         for uid in news.gone:
             self._leave(uid)
@@ -98,7 +103,7 @@ class Desk:
         refused = [each for each in decisions if each.placement is None]
         self.fold.assume(each.placement for each in placed if each.placement is not None)
         if any(self._without_volume(each.request.id) for each in placed):
-            self._hold(placed)
+            self._hold(placed, now)
             placed = []
         self._preemptors |= {each.placement.request.id for each in withdrawn}
         if refused:
@@ -177,6 +182,7 @@ class Desk:
         self.sayings.forget(uid)
         self._first_seen.pop(uid, None)
         self._preemptors.discard(uid)
+        self._held_until.pop(uid, None)
         self.verdicts.pop(uid, None)
 
     def _decided(self, members: Sequence[Request]) -> list[Decision]:
@@ -214,9 +220,19 @@ class Desk:
         pod = self.fold.pod(uid)
         return self.fold.volumes.missing(pod) if pod is not None and pod.spec.volumes else []
 
-    def _hold(self, placed: Sequence[Decision]) -> None:
+    def _expire_held(self, now: float) -> None:
+        """Let other pods have places that were kept for volumes for too long."""
+        for uid in [uid for uid, until in self._held_until.items() if until <= now]:
+            del self._held_until[uid]
+            if uid in self.fold.held:
+                for each in self.fold.held[uid]:
+                    self.queue.failed(each, now)
+                self.fold.let_go(uid)
+
+    def _hold(self, placed: Sequence[Decision], now: float) -> None:
         """Keep the places of those who belong together until they have their volumes there."""
         self.fold.hold(each.request.id for each in placed)
+        self._held_until |= {each.request.id: now + VOLUMES_WITHIN for each in placed}
         for each in placed:
             uid, name = each.request.id, each.placement.node if each.placement else ""
             pod, node = self.fold.pod(uid), self.fold.cluster.node(name)
