@@ -108,9 +108,8 @@ def scene(real_api: RealApi, chart: Chart) -> Iterator[Scene]:
             scene = Scene(room, {"guest": guest, "scheduler": scheduler, "admin": room.config})
             for name in ("waiting", "placed", "marked"):
                 assert scene.ask("admin", "POST", POD, pod(name)) == Reply()
-            ours = {"spec": {**SPEC, "schedulerName": "fairlead"}}
             for name, notes in (("alone", {}), ("member", {GANG: "ring", GANG_SIZE: "1"})):
-                assert scene.ask("admin", "POST", POD, {**pod(name, annotations=notes), **ours}) == Reply()
+                assert scene.ask("admin", "POST", POD, pod(name, annotations=notes)) == Reply()
                 assert scene.ask("scheduler", "POST", f"{POD}/{name}/binding", binding(name)) == Reply()
             given = binding("placed", annotations={PLACEMENT: NOTE})
             assert scene.ask("scheduler", "POST", f"{POD}/placed/binding", given) == Reply()
@@ -272,8 +271,7 @@ def test_whoever_leaves_them_alone_does_what_he_may(scene: Scene) -> None:
 
 
 def test_a_waiting_pod_may_join_another_gang(scene: Scene) -> None:
-    ours = {**SPEC, "schedulerName": "fairlead"}
-    assert scene.ask("admin", "POST", POD, {**pod("joining"), "spec": ours}) == Reply()
+    assert scene.ask("admin", "POST", POD, pod("joining")) == Reply()
     assert scene.ask("guest", "PATCH", f"{POD}/joining", note("ring", GANG)) == Reply()
     assert scene.ask("scheduler", "POST", f"{POD}/joining/binding", binding("joining")) == Reply()
     assert scene.ask("guest", "PATCH", f"{POD}/joining", note("1", "example.org/x")) == Reply()
