@@ -47,16 +47,24 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, config: Config, *, connections: int = 64, compress: bool | None = None
+        cls,
+        config: Config,
+        *,
+        connections: int = 64,
+        compress: bool | None = None,
+        silence: float | None = None,
     ) -> AsyncIterator["Client"]:
         """Open a client; nothing is sent before the first question.
 
         At most `connections` requests are under way at once, watches not counted. Answers come compressed
-        unless the server is on this machine, where that only costs time; `compress` decides otherwise.
+        unless the server is on this machine, where that only costs time; `compress` decides otherwise. After
+        `silence` seconds without a byte an answer is given up, watches not counted.
         """
         from fairlead.cluster.transport import Transport  # noqa: PLC0415 - not for those who are brief
 
-        async with Transport.open(config, connections=connections, compress=compress) as transport:
+        async with Transport.open(
+            config, connections=connections, compress=compress, silence=silence
+        ) as transport:
             yield cls(transport)
 
     @classmethod

@@ -82,9 +82,16 @@ class Transport:
     """Kept connections to one server."""
 
     def __init__(
-        self, config: Config, session: aiohttp.ClientSession, slots: int, patience: Patience, world: World
+        self,
+        config: Config,
+        session: aiohttp.ClientSession,
+        slots: int,
+        patience: Patience,
+        world: World,
+        silence: float = SILENCE,
     ) -> None:
         self.config = config
+        self._short = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence)
         self._session = session
         self._slots = asyncio.Semaphore(slots)
         self._patience = patience
@@ -105,6 +112,7 @@ class Transport:
         compress: bool | None = None,
         patience: Patience | None = None,
         world: World | None = None,
+        silence: float | None = None,
     ) -> AsyncIterator["Transport"]:
         """Prepare connections; none is made yet."""
         near = is_loopback(urlsplit(config.server).hostname or "")
@@ -117,12 +125,14 @@ class Transport:
             auto_decompress=False,  # in one go below; the library would take many small steps
             read_bufsize=_BUFFER,
         ) as session:
-            yield cls(config, session, connections, patience or Patience(), world or World())
+            yield cls(
+                config, session, connections, patience or Patience(), world or World(), silence or SILENCE
+            )
 
     async def send(self, request: Request, asked: Asked) -> bytes:
         """Return the answer's body; every answer that is not a success is an error of ours."""
         async with self._slots:
-            return await self._ask(request, asked, _SHORT, _body)
+            return await self._ask(request, asked, self._short, _body)
 
     @asynccontextmanager
     async def stream(self, request: Request, asked: Asked, idle: float) -> AsyncIterator[Batches]:
@@ -220,7 +230,6 @@ _RESENT: Final = frozenset({"PUT", "DELETE"})
 """Methods that aiohttp sends a second time when the connection breaks: HTTP calls them idempotent, but a
 conditional one that was carried out the first time fails the second."""
 _ONCE: Final = (_send_once,)
-_SHORT: Final = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=SILENCE)
 
 
 async def _itself(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:

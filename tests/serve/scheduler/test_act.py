@@ -9,7 +9,6 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from fairlead.cluster.transport import SILENCE
 from fairlead.errors import (
     AccessError,
     ClusterAwayError,
@@ -19,16 +18,15 @@ from fairlead.errors import (
 )
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
-from fairlead.serve.scheduler.act import DEADLINE, Hands
+from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.seen import CLAIMS, OWN_CLAIM, PODS, Claim, Pod
 from fairlead.serve.scheduler.writes import STRATEGIC, Plan, touch_pod
 from fairlead.units import Bytes
 from tests.serve.scheduler.model import Api
 from tests.serve.scheduler.objects import GIB, pod, read
 
-Fate = Literal["lost", "late", "silent"] | ClusterError | None
-"""What becomes of a write: `lost` is done and not answered, `late` is done after the next one, and a `silent`
-one is done while its connection stays open without a byte."""
+Fate = Literal["lost", "late"] | ClusterError | None
+"""What becomes of a write: `lost` is done and not answered, `late` is done after the next one."""
 Asked = list[tuple[str, str]]
 
 
@@ -56,8 +54,6 @@ class Wire:
         answer = self.api.request(method, path, body, content_type)
         if fate == "lost":
             raise lost()
-        if fate == "silent":
-            await asyncio.Event().wait()
         return answer
 
     def arrive(self) -> list[str]:
@@ -225,24 +221,6 @@ def test_what_is_gone_or_another_by_now_is_not_touched() -> None:
     wire.plan("a")
     assert asyncio.run(hands.touch_pod(pod, 4)) is None
     assert asyncio.run(hands.touch(("default", "none"), 4)) is None
-
-
-def test_a_write_without_an_answer_has_a_deadline_after_which_the_truth_is_read_back() -> None:
-    silent = iter(["silent"])
-
-    def fate(method: str, path: str) -> Fate:
-        return "silent" if path.endswith("/binding") and next(silent, "") else None
-
-    wire = Wire(fate)
-    plan = wire.plan("a", own=False)
-    hands = Hands(wire, deadline=0.05)
-    assert asyncio.run(hands.carry_out([plan], 3)) == {}
-    assert wire.asked == [("POST", "pods/a/binding"), ("PATCH", "pods/a/status")]
-    assert hands.count["pods/binding", "Timeout"] == 1
-
-
-def test_no_request_waits_as_long_as_the_client_would() -> None:
-    assert DEADLINE < SILENCE / 5
 
 
 def test_a_pod_that_its_owner_made_too_large_for_a_mark_is_changed_by_making_it_smaller() -> None:

@@ -34,8 +34,6 @@ T = TypeVar("T")
 _AWAY = (ClusterAwayError, TooManyRequestsError)
 _PAUSE = 1.0
 """Seconds between tries to settle what became of a lost write."""
-DEADLINE = 10.0
-"""Seconds in which a request must be answered; then its outcome is read back."""
 _TRIES = 5
 """How often a claim that others change at the same time is taken back."""
 
@@ -72,10 +70,8 @@ class Hands:
         leads: Callable[[int], bool] = lambda turn: True,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         say: Callable[[str], None] = lambda line: None,
-        deadline: float = DEADLINE,
     ) -> None:
         self._wire = wire
-        self._deadline = deadline
         self.leads = leads
         """Says whether it is still the turn of that number."""
         self._say = say
@@ -269,26 +265,17 @@ class Hands:
         what, result = _what(write), "failed"
         body = codec.encode_plain(write.body) if write.body else None
         try:
-            async with self._room, asyncio.timeout(self._deadline):
+            async with self._room:
                 answer = await self._wire.request(
                     write.method, write.path, body=body, content_type=write.content_type
                 )
             result = "done"
             return answer
-        except TimeoutError:
-            result = "Timeout"
-            raise _unanswered(write, self._deadline) from None
         except ClusterError as error:
             result = error.reason or type(error).__name__.removesuffix("Error")
             raise
         finally:
             self.count[what, result] += 1
-
-
-def _unanswered(write: Write, seconds: float) -> ClusterAwayError:
-    error = ClusterAwayError(f"{write.method} {write.path}: no answer within {seconds:g} s")
-    error.maybe_done = True
-    return error
 
 
 def _nonce() -> str:

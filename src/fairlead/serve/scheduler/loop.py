@@ -81,6 +81,8 @@ class SchedulerSettings:
     """Requests to the API server under way at once."""
     own_claims: bool = True
     """Hand over devices by claims of our own; else by the binding's annotation alone."""
+    answer_within: float = 10.0
+    """Seconds without an answer after which a request is given up, and its outcome read back."""
     terms: Terms = field(default_factory=Terms)
 
 

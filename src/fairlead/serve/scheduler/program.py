@@ -24,7 +24,9 @@ def run(
     """Run a replica until it is told to stop."""
 
     async def program(stop: asyncio.Event) -> None:
-        async with Client.connect(config, connections=settings.in_flight + 8) as client:
+        async with Client.connect(
+            config, connections=settings.in_flight + 8, silence=settings.answer_within
+        ) as client:
             scheduler = Scheduler(client, catalog, settings, say)
             with served(listen, scheduler.answer) as where:
                 say(f"listening on http://{where}/metrics")
