@@ -96,6 +96,31 @@ def test_a_pod_of_many_containers_is_admitted_with_all_of_them_on_the_one_that_w
     same_everywhere(site, two_gpus, ["next"])
 
 
+def test_a_pod_of_higher_priority_starts_on_the_device_that_its_two_victims_leave(
+    site: Site, two_gpus: Pods
+) -> None:
+    kind, meta = "/apis/scheduling.k8s.io/v1/priorityclasses", {"name": two_gpus.namespace}
+    site.api.create(kind, [{"metadata": meta, "value": 1000}])
+    low, half = [f"low-{number}" for number in range(4)], {SHARE: SMALL_MIB // 2}
+    try:
+        two_gpus.start(low, half, scheduler=NAME)
+        two_gpus.wait_running(low)
+        two_gpus.start([f"waits-{number}" for number in range(3)], half, scheduler=NAME)
+        two_gpus.wait_pending("waits-2", "accelerators can take waits-2")
+        urgent = two_gpus.manifest("urgent", {SHARE: SMALL_MIB}, scheduler=NAME)
+        two_gpus.make([{**urgent, "spec": {**urgent["spec"], "priorityClassName": meta["name"]}}])
+        two_gpus.wait_running(["urgent"])
+        staying = {name for name, pod in two_gpus.all().items() if "deletionTimestamp" not in pod["metadata"]}
+        victims = set(low) - staying
+        assert len(victims) == 2
+        assert set(two_gpus.running()) == {*low, "urgent"} - victims, "no other pod took what they left"
+        preemptor = f"{two_gpus.namespace}/urgent"
+        assert all(f"make room for {preemptor}" in two_gpus.events(name) for name in victims)
+        same_everywhere(site, two_gpus, ["urgent"])
+    finally:
+        site.api.delete([f"{kind}/{meta['name']}"])
+
+
 def test_a_device_that_its_slice_leaves_out_is_not_made_up_again_from_labels(
     site: Site, two_gpus: Pods
 ) -> None:
