@@ -21,6 +21,8 @@ from tests.serve.scheduler.objects import device_slice
 
 GIB = 1 << 30
 DEVICE = 4 * GIB
+_LOOKS = 5
+"""Looks at a device that is given away twice."""
 
 
 class World:
@@ -97,8 +99,19 @@ class World:
     async def held(self) -> Counter[tuple[str, str]]:
         """Return the bytes that are given away of each device, read from the API alone; check that they fit.
 
-        Claims are read before pods: what goes in between is counted too much, never too little.
+        Claims are read before pods, so what goes in between is counted too much. What is really given away
+        twice stays so: it must be seen in every one of several looks.
         """
+        over: dict[tuple[str, str], int] = {}
+        for _ in range(_LOOKS):
+            held = await self._held()
+            over = {key: size for key, size in held.items() if size > DEVICE}
+            if not over:
+                return held
+        found = json.dumps({str(key): size for key, size in over.items()})
+        raise AssertionError(f"given away more than there is: {found}")
+
+    async def _held(self) -> Counter[tuple[str, str]]:
         claims, pods = await self.claims(), await self.pods()
         held: Counter[tuple[str, str]] = Counter()
         counted = set()
@@ -110,10 +123,6 @@ class World:
             if pod.spec.node_name and pod.metadata.uid not in counted:
                 for share in parse_shares(pod.metadata.annotations.get(PLACEMENT, "[]")) or ():
                     held[pod.spec.node_name, share.device] += share.memory
-        over = {key: size for key, size in held.items() if size > DEVICE}
-        assert not over, (
-            f"given away more than there is: {json.dumps({str(key): size for key, size in over.items()})}"
-        )
         return held
 
     async def until(self, right: Callable[[tuple[Pod, ...]], bool], seconds: float = 60.0) -> tuple[Pod, ...]:
