@@ -37,7 +37,7 @@ image: $(VENV)/.run ## Make the container images, with no container engine, into
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
 
-test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, extender (12 minutes)
+test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, preemption, extender (15 minutes)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
 manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values
