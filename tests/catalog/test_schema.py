@@ -113,6 +113,7 @@ def parsed(text: str) -> CatalogError:
         (document(more=f"[[device]]\n{ROW}bad = 1"), "mine.toml: device[1] (x): unknown field 'bad'"),
         ('schema = 1\n[[shape]]\nclass = ["1200"]', "mine.toml: shape[0]: says is missing"),
         ('schema = 1\n[[decoy]]\nsays = "x"\npci = "?"', "mine.toml: decoy[0]: pci: '?' is not a PCI key"),
+        ('schema = 1\n[[decoy]]\nsays = "x"\npci = ["?"]', "mine.toml: decoy[0]: pci: '?' is not a PCI key"),
     ],
 )
 def test_an_error_names_file_row_and_field(text: str, message: str) -> None:

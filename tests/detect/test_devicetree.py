@@ -104,6 +104,106 @@ def test_a_board_without_an_accelerator_gets_none(
     assert inventory.unknown == ()
 
 
+CDSP = {"soc@0/remoteproc@a300000": "qcom,sc7280-cdsp-pas"}
+
+
+@pytest.mark.parametrize(
+    ("compatible", "nodes", "model", "candidates", "confidence"),
+    [
+        # The entry before the fallback names a chip that the catalog knows, or one that it does not.
+        (("qcom,qcm6490-addons-idp", "qcom,sc7280"), CDSP, "qcs6490-npu", ["qcs6490-npu"], 0.85),
+        (("qcom,qcm6490-addons-idp", "qcom,sc7280"), {}, "qcs6490-npu", ["qcs6490-npu"], 0.85),
+        (("qcom,qcx9999-idp", "qcom,sc7280"), CDSP, "hexagon-npu", ["hexagon-npu", "sc7280-npu"], 0.6),
+        (("rockchip,rk3599-evb", "rockchip,rk3588"), {}, "rk3588-npu", ["rk3588-npu"], 0.6),
+        # The same chip under its own name, another of its names, or beside a board's name or number.
+        (("qcom,sc7280-idp", "qcom,sc7280"), CDSP, "sc7280-npu", ["sc7280-npu"], 0.95),
+        (("google,villager", "qcom,sc7280"), {}, "sc7280-npu", ["sc7280-npu"], 0.9),
+        (("qcom,qrb5165-rb5", "qcom,sm8250"), {}, "sm8250-npu", ["sm8250-npu"], 0.9),
+        (
+            ("renesas,rzv2h-evk", "renesas,r9a09g057h44", "renesas,r9a09g057"),
+            {},
+            "rzv2h-npu",
+            ["rzv2h-npu"],
+            0.9,
+        ),
+        (("apple,j313", "apple,t8103"), {}, "apple-m1-ane", ["apple-m1-ane"], 0.9),
+        (("st,stm32mp257f-dk", "st,stm32mp257"), {}, "stm32mp25-npu", ["stm32mp25-npu"], 0.9),
+    ],
+)
+def test_a_fallback_is_not_believed_against_a_closer_name(
+    world: World,
+    catalog: Catalog,
+    compatible: tuple[str, ...],
+    nodes: dict[str, str],
+    model: str,
+    candidates: list[str],
+    confidence: float,
+) -> None:
+    (acc,) = detect(world(tree(*compatible, nodes=nodes)), catalog).accelerators
+    assert (acc.model, sorted(acc.candidates)) == (model, candidates)
+    assert acc.confidence == pytest.approx(confidence)
+
+
+def test_a_qcm6490_has_the_rate_of_its_own_row(world: World, catalog: Catalog) -> None:
+    host = world(tree("qcom,qcm6490-addons-idp", "qcom,sc7280", nodes=CDSP))
+    (acc,) = detect(host, catalog).accelerators
+    assert acc.peak["int8"] == 12e12
+    assert any("qcom,qcm6490-addons-idp comes first" in item.says for item in acc.evidence)
+
+
+A527 = {"soc/npu@7122000": "vivante,gc"}
+
+
+@pytest.mark.parametrize(
+    ("files", "model", "candidates"),
+    [
+        (tree("radxa,cubie-a5e", "allwinner,sun55i-a527", nodes=A527), "a527-npu", ["a527-npu"]),
+        (tree("acme,t527-board", "allwinner,sun55i-t527", nodes=A527), "t527-npu", ["t527-npu"]),
+        (
+            tree("x,y", "arm,sun55iw3p1", nodes={"npu@7122000": "allwinner,npu"}),
+            None,
+            ["a527-npu", "t527-npu"],
+        ),
+    ],
+)
+def test_an_a527_is_not_called_t527(
+    world: World, catalog: Catalog, files: Files, model: str | None, candidates: list[str]
+) -> None:
+    (acc,) = detect(world(files), catalog).accelerators
+    assert (acc.model, sorted(acc.candidates)) == (model, candidates)
+    assert "A527" in acc.name or "a527-npu" not in acc.candidates
+
+
+def test_alternatives_that_a_boot_loader_switched_off_are_not_there(world: World, catalog: Catalog) -> None:
+    host = world(tree("x,y", "arm,sun55iw3p1", nodes={"npu@7122000": "allwinner,npu disabled"}))
+    assert detect(host, catalog).accelerators == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "model", "rates"),
+    [
+        (tree("acme,board", "eswin,eic7700"), "eic7700-npu", {"int8": 13.3e12}),
+        (
+            tree("sifive,hifive-premier-p550", "eswin,eic7700", nodes={"soc/npu@51c00000": "eswin,npu0"}),
+            "eic7700-npu",
+            {"int8": 19.95e12, "fp16": 9.975e12},
+        ),
+        (tree("hobot,x3", nodes={"soc/cnn@a3000000": "hobot,x2-cnn-host"}), "horizon-bpu", {}),
+        (tree("st,stm32mp235f-dk", "st,stm32mp235"), "stm32mp23-npu", {"int8": 0.6e12}),
+        (tree("hisilicon,hi3670-hikey970", "hisilicon,hi3670"), "kirin-970-npu", {"fp16": 1.92e12}),
+        (tree("renesas,white-hawk-cpu", "renesas,r8a779g0"), "rcar-v4h-npu", {}),
+        (tree("google,spherion", "mediatek,mt8192"), "mt8192-npu", {"int8": 2.4e12}),
+        (tree("bitmain,sophon-edge", "bitmain,bm1880"), "bm1880-tpu", {"int8": 1e12}),
+    ],
+)
+def test_engines_of_boards_that_were_missed(
+    world: World, catalog: Catalog, files: Files, model: str, rates: dict[str, float]
+) -> None:
+    inventory = detect(world(files), catalog)
+    assert [(acc.model, acc.peak) for acc in inventory.accelerators] == [(model, rates)]
+    assert inventory.unknown == ()
+
+
 def test_a_common_node_on_an_unknown_soc_is_reported_as_unknown(world: World, small: Catalog) -> None:
     inventory = detect(world(tree("x,soc", nodes={"npu@f0": "common,gc", "gpu@f1": "common,gc"})), small)
     assert inventory.accelerators == ()

@@ -54,8 +54,15 @@ NEGATIVE = [
     ("1af4:1050", "0x038000"),
     ("10ee:5000", "0x120000"),
     ("10ee:9038", "0x120000"),
+    ("10ee:b03f", "0x120000"),
+    ("10ee:50b5", "0x120000"),
+    *((f"8086:{device}", "0x0b4000") for device in ("0435", "18ee", "4940", "4941", "4948", "2714")),
+    ("177d:a018", "0x120000"),
+    ("19e5:a250", "0x120000"),
+    ("1014:044b", "0x120000"),
+    ("13a3:0020", "0x0b4000"),
 ]
-"""Devices that look like accelerators and are none: root ports, switches, sound, QAT, BMCs, bare FPGAs."""
+"""Devices that look like accelerators and are none: ports, switches, sound, QAT, crypto, BMCs, bare FPGAs."""
 
 
 @pytest.mark.parametrize(("ids", "kind"), NEGATIVE)
@@ -64,6 +71,40 @@ def test_decoys_are_neither_accelerators_nor_unknown(
 ) -> None:
     inventory = detect(world(pci(ADDRESS, ids, kind=kind)), catalog)
     assert inventory.accelerators == ()
+    assert inventory.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind", "says"),
+    [
+        ("8086:225c", "0x0b4000", "Xeon Phi"),
+        ("8086:225e", "0x0b4000", "Xeon Phi"),
+        ("8086:ffff", "0x0b4000", "PCI class 0b40"),
+        ("10ee:50ff", "0x120000", "PCI class 1200"),
+        ("177d:a092", "0x120000", "PCI class 1200"),
+        ("19e5:d999", "0x120000", "PCI class 1200"),
+    ],
+)
+def test_a_decoy_does_not_hide_what_else_its_maker_builds(
+    world: World, catalog: Catalog, ids: str, kind: str, says: str
+) -> None:
+    inventory = detect(world(pci(ADDRESS, ids, kind=kind)), catalog)
+    assert inventory.accelerators == ()
+    (unknown,) = inventory.unknown
+    assert unknown.ids == ids
+    assert says in unknown.reason
+
+
+def test_a_quickassist_of_a_new_id_is_known_by_its_driver(world: World, catalog: Catalog) -> None:
+    inventory = detect(world(pci(ADDRESS, "8086:ffff", kind="0x0b4000", driver="420xx")), catalog)
+    assert (inventory.accelerators, inventory.unknown) == ((), ())
+
+
+def test_an_alveo_v80_is_one_card_of_three_functions(world: World, catalog: Catalog) -> None:
+    functions = {"0000:01:00.0": "10ee:50b4", "0000:01:00.1": "10ee:50b5", "0000:01:00.2": "10ee:50b6"}
+    files = {path: item for at, ids in functions.items() for path, item in pci(at, ids).items()}
+    inventory = detect(world(files), catalog)
+    assert [(acc.model, acc.bus) for acc in inventory.accelerators] == [("alveo-v80", f"pci:{ADDRESS}")]
     assert inventory.unknown == ()
 
 

@@ -40,3 +40,11 @@ def test_interfaces_are_not_devices(world: World, small: Catalog) -> None:
     files = usb("1-1", "aaaa:0001", driver="usbfs")
     files |= {f"{USB}/1-1:1.1/idVendor": "aaaa", f"{USB}/1-1:1.1/idProduct": "0001"}
     assert len(detect(world(files), small).accelerators) == 1
+
+
+def test_a_stick_that_could_be_a_camera_is_not_named(world: World, catalog: Catalog) -> None:
+    """A RealSense T265 shows the id of a Neural Compute Stick until its firmware is loaded."""
+    (acc,) = detect(world(usb("1-1", "03e7:2150")), catalog).accelerators
+    assert (acc.model, acc.candidates) == (None, ("ncs", "realsense-t265"))
+    assert acc.confidence <= 0.5
+    assert acc.peak == {}, "a camera runs no networks"

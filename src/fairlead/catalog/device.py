@@ -71,6 +71,8 @@ class Match:
     platform: tuple[str, ...] = ()
     """Names of the platform device, as globs, for trees that do not describe it."""
     cpu: CpuKey | None = None
+    processor: tuple[str, ...] = ()
+    """Globs of the processor that contains the device, by its name or as `GenuineIntel 6/170`."""
     nvml: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
     """Other devices that show the same marks."""
@@ -126,6 +128,8 @@ class Variant:
     engines: int | None = None
     clock: Hertz | None = None
     bandwidth: BytesPerSecond | None = None
+    mode: bool = False
+    """A setting of the same board: only its own mark or its watts select it, never memory alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,5 +177,7 @@ class Shape:
     drivers: tuple[str, ...]
     usb: str | None
     """A USB vendor."""
+    node: tuple[str, ...]
+    """Globs of a device-tree node's words; one with a comma is of a whole `compatible` entry."""
     says: str
     decoy: bool

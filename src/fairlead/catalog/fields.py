@@ -42,6 +42,10 @@ class Fields:
             raise self.wrong(key, "a list of strings")
         return tuple(value)
 
+    def one_or_more(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings that may be written as a single string."""
+        return (self.text(key),) if isinstance(self._table.get(key), str) else self.texts(key)
+
     def parsed(self, key: str, parse: Callable[[str], T]) -> T | None:
         """Return a string field as the quantity that `parse` makes of it, or None."""
         if key not in self._table:

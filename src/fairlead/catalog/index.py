@@ -49,6 +49,7 @@ class Catalog:
     _boards: dict[str, list[Device]] = field(default_factory=dict)
     _socs: dict[str, list[Device]] = field(default_factory=dict)
     _nodes: dict[str, list[tuple[NodeKey, Device]]] = field(default_factory=dict)
+    _engine_nodes: set[str] = field(default_factory=set)
     _cpus: list[tuple[CpuKey, Device]] = field(default_factory=list)
     _nvml: dict[str, list[Device]] = field(default_factory=dict)
 
@@ -109,6 +110,10 @@ class Catalog:
                 return _unique(found)
         return []
 
+    def is_engine(self, compatible: Sequence[str]) -> bool:
+        """Say whether a device-tree node is a unit inside a device rather than a device."""
+        return not self._engine_nodes.isdisjoint(compatible)
+
     def by_cpu(self, arch: str, flags: frozenset[str]) -> Device | None:
         """Return the CPU row that asks for most of what this CPU has."""
         fits = [(key, device) for key, device in self._cpus if key.arch == arch and key.flags <= flags]
@@ -138,6 +143,7 @@ class Catalog:
         _file(self._nvml, (*match.nvml, *(n for v in variants for n in v.nvml)), device)
         for node in match.node:
             self._nodes.setdefault(node.compatible, []).append((node, device))
+        self._engine_nodes.update(key.compatible for engine in device.engines for key in engine.node)
         if match.cpu is not None:
             self._cpus.append((match.cpu, device))
 

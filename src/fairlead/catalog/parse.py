@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from fairlead.catalog.device import (
@@ -63,8 +64,8 @@ def parse_document(document: Mapping[str, Any], origin: str) -> tuple[list[Devic
         table = {**defaults, **document["device"][number]}
         name = table.get("id", f"#{number}")
         devices.append(_device(Fields(table, f"{row.where} ({name})"), origin))
-    shapes = [_shape(row, decoy=False) for row in fields.tables("shape")]
-    shapes += [_shape(row, decoy=True) for row in fields.tables("decoy")]
+    shapes = [shape for row in fields.tables("shape") for shape in _shapes(row, decoy=False)]
+    shapes += [shape for row in fields.tables("decoy") for shape in _shapes(row, decoy=True)]
     fields.finish()
     return devices, shapes
 
@@ -107,7 +108,7 @@ def _device(row: Fields, origin: str) -> Device:
 def _match(row: Fields) -> Match:
     cpu = row.table("cpu")
     match = Match(
-        pci=_pci_keys(row),
+        pci=_pci_keys(row, row.texts("pci")),
         usb=tuple(_matching(row, "usb", x, _USB, "USB ids like 18d1:9302") for x in row.texts("usb")),
         module=_modules(row),
         board=row.texts("board"),
@@ -115,6 +116,7 @@ def _match(row: Fields) -> Match:
         node=tuple(parse_node_key(x) for x in row.texts("node")),
         platform=row.texts("platform"),
         cpu=CpuKey(cpu.text("arch"), frozenset(cpu.texts("flags"))) if cpu.names() else None,
+        processor=row.texts("processor"),
         nvml=row.texts("nvml"),
         shares=row.texts("shares"),
         soc_certain=row.flag("soc_certain", True),
@@ -156,7 +158,7 @@ def _variant(row: Fields) -> Variant:
         name=row.text("name"),
         module=_modules(row),
         board=row.texts("board"),
-        pci=_pci_keys(row),
+        pci=_pci_keys(row, row.texts("pci")),
         nvml=row.texts("nvml"),
         memory=row.parsed("memory", parse_bytes),
         peak=_peak(row, "peak"),
@@ -164,22 +166,26 @@ def _variant(row: Fields) -> Variant:
         engines=None if engines is None else round(engines),
         clock=_hertz(row, "clock_hz"),
         bandwidth=row.parsed("bandwidth", parse_bandwidth),
+        mode=row.flag("mode"),
     )
     row.finish()
     return variant
 
 
-def _shape(row: Fields, *, decoy: bool) -> Shape:
+def _shapes(row: Fields, *, decoy: bool) -> list[Shape]:
+    """Return one rule for each PCI key of a table, or the one that asks for no key."""
     shape = Shape(
-        pci=row.parsed("pci", parse_pci_key),
+        pci=None,
         classes=row.texts("class"),
         drivers=row.texts("driver"),
         usb=row.text("usb", "") or None,
+        node=row.texts("node"),
         says=row.text("says"),
         decoy=decoy,
     )
+    keys = _pci_keys(row, row.one_or_more("pci"))
     row.finish()
-    return shape
+    return [replace(shape, pci=key) for key in keys] or [shape]
 
 
 def _link(row: Fields) -> HostLink | None:
@@ -198,9 +204,9 @@ def _peak(row: Fields, key: str) -> dict[str, Ops]:
     return {precision: Ops(rate) for precision, rate in row.rates(key, RATES).items()}
 
 
-def _pci_keys(row: Fields) -> tuple[PciKey, ...]:
+def _pci_keys(row: Fields, texts: tuple[str, ...]) -> tuple[PciKey, ...]:
     try:
-        return tuple(parse_pci_key(text) for text in row.texts("pci"))
+        return tuple(parse_pci_key(text) for text in texts)
     except ValueError as error:
         raise CatalogError(f"{row.where}: pci: {error}") from None
 

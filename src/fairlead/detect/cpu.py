@@ -55,6 +55,8 @@ class Processor:
     flags: frozenset[str]
     threads: int
     cores: int
+    signature: str
+    """Vendor, family and model as an x86 kernel prints them: `GenuineIntel 6/170`; empty elsewhere."""
     core_hertz: Hertz | None
     """The sum of the top clock of all cores: what a peak rate per core and cycle is multiplied by."""
 
@@ -76,6 +78,7 @@ def read(host: Host) -> Processor | None:
         flags=_flags(first),
         threads=len(processors),
         cores=cores,
+        signature=_signature(first),
         core_hertz=_core_hertz(host, processors, cores),
     )
 
@@ -137,6 +140,11 @@ def _vendor(fields: dict[str, str]) -> str:
         return _IMPLEMENTERS.get(implementer, "unknown")
     vendor = fields.get("vendor_id", "")
     return printable(known.get(vendor, vendor))[:40] or "unknown"
+
+
+def _signature(fields: dict[str, str]) -> str:
+    vendor, family, model = (fields.get(key, "") for key in ("vendor_id", "cpu family", "model"))
+    return printable(f"{vendor} {family}/{model}")[:80] if vendor and family and model else ""
 
 
 def _cores(processors: list[dict[str, str]]) -> int:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fairlead.catalog import Catalog, Device
+from fairlead.detect.chip import Closer, closer
+from fairlead.detect.nodeshape import shape_of
 from fairlead.detect.sighting import Sighting, TreeNode
 from fairlead.host import Host, printable
 from fairlead.inventory import Evidence, Unknown
@@ -61,6 +63,9 @@ class Tree:
     hints: tuple[tuple[str, str], ...]
     """Module ids named elsewhere in the tree, with the place: weaker witnesses."""
     nodes: tuple[TreeNode, ...]
+    """Those that some catalog row could mean."""
+    strangers: tuple[TreeNode, ...] = ()
+    """Those that only look like an accelerator."""
 
 
 def read(host: Host, catalog: Catalog) -> Tree | None:
@@ -69,9 +74,11 @@ def read(host: Host, catalog: Catalog) -> Tree | None:
         compatible = host.strings(f"{root}/compatible")
         model = host.text(f"{root}/model")
         if compatible or model:
-            nodes = tuple(_walk(host, root, catalog))
+            found = list(_walk(host, root, catalog))
+            nodes = tuple(node for node in found if catalog.by_node(node.compatible, node.name))
+            strangers = tuple(node for node in found if node not in nodes and node.enabled)
             modules = tuple(dict.fromkeys(_MODULE.findall(" ".join(compatible).lower())))
-            return Tree(root, model, compatible, modules, tuple(_hints(host, root)), nodes)
+            return Tree(root, model, compatible, modules, tuple(_hints(host, root)), nodes, strangers)
     return _masked(host)
 
 
@@ -92,11 +99,32 @@ def look(tree: Tree, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
     sightings += _products_alone(tree, products, bool(groups))
     taken |= {device.id for sighting in sightings for device in sighting.devices}
     loose, unknown = _loose_nodes(tree, catalog, taken)
+    if not any(_could_own_a_node(sighting) for sighting in sightings):
+        unknown += _strangers(tree, catalog)
     return sightings + loose, unknown
 
 
+def _could_own_a_node(sighting: Sighting) -> bool:
+    """Say whether a SoC's engine has no node that is known: then a strange node is most likely its own."""
+    first = sighting.devices[0]
+    return not sighting.nodes and first.kind != "gpu" and bool(first.match.soc)
+
+
+def _strangers(tree: Tree, catalog: Catalog) -> list[Unknown]:
+    """Return unlisted nodes that look like an accelerator; the cores of one engine share a `compatible`."""
+    first = {node.compatible: node for node in reversed(tree.strangers)}
+    found = []
+    for node in reversed(first.values()):
+        shape = shape_of(node.name, node.compatible, catalog.shapes)
+        place = f"{node.address}.{node.name}" if node.address else node.name
+        if shape is not None:
+            says = f"device-tree node {node.name}: {shape.says}"
+            found.append(Unknown(f"platform:{place}", printable(node.compatible[0]), None, says))
+    return found
+
+
 def _walk(host: Host, root: str, catalog: Catalog) -> Iterator[TreeNode]:
-    """Yield the nodes that some catalog row could mean."""
+    """Yield the nodes that some catalog row could mean, or that look like an accelerator."""
     todo = [(root, 0)]
     seen = 0
     while todo:
@@ -108,11 +136,17 @@ def _walk(host: Host, root: str, catalog: Catalog) -> Iterator[TreeNode]:
             name, _, address = entry.partition("@")
             path = f"{folder}/{entry}"
             compatible = host.strings(f"{path}/compatible")
-            if compatible and catalog.by_node(compatible, name):
+            if compatible and _is_of_interest(name, compatible, catalog):
                 enabled = (host.text(f"{path}/status") or "okay") in ("okay", "ok")
                 yield TreeNode(path, printable(name), printable(address), compatible, enabled)
             if depth < _DEPTH and name.startswith(_BUSES):
                 todo.append((path, depth + 1))
+
+
+def _is_of_interest(name: str, compatible: tuple[str, ...], catalog: Catalog) -> bool:
+    if catalog.by_node(compatible, name):
+        return True
+    return not catalog.is_engine(compatible) and shape_of(name, compatible, catalog.shapes) is not None
 
 
 def _hints(host: Host, root: str) -> Iterator[tuple[str, str]]:
@@ -177,8 +211,43 @@ def _from_soc(
         device, hint = hinted
         return _sighting(tree, (device,), _HINTED, [*evidence, hint], nodes)
     if len(group) > 1:
-        return _sighting(tree, _by_node_first(group, nodes, catalog), _SOC_ONLY, evidence, nodes)
+        return _one_of(tree, _by_node_first(group, nodes, catalog), evidence, nodes)
+    other = closer(tree.compatible, soc, group[0], catalog)
+    if other is not None:
+        return _fallback(tree, other, group[0], evidence, nodes, catalog)
     return _certainty(tree, group[0], evidence, nodes)
+
+
+def _one_of(
+    tree: Tree, group: tuple[Device, ...], evidence: list[Evidence], nodes: tuple[TreeNode, ...]
+) -> Sighting | None:
+    """Weigh rows that are alternatives of one device."""
+    sure = any(node.enabled for node in nodes) or any(device.match.soc_certain for device in group)
+    if nodes and not sure:
+        return None  # boot loaders disable the node on chips that lack the device
+    return _sighting(tree, group, _SOC_ONLY if sure else _MAYBE, evidence, nodes)
+
+
+def _fallback(
+    tree: Tree,
+    other: Closer,
+    device: Device,
+    evidence: list[Evidence],
+    nodes: tuple[TreeNode, ...],
+    catalog: Catalog,
+) -> Sighting | None:
+    """Weigh a SoC entry that follows one of another chip: it says what the chip is like, not what it is."""
+    where = f"{tree.root}/compatible"
+    if other.device is not None:
+        says = Evidence("dt", where, f"{other.entry} comes first: {other.device.name}")
+        seen = _certainty(tree, other.device, [*evidence, says], nodes)
+        return replace(seen, confidence=min(seen.confidence, _HINTED)) if seen else None
+    says = Evidence("dt", where, f"{other.entry} comes first, a chip that is not in the catalog")
+    seen = _certainty(tree, device, [*evidence, says], nodes)
+    kin = [row for name in device.match.shares if (row := catalog.devices.get(name)) and row.generic]
+    if seen is None:
+        return None
+    return replace(seen, devices=(device, *kin), confidence=min(seen.confidence, _MAYBE))
 
 
 def _certainty(

@@ -54,8 +54,9 @@ def pick_variant(
     if len(named) == 1:
         return named[0], ()
     known = sighting.gpu.memory if sighting.gpu else total if device.unified else None
-    # Memory alone never selects a SKU that does not say how much it has.
-    fits = [v for v in named or device.variants if known and v.memory and fits_memory(v.memory, known)]
+    # Memory alone never selects a SKU that does not say how much it has, nor a mode of one.
+    options = named or [variant for variant in device.variants if not variant.mode]
+    fits = [v for v in options if known and v.memory and fits_memory(v.memory, known)]
     if len(fits) != 1 or known is None:
         return None, ()
     source, path = ("nvml", "memory") if sighting.gpu else ("proc", "/proc/meminfo")

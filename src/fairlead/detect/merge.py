@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from itertools import count
 
 from fairlead.catalog import Device
+from fairlead.detect.cpu import CPUINFO, Processor
 from fairlead.detect.figures import could_have, measure
 from fairlead.detect.sighting import Sighting
 from fairlead.detect.state import Standing, climb
@@ -13,6 +15,7 @@ from fairlead.inventory import Accelerator, Engine, Evidence, State
 from fairlead.units import Bytes
 
 _DISAGREEMENT = 0.15
+_BY_PROCESSOR = 0.95
 
 
 def join_faces(sightings: list[Sighting]) -> list[Sighting]:
@@ -49,6 +52,22 @@ def weigh_memory(sighting: Sighting, total: Bytes | None) -> Sighting:
     says = Evidence("proc", "/proc/meminfo", f"{total >> 20} MiB of memory rules out other candidates")
     confidence = 0.9 if len(kept) == 1 and not kept[0].generic else sighting.confidence
     return sighting.narrowed(kept, confidence, says)
+
+
+def weigh_processor(sighting: Sighting, processor: Processor | None) -> Sighting:
+    """Settle an id that several processors' devices share, where the processor's name tells them apart."""
+    if processor is None or len(sighting.devices) < 2:
+        return sighting
+    marks = [mark for mark in (processor.name, processor.signature) if mark]
+    kept = tuple(device for device in sighting.devices if _is_inside(device, marks))
+    if len(kept) != 1:
+        return sighting
+    says = Evidence("proc", CPUINFO, f"the processor {marks[0]} contains {kept[0].name}")
+    return sighting.narrowed(kept, _BY_PROCESSOR, says)
+
+
+def _is_inside(device: Device, marks: list[str]) -> bool:
+    return any(fnmatchcase(mark, glob) for mark in marks for glob in device.match.processor)
 
 
 def weigh_text(sighting: Sighting, board: str | None, root: str, rivals: list[Device]) -> Sighting:

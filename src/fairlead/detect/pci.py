@@ -92,7 +92,7 @@ def _rate(host: Host, path: str, which: str) -> BitsPerSecond | None:
 def _shape(host: Host, path: str, catalog: Catalog, pci: PciId) -> Shape | None:
     """Return the rule by which an unlisted device looks like an accelerator."""
     for shape in catalog.shapes:
-        if shape.usb is None and _has_shape(host, path, shape, pci):
+        if shape.usb is None and not shape.node and _has_shape(host, path, shape, pci):
             return None if shape.decoy else shape
     return None
 

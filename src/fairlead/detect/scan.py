@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from fairlead.catalog import Catalog
 from fairlead.detect import cpu, devicetree, nvidia, pci, platform, usb
-from fairlead.detect.merge import describe, join_faces, number_twins, weigh_memory, weigh_text
+from fairlead.detect.merge import (
+    describe,
+    join_faces,
+    number_twins,
+    weigh_memory,
+    weigh_processor,
+    weigh_text,
+)
 from fairlead.detect.sighting import Sighting
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
@@ -31,6 +38,7 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
     if tree is not None:
         rivals = [device for device in catalog.devices.values() if device.match.soc]
         sightings = [weigh_text(seen, tree.model, tree.root, rivals) for seen in sightings]
+    sightings = [weigh_processor(seen, processor) for seen in sightings]
     accelerators = [describe(host, weigh_memory(seen, total), total) for seen in sightings]
     if processor is not None and (own := _processor(catalog, processor, total)):
         accelerators.append(own)

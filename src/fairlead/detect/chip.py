@@ -1,0 +1,57 @@
+"""Whether the root `compatible` names a chip more closely than the SoC entry that the catalog knows.
+
+A chip lists an older one that it is compatible with as a fallback: `qcom,qcm6490-idp qcom,sc7280`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.catalog import Catalog, Device
+
+_NUMBER: Final = re.compile(r"[0-9]+")
+_LEAST_DIGITS: Final = 3
+"""Of a chip's number; boards and revisions are named with fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closer:
+    """An entry before the SoC's that names another chip."""
+
+    entry: str
+    device: Device | None
+    """The catalog's row of that chip; None where it has none."""
+
+
+def closer(compatible: Sequence[str], soc: str, device: Device, catalog: Catalog) -> Closer | None:
+    """Return the entry that names another chip of the same maker than `soc` does; None where they agree."""
+    maker, _, fallback = soc.partition(",")
+    for entry in compatible[: compatible.index(soc)]:
+        vendor, _, rest = entry.partition(",")
+        if vendor != maker:
+            continue
+        chip = rest.partition("-")[0]
+        rows = catalog.by_soc(f"{vendor},{chip}")
+        if any(row.id == device.id for row in rows):
+            return None
+        if len(rows) == 1:
+            return Closer(entry, rows[0])
+        if _is_another(chip, fallback, device):
+            return Closer(entry, None)
+    return None
+
+
+def _is_another(chip: str, fallback: str, device: Device) -> bool:
+    """Say whether two names are two numbers of one scheme, neither of them another name for the same chip."""
+    if chip.startswith(fallback) or fallback.startswith(chip):
+        return False
+    if any(chip in name.split("-") for name in (device.id, *device.aliases)):
+        return False
+    digits, known = _last_number(chip), _last_number(fallback)
+    return len(digits) == len(known) >= _LEAST_DIGITS
+
+
+def _last_number(name: str) -> str:
+    numbers: list[str] = _NUMBER.findall(name)
+    return numbers[-1] if numbers else ""
