@@ -38,6 +38,19 @@ def test_a_power_mode_slows_the_clock_more_than_the_memory() -> None:
     assert (capped.power, capped.capped, best.capped) == (15.0, True, False)
 
 
+def test_more_watts_than_the_plain_board_takes_are_its_super_mode() -> None:
+    plain, best = target("jetson-orin-nano", shipped()), target("jetson-orin-nano@25w", shipped())
+    assert (plain.rates["int8"], plain.bandwidth, plain.power) == (20e12, 68e9, 15.0)
+    assert (best.rates["int8"], best.bandwidth, best.power, best.capped) == (33e12, 102e9, 25.0, False)
+    assert best.memory == plain.memory == 8 << 30
+    small = target("jetson-orin-nano@4GiB@25w", shipped())
+    assert (small.rates["int8"], small.memory, small.power) == (17e12, 4 << 30, 25.0)
+    between = target("jetson-orin-nano@20w", shipped())
+    assert plain.rates["int8"] < between.rates["int8"] < best.rates["int8"]
+    assert target("jetson-orin-nano@15w", shipped()).rates == plain.rates
+    assert target("jetson-orin-nx@40w", shipped()).rates["int8"] == 38.5e12
+
+
 def test_a_share_is_of_everything() -> None:
     whole, part = target("a100@80GiB", shipped()), target("a100@80GiB@1/4", shipped())
     assert whole.memory == 80 << 30
@@ -60,6 +73,7 @@ def test_where_skus_differ_the_least_memory_counts() -> None:
         ("coral-usb@1/2", "coral-usb cannot be shared", "leave the share out"),
         ("jetson-agx-xavier@90w", "has no mode of 90 W", "it takes 10 to 30 W"),
         ("jetson-agx-xavier@1w", "has no mode of 1 W", "it takes 10 to 30 W"),
+        ("jetson-orin-nano@30w", "has no mode of 30 W", "it takes 7 to 25 W"),
         ("t4@100w", "has no mode of 100 W", "it takes up to 70 W"),
         ("rk3588-npu@5w", "knows no power of rk3588-npu", "leave it out"),
         ("a100@7GiB", "no a100 has 7.0 GiB", "it comes with 40GiB, 64GiB, 80GiB"),

@@ -71,10 +71,10 @@ def target(text: str, catalog: Catalog) -> Target:
     """Return a device by its id: `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@1/7`, `a100@80GiB@1/7`."""
     request = parse(text)
     device = catalog.get(request.device)
-    variant = _variant(device, request)
+    variant = _in_mode(device, _variant(device, request), request)
     whole = _sheet(text, device, variant)
     linked = _linked(whole, device, request)
-    return _shared(_capped(linked, device, request), device, request)
+    return _shared(_capped(linked, device, variant, request), device, request)
 
 
 def found(accelerator: Accelerator, catalog: Catalog) -> Target:
@@ -153,7 +153,7 @@ def _variant(device: Device, request: Request) -> Variant | None:
     if request.memory is None:
         return None
     for each in device.variants:
-        if each.memory == request.memory:
+        if each.memory == request.memory and not each.mode:
             return each
     if device.memory == request.memory:
         return None
@@ -161,6 +161,22 @@ def _variant(device: Device, request: Request) -> Variant | None:
     known = ", ".join(format_bytes(size).replace(" ", "") for size in sizes)
     hint = f"it comes with {known}" if known else "leave the memory out"
     raise SettingsError(f"{request.text}: no {device.id} has {format_bytes(request.memory)}", hint)
+
+
+def _in_mode(device: Device, variant: Variant | None, request: Request) -> Variant | None:
+    """Return the mode that allows the watts asked for, where the plain SKU does not (Orin Nano Super)."""
+    plain = (variant.power if variant else None) or device.power
+    if request.power is None or plain is None or request.power <= plain * _POWER_ROUNDED:
+        return variant
+    modes = _modes(device, variant)
+    enough = [mode for mode in modes if request.power <= (mode.power or 0) * _POWER_ROUNDED]
+    return min(enough, key=lambda mode: mode.power or 0, default=variant)
+
+
+def _modes(device: Device, variant: Variant | None) -> list[Variant]:
+    """Return the modes of a SKU: those with its memory."""
+    memory = (variant.memory if variant else None) or device.memory
+    return [each for each in device.variants if each.mode and each.memory == memory]
 
 
 def _linked(whole: Target, device: Device, request: Request) -> Target:
@@ -176,14 +192,15 @@ def _linked(whole: Target, device: Device, request: Request) -> Target:
     return replace(whole, link=BitsPerSecond(min(request.link, device.link.full)))
 
 
-def _capped(whole: Target, device: Device, request: Request) -> Target:
+def _capped(whole: Target, device: Device, variant: Variant | None, request: Request) -> Target:
     if request.power is None:
         return whole
     most, least = whole.power, device.power_min
     if most is None:
         raise SettingsError(f"{request.text}: the catalog knows no power of {device.id}", "leave it out")
     if not (least or 0) / _POWER_ROUNDED <= request.power <= most * _POWER_ROUNDED:
-        hint = f"it takes {least:g} to {most:g} W" if least else f"it takes up to {most:g} W"
+        top = max(most, *(mode.power or 0 for mode in _modes(device, variant)), 0)
+        hint = f"it takes {least:g} to {top:g} W" if least else f"it takes up to {top:g} W"
         raise SettingsError(f"{request.text}: {device.id} has no mode of {request.power:g} W", hint)
     clock = min(1.0, request.power / most) ** _CLOCK_OF_POWER
     return replace(
