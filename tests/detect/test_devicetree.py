@@ -119,6 +119,9 @@ CDSP = {"soc@0/remoteproc@a300000": "qcom,sc7280-cdsp-pas"}
         (("qcom,sc7280-idp", "qcom,sc7280"), CDSP, "sc7280-npu", ["sc7280-npu"], 0.95),
         (("google,villager", "qcom,sc7280"), {}, "sc7280-npu", ["sc7280-npu"], 0.9),
         (("qcom,qrb5165-rb5", "qcom,sm8250"), {}, "sm8250-npu", ["sm8250-npu"], 0.9),
+        (("qcom,x1e78100", "qcom,x1e80100"), {}, "x1e80100-npu", ["x1e80100-npu"], 0.9),
+        (("qcom,sa8295p-adp", "qcom,sa8540p"), {}, "sa8540p-npu", ["sa8540p-npu"], 0.9),
+        (("rockchip,rk3582", "rockchip,rk3588s"), {}, "rk3588-npu", ["rk3588-npu"], 0.97),
         (
             ("renesas,rzv2h-evk", "renesas,r9a09g057h44", "renesas,r9a09g057"),
             {},

@@ -33,7 +33,7 @@ def closer(compatible: Sequence[str], soc: str, device: Device, catalog: Catalog
             continue
         chip = rest.partition("-")[0]
         rows = catalog.by_soc(f"{vendor},{chip}")
-        if any(row.id == device.id for row in rows):
+        if any(row.id == device.id for row in (*rows, *catalog.by_board(entry))):
             return None
         if len(rows) == 1:
             return Closer(entry, rows[0])
