@@ -1,7 +1,8 @@
 """Check discovery and telemetry on a machine with a real NVIDIA GPU.
 
 Names every GPU with NVML, without NVML and from a replayed capture; then compares the agent's metrics with
-`nvidia-smi`, idle and, where PyTorch is there, under load. Exits 1 when anything disagrees.
+`nvidia-smi`, idle and, where PyTorch is there, under load. Exits 1 when anything disagrees, 2 where
+there is no GPU to compare with.
 """
 
 import argparse
@@ -69,6 +70,18 @@ def smi() -> dict[str, float]:
     return {field: float(text) for field, text in zip(FIELDS, line.split(", "), strict=True)}
 
 
+def missing() -> str:
+    """Say what keeps nvidia-smi from answering; empty where it answers."""
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], check=False, capture_output=True, text=True)
+    except OSError as error:
+        return f"nvidia-smi cannot be run: {error.strerror}"
+    said = " ".join((done.stdout or done.stderr).split())
+    if done.returncode:
+        return f"nvidia-smi fails: {said or f'exit code {done.returncode}'}"
+    return "" if said else "nvidia-smi lists no GPU"
+
+
 @contextmanager
 def load(seconds: int) -> Iterator[None]:
     """Keep the GPU busy for a while."""
@@ -98,6 +111,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=30, help="how long to load the GPU")
     options = parser.parse_args()
+    if lacking := missing():
+        print(f"{lacking}: run this on a machine with an NVIDIA GPU and its driver", file=sys.stderr)
+        return 2
     with_nvml, without = gpus(), gpus("--no-nvml")
     with tempfile.TemporaryDirectory() as room:
         tarball = os.path.join(room, "host.tar.gz")

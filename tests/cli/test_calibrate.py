@@ -11,6 +11,7 @@ from fairlead.cli import calibrate
 from fairlead.errors import SettingsError
 from fairlead.zoo import PACK
 from tests.accelerators import accelerator, node
+from tests.catalogs import shipped
 
 ABOVE = ["calibrations", "refused"]
 CALIBRATION = ["file", "stored", "version", "setup", "host", "made", "trials"]
@@ -62,14 +63,30 @@ def test_what_cannot_be_asked_for(words: tuple[str, ...], says: str) -> None:
 def test_accelerators_are_chosen_by_catalog_id_or_by_their_own() -> None:
     cpu = accelerator("cpu:0", kind="cpu", model="cpu-x86-64")
     gpu = accelerator(vendor="NVIDIA", kind="gpu", model="l4")
-    machine = node(cpu, gpu)
-    assert calibrate.chosen(machine, []) == [cpu, gpu]
-    assert calibrate.chosen(machine, ["l4"]) == [gpu]
-    assert calibrate.chosen(machine, [cpu.id, "l4"]) == [cpu, gpu]
-    assert calibrate.chosen(machine, ["cpu-x86-64,l4"]) == [cpu, gpu]
+    machine, catalog = node(cpu, gpu), shipped()
+    assert calibrate.chosen(machine, [], catalog) == [cpu, gpu]
+    assert calibrate.chosen(machine, ["l4"], catalog) == [gpu]
+    assert calibrate.chosen(machine, [cpu.id, "l4"], catalog) == [cpu, gpu]
+    assert calibrate.chosen(machine, ["cpu-x86-64,l4"], catalog) == [cpu, gpu]
     with pytest.raises(SettingsError, match="--on a100: not on this machine") as caught:
-        calibrate.chosen(machine, ["a100"])
+        calibrate.chosen(machine, ["a100"], catalog)
     assert caught.value.hint == "here: cpu-x86-64, l4"
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("gpu", ["gpu"]),
+        ("nvidia", ["gpu"]),
+        ("nvidia-ada", ["gpu"]),
+        ("cpu", ["cpu"]),
+        ("NVIDIA L4", ["gpu"]),
+    ],
+)
+def test_accelerators_are_chosen_by_kind_vendor_and_family_too(name: str, kinds: list[str]) -> None:
+    cpu = accelerator("cpu:0", kind="cpu", model="cpu-x86-64")
+    machine = node(cpu, accelerator(vendor="NVIDIA", kind="gpu", model="l4"))
+    assert [acc.kind for acc in calibrate.chosen(machine, [name], shipped())] == kinds
 
 
 def test_a_run_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

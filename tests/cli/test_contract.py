@@ -17,9 +17,10 @@ from fairlead.catalog import Catalog
 from fairlead.catalog.device import KINDS
 from fairlead.cli.main import main, parser
 from fairlead.inventory import State
-from tests.worlds import World, crowded, usb
+from tests.worlds import Files, Special, World, crowded, usb
 
 FAIRLEAD = (sys.executable, "-m", "fairlead.cli")
+FOLDER = Special.FOLDER
 HELP = {"-h", "--help"}
 DETECT = {"--root", "--no-nvml", "--catalog", "-o", "--output"}
 COMMANDS: dict[str, set[str]] = {
@@ -430,11 +431,25 @@ def test_a_table_is_for_people(run: Run, root: str) -> None:
     assert len(run("detect", "--root", root, "-v")[1].splitlines()) > len(lines)
 
 
-def test_a_machine_that_says_nothing_has_an_answer_too(run: Run, tmp_path: Path) -> None:
+def test_a_machine_without_accelerators_has_an_answer_too(run: Run, world: World) -> None:
+    root = world({"/proc/version": "Linux version 6.8"}).root
     for output in ("table", "json", "yaml", "labels"):
-        code, out, err = run("detect", "--root", str(tmp_path), "-o", output)
+        code, out, err = run("detect", "--root", root, "-o", output)
         assert (code, err) == (0, "")
         assert out.strip() or output == "labels"
+
+
+@pytest.mark.parametrize("command", [("detect",), ("capture", "x.tar.gz")])
+@pytest.mark.parametrize("files", [{}, {"/readme.txt": "x"}, {"/proc": FOLDER, "/sys": FOLDER}])
+def test_a_root_that_holds_no_machine_is_refused(
+    run: Run, world: World, command: tuple[str, ...], files: Files
+) -> None:
+    root = world(files).root
+    code, out, err = run(*command, "--root", root)
+    assert (code, out) == (2, "")
+    first, hint = err.splitlines()
+    assert first == f"fairlead: {root}: not the root of a machine: nothing is below its proc or sys"
+    assert "/proc and /sys" in hint
 
 
 def test_this_machine_has_a_processor_at_least(run: Run) -> None:
@@ -467,9 +482,20 @@ def test_the_catalog_can_be_narrowed(run: Run, argv: list[str], rows: set[str]) 
     assert bool(table[1:]) == bool(rows)
 
 
-def test_a_device_is_shown_by_alias_and_as_yaml_unless_told_otherwise(run: Run) -> None:
-    _, out, _ = run("catalog", "show", "google-coral-tpu")
-    assert yaml.safe_load(out)["id"] == "coral-usb"
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("google-coral-tpu", "coral-usb"),
+        ("H100", "h100"),
+        ("Jetson-Nano", "jetson-nano"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+    ],
+)
+def test_a_device_is_shown_by_alias_and_product_name_and_as_yaml_unless_told_otherwise(
+    run: Run, name: str, device: str
+) -> None:
+    _, out, _ = run("catalog", "show", name)
+    assert yaml.safe_load(out)["id"] == device
 
 
 def test_a_device_of_one_s_own_is_found(run: Run, world: World, tmp_path: Path) -> None:
@@ -499,9 +525,7 @@ def test_a_captured_machine_is_shown_like_the_machine(run: Run, root: str, tmp_p
     assert run("detect", "--root", again) == run("detect", "--root", root)
 
 
-def test_the_installed_program_runs(tmp_path: Path) -> None:
+def test_the_installed_program_runs(root: str) -> None:
     program = os.path.join(os.path.dirname(sys.executable), "fairlead")
-    done = subprocess.run(
-        [program, "detect", "--root", str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([program, "detect", "--root", root], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

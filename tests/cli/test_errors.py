@@ -69,6 +69,12 @@ def shell(command: str, folder: Path, **env: str) -> subprocess.CompletedProcess
             "did you mean jetson-nano",
         ),
         (
+            "fairlead catalog show jetson",
+            2,
+            "fairlead: 'jetson' is a group of 11 devices of the catalog",
+            "name one: jetson-tk1, ",
+        ),
+        (
             "fairlead catalog list --kind toaster",
             2,
             "fairlead: --kind toaster: no such kind",
@@ -81,13 +87,13 @@ def shell(command: str, folder: Path, **env: str) -> subprocess.CompletedProcess
             "see: fairlead catalog list",
         ),
         (
-            "fairlead capture missing/x.tar.gz --root .",
+            "fairlead capture missing/x.tar.gz --root machine",
             2,
             "fairlead: missing/x.tar.gz: No such file or directory",
             "name a file in a folder",
         ),
         (
-            "fairlead capture folder --root .",
+            "fairlead capture folder --root machine",
             2,
             "fairlead: folder: Is a directory",
             "name a file in a folder",
@@ -104,6 +110,7 @@ def test_what_the_user_can_mend(tmp_path: Path, command: str, code: int, message
     (tmp_path / "plain.txt").write_text("just text")
     (tmp_path / "bad.toml").write_text('schema = 1\n[[device]]\nid = "x"\n')
     (tmp_path / "folder").mkdir()
+    (tmp_path / "machine" / "proc" / "1").mkdir(parents=True)
     os.mkfifo(tmp_path / "pipe")
     before = sorted(os.listdir(tmp_path))
     done = shell(command, tmp_path)
@@ -118,7 +125,11 @@ def test_what_the_user_can_mend(tmp_path: Path, command: str, code: int, message
     ("command", "message"),
     [
         ("fairlead", "the following arguments are required: COMMAND"),
-        ("fairlead dance", "invalid choice: 'dance'"),
+        ("fairlead dance", "fairlead: error: no command 'dance': see fairlead --help\n"),
+        ("fairlead detec", "fairlead: error: no command 'detec': did you mean detect?\n"),
+        ("fairlead lab upp", "fairlead lab: error: no verb 'upp': did you mean up?\n"),
+        ("fairlead serve schedular", "serve: error: no program 'schedular': did you mean scheduler?\n"),
+        ("fairlead sim", "no command 'sim': did you mean simulate?\n"),
         ("fairlead detect -o xml", "argument -o/--output: invalid choice: 'xml'"),
         ("fairlead detect --rot /", "unrecognized arguments: --rot"),
         ("fairlead catalog", "the following arguments are required: VERB"),

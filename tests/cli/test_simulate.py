@@ -8,7 +8,10 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from fairlead.cli.main import main
+from fairlead.cli.main import main, parser
+from fairlead.simulate.interference import MODELS
+from fairlead.simulate.waiting import ORDERS
+from tests.cli.test_contract import leaves
 
 Run = Callable[..., tuple[int, str, str]]
 EXAMPLES = Path(__file__).parents[2] / "examples/simulate"
@@ -132,9 +135,11 @@ WRONG = {
     ("--interference", "some"): "interference: 'some' is not known",
     ("--until", "soon"): "until: 'soon' is not a duration",
     ("--mtbf", "0s"): "--mtbf: '0s' is not a positive duration",
-    ("--pace", "0"): "--pace 0.0: not a number above 0",
-    ("--pace", "nan"): "--pace nan: not a number above 0",
-    ("--over-provision", "-5"): "--over-provision -5.0: not a percentage",
+    ("--pace", "0"): "--pace 0: not above 0 and at most 1e+09",
+    ("--pace", "nan"): "--pace nan: not above 0 and at most 1e+09",
+    ("--pace", "1.1e9"): "--pace 1.1e+09: not above 0 and at most 1e+09",
+    ("--over-provision", "-5"): "--over-provision -5: not a percentage from 0 to 1e+06",
+    ("--over-provision", "2e6"): "--over-provision 2e+06: not a percentage from 0 to 1e+06",
     ("--duration", "-1"): "--duration: '-1' is not a duration",
     ("--cluster", "missing.yaml"): "missing.yaml",
     ("--plot", "/nowhere/x.svg"): "--plot /nowhere/x.svg: cannot be written",
@@ -146,6 +151,43 @@ def test_what_is_wrong_is_said_with_exit_code_2(run: Run, words: tuple[str, str]
     code, out, err = run("--trace", ONE_GPU, f"{words[0]}={words[1]}")
     assert (code, out) == (2, "")
     assert WRONG[words] in err
+
+
+def test_the_picture_s_file_is_checked_before_any_work(run: Run, tmp_path: Path) -> None:
+    for path in (tmp_path / "none" / "x.svg", tmp_path):
+        code, out, err = run("--trace", str(tmp_path / "missing.yaml"), "--plot", str(path))
+        assert (code, out) == (2, "")
+        first, hint = err.splitlines()  # not a word of the trace: it was not looked at
+        assert first.startswith(f"fairlead: --plot {path}: cannot be written: ")
+        assert "name a file" in hint
+
+
+def test_a_run_that_fails_leaves_the_picture_s_file_as_it_was(run: Run, tmp_path: Path) -> None:
+    old, fresh = tmp_path / "old.svg", tmp_path / "fresh.svg"
+    old.write_text("<svg/>")
+    for picture in (old, fresh):
+        assert run("--trace", str(tmp_path / "missing.yaml"), "--plot", str(picture))[0] == 2
+    assert old.read_text() == "<svg/>"
+    assert not fresh.exists()
+
+
+def test_a_picture_that_cannot_be_written_in_the_end_does_not_cost_the_answer(run: Run) -> None:
+    code, out, err = run("--trace", ONE_GPU, "--plot", "/dev/full")
+    assert code == 2
+    assert out.startswith("thirty detectors on one GPU: 30 jobs, seed 0\n")
+    assert "--plot /dev/full: cannot be written: No space left on device" in err
+
+
+@pytest.mark.parametrize(("option", "known"), [("--queue", ORDERS), ("--interference", MODELS)])
+def test_help_names_what_is_taken(option: str, known: dict[str, object]) -> None:
+    (command,) = (below for name, below in leaves(parser("simulate")) if name == "simulate")
+    (text,) = (str(action.help) for action in command._actions if option in action.option_strings)
+    listed = text.partition(": ")[2].partition(" (")[0]
+    assert set(listed.replace(" or ", ", ").split(", ")) == set(known)
+
+
+def test_the_greatest_pace_is_taken(run: Run) -> None:
+    assert run("--trace", ONE_GPU, "--pace", "1e9")[0] == 0
 
 
 def test_a_trace_without_machines_says_so(run: Run) -> None:

@@ -147,3 +147,60 @@ def test_a_calibrated_device_is_known_again() -> None:
     assert here is not None
     assert (here.device, here.power) == ("t4", 70.0)
     assert measured(setup("nobody-knows"), shipped()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "memory"),
+    [
+        ("H100", "h100", 64),
+        ("NVIDIA T4", "t4", 16),
+        ("nvidia-a100-sxm4-80gb", "a100", 80),
+        ("A100 PCIe 40GB", "a100", 40),
+        ("Jetson_Nano", "jetson-nano", 4),
+    ],
+)
+def test_a_device_goes_by_its_product_names_in_any_case(name: str, device: str, memory: int) -> None:
+    one = target(name, shipped())
+    assert (one.name, one.device, one.memory) == (name, device, memory << 30)
+
+
+def test_a_product_name_of_several_devices_is_refused_with_their_ids() -> None:
+    with pytest.raises(CatalogError, match="is the name of 2 devices") as caught:
+        target("GeForce GTX 1080", shipped())
+    assert caught.value.hint == "name one: gtx-1080, gtx-1080-laptop"
+
+
+PRODUCTS = [row for row in shipped().devices.values() if not row.generic]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("jetson", [row.id for row in PRODUCTS if row.id.startswith("jetson-")]),
+        ("tegra-orin", [row.id for row in PRODUCTS if row.family == "tegra-orin"]),
+        ("Nvidia", [row.id for row in PRODUCTS if row.vendor == "NVIDIA"]),
+        ("gpu", [row.id for row in PRODUCTS if row.kind == "gpu"]),
+        ("Texas Instruments", [row.id for row in PRODUCTS if row.vendor == "Texas Instruments"]),
+        ("all", [row.id for row in PRODUCTS]),
+        ("cpu", [row.id for row in shipped().devices.values() if row.kind == "cpu"]),
+        ("hailo-8", ["hailo-8"]),
+    ],
+)
+def test_a_family_vendor_or_kind_is_all_of_its_products(name: str, expected: list[str]) -> None:
+    assert [each.name for each in targets([name], shipped())] == expected
+    assert expected
+
+
+def test_a_group_is_used_as_asked_and_says_of_each_why_not() -> None:
+    named = {each.device: each for each in targets(["jetson@15w,jetson-tx2@15w"], shipped())}
+    assert named["jetson-agx-orin"].name == "jetson-agx-orin@15w"
+    assert (named["jetson-agx-orin"].power, named["jetson-agx-orin"].reason) == (15.0, "")
+    assert named["jetson-nano"].reason == "jetson-nano has no mode of 15 W"
+    with pytest.raises(SettingsError, match=r"coral-[a-z-]+ has no mode of 900 W"):
+        targets(["coral@900w"], shipped())
+
+
+def test_a_group_that_is_not_known_is_answered_with_the_nearest() -> None:
+    with pytest.raises(CatalogError, match="no device 'nvidai'") as caught:
+        targets(["nvidai"], shipped())
+    assert "did you mean nvidia" in caught.value.hint

@@ -45,20 +45,34 @@ def test_garbage(tmp_path: Path, data: bytes, says: str) -> None:
     assert says in str(caught.value)
 
 
+SMALL = text.Limits(json=2 << 20, json_values=1000, yaml=1 << 20)
+
+
 @pytest.mark.parametrize(
     ("start", "size", "says"),
     [
-        (b"a: ", text.MOST_YAML + 1, "more than 8 MiB of YAML"),
-        (b"[", text.MOST_JSON + 1, "more than 64 MiB"),
+        (b"a: ", SMALL.yaml + 1, "more than 1 MiB of YAML"),
+        (b"[", SMALL.json + 1, "more than 2 MiB$"),
+        (b"[" + b"{}," * 500, SMALL.json, "more than 1,000 values"),
     ],
 )
-def test_a_huge_file_is_refused_unread(tmp_path: Path, start: bytes, size: int, says: str) -> None:
+def test_a_huge_file_is_refused_before_it_is_parsed(
+    tmp_path: Path, start: bytes, size: int, says: str
+) -> None:
     path = tmp_path / "huge"
     with path.open("wb") as stream:
         stream.write(start)
         stream.truncate(size)  # a hole: it takes no room, and reads as zeros
-    with pytest.raises(ManifestError, match=says):
-        text.read(str(path))
+    with pytest.raises(ManifestError, match=says) as caught:
+        text.read(str(path), SMALL)
+    assert caught.value.hint
+
+
+def test_all_pods_of_a_large_cluster_are_read(tmp_path: Path) -> None:
+    pods, size, values_of_a_pod = 8000, 92_000_000, 800  # two containers with 18 variables each
+    path = write(tmp_path, b'{"kind": "List", "items": [' + b" " * size + b"]}")
+    assert text.read_one(path) == (path, {"kind": "List", "items": []})
+    assert pods * values_of_a_pod < text.LIMITS.json_values
 
 
 @pytest.mark.parametrize("name", [".", "none", "a\0b"])

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
+from fairlead.catalog import lookup
 from fairlead.catalog.device import CpuKey, Device, NodeKey, PciKey, Shape
 from fairlead.errors import CatalogError
 
@@ -65,14 +65,34 @@ class Catalog:
     def __repr__(self) -> str:
         return f"<Catalog of {len(self.devices)} devices>"
 
-    def get(self, name: str) -> Device:
-        """Return the device of that id or alias, or say which ones come near."""
+    def get(self, name: str, *, groups: bool = False) -> Device:
+        """Return the device of that id, alias or product name, in whatever case, or say which come near.
+
+        `groups`: where the caller takes families, vendors and kinds as well, those that come near are said.
+        """
         device = self.devices.get(self._aliases.get(name, name))
-        if device is None:
-            near = get_close_matches(name, [*self.devices, *self._aliases], 3, 0.5)
-            hint = f"did you mean {', '.join(near)}?" if near else "see: fairlead catalog list"
-            raise CatalogError(f"no device {name!r} in the catalog", hint)
-        return device
+        if device is not None:
+            return device
+        found = lookup.named(self.devices.values(), name)
+        if not found:
+            raise lookup.unknown(self.devices.values(), name, groups=groups)
+        if len(found) > 1:
+            hint = f"name one: {', '.join(row.id for row in found)}"
+            raise CatalogError(f"{name!r} is the name of {len(found)} devices of the catalog", hint)
+        return found[0]
+
+    def group(self, name: str) -> list[Device]:
+        """Return the devices of a family, vendor or kind; none where the name is that of one device.
+
+        A row for a whole family (`tegra-orin`) that has products is no device of its own here.
+        """
+        rows = lookup.group(self.devices.values(), name)
+        of_family = lookup.spelling(name) in {lookup.spelling(row.family) for row in rows}
+        products = any(not row.generic for row in rows)
+        for row in lookup.named(self.devices.values(), name):
+            if not (row.generic and of_family and products):
+                return []
+        return rows
 
     def by_pci(self, pci: PciId) -> list[Device]:
         """Return the devices that fit a PCI id, only those whose key says most."""

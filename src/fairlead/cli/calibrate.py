@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.cli.profiles_cluster import add_cluster, add_node, check, in_cluster, node_of, store
-from fairlead.errors import ClusterError, SettingsError
+from fairlead.errors import CatalogError, ClusterError, SettingsError
 from fairlead.units import format_bytes
 
 if TYPE_CHECKING:
     from fairlead.calibrate.campaign import Plan
     from fairlead.calibrate.targets import Refusal, Target
     from fairlead.calibration import Calibration, Trial
+    from fairlead.catalog import Catalog
     from fairlead.cluster.profiles import Stored
-    from fairlead.inventory import Inventory
+    from fairlead.inventory import Accelerator, Inventory
 
 _BUSY = 0.2
 """Who waits more than this share of the time is on a machine that does something else as well."""
@@ -53,7 +54,8 @@ def add(commands: Any) -> None:
         metavar="DEVICE",
         action="append",
         default=[],
-        help="only this accelerator: a catalog id, or an id that `fairlead detect` prints; may be repeated",
+        help="only this accelerator: a name of the catalog, or an id that `fairlead detect` prints; or all "
+        "of a family, vendor or kind (jetson, nvidia, gpu); may be repeated",
     )
     command.add_argument(
         "--models", metavar="N|LIST", default="", help="the first N models of the pack, or their names: a,b,c"
@@ -90,8 +92,9 @@ def run(options: argparse.Namespace) -> int:
     plan = plan_of(options)
     if in_cluster(options):
         check(options)
-    inventory = shared.inventory_of(shared.catalog_of(options))
-    found, refused = targets(chosen(inventory, options.on), ort.available())
+    catalog = shared.catalog_of(options)
+    inventory = shared.inventory_of(catalog)
+    found, refused = targets(chosen(inventory, options.on, catalog), ort.available())
     if options.out and len(found) > 1:
         names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
         raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
@@ -133,14 +136,27 @@ def plan_of(options: argparse.Namespace) -> "Plan":
     return Plan(names, precision=options.precision, threads=threads, rounds=options.runs)
 
 
-def chosen(inventory: "Inventory", wanted: list[str]) -> list[Any]:
+def chosen(inventory: "Inventory", wanted: list[str], catalog: "Catalog") -> "list[Accelerator]":
     """Return the accelerators that were asked for; all of them where none was named."""
-    names = [name for text in wanted for name in text.split(",")]
+    names = [name.strip() for text in wanted for name in text.split(",")]
+    found: dict[str, Accelerator] = {}
     for name in names:
-        if not any(name in (acc.id, acc.model) for acc in inventory.accelerators):
+        models = _models(name, catalog)
+        those = [acc for acc in inventory.accelerators if name in (acc.id, acc.model) or acc.model in models]
+        if not those:
             here = ", ".join(f"{acc.model or acc.id}" for acc in inventory.accelerators)
             raise SettingsError(f"--on {name}: not on this machine", f"here: {here or 'nothing'}")
-    return [acc for acc in inventory.accelerators if not names or {acc.id, acc.model} & set(names)]
+        found |= {acc.id: acc for acc in those}
+    return [acc for acc in inventory.accelerators if not names or acc.id in found]
+
+
+def _models(name: str, catalog: "Catalog") -> set[str]:
+    """Return the catalog ids that a name means; none where it may be the id of an accelerator here."""
+    rows = catalog.group(name)
+    try:
+        return {row.id for row in rows or [catalog.get(name)]}
+    except CatalogError:
+        return set()
 
 
 def _calibrate(plan: "Plan", target: "Target", made: Any, inventory: "Inventory") -> "Calibration":

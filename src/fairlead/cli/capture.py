@@ -25,9 +25,11 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from fairlead.detect import capture, detect
+    from fairlead.host import Host
 
     catalog = shared.catalog_of(options)
     with capture.opened(options.root) as root:
+        capture.check_machine(Host(root), options.root)
         host = capture.RecordingHost(root)
         gpus = [] if options.no_nvml else shared.gpus_of(host) or capture.read_gpus(host)
         count = capture.write(options.file, lambda seen: detect(seen, catalog, gpus), host, gpus)

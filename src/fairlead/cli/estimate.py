@@ -35,8 +35,9 @@ def add(commands: Any) -> None:
         metavar="DEVICE[,DEVICE...]",
         action="append",
         default=[],
-        help="catalog ids, each with link, power mode, memory or share where wanted (coral-usb@usb2, "
-        "jetson-agx-xavier@15w, a100@80GiB@1/7), or all; may be repeated (default: what this machine has)",
+        help="devices of the catalog, each with link, power mode, memory or share where wanted "
+        "(coral-usb@usb2, jetson-agx-xavier@15w, a100@80GiB@1/7), every device of a family, vendor or kind "
+        "(jetson, nvidia, gpu), or all; may be repeated (default: what this machine has)",
     )
     command.add_argument("--precision", metavar="P", help="as if the model were converted to it: int8, fp16")
     command.add_argument(

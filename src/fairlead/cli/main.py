@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from fairlead import __version__
+from fairlead.cli.commandline import CommandParser
 from fairlead.errors import FairleadError
 
 COMMANDS = (
@@ -39,7 +40,7 @@ COMMANDS = (
 
 def parser(only: str = "") -> argparse.ArgumentParser:
     """Return the whole command line, or one command's part: a program should not wait for the others'."""
-    top = argparse.ArgumentParser(
+    top = CommandParser(
         prog="fairlead",
         description="Lead every neural network to the accelerator where it runs best.",
         epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, 3 the cluster is away.",

@@ -22,7 +22,9 @@ def add(commands: Any) -> None:
     )
     shared.add_cluster(command)
     command.add_argument("-l", "--selector", metavar="LABELS", help="only nodes with these labels")
-    command.add_argument("-w", "--watch", action="store_true", help="go on and show what changes")
+    command.add_argument(
+        "-w", "--watch", action="store_true", help="go on and show what changes, until interrupted"
+    )
     command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
     command.set_defaults(run=run)
 
@@ -51,12 +53,19 @@ async def _once(config: "Config", options: argparse.Namespace) -> None:
 
 
 async def _follow(config: "Config", options: argparse.Namespace) -> None:
-    """Print a line, or a document, for each change until interrupted."""
+    """Print a line, or a document, for each change until interrupted; say when the cluster is away."""
+    from fairlead.cli.contact import LONGEST_PAUSE, reported
     from fairlead.cluster.client import Client
     from fairlead.cluster.informer import Informer
     from fairlead.cluster.kinds import NODES
+    from fairlead.cluster.replica import Timing
 
-    async with Client.connect(config) as client, Informer(client, NODES, labels=options.selector) as nodes:
+    timing = Timing(longest_pause=LONGEST_PAUSE)
+    async with (
+        Client.connect(config) as client,
+        Informer(client, NODES, labels=options.selector, timing=timing) as nodes,
+        reported(client, nodes, NODES.path(None)),
+    ):
         await nodes.ready()
         async for change in nodes.changes():
             if options.output == "table":

@@ -83,11 +83,12 @@ def catalog_of(options: argparse.Namespace) -> "Catalog":
 @contextmanager
 def machine_of(options: argparse.Namespace) -> Iterator["tuple[Host, list[Gpu]]"]:
     """Open the machine that the user asked for, and what NVML says of it."""
-    from fairlead.detect.capture import opened, read_gpus
+    from fairlead.detect.capture import check_machine, opened, read_gpus
     from fairlead.host import Host
 
     with opened(options.root) as root:
         host = Host(root)
+        check_machine(host, options.root)
         yield host, [] if options.no_nvml else gpus_of(host) or read_gpus(host)
 
 

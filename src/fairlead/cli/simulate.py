@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fairlead.simulate.settings import Settings
 
 _BAR = 30
+_MOST_PACE = 1e9
+_MOST_PERCENT = 1e6
 _DESCRIPTION = (
     "Play a trace of jobs against machines in virtual time: arrivals, departures, faults, real memory and "
     "interference, with the engine that serves real clusters. Several policies meet the same jobs. The same "
@@ -57,7 +59,7 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--queue",
         metavar="ORDER",
-        help="who of those that wait is tried first: fifo, random, largest or shortest "
+        help="which waiting job is tried first: fifo, kubernetes, largest or shortest "
         "(default: what the trace says)",
     )
     command.add_argument(
@@ -67,7 +69,7 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
         "--pace",
         metavar="TIMES",
         type=float,
-        help="let jobs arrive that many times faster; they take as long",
+        help="let jobs arrive that many times faster, up to 1e9; they take as long",
     )
     command.add_argument(
         "--duration",
@@ -94,18 +96,20 @@ def run(options: argparse.Namespace) -> int:
             f"{error.name} is not installed", "pip install 'fairlead[predict,cluster]' brings what this needs"
         ) from error
 
+    if options.plot:
+        _check_writable(options.plot)
     policies, trace, fleet, settings = _asked(options)
     outcomes = []
     for policy in policies:
         with _progress(policy, len(trace.jobs)) as tell:
             outcomes.append(_play(policy, (trace, fleet, settings), options.seed, tell))
     answer = document(trace, settings, options.seed, outcomes)
-    if options.plot:
-        _draw(options.plot, answer)
     if options.output == "table":
-        print(table(answer))
+        print(table(answer), flush=True)
     else:
         show(answer, options.output)
+    if options.plot:  # last: a picture that cannot be written must not cost the answer
+        _draw(options.plot, answer)
     return 0
 
 
@@ -121,8 +125,11 @@ def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, Fleet, Setti
         raise SettingsError("--policy: no policy is named", "write it like --policy fairlead,binpack")
     for name in policies:
         policy_named(name)
-    if options.over_provision is not None and not 0 <= options.over_provision <= 1e6:
-        raise SettingsError(f"--over-provision {options.over_provision}: not a percentage from 0 up")
+    if options.over_provision is not None and not 0 <= options.over_provision <= _MOST_PERCENT:
+        raise SettingsError(
+            f"--over-provision {options.over_provision:g}: not a percentage from 0 to {_MOST_PERCENT:g}",
+            "50 asks for half as much again",
+        )
     catalog = shared.catalog_of(options)
     given = read_fleet(options.cluster, catalog) if options.cluster else None
     lasting = duration_of(options.duration, "--duration") if options.duration else inf
@@ -142,9 +149,10 @@ def _changed(trace: "Trace", options: argparse.Namespace) -> "Trace":
     from fairlead.simulate.settings import duration_of
 
     if options.pace is not None:
-        if not 0 < options.pace < 1e9:
+        if not 0 < options.pace <= _MOST_PACE:
             raise SettingsError(
-                f"--pace {options.pace}: not a number above 0", "2 lets jobs arrive twice as fast"
+                f"--pace {options.pace:g}: not above 0 and at most {_MOST_PACE:g}",
+                "2 lets jobs arrive twice as fast",
             )
         trace = faster(trace, options.pace)
     if options.mtbf is not None:
@@ -171,6 +179,22 @@ def _play(policy: str, what: "tuple[Trace, Fleet, Settings]", seed: int, tell: C
     return Simulation(trace, fleet, ByRequest(policy), settings, seed).play(tell)
 
 
+def _check_writable(path: str) -> None:
+    """Refuse a file that cannot be written before the work begins; leave it as it is."""
+    import os
+
+    there = os.path.lexists(path)
+    if there and os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        return  # a pipe or a terminal: to open it would disturb its reader
+    try:
+        with open(path, "ab"):
+            pass
+        if not there:
+            os.unlink(path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
 def _draw(path: str, answer: dict[str, Any]) -> None:
     from fairlead.simulate.plot import svg
 
@@ -178,7 +202,13 @@ def _draw(path: str, answer: dict[str, Any]) -> None:
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(svg(answer))
     except OSError as error:
-        raise SettingsError(f"--plot {path}: cannot be written: {error.strerror}") from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: str, error: OSError) -> SettingsError:
+    return SettingsError(
+        f"--plot {path}: cannot be written: {error.strerror}", "name a file in a folder that you may write to"
+    )
 
 
 @contextmanager

@@ -193,6 +193,17 @@ def opened(place: str) -> Iterator[str]:
         shutil.rmtree(room, ignore_errors=True)
 
 
+def check_machine(host: Host, place: str) -> None:
+    """Refuse a root that holds nothing of a machine: an empty answer would say that it has no accelerator."""
+    if host.live or host.names("/proc") or host.names("/sys") or host.exists(GPUS_FILE):
+        return
+    raise CaptureError(
+        f"{place}: not the root of a machine: nothing is below its proc or sys",
+        "a root holds the machine's /proc and /sys, device tree included: "
+        "name a tarball of fairlead capture, or a folder that one was unpacked to",
+    )
+
+
 def _unpack(path: str, room: str) -> None:
     """Unpack a stranger's tarball: bounded, below `room` only, never writing through a link.
 

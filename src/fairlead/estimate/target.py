@@ -7,11 +7,13 @@ from typing import Final
 from fairlead.calibration import Setup
 from fairlead.catalog import Catalog, Device
 from fairlead.catalog.device import Variant
+from fairlead.catalog.lookup import variant_named
 from fairlead.errors import SettingsError
 from fairlead.estimate.request import Request, parse
 from fairlead.inventory import Accelerator
 from fairlead.units import BitsPerSecond, Bytes, BytesPerSecond, Ops, Watts, format_bytes
 
+ALL: Final = "all"
 _POWER_ROUNDED: Final = 1.05
 """Modes are named in round watts, and data sheets are too."""
 _CLOCK_OF_POWER: Final = 0.8
@@ -55,22 +57,48 @@ class Target:
 
 
 def targets(texts: Iterable[str], catalog: Catalog) -> list[Target]:
-    """Return the devices that were asked for, each once; `all` is every product of the catalog."""
+    """Return the devices that were asked for, each once.
+
+    A family, vendor or kind is all of its products, `all` every product of the catalog.
+    """
     names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     found: dict[str, Target] = {}
     for name in names:
-        rows = [row.id for row in catalog.devices.values() if not row.generic] if name == "all" else [name]
-        for row in rows:
-            found.setdefault(row.lower(), target(row, catalog))
+        rows = _group(name, catalog)
+        for each in _each(rows, name, catalog) if rows else [target(name, catalog)]:
+            found.setdefault(each.name.lower(), each)
     if not found:
         raise SettingsError("no device is named", "name one: --on coral-usb, or --on all")
     return list(found.values())
 
 
+def _group(name: str, catalog: Catalog) -> list[Device]:
+    """Return the devices of a group, products alone where it has any; none where one device is named."""
+    word = parse(name).device
+    rows = list(catalog.devices.values()) if word == ALL else catalog.group(word)
+    return [row for row in rows if not row.generic] or rows
+
+
+def _each(rows: Iterable[Device], name: str, catalog: Catalog) -> list[Target]:
+    """Return every device of a group, used as asked; one that cannot be used so is kept with the reason."""
+    _, at, terms = name.partition("@")
+    found, refusal = [], None
+    for row in rows:
+        text = f"{row.id}{at}{terms}"
+        try:
+            found.append(target(text, catalog))
+        except SettingsError as error:
+            refusal = error
+            found.append(replace(_sheet(text, row, None), reason=str(error).removeprefix(f"{text}: ")))
+    if refusal is not None and all(each.reason for each in found):
+        raise refusal
+    return found
+
+
 def target(text: str, catalog: Catalog) -> Target:
     """Return a device by its id: `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@1/7`, `a100@80GiB@1/7`."""
     request = parse(text)
-    device = catalog.get(request.device)
+    device = catalog.get(request.device, groups=True)
     variant = _in_mode(device, _variant(device, request), request)
     whole = _sheet(text, device, variant)
     linked = _linked(whole, device, request)
@@ -151,7 +179,7 @@ def _slowed(bandwidth: BytesPerSecond | None, clock: float) -> BytesPerSecond | 
 
 def _variant(device: Device, request: Request) -> Variant | None:
     if request.memory is None:
-        return None
+        return variant_named(device, request.device)
     for each in device.variants:
         if each.memory == request.memory and not each.mode:
             return each

@@ -6,22 +6,35 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from fairlead.errors import ManifestError
 from fairlead.manifest.yamltext import BadYamlError, documents
 
-MOST_JSON: Final = 64 << 20
-MOST_YAML: Final = 8 << 20
-"""Bytes. YAML is read a hundred times slower than JSON."""
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a file is read."""
+
+    json: int = 256 << 20
+    """Bytes: some 20,000 pods, as kubectl prints them."""
+    json_values: int = 12_000_000
+    """Brackets, braces and commas: what a text becomes in memory grows with its values, not its bytes."""
+    yaml: int = 8 << 20
+    """Bytes. YAML is read a hundred times slower than JSON."""
+
+
+LIMITS: Final = Limits()
 STDIN: Final = "-"
+_SMALLER: Final = "leave out what is not needed, or take a snapshot: fairlead snapshot --out FILE"
 _HINT: Final = "name a readable YAML or JSON file, or - for the standard input"
 
 
-def read(path: str) -> list[tuple[str, Any]]:
+def read(path: str, limits: Limits = LIMITS) -> list[tuple[str, Any]]:
     """Return the documents of a file, each with a name to say where it is; empty documents are left out."""
     name = "standard input" if path == STDIN else path
-    found = list(_documents(name, _bytes(path, name)))
+    found = list(_documents(name, _bytes(path, name, limits), limits))
     many = len(found) > 1
     named = [(f"{name}: document {at}" if many else name, value) for at, value in enumerate(found, 1)]
     return [(where, value) for where, value in named if value is not None]
@@ -36,39 +49,45 @@ def read_one(path: str) -> tuple[str, Any]:
     return found[0]
 
 
-def _bytes(path: str, name: str) -> bytes:
+def _bytes(path: str, name: str, limits: Limits) -> bytes:
     try:
         if path == STDIN:
-            return _bounded(sys.stdin.buffer, name)
+            return _bounded(sys.stdin.buffer, name, limits)
         # Not a pipe that nobody writes to, nor a device that never ends.
         if not stat.S_ISREG(os.stat(path).st_mode) and not stat.S_ISFIFO(os.stat(path).st_mode):
             raise ManifestError(f"{name}: not a file", _HINT)
         with open(path, "rb") as stream:
-            return _bounded(stream, name)
+            return _bounded(stream, name, limits)
     except OSError as error:
         raise ManifestError(f"{name}: {error.strerror}", _HINT) from None
     except ValueError as error:  # a path with a NUL
         raise ManifestError(f"{name!r}: {error}", _HINT) from None
 
 
-def _bounded(stream: BinaryIO | io.BufferedReader, name: str) -> bytes:
-    start = stream.read(MOST_YAML + 1)
-    if len(start) <= MOST_YAML:
+def _bounded(stream: BinaryIO | io.BufferedReader, name: str, limits: Limits) -> bytes:
+    start = stream.read(limits.yaml + 1)
+    if len(start) <= limits.yaml:
         return start
     if not _json(start):
-        hint = f"write it as JSON (kubectl get -o json): up to {MOST_JSON >> 20} MiB of it are read"
-        raise ManifestError(f"{name}: more than {MOST_YAML >> 20} MiB of YAML", hint)
-    whole = start + stream.read(MOST_JSON - len(start) + 1)
-    if len(whole) > MOST_JSON:
-        raise ManifestError(f"{name}: more than {MOST_JSON >> 20} MiB", "leave out what is not needed")
+        hint = f"write it as JSON (kubectl get -o json): up to {_size(limits.json)} of it are read"
+        raise ManifestError(f"{name}: more than {_size(limits.yaml)} of YAML", hint)
+    whole = start + stream.read(limits.json - len(start) + 1)
+    if len(whole) > limits.json:
+        raise ManifestError(f"{name}: more than {_size(limits.json)}", _SMALLER)
+    if sum(map(whole.count, (b",", b"{", b"["))) > limits.json_values:
+        raise ManifestError(f"{name}: more than {limits.json_values:,} values", _SMALLER)
     return whole
+
+
+def _size(limit: int) -> str:
+    return f"{limit >> 20} MiB"
 
 
 def _json(data: bytes) -> bool:
     return data[:64].lstrip()[:1] in (b"{", b"[")
 
 
-def _documents(name: str, data: bytes) -> Iterator[Any]:
+def _documents(name: str, data: bytes, limits: Limits) -> Iterator[Any]:
     if data[:2] == b"\x1f\x8b":
         raise ManifestError(f"{name}: compressed", "unpack it first: gunzip")
     if b"\0" in data[:4096]:
@@ -80,7 +99,7 @@ def _documents(name: str, data: bytes) -> Iterator[Any]:
             return
         except (ValueError, RecursionError) as error:
             flaw = error  # YAML may begin with a brace as well
-    if flaw is not None and len(data) > MOST_YAML:
+    if flaw is not None and len(data) > limits.yaml:
         raise ManifestError(f"{name}: not JSON: {flaw}")
     try:
         yield from documents(data)

@@ -1,0 +1,82 @@
+"""Names that people write for devices: of one device, or of all of a family, a vendor or a kind. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from fairlead.catalog.device import KINDS, Device, Variant
+from fairlead.errors import CatalogError
+
+_BETWEEN: Final = re.compile(r"[^a-z0-9.+]+")
+_EXAMPLES: Final = 5
+
+
+def spelling(name: str) -> str:
+    """Return a name as ids are written: `NVIDIA A100-SXM4-80GB` is `nvidia-a100-sxm4-80gb`."""
+    return _BETWEEN.sub("-", name.lower()).strip("-")
+
+
+def named(devices: Iterable[Device], name: str) -> list[Device]:
+    """Return the devices of this id or alias, in whatever case; else those of this product name."""
+    wanted, by_product = spelling(name), []
+    for device in devices:
+        if wanted in map(spelling, (device.id, *device.aliases)):
+            return [device]
+        if wanted and wanted in _products(device):
+            by_product.append(device)
+    return by_product
+
+
+def variant_named(device: Device, name: str) -> Variant | None:
+    """Return the SKU of this product name; None where the name is that of the whole device."""
+    wanted = spelling(name)
+    if wanted in map(spelling, (device.id, *device.aliases, device.name)):
+        return None
+    named = [each for each in device.variants if wanted in _spellings(device, (each.name, *each.nvml))]
+    return named[0] if len(named) == 1 else None
+
+
+def group(devices: Iterable[Device], name: str) -> list[Device]:
+    """Return every device of this family, vendor or kind; else those whose names begin with this word."""
+    wanted, rows = spelling(name), tuple(devices)
+    if not wanted:
+        return []
+    found = [row for row in rows if wanted in (row.kind, spelling(row.family), spelling(row.vendor))]
+    return found or [row for row in rows if any(each.startswith(f"{wanted}-") for each in _leading(row))]
+
+
+def unknown(devices: Iterable[Device], name: str, *, groups: bool) -> CatalogError:
+    """Return the error for a name of no device: it says which names come near, or what the group holds."""
+    rows = tuple(devices)
+    members = [row.id for row in group(rows, name) if not row.generic]
+    if members:
+        more = ", ..." if len(members) > _EXAMPLES else ""
+        hint = f"name one: {', '.join(members[:_EXAMPLES])}{more}"
+        return CatalogError(f"{name!r} is a group of {len(members)} devices of the catalog", hint)
+    pool = {known: None for row in rows for known in (row.id, *row.aliases)}
+    if groups:
+        pool |= {
+            spelling(known): None for row in rows for known in (row.family, row.vendor, row.kind) if known
+        }
+    near = get_close_matches(name.lower(), pool, 3, 0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else "see: fairlead catalog list"
+    return CatalogError(f"no device {name!r} in the catalog", hint)
+
+
+def _products(device: Device) -> set[str]:
+    """Return what the maker, drivers and shops call a device and its SKUs."""
+    nvml = (*device.match.nvml, *(each for variant in device.variants for each in variant.nvml))
+    return _spellings(device, (device.name, *nvml, *(variant.name for variant in device.variants)))
+
+
+def _spellings(device: Device, names: Iterable[str]) -> set[str]:
+    """Return names as ids are written, with and without the vendor in front; `gpu` alone is a kind."""
+    whole = {spelling(name) for name in names}
+    return (whole | {name.removeprefix(f"{spelling(device.vendor)}-") for name in whole}) - set(KINDS)
+
+
+def _leading(device: Device) -> Iterator[str]:
+    yield device.id
+    yield spelling(device.family)
+    yield from _spellings(device, (device.name,))
