@@ -439,17 +439,18 @@ def test_a_machine_without_accelerators_has_an_answer_too(run: Run, world: World
         assert out.strip() or output == "labels"
 
 
-@pytest.mark.parametrize("command", [("detect",), ("capture", "x.tar.gz")])
+@pytest.mark.parametrize("command", [("detect",), ("capture", "{room}/x.tar.gz")])
 @pytest.mark.parametrize("files", [{}, {"/readme.txt": "x"}, {"/proc": FOLDER, "/sys": FOLDER}])
 def test_a_root_that_holds_no_machine_is_refused(
-    run: Run, world: World, command: tuple[str, ...], files: Files
+    run: Run, world: World, tmp_path: Path, command: tuple[str, ...], files: Files
 ) -> None:
     root = world(files).root
-    code, out, err = run(*command, "--root", root)
+    code, out, err = run(*(word.format(room=tmp_path) for word in command), "--root", root)
     assert (code, out) == (2, "")
     first, hint = err.splitlines()
     assert first == f"fairlead: {root}: not the root of a machine: nothing is below its proc or sys"
     assert "/proc and /sys" in hint
+    assert not (tmp_path / "x.tar.gz").exists()
 
 
 def test_this_machine_has_a_processor_at_least(run: Run) -> None:

@@ -57,6 +57,18 @@ def test_the_document_is_frozen(run: Run, model: str) -> None:
     ]
 
 
+def test_a_group_is_every_device_of_it_used_as_asked(run: Run, model: str) -> None:
+    code, out, _ = run(model, "--on", "jetson@15w", "-o", "json")
+    found = {each["device"]: each for each in json.loads(out)["estimates"]}
+    assert code == 0
+    assert {"jetson-tx1@15w", "jetson-nano@15w", "jetson-orin-nx@15w", "jetson-agx-thor@15w"} < set(found)
+    assert all(name.startswith("jetson-") for name in found)
+    assert found["jetson-tx2@15w"]["runs"]
+    assert found["jetson-nano@15w"]["reasons"] == ["jetson-nano has no mode of 15 W"]
+    _, table, _ = run(model, "--on", "jetson@15w")
+    assert "does not run: jetson-nano has no mode of 15 W" in table
+
+
 def test_yaml_is_the_same_document(run: Run, model: str) -> None:
     words = (model, "--on", "t4@1/2", "--on", "coral-usb@usb2", "--batch", "4", "--slo", "30ms")
     assert yaml.safe_load(run(*words, "-o", "yaml")[1]) == json.loads(run(*words, "-o", "json")[1])

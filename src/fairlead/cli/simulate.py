@@ -183,14 +183,15 @@ def _check_writable(path: str) -> None:
     """Refuse a file that cannot be written before the work begins; leave it as it is."""
     import os
 
-    there = os.path.lexists(path)
-    if there and os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+    place = os.path.realpath(path)
+    there = os.path.exists(place)
+    if there and not os.path.isfile(place) and not os.path.isdir(place):
         return  # a pipe or a terminal: to open it would disturb its reader
     try:
-        with open(path, "ab"):
+        with open(place, "ab"):
             pass
         if not there:
-            os.unlink(path)
+            os.unlink(place)
     except OSError as error:
         raise _unwritable(path, error) from None
 
