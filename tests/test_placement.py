@@ -6,7 +6,16 @@ from dataclasses import fields, replace
 import pytest
 
 from fairlead.inventory import Accelerator, State
-from fairlead.placement import Change, Decision, DeviceState, Placement, Reason, Rejection, Share
+from fairlead.placement import (
+    Change,
+    Decision,
+    DeviceState,
+    Placement,
+    Reason,
+    Rejection,
+    Share,
+    reason_text,
+)
 from fairlead.request import (
     Demand,
     Effect,
@@ -175,3 +184,24 @@ def test_a_placement_reads_as_a_sentence() -> None:
         "name", "namespace", "policy", "placed", "node", "shares", "score", "among", "rejections", "victims",
         "changes", "sentence",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "one"),
+    [
+        (
+            "are held by others, and the pod takes whole accelerators",
+            "is held by others, and the pod takes whole accelerators",
+        ),
+        ("do not run fp16", "does not run fp16"),
+        (
+            "are on nodes that have a taint that is not tolerated (a)",
+            "is on a node that has a taint that is not tolerated (a)",
+        ),
+        ("cannot be shared", "cannot be shared"),
+    ],
+)
+def test_a_reason_of_one_is_told_in_the_singular(text: str, one: str) -> None:
+    assert reason_text(text, 1) == one
+    assert reason_text(text, 2) == text
+    assert Rejection(Reason.BUSY, text, 1).counted() == f"1 {one}"

@@ -115,3 +115,31 @@ def test_amounts_as_kubernetes_writes_them(text: str, amount: int) -> None:
 def test_what_kubernetes_would_not_write(text: str) -> None:
     with pytest.raises(ValueError, match="4Gi"):
         units.parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (87_123.4, "87,123"),
+        (999.7, "1,000"),
+        (999.4, "999"),
+        (37.51, "37.5"),
+        (2.0, "2"),
+        (0.4242, "0.424"),
+        (0.0000123, "0.0000123"),
+        (0, "0"),
+    ],
+)
+def test_three_digits_are_printed_without_a_power_of_ten(number: float, text: str) -> None:
+    assert units.format_number(number) == text
+
+
+@given(st.floats(min_value=0, max_value=1e18))
+def test_no_number_is_printed_with_an_exponent(number: float) -> None:
+    assert "e" not in units.format_number(number)
+
+
+def test_a_count_goes_with_its_noun() -> None:
+    assert [units.counted(number, "pod") for number in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
+    assert units.counted(1, "entry", "entries") == "1 entry"
+    assert units.counted(3, "entry", "entries") == "3 entries"

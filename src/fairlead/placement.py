@@ -211,6 +211,13 @@ def _singular(found: re.Match[str]) -> str:
     return found[1] + _SINGULAR[found[2]]
 
 
+def reason_text(text: str, count: int) -> str:
+    """Return a reason as it is told of that many: `lack memory`, of one `lacks memory`."""
+    if count != 1:
+        return text
+    return _VERBS.sub(_singular, text.replace("on nodes ", "on a node ", 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """One reason, with its amounts and how many it keeps away."""
@@ -228,10 +235,7 @@ class Rejection:
 
     def counted(self) -> str:
         """Return it with the number it concerns, if any: `4 lack memory`, `1 lacks memory`."""
-        if not self.count:
-            return self.text
-        text = self.text.replace("on nodes ", "on a node ", 1) if self.count == 1 else self.text
-        return f"{self.count} {_VERBS.sub(_singular, text) if self.count == 1 else text}"
+        return f"{self.count} {reason_text(self.text, self.count)}" if self.count else self.text
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""

@@ -1,6 +1,7 @@
 """Quantities with their units: parse what people write, print what they read."""
 
 import re
+from decimal import Decimal
 from typing import Final, NewType
 
 Bytes = NewType("Bytes", int)
@@ -112,4 +113,17 @@ def format_ops(rate: float) -> str:
 
 def format_bitrate(rate: float) -> str:
     """Print a link rate: `5 Gb/s`."""
-    return f"{rate / 1e9:.3g} Gb/s" if rate >= 1e9 else f"{rate / 1e6:.3g} Mb/s"
+    number, unit = (rate / 1e9, "Gb/s") if rate >= 1e9 else (rate / 1e6, "Mb/s")
+    return f"{format_number(number)} {unit}"
+
+
+def format_number(number: float) -> str:
+    """Print three digits, or all before the point, and no power of ten: `0.42`, `37.5`, `87,123`."""
+    if abs(number) >= 999.5:  # three digits would round it to 1e+03
+        return f"{number:,.0f}"
+    return format(Decimal(f"{number:.3g}"), "f")
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Print a number with its noun: `1 pod`, `3 pods`."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

@@ -42,7 +42,7 @@ def test_an_open_dimension_is_refused_by_name(tmp_path: Path, dims: Open, messag
 
 
 def test_more_open_inputs_are_counted(tmp_path: Path) -> None:
-    with pytest.raises(AnalysisError, match=r"\(n x 3\), and 1 more inputs do"):
+    with pytest.raises(AnalysisError, match=r"\(n x 3\), and 1 more input does"):
         analyze(open_model(tmp_path, ("n", 3), ("m", 3)))
 
 

@@ -19,14 +19,14 @@ from fairlead.cli.main import main, parser
 from fairlead.inventory import State
 from tests.worlds import Files, Special, World, crowded, usb
 
-FAIRLEAD = (sys.executable, "-m", "fairlead.cli")
+FAIRLEAD = (sys.executable, "-m", "fairlead")
 FOLDER = Special.FOLDER
 HELP = {"-h", "--help"}
 DETECT = {"--root", "--no-nvml", "--catalog", "-o", "--output"}
 COMMANDS: dict[str, set[str]] = {
     "detect": {*DETECT, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
-    "catalog list": {"--kind", "--vendor", "--catalog", "-o", "--output"},
+    "catalog list": {"--kind", "--vendor", "--catalog", "-o", "--output", "--no-headers"},
     "catalog show": {"DEVICE", "--catalog", "-o", "--output"},
     "catalog lint": {"--catalog", "-o", "--output"},
     "analyze": {"MODEL", "--shape", "-o", "--output", "-v", "--verbose"},
@@ -45,7 +45,7 @@ COMMANDS: dict[str, set[str]] = {
         "-o",
         "--output",
     },
-    "profiles list": {"--folder", "--cluster", "--kubeconfig", "--context", "-o", "--output"},
+    "profiles list": {"--folder", "--cluster", "--kubeconfig", "--context", "-o", "--output", "--no-headers"},
     "profiles show": {"SETUP", "--folder", "--cluster", "--kubeconfig", "--context", "-o", "--output"},
     "profiles delete": {
         "SETUP",
@@ -147,7 +147,17 @@ COMMANDS: dict[str, set[str]] = {
     },
     "bench openb": {"--pods", "--nodes", "--policy", "--seeds", "-o", "--output"},
     "bench predict": {"--data", "--protocol", "--calibration", "--seed", "--catalog", "-o", "--output"},
-    "nodes": {"--kubeconfig", "--context", "-l", "--selector", "-w", "--watch", "-o", "--output"},
+    "nodes": {
+        "--kubeconfig",
+        "--context",
+        "-l",
+        "--selector",
+        "-w",
+        "--watch",
+        "-o",
+        "--output",
+        "--no-headers",
+    },
     "serve agent": {
         "--listen",
         "--root",
@@ -425,7 +435,7 @@ def test_labels_are_lines_of_key_and_value(run: Run, root: str) -> None:
 def test_a_table_is_for_people(run: Run, root: str) -> None:
     _, out, _ = run("detect", "--root", root)
     lines = out.splitlines()
-    assert lines[0].startswith("NVIDIA Jetson AGX Orin Developer Kit, aarch64, 1 CPUs, 60 GiB RAM, R36.4.3")
+    assert lines[0].startswith("NVIDIA Jetson AGX Orin Developer Kit, aarch64, 1 CPU, 60 GiB RAM, R36.4.3")
     assert lines[1].split()[:3] == ["ACCELERATOR", "MODEL", "KIND"]
     assert any(line.startswith("unknown device abcd:0001 at pci:0000:05:00.0: ") for line in lines)
     assert len(run("detect", "--root", root, "-v")[1].splitlines()) > len(lines)
@@ -483,6 +493,13 @@ def test_the_catalog_can_be_narrowed(run: Run, argv: list[str], rows: set[str]) 
     assert bool(table[1:]) == bool(rows)
 
 
+def test_a_list_is_printed_for_scripts(run: Run) -> None:
+    whole = run("catalog", "list", "--kind", "tpu")[1].splitlines()
+    assert run("catalog", "list", "--kind", "tpu", "--no-headers")[1].splitlines() == whole[1:]
+    names = run("catalog", "list", "--kind", "tpu", "-o", "name")[1].splitlines()
+    assert names == [line.split()[0] for line in whole[1:]]
+
+
 @pytest.mark.parametrize(
     ("name", "device"),
     [
@@ -524,6 +541,12 @@ def test_a_captured_machine_is_shown_like_the_machine(run: Run, root: str, tmp_p
     again = str(tmp_path / "again.tar.gz")
     assert run("capture", again, "--root", file)[0] == 0
     assert run("detect", "--root", again) == run("detect", "--root", root)
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([*FAIRLEAD, "detect", "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: fairlead detect ")
 
 
 def test_the_installed_program_runs(root: str) -> None:

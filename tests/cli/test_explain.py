@@ -49,3 +49,18 @@ def test_what_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
     assert (code, out) == (2, "")
     assert err.startswith("fairlead: ")
     assert says in err
+
+
+def test_one_accelerator_is_told_in_the_singular(run: Run, tmp_path: Path) -> None:
+    cluster, workloads, file = (tmp_path / name for name in ("cluster.yaml", "work.yaml", "decision.json"))
+    cluster.write_text(
+        "nodes: [{name: n, cpu: 8, memory: 16GiB, devices: [t4]}]\n"
+        "running: [{name: old, node: n, devices: [t4-0], gpu-memory: 1GiB}]\n"
+    )
+    workloads.write_text("workloads: [{name: alone, accelerators: 1}]\n")
+    asked = ("schedule", "--cluster", str(cluster), "--workloads", str(workloads), "--explain", "-o", "json")
+    file.write_text(run(*asked)[1])
+    _, out, _ = run("explain", "alone", "-v", "--decision", str(file))
+    assert "    1 is held by others, and the pod takes whole accelerators on 1 node [busy]" in out
+    assert "t4-0    t4     is held by others" in out
+    assert "are held" not in out

@@ -47,6 +47,8 @@ def test_nodes_and_what_their_labels_name(real_cluster: RealCluster) -> None:
     table = nodes(*only).stdout
     assert "2 x jetson-nano" in table
     assert name in table
+    assert nodes(*only, "-o", "name").stdout == f"{name}\n"
+    assert nodes(*only, "--no-headers").stdout == table.splitlines(keepends=True)[1]
 
 
 def test_watching_shows_what_changes(real_cluster: RealCluster) -> None:

@@ -51,3 +51,10 @@ def test_a_table_lines_up() -> None:
         == "A          LONGER\nwide cell  1\nb          x"
     )
     assert to_table(("A", "B"), []) == "A  B"
+
+
+def test_a_table_without_its_heads_keeps_its_columns() -> None:
+    rows = [("b", 1, "c"), ("wide cell", "x", "d")]
+    whole = to_table(("A", "LONGER", "B"), rows)
+    assert to_table(("A", "LONGER", "B"), rows, headers=False).splitlines() == whole.splitlines()[1:]
+    assert to_table(("A", "B"), [], headers=False) == ""

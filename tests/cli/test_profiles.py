@@ -55,6 +55,12 @@ def test_a_list_of_setups(folder: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "1 of 2" in lines[1]
     run("profiles", "list", "--folder", f"{folder}/none")
     assert capsys.readouterr().out == "no profiles\n"
+    run("profiles", "list", "--folder", folder, "--no-headers")
+    assert capsys.readouterr().out.splitlines() == lines[1:]
+    run("profiles", "list", "--folder", folder, "-o", "name")
+    assert capsys.readouterr().out.splitlines() == [line.split()[0] for line in lines[1:]]
+    run("profiles", "list", "--folder", f"{folder}/none", "-o", "name")
+    assert capsys.readouterr().out == ""
 
 
 def test_a_setup_is_shown(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

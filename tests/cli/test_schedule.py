@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,12 @@ def test_the_demo_places_all_but_one(run: Run, tmp_path: Path) -> None:
     assert nodes["inspector"] == "server"
     assert nodes["thumbnails"] == "here"
     assert [name for name, node in nodes.items() if node is None] == ["lane-keeper"]
+    (refused,) = [each["sentence"] for each in decisions if each["node"] is None]
+    assert re.search(
+        r"too slow \(need 2 ms, best (\S+) ms expected\); smallest change that would fit: "
+        r"allow \S+ ms instead of 2 ms; t4 is expected to take \1 ms, but has no room: 1 lacks memory \(",
+        refused,
+    ), refused
 
 
 def test_replicas_are_refused_in_one_line(run: Run, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from fairlead.cli.main import main, parser
+from fairlead.cli.simulate import table
 from fairlead.simulate.interference import MODELS
 from fairlead.simulate.waiting import ORDERS
 from tests.cli.test_contract import leaves
@@ -195,3 +196,17 @@ def test_a_trace_without_machines_says_so(run: Run) -> None:
     assert code == 2
     assert "brings no machines" in err
     assert "--cluster" in err
+
+
+def test_a_row_says_what_its_figures_are(run: Run) -> None:
+    _, out, _ = run("--trace", ONE_GPU)
+    assert "the same" not in out
+    heads = ("completion: mean / p50 / p99 / worst", "fragmented: mean / peak", "at work: mean / peak")
+    assert all(f"\n{head}  " in out for head in heads)
+
+
+def test_much_energy_is_printed_without_a_power_of_ten(run: Run) -> None:
+    _, out, _ = run("--trace", ONE_GPU, "-o", "json")
+    answer = json.loads(out)
+    answer["policies"][0]["energy_j"] = 8.71234e4 * 3.6e6
+    assert "87,123 kWh at " in table(answer)

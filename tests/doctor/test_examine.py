@@ -1,5 +1,6 @@
 """Each check on a cluster that is well, and on one where just that is wrong."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -358,3 +359,8 @@ def test_sources_that_differ_in_one_look_only_are_being_written() -> None:
     for earlier, expected in ((apart, Verdict.WARN), (well(), Verdict.OK)):
         found = [each for each in examine(replace(apart, earlier=earlier)) if each.check == "sources"]
         assert [each.verdict for each in found] == [expected]
+
+
+def test_one_device_that_is_held_is_told_in_the_singular() -> None:
+    (said,) = [each.text for each in examine(well()) if each.check == "given-away"]
+    assert re.fullmatch(r"nothing is given away twice; 1 of \d+ devices? is held", said), said

@@ -39,3 +39,8 @@ def test_what_is_wrong_is_said() -> None:
 
 def test_a_machine_with_nothing_is_no_failure() -> None:
     assert found(Machine(node()))["accelerators"] == (Verdict.WARN, "no accelerator was found")
+    cpu = accelerator(kind="cpu", model="cpu-x86-64-avx2", mebibytes=8192)
+    assert found(Machine(node(cpu)))["accelerators"] == (
+        Verdict.WARN,
+        "no accelerator beside the CPU (cpu-x86-64-avx2) was found",
+    )

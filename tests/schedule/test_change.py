@@ -107,3 +107,27 @@ def test_an_explained_refusal_says_the_smallest() -> None:
     placed = decide(cluster, share("a", 2))
     assert explained(cluster, placed) is placed
     assert replace(decision, changes=()).changes == ()
+
+
+def test_a_faster_accelerator_without_room_is_named() -> None:
+    """A refusal says the best latency of all; what could be had is slower where the best has no room."""
+    estimates = {"t4": Expectation(0.00741, memory=gib(2)), "a10": Expectation(0.0375, memory=gib(2))}
+    asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
+    cluster = Cluster([node("n0", gpu(0), gpu(1, "a10", 24))])
+    allow = "allow 7.41 ms instead of 2 ms"
+    assert smallest_changes(cluster, asked)[0].text == allow
+    cluster.bind(Placement(share("old", 15), "n0", (Share("gpu-0", gib(15)),)))
+    found = {change.field: change for change in smallest_changes(cluster, asked)}
+    assert found["slo"].amount == 0.0375
+    assert found["slo"].text == (
+        "allow 37.5 ms instead of 2 ms; t4 is expected to take 7.41 ms, but has no room: "
+        "1 lacks memory (need 2.0 GiB, most 1.0 GiB free)"
+    )
+
+
+def test_an_accelerator_on_a_node_that_is_ruled_out_is_no_faster_one() -> None:
+    estimates = {"t4": Expectation(0.00741, memory=gib(2)), "a10": Expectation(0.0375, memory=gib(2))}
+    asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
+    cluster = Cluster([node("n0", gpu(0), unschedulable=True), node("n1", gpu(1, "a10", 24))])
+    found = {change.field: change.text for change in smallest_changes(cluster, asked)}
+    assert found["slo"] == "allow 37.5 ms instead of 2 ms"

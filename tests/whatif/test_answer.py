@@ -47,9 +47,9 @@ def test_refusals_carry_changes_and_details() -> None:
     assert refused.changes
     details = {each.device: (each.reason, each.text) for each in found.details[refused.request.id]}
     assert details == {
-        "t4-0": ("accelerator-memory", "lack memory (need 20 GiB, most 1.0 GiB free)"),
-        "t4-1": ("accelerator-memory", "lack memory (need 20 GiB, most 16 GiB free)"),
-        "t4-2": ("unhealthy", "are not healthy"),
+        "t4-0": ("accelerator-memory", "lacks memory (need 20 GiB, most 1.0 GiB free)"),
+        "t4-1": ("accelerator-memory", "lacks memory (need 20 GiB, most 16 GiB free)"),
+        "t4-2": ("unhealthy", "is not healthy"),
     }
 
 

@@ -23,7 +23,7 @@ from fairlead.analyze.quantised import fold_quantisation
 from fairlead.analyze.source import Source, opened
 from fairlead.analyze.support import unsupported
 from fairlead.errors import AnalysisError
-from fairlead.units import Bytes
+from fairlead.units import Bytes, counted
 from fairlead.workload import Profile, Tensor
 
 __all__ = ["analyze", "parse_shapes"]
@@ -81,7 +81,8 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
         notes.add("compiled for the Edge TPU: its work is hidden; analyse the model before compilation")
     inexact = sum(not record.exact for record in records)
     if inexact:
-        notes.add(f"{inexact} of {len(records)} operators are not exact: the figures are lower bounds")
+        some = f"{inexact} of {counted(len(records), 'operator')} {'is' if inexact == 1 else 'are'}"
+        notes.add(f"{some} not exact: the figures are lower bounds")
     total = cost.totals(records)
     return Profile(
         name=shown(name),

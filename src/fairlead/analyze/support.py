@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from fairlead.units import counted
 from fairlead.workload import COMPUTE, Operator
 
 _MOST: Final = 12
@@ -81,7 +82,7 @@ def _reasons(runtime: Runtime, form: str, operators: list[Operator]) -> Iterable
         fate = f": {runtime.falls_back}" if runtime.falls_back else ""
         yield f"operator: {runtime.says} does not run {op}{fate}"
     if len(wrong) > _MOST:
-        yield f"operator: and {len(wrong) - _MOST} more kinds of operators"
+        yield f"operator: and {counted(len(wrong) - _MOST, 'more kind', 'more kinds')} of operators"
 
 
 def _imprecise(runtime: Runtime, operators: list[Operator]) -> Iterable[str]:

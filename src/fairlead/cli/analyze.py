@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
-from fairlead.units import format_bytes
+from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from fairlead.workload import Operator, Profile, Tensor
@@ -63,7 +63,9 @@ def _headline(profile: "Profile") -> str:
     facts = [profile.format, profile.precision]
     if profile.batch is not None:
         facts.append(f"batch {profile.batch}")
-    facts.append(f"{len(profile.operators)} operators in about {profile.groups} kernels")
+    facts.append(
+        f"{counted(len(profile.operators), 'operator')} in about {counted(profile.groups, 'kernel')}"
+    )
     return f"{profile.name}: {', '.join(facts)}"
 
 

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from fairlead.cli import options as shared
+from fairlead.units import counted
 
 
 def add(commands: Any) -> None:
@@ -33,6 +34,6 @@ def run(options: argparse.Namespace) -> int:
         host = capture.RecordingHost(root)
         gpus = [] if options.no_nvml else shared.gpus_of(host) or capture.read_gpus(host)
         count = capture.write(options.file, lambda seen: detect(seen, catalog, gpus), host, gpus)
-    print(f"wrote {count} entries to {options.file}", file=sys.stderr)
+    print(f"wrote {counted(count, 'entry', 'entries')} to {options.file}", file=sys.stderr)
     print(f"replay it with: fairlead detect --root {options.file}", file=sys.stderr)
     return 0

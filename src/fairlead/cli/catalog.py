@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.output import FORMATS, show, show_list
 from fairlead.errors import SettingsError
-from fairlead.units import format_bytes, format_ops
+from fairlead.units import counted, format_bytes, format_ops
 
 if TYPE_CHECKING:
     from fairlead.catalog.device import Device, Driver, Match, Variant
@@ -32,6 +32,8 @@ def add(commands: Any) -> None:
     linting.set_defaults(run=run_lint)
     for verb in (listing, showing, linting):
         shared.add_catalog(verb)
+    shared.add_list(listing)
+    for verb in (showing, linting):
         verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
 
 
@@ -52,11 +54,12 @@ def run_list(options: argparse.Namespace) -> int:
         for device in known
         if options.kind in (None, device.kind) and vendor in (None, device.vendor.lower())
     ]
-    if options.output != "table":
+    if options.output in ("json", "yaml"):
         show([to_json(device) for device in devices], options.output)
         return 0
     head = ("ID", "NAME", "VENDOR", "KIND", "PEAK", "MEMORY", "POWER")
-    print(to_table(head, [_row(device) for device in sorted(devices, key=lambda d: (d.kind, d.id))]))
+    rows = [_row(device) for device in sorted(devices, key=lambda d: (d.kind, d.id))]
+    show_list(head, rows, options.output, headers=not options.no_headers)
     return 0
 
 
@@ -78,7 +81,7 @@ def run_lint(options: argparse.Namespace) -> int:
     else:
         for fault in faults:
             print(fault)
-        print(f"{len(catalog.devices)} devices, {len(faults)} faults")
+        print(f"{counted(len(catalog.devices), 'device')}, {counted(len(faults), 'fault')}")
     return 1 if faults else 0
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
-from fairlead.units import format_bytes, format_ops
+from fairlead.units import counted, format_bytes, format_ops
 
 if TYPE_CHECKING:
     from fairlead.inventory import Accelerator, Inventory
@@ -74,7 +74,7 @@ def _headline(inventory: "Inventory") -> str:
     facts = [
         machine.board or "",
         machine.arch or "",
-        f"{machine.cpus} CPUs" if machine.cpus else "",
+        counted(machine.cpus, "CPU") if machine.cpus else "",
         f"{format_bytes(machine.memory)} RAM" if machine.memory else "",
         machine.release or "",
     ]

@@ -9,7 +9,7 @@ from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.cli.profiles_cluster import add_cluster, entries, fetched, in_cluster
 from fairlead.errors import MissingPartError, SettingsError, UserError
-from fairlead.units import Seconds, fault, format_bytes, parse_duration
+from fairlead.units import Seconds, fault, format_bytes, format_number, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,8 +137,6 @@ def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
     return [found(each, catalog) for each in inventory.accelerators]
 
 
-_LARGE = 999.5
-"""From here on, three digits would need an exponent."""
 _HEAD = ("DEVICE", "LATENCY", "P90", "MEMORY", "ENERGY", "CONFIDENCE", "WHY")
 
 
@@ -177,14 +175,9 @@ def _first(reasons: "Sequence[str]") -> str:
 
 def format_time(seconds: float) -> str:
     """Print a latency: `0.22 ms`, `1.05 s`, `40,200 s`."""
-    return f"{_three(seconds)} s" if seconds >= 1 else f"{_three(seconds * 1e3)} ms"
+    return f"{format_number(seconds)} s" if seconds >= 1 else f"{format_number(seconds * 1e3)} ms"
 
 
 def format_energy(joules: float) -> str:
     """Print the energy of a run: `24 mJ`."""
-    return f"{_three(joules)} J" if joules >= 1 else f"{_three(joules * 1e3)} mJ"
-
-
-def _three(number: float) -> str:
-    """Print three digits, and no power of ten."""
-    return f"{number:,.0f}" if number >= _LARGE else f"{number:.3g}"
+    return f"{format_number(joules)} J" if joules >= 1 else f"{format_number(joules * 1e3)} mJ"

@@ -6,6 +6,7 @@ from typing import Any
 
 from fairlead.cli import explain_live
 from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.units import counted
 
 
 def add(commands: Any) -> None:
@@ -76,11 +77,14 @@ def _headline(decision: Mapping[str, Any]) -> str:
 
 
 def _reasons(decision: Mapping[str, Any]) -> Iterable[str]:
+    from fairlead.placement import reason_text
+
     for each in decision["rejections"]:
         if isinstance(each, dict) and each.get("count"):
             nodes = each.get("nodes") or 0
-            where = f" on {nodes} node{'' if nodes == 1 else 's'}" if nodes else ""
-            yield f"{each['count']:>5} {each.get('text', '')}{where} [{each.get('reason', '')}]"
+            where = f" on {counted(nodes, 'node')}" if nodes else ""
+            text = reason_text(str(each.get("text", "")), each["count"])
+            yield f"{each['count']:>5} {text}{where} [{each.get('reason', '')}]"
 
 
 def _live(decision: Mapping[str, Any]) -> Iterable[str]:

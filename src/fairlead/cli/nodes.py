@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.output import show, show_list
 
 if TYPE_CHECKING:
     from fairlead.cluster.config import Config
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "-w", "--watch", action="store_true", help="go on and show what changes, until interrupted"
     )
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_list(command)
     command.set_defaults(run=run)
 
 
@@ -46,10 +46,11 @@ async def _once(config: "Config", options: argparse.Namespace) -> None:
 
     async with Client.connect(config) as client:
         nodes = (await client.list(NODES, labels=options.selector)).items
-    if options.output != "table":
+    if options.output in ("json", "yaml"):
         show([to_json(node) for node in nodes], options.output)
         return
-    print(to_table(_HEAD, [_row(node) for node in nodes]) if nodes else "no nodes")
+    rows = [_row(node) for node in nodes]
+    show_list(_HEAD, rows, options.output, headers=not options.no_headers, empty="no nodes")
 
 
 async def _follow(config: "Config", options: argparse.Namespace) -> None:
@@ -70,6 +71,8 @@ async def _follow(config: "Config", options: argparse.Namespace) -> None:
         async for change in nodes.changes():
             if options.output == "table":
                 print(f"{change.type:9} " + "  ".join(_row(change.object)), flush=True)
+            elif options.output == "name":
+                print(change.object.metadata.name, flush=True)
             else:
                 show({"type": change.type, "node": to_json(change.object)}, options.output)
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli.output import LISTS
+
 if TYPE_CHECKING:  # `fairlead --help` must not load the catalog
     from fairlead.catalog import Catalog
     from fairlead.host import Host
@@ -44,6 +46,14 @@ def add_root(command: argparse.ArgumentParser) -> None:
         help="look at the machine below this folder, or inside this captured tarball (default: this machine)",
     )
     command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
+
+
+def add_list(command: argparse.ArgumentParser) -> None:
+    """Let the user print a list in every way that lists can be printed."""
+    command.add_argument(
+        "-o", "--output", choices=LISTS, default="table", help="how to print it; name: only the first column"
+    )
+    command.add_argument("--no-headers", action="store_true", help="with -o table: leave out the first line")
 
 
 def add_page(command: argparse.ArgumentParser, listen: str) -> None:

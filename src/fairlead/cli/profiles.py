@@ -4,8 +4,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from fairlead.cli import options as shared
 from fairlead.cli import profiles_move
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.output import FORMATS, show, show_list, to_table
 from fairlead.cli.profiles_cluster import add_place, folder_of, in_cluster, known
 from fairlead.errors import SettingsError, UserError
 from fairlead.units import format_bytes
@@ -38,6 +39,8 @@ def add(commands: Any) -> None:
     deleting.set_defaults(run=run_delete)
     for verb in (listing, showing, deleting):
         add_place(verb)
+    shared.add_list(listing)
+    for verb in (showing, deleting):
         verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
     profiles_move.add(verbs)
 
@@ -45,10 +48,11 @@ def add(commands: Any) -> None:
 def run_list(options: argparse.Namespace) -> int:
     """List the setups."""
     entries = _told(options)
-    if options.output != "table":
+    if options.output in ("json", "yaml"):
         show([_summary(entry) for entry in entries], options.output)
         return 0
-    print(to_table(_HEAD, [_row(entry) for entry in entries]) if entries else "no profiles")
+    rows = [_row(entry) for entry in entries]
+    show_list(_HEAD, rows, options.output, headers=not options.no_headers, empty="no profiles")
     return 0
 
 

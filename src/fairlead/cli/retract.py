@@ -83,9 +83,10 @@ def run(options: argparse.Namespace) -> int:
         return (retract_holders.check if options.check else retract_holders.force)(config, options, seconds)
     rows, kept = asyncio.run(_retract_for(config, options, seconds))
     if kept:
+        stay, them = ("model profile stays", "it") if kept == 1 else ("model profiles stay", "them")
         print(
-            f"{kept} model profiles stay; `fairlead profiles export` saves them, "
-            "`kubectl delete crd modelprofiles.fairlead.dev` removes them",
+            f"{kept} {stay}; `fairlead profiles export` saves {them}, "
+            f"`kubectl delete crd modelprofiles.fairlead.dev` removes {them}",
             file=sys.stderr,
         )
     if options.output != "table":

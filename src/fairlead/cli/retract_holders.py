@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.output import show
 from fairlead.errors import ClusterError
+from fairlead.units import counted
 
 if TYPE_CHECKING:
     from fairlead.cluster.holders import Holder
@@ -90,8 +91,8 @@ async def _force(config: Any, seconds: float, *, dry: bool) -> "tuple[list[Holde
 def _count(found: "list[Holder]") -> str:
     pods = sum(bool(each.pod) for each in found)
     loose = len(found) - pods
-    parts = [f"{pods} pod{'' if pods == 1 else 's'}"] if pods else []
-    parts += [f"{loose} claim{'' if loose == 1 else 's'} without a pod"] if loose else []
+    parts = [counted(pods, "pod")] if pods else []
+    parts += [f"{counted(loose, 'claim')} without a pod"] if loose else []
     return " and ".join(parts)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
-from fairlead.units import format_bytes
+from fairlead.units import format_bytes, format_number
 
 if TYPE_CHECKING:
     from fairlead.catalog import Catalog
@@ -206,4 +206,4 @@ def _refusals(refused: "Iterable[Decision]") -> Iterable[str]:
 
 def format_latency(seconds: float) -> str:
     """Print a latency as people quote it: `4.2 ms`."""
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+    return f"{format_number(seconds)} s" if seconds >= 1 else f"{format_number(1000 * seconds)} ms"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, show, to_table
 from fairlead.errors import MissingPartError, SettingsError
-from fairlead.units import format_bytes
+from fairlead.units import counted, format_bytes, format_number
 
 if TYPE_CHECKING:
     from fairlead.simulate.job import Fleet, Trace
@@ -231,7 +231,7 @@ def _progress(policy: str, jobs: int) -> Iterator[Callable[[int], None]]:
     finally:
         if watched:
             print(f"\r{' ' * 79}\r", end="", file=sys.stderr)
-    print(f"{policy}: {jobs} jobs in {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(f"{policy}: {counted(jobs, 'job')} in {time.monotonic() - began:.1f} s", file=sys.stderr)
 
 
 def table(answer: Mapping[str, Any]) -> str:
@@ -239,7 +239,11 @@ def table(answer: Mapping[str, Any]) -> str:
     policies = answer["policies"]
     head = ("", *(each["policy"] for each in policies))
     rows = [(name, *(show_one(each) for each in policies)) for name, show_one in _ROWS]
-    parts = [f"{answer['trace']}: {answer['jobs']} jobs, seed {answer['seed']}", "", to_table(head, rows)]
+    parts = [
+        f"{answer['trace']}: {counted(answer['jobs'], 'job')}, seed {answer['seed']}",
+        "",
+        to_table(head, rows),
+    ]
     for each in policies:
         for kind, text in (("refusals", "refused for good"), ("waits", "had to wait at first")):
             reasons = ", ".join(f"{count} {reason}" for reason, count in each[kind].items())
@@ -271,16 +275,16 @@ _ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("refused, given up", lambda each: f"{each['refused']}, {each['failed']}"),
     ("makespan", lambda each: _time(each["makespan_s"])),
     ("wait: mean / p50 / p99 / worst", _times("wait_s")),
-    ("completion: the same", _times("completion_s")),
+    ("completion: mean / p50 / p99 / worst", _times("completion_s")),
     ("allocated: mean / peak", _percents("allocation_percent")),
-    ("fragmented: the same", _percents("fragmentation_percent")),
-    ("at work: the same", _percents("utilisation_percent")),
+    ("fragmented: mean / peak", _percents("fragmentation_percent")),
+    ("at work: mean / peak", _percents("utilisation_percent")),
     (
         "memory used: mean / peak",
         lambda each: " / ".join(format_bytes(each["memory_used_bytes"][name]) for name in ("mean", "peak")),
     ),
     ("queue: mean / peak", lambda each: f"{each['queue']['mean']:.1f} / {each['queue']['peak']}"),
-    ("energy", lambda each: f"{each['energy_j'] / 3.6e6:.3g} kWh at {each['power_w']:.0f} W"),
+    ("energy", lambda each: f"{format_number(each['energy_j'] / 3.6e6)} kWh at {each['power_w']:.0f} W"),
     ("out of memory", lambda each: str(each["memory_kills"])),
     ("preemptions, evictions", lambda each: f"{each['preemptions']}, {each['evictions']}"),
     ("faults", lambda each: str(each["faults"])),

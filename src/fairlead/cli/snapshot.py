@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.output import FORMATS, to_json, to_table, to_yaml
-from fairlead.units import format_bytes
+from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from fairlead.catalog import Catalog
@@ -48,12 +48,7 @@ def run(options: argparse.Namespace) -> int:
         print(text)
         return 0
     _write(options.out, text)
-    devices = sum(len(node.devices) for node in found.nodes)
-    print(
-        f"{options.out}: {len(found.nodes)} nodes, {devices} accelerators, {len(found.placements)} pods that "
-        f"run, {len(found.pending)} that wait",
-        file=sys.stderr,
-    )
+    print(f"{options.out}: {summary(found)}", file=sys.stderr)
     return 0
 
 
@@ -79,7 +74,19 @@ def table(snapshot: "Snapshot") -> str:
     """Return what a cluster has for people."""
     pods = Counter(each.node for each in snapshot.placements)
     rows = [_row(node, pods[node.name]) for node in snapshot.nodes]
-    return f"{to_table(_HEAD, rows)}\n{len(snapshot.pending)} pods wait"
+    return f"{to_table(_HEAD, rows)}\n{counted(len(snapshot.pending), 'pod waits', 'pods wait')}"
+
+
+def summary(snapshot: "Snapshot") -> str:
+    """Return in one line how much is in a snapshot."""
+    return ", ".join(
+        (
+            counted(len(snapshot.nodes), "node"),
+            counted(sum(len(node.devices) for node in snapshot.nodes), "accelerator"),
+            counted(len(snapshot.placements), "pod that runs", "pods that run"),
+            counted(len(snapshot.pending), "that waits", "that wait"),
+        )
+    )
 
 
 def _row(node: "NodeState", pods: int) -> tuple[str, ...]:

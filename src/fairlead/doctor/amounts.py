@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from fairlead.doctor.finding import Said, fail, ok, some, warn
+from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import Sight, full
 from fairlead.errors import ManifestError
 from fairlead.manifest.amounts import quantity
@@ -50,7 +50,9 @@ def given_away(sight: Sight) -> list[Said]:
     if lost:
         text = f"claims hold what no slice offers any more: {some(lost)}"
         said.append(warn(text, "see on the node why: fairlead detect; pods there may have lost their device"))
-    return said or [ok(f"nothing is given away twice; {len(by_place)} of {len(room)} devices are held")]
+    verb = "is" if len(by_place) == 1 else "are"
+    devices = f"{len(by_place)} of {count(room, 'device')} {verb} held"
+    return said or [ok(f"nothing is given away twice; {devices}")]
 
 
 def _room(sight: Sight) -> dict[Place, int]:

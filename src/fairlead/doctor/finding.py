@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from fairlead.units import counted
+
 _MOST: Final = 4
 """Names in one sentence."""
 
@@ -72,4 +74,4 @@ def some(names: Iterable[str]) -> str:
 
 def count(items: Sized, noun: str, plural: str = "") -> str:
     """Return how many, with the noun: `1 claim`, `3 claims`."""
-    return f"{len(items)} {noun if len(items) == 1 else plural or noun + 's'}"
+    return counted(len(items), noun, plural)

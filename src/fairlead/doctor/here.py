@@ -37,7 +37,9 @@ def _accelerators(machine: Machine) -> list[Said]:
     found = [each for each in machine.inventory.accelerators if each.kind != _CPU]
     bad = [_unwell(each) for each in found if each.reason or not each.state.allocatable]
     if not found:
-        return [warn("no accelerator was found", "see what was read: fairlead detect -v")]
+        cpus = some(each.model or each.name for each in machine.inventory.accelerators)
+        beside = f" beside the CPU ({cpus})" if cpus else ""
+        return [warn(f"no accelerator{beside} was found", "see what was read: fairlead detect -v")]
     return bad or [ok(f"{count(found, 'accelerator')}: {some(each.model or each.name for each in found)}")]
 
 

@@ -11,9 +11,12 @@ from fairlead.request import Demand, Request, Selector, Toleration, repels
 from fairlead.schedule.amounts import lesser_amounts
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.filters import NODE_FILTERS
 from fairlead.schedule.fit import fits, places_of
 from fairlead.schedule.policies import Policy, policy_named
 from fairlead.schedule.preempt import victims
+from fairlead.schedule.refuse import reasons_against
+from fairlead.units import format_number
 
 DROPPED: Final = 0.5
 """How large it counts to give up a rule: more than a fifth less memory, less than three quarters less."""
@@ -128,8 +131,33 @@ def _slower(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Chan
     seconds = ask.seconds[cluster.columns.kind[rows]][free]
     if len(rows) and not np.isnan(seconds).all():
         best = float(np.nanmin(seconds))
-        text = f"allow {1000 * best:.3g} ms instead of {1000 * request.slo:.3g} ms"
+        text = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}{_faster(ask, best)}"
         yield Change("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
+
+
+def _faster(ask: Ask, best: float) -> str:
+    """Say why the fastest accelerator is not the one to allow for; empty: it is.
+
+    A refusal tells the best latency that is expected anywhere, on accelerators without room too.
+    """
+    rows = ask.cluster.rows()
+    kind = ask.cluster.columns.kind[rows]
+    left = ask.allowed[kind]
+    for node_filter in NODE_FILTERS.values():
+        left = left & np.atleast_1d(node_filter(ask, rows))[:, None]
+    seconds = np.where(left, ask.seconds[kind], np.nan)
+    if not (seconds < best).any():
+        return ""
+    fastest = float(np.nanmin(seconds))
+    left = seconds == fastest
+    model = list(ask.cluster.columns.kinds)[int(kind[left][0])].model
+    reasons = sorted(reasons_against(ask, rows, left), key=lambda each: -each.count)
+    why = f": {reasons[0].counted()}" if reasons else ""
+    return f"; {model} is expected to take {_milliseconds(fastest)}, but has no room{why}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{format_number(1000 * seconds)} ms"
 
 
 def _more_important(cluster: Cluster, request: Request, policy: Policy) -> Iterator[Change]:

@@ -9,7 +9,7 @@ from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, repels
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.columns import UNSTATED, Ints, Mask
-from fairlead.units import format_bytes
+from fairlead.units import format_bytes, format_number
 
 
 def node_reason(ask: Ask, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
@@ -110,7 +110,7 @@ def device_reason(ask: Ask, reason: Reason, rows: Ints, out: Mask, text: str = "
         return
     need, most = _device_amounts(ask, reason, rows, out)
     if reason is Reason.BUSY:
-        text = "are held by others, and it wants them for itself"
+        text = "are held by others, and the pod takes whole accelerators"
     elif reason is Reason.DEVICE_MEMORY and need is not None and most is not None:
         size = f"need {format_bytes(int(need))}" if need else "need some"
         text = f"lack memory ({size}, most {format_bytes(int(most))} free)"
@@ -118,7 +118,7 @@ def device_reason(ask: Ask, reason: Reason, rows: Ints, out: Mask, text: str = "
         part = f"need {need / 10:g} %" if need else "need some"
         text = f"lack compute ({part}, most {most / 10:g} % free)"
     elif reason is Reason.SLO and most is not None and need is not None:
-        text = f"{text} (need {1000 * need:.3g} ms, best {1000 * most:.3g} ms expected)"
+        text = f"{text} (need {format_number(1000 * need)} ms, best {format_number(1000 * most)} ms expected)"
     yield Rejection(reason, text, int(out.sum()), int(out.any(axis=1).sum()), need, most)
 
 

@@ -52,7 +52,8 @@ class Store:
             if fault:
                 return Answer({}, fault)
             folders.write(place, file, data)
-        self._say(f"put {file}: {len(spec['devices'])} devices")
+        number = len(spec["devices"])
+        self._say(f"put {file}: {number} device{'' if number == 1 else 's'}")
         return Answer({"sha256": _digest(data), "changed": True})
 
     def remove(self, file: str) -> Answer:

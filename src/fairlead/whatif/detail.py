@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.placement import DeviceState, NodeState, Placement, Share, reason_text
 from fairlead.request import Demand, Request
 from fairlead.schedule import Cluster, DeviceFree, NodeFree, decide
 from fairlead.units import Bytes
@@ -36,8 +36,9 @@ def _detail(
     decision = decide(alone, _one(request), policy)
     if decision.rejections:
         first = decision.rejections[0]
-        text = first.text.removeprefix(_NODES)
-        return Detail(*named, first.reason.value, text if text == first.text else f"its node: {text}")
+        text = reason_text(first.text.removeprefix(_NODES), 1)
+        of_node = first.text.startswith(_NODES)
+        return Detail(*named, first.reason.value, f"its node {text}" if of_node else text)
     many = request.demand.count > 1
     return Detail(
         *named, "", "suffices, but too few beside it do" if many else "suffices, but for its neighbours"

@@ -20,6 +20,7 @@ from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.page import Timings
 from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, Pod
 from fairlead.serve.web.httpd import Response
+from fairlead.units import counted
 
 Work = Callable[[Pod, Sequence[str]], Awaitable[bytes]]
 """What answers for a pod and the names of nodes."""
@@ -71,7 +72,7 @@ class Extender:
             await Follower(self._cluster, group, self._heard).begin((SLICES, CLAIMS, *RULES), (NODES, PODS))
             self._judge.fold.settle()
             self._known = True
-            self._say(f"the cluster is known: {len(self._judge.fold.cluster.nodes())} nodes")
+            self._say(f"the cluster is known: {counted(len(self._judge.fold.cluster.nodes()), 'node')}")
 
     def _heard(self, change: Change[Any]) -> None:
         self._judge.hear(change)

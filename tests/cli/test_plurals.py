@@ -1,0 +1,55 @@
+"""What commands count is told with the right number of its noun: `1 pod`, `2 pods`."""
+
+from pathlib import Path
+
+from fairlead.cli import snapshot
+from fairlead.manifest.snapshot import Snapshot
+from fairlead.placement import NodeState
+from fairlead.request import Request
+from tests.analyze.models import graph, node, saved, value
+from tests.cli.runs import Run
+
+ROW = """schema = 1
+[[device]]
+id = "my-stick"
+name = "My Stick"
+vendor = "Me"
+kind = "npu"
+match.usb = ["18d1:9302"]
+unverified = ["peak"]
+driver = [{userspace = true}]
+"""
+
+
+def test_one_pod_that_waits() -> None:
+    found = Snapshot(nodes=(NodeState("a"),), pending=(Request("late"),))
+    assert snapshot.table(found).endswith("\n1 pod waits")
+    assert snapshot.table(Snapshot()).endswith("\n0 pods wait")
+    assert snapshot.summary(found) == "1 node, 0 accelerators, 0 pods that run, 1 that waits"
+
+
+def test_one_fault_of_a_catalog(run: Run, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(ROW)
+    code, out, _ = run("catalog", "lint", "--catalog", str(mine))
+    assert code == 1
+    assert out.endswith(" devices, 1 fault\n")
+
+
+def test_one_operator(run: Run, tmp_path: Path) -> None:
+    file = saved(tmp_path, graph([node("Relu", "x", "y")], [value("x", 1, 4)]))
+    code, out, _ = run("analyze", file)
+    assert code == 0
+    assert out.splitlines()[0] == "tiny.onnx: onnx, fp32, batch 1, 1 operator in about 1 kernel"
+
+
+def test_one_job(run: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.yaml"
+    trace.write_text(
+        "{version: 1, name: small, nodes: [{name: a, cpu: 4, memory: 8GiB, devices: [t4]}],"
+        " jobs: [{name: j, gpu-memory: 1GiB, duration: 1m}]}"
+    )
+    code, out, err = run("simulate", "--trace", str(trace))
+    assert code == 0
+    assert out.startswith("small: 1 job, seed 0\n")
+    assert err.startswith("fairlead: 1 job in ")
