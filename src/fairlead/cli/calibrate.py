@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "calibrate",
         help="measure this machine's accelerators with a pack of small models",
-        description="Run about ten small models, made on the spot, on every accelerator of this machine that "
+        description="Run eleven small models, made on the spot, on every accelerator of this machine that "
         "ONNX Runtime reaches, and store how long they took, their memory and their power. Predictions for "
         "this machine then start from measured speed instead of the data sheet. It takes about a minute for "
         "each accelerator; let the machine rest meanwhile.",

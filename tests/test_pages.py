@@ -1,0 +1,232 @@
+"""What pages promise holds: their numbers, files and commands, tried as a reader would try them."""
+
+import argparse
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.cli import nodes
+from fairlead.cli.main import main, parser
+from fairlead.cli.output import to_table
+from fairlead.cluster.objects import Node
+from fairlead.zoo import PACK
+from fairlead.zoo.__main__ import main as zoo
+
+ROOT = Path(__file__).parent.parent
+NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+
+
+def page(path: str) -> str:
+    """Return a page's text with single spaces, so that a sentence may be broken over lines."""
+    return re.sub(r"\s+", " ", (ROOT / path).read_text())
+
+
+def blocks(path: str, language: str = "") -> list[str]:
+    """Return a page's blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / path).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_tour_counts_the_boards_that_it_replays() -> None:
+    boards = (ROOT / "scripts/demo.sh").read_text().count("--root $hosts/")
+    assert f"replays {NUMBERS[boards]} boards" in page("docs/tutorial/first-look.md")
+
+
+def test_the_pack_is_counted_rightly(capsys: pytest.CaptureFixture[str]) -> None:
+    number = NUMBERS[len(PACK)]
+    assert f"{number.capitalize()} small models" in page("docs/how-to/calibrate.md")
+    assert f"{number} small models" in page("README.md")
+    with pytest.raises(SystemExit):
+        main(["calibrate", "--help"])
+    assert f"{number} small models" in re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_as_many_devices_are_predicted_as_pages_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pages say three of four; the catalog grows, so the share may move a little."""
+    zoo([str(tmp_path), "mobilenet_v2"])
+    capsys.readouterr()
+    asked = ["estimate", str(tmp_path / "mobilenet_v2.onnx"), "--on", "all", "-o", "json"]
+    assert main([*asked, "--profiles", str(tmp_path)]) == 0
+    estimates = json.loads(capsys.readouterr().out)["estimates"]
+    assert 0.7 <= sum(each["seconds"] is not None for each in estimates) / len(estimates) < 0.8
+    for path in ("README.md", "docs/reference/estimate.md", "CHANGELOG.md"):
+        assert "three of four" in page(path), path
+        assert "any device of the catalog" not in page(path), path
+
+
+def test_a_pod_from_hami_is_told_what_is_not_enforced() -> None:
+    for path in ("README.md", "docs/how-to/schedule-pods.md", "docs/reference/scheduler.md"):
+        assert re.search(r"HAMi[^.]*\benforces\b", page(path)), path
+
+
+def test_a_recorded_cluster_is_compared() -> None:
+    section = (ROOT / "docs/how-to/simulate.md").read_text().partition("## 5. A recorded cluster")[2]
+    command = re.search(r"^\$ fairlead simulate .*--policy (\S+)", section, re.MULTILINE)
+    assert command is not None
+    policies = command[1].split(",")
+    waits = re.search(r"^wait: mean / p50 / p99 / worst +(.*)$", section, re.MULTILINE)
+    assert waits is not None
+    figures = re.split(r" {2,}", waits[1])
+    assert len(set(figures)) == len(policies) > 1
+
+
+def test_the_day_is_played_as_the_page_shows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = re.search(
+        r"^\$ fairlead (simulate .*)\n((?:.*\n)+?)```",
+        (ROOT / "docs/how-to/simulate.md").read_text(),
+        re.MULTILINE,
+    )
+    assert session is not None
+    monkeypatch.chdir(ROOT)
+    assert main(session[1].split()) == 0
+    assert capsys.readouterr().out == session[2]
+
+
+def test_what_if_brings_all_that_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "docs/how-to/what-if.md").read_text()
+    for name, body in re.findall(r"^```yaml\n# (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).write_text(body)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    made = re.search(r"^python -m fairlead\.zoo (.*)$", text, re.MULTILINE)
+    assert made is not None, "the page makes the model that its workloads name"
+    zoo(made[1].partition("#")[0].split())
+    capsys.readouterr()
+    asked = ["schedule", "--cluster", "cluster.yaml", "--workloads", "workloads.yaml"]
+    assert f"fairlead {' '.join(asked)}\n" in text
+    assert main(asked) == 1, "the page goes on to ask why one does not fit"
+    assert "refused: " in capsys.readouterr().out
+    main([*asked, "--explain", "-o", "json"])
+    (tmp_path / "decision.json").write_text(capsys.readouterr().out)
+    why = re.findall(r"^fairlead (explain .*)$", text, re.MULTILINE)
+    assert len(why) == 2
+    for line in why:
+        assert main(line.split()) == 1
+        assert "would fit with one of these changes" in capsys.readouterr().out
+
+
+def test_a_policy_of_ones_own_installs(tmp_path: Path) -> None:
+    """The page's two files are a package: built by its own backend, unpacked as pip does, and used."""
+    files = {
+        name: body
+        for language in ("python", "toml")
+        for block in blocks("docs/how-to/own-policy.md", language)
+        for name, body in [re.match(r"# (\S+)\n(.*)", block, re.DOTALL).groups()]  # type: ignore[union-attr]  # every block names its file
+    }
+    assert set(files) == {"tidy.py", "pyproject.toml"}
+    for name, body in files.items():
+        (tmp_path / name).write_text(body)
+    backend = tomllib.loads(files["pyproject.toml"])["build-system"]["build-backend"]
+    code = f"import {backend} as backend; print(backend.build_wheel('dist'))"
+    built = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    with zipfile.ZipFile(tmp_path / "dist" / built.stdout.split()[-1]) as wheel:
+        wheel.extractall(tmp_path / "site")
+    paths = os.pathsep.join([str(tmp_path / "site"), str(ROOT / "src")])
+    words = ["schedule", "--cluster", "examples/cluster.yaml", "--workloads", "examples/workloads.yaml"]
+    used = subprocess.run(
+        [sys.executable, "-m", "fairlead", *words, "--policy", "tidy", "-o", "json"],
+        env={**os.environ, "PYTHONPATH": paths},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert {each["policy"] for each in json.loads(used.stdout)["decisions"]} == {"tidy"}, used.stderr
+
+
+@pytest.mark.parametrize("name", ["nodes", "capture", "retract"])
+def test_a_command_has_a_page_with_every_option(name: str) -> None:
+    text = (ROOT / f"docs/reference/{name}.md").read_text()
+    assert text.startswith(f"# `fairlead {name}`\n")
+    (subs,) = [each for each in parser(name)._actions if isinstance(each, argparse._SubParsersAction)]
+    options = {word for action in subs.choices[name]._actions for word in action.option_strings}
+    assert not sorted(word for word in options - {"-h", "--help"} if f"`{word}" not in text)
+    assert f"(reference/{name}.md)" in (ROOT / "docs/README.md").read_text()
+
+
+def _node(name: str, *, ready: bool, cordoned: bool = False, **count: int) -> Node:
+    labels = {
+        f"fairlead.dev/{model.replace('_', '-')}.{field}": str(value)
+        for model, number in count.items()
+        for field, value in (("count", number), ("usable", number if ready else 0), ("kind", "gpu"))
+    }
+    document: dict[str, Any] = {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"unschedulable": cordoned},
+        "status": {
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+            "nodeInfo": {"kubeletVersion": "v1.37.0"},
+        },
+    }
+    return msgspec.convert(document, Node)
+
+
+def test_the_page_on_nodes_shows_what_is_printed() -> None:
+    fleet = (
+        _node("board-0", ready=True, jetson_orin_nano=1),
+        _node("board-1", ready=False, jetson_orin_nano=1),
+        _node("server", ready=True, cordoned=True, a100=2),
+        _node("control", ready=True),
+    )
+    shown = to_table(nodes._HEAD, [nodes._row(each) for each in fleet])
+    assert f"$ fairlead nodes\n{shown}\n" in blocks("docs/reference/nodes.md")
+    document = {word for each in fleet for word in re.findall(r'"(\w+)":', json.dumps(nodes.to_json(each)))}
+    assert not sorted(
+        word for word in document if f'"{word}"' not in (ROOT / "docs/reference/nodes.md").read_text()
+    )
+
+
+def test_the_export_from_pytorch_reads_as_python() -> None:
+    """PyTorch is not installed where tests run: the page keeps to its documented names."""
+    path = "docs/how-to/pytorch.md"
+    (first, second) = [ast.parse(block) for block in blocks(path, "python")]
+    for tree in (first, second):
+        (call,) = [
+            each
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Call) and ast.unparse(each.func) == "torch.onnx.export"
+        ]
+        documented = {
+            "input_names",
+            "output_names",
+            "opset_version",
+            "dynamo",
+            "external_data",
+            "dynamic_shapes",
+        }
+        assert {str(each.arg) for each in call.keywords} <= documented
+        assert len(call.args) == 3
+    assert "PyTorch 2.6 or newer" in page(path)
+    assert "(how-to/pytorch.md)" in (ROOT / "docs/README.md").read_text()
