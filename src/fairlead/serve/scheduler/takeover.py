@@ -58,7 +58,7 @@ def _begun(pod: Pod, left: Roster, scheduler: str) -> bool:
 
 def _spared(victim: Pod, turn: int) -> Write:
     """Take the mark off a pod that the leader before was about to evict: its eviction would come too late."""
-    return unmark(victim, format_time(today()), f"leader {turn} decides anew")
+    return unmark(victim, format_time(today()), f"leader {turn} decides again")
 
 
 def _open(claim: Claim) -> bool:
