@@ -35,6 +35,23 @@ def test_a_started_process_is_alive_until_it_is_ended(sleeper: Process) -> None:
     assert process.memory(sleeper) == 0
 
 
+def test_a_program_may_outlive_the_python_that_started_it(tmp_path: Path) -> None:
+    lines = (
+        "import os, pathlib, sys",
+        "from fairlead.lab import process",
+        "folder = pathlib.Path(sys.argv[1])",
+        f"print(process.start({SLEEP!r}, folder / 'log', folder, os.environ).pid)",
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(lines), str(tmp_path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    left = process.find(int(done.stdout))
+    assert left is not None
+    process.end([left])
+    assert done.stderr == ""
+
+
 def test_a_number_that_was_given_out_again_is_not_signalled(sleeper: Process) -> None:
     earlier = Process(sleeper.pid, sleeper.started - 1)
     assert not process.alive(earlier)
