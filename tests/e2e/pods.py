@@ -177,8 +177,13 @@ def environ_of(pid: str) -> dict[str, str]:
 
 
 def is_running(pod: Document) -> bool:
-    """Say whether a pod runs, and is not about to go."""
-    return bool(pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"])
+    """Say whether a pod runs with all its containers, and is not about to go.
+
+    A pod whose container has ended and is to start again is in phase Running as well.
+    """
+    status = pod["status"]
+    running = all("running" in each["state"] for each in status.get("containerStatuses", ()))
+    return bool(status.get("phase") == "Running" and running and "deletionTimestamp" not in pod["metadata"])
 
 
 def waits_for(pod: Document) -> str:

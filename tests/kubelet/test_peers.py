@@ -174,7 +174,7 @@ def test_a_peer_that_stops_reading_cancels_and_vanishes_leaves_no_task(place: Pa
 
 
 SILENT = """
-import asyncio, sys
+import asyncio, math, sys
 from pathlib import Path
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.sockets import Call, Door
@@ -184,6 +184,8 @@ async def sleep(_):
     await asyncio.sleep(60)
 
 async def main(path):
+    # In debug mode asyncio logs every callback that took long, which a busy machine makes of any.
+    asyncio.get_running_loop().slow_callback_duration = math.inf
     door = Door(path, [Call("/test/Sleep", wire.Empty, sleep)], grace=0.01)
     await door.open()
     for leave in ("cancel", "vanish", "fail"):
@@ -212,7 +214,6 @@ def test_a_peer_that_goes_away_is_no_news(place: Path) -> None:
         [sys.executable, "-X", "dev", "-c", SILENT, str(place), *map(bytes.hex, RUBBISH.values())],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
         check=False,
         cwd=Path(__file__).parents[2],
     )
