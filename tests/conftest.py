@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for: a world on disk, and the catalogs."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ settings.register_profile(
 )
 settings.register_profile("wild", settings.get_profile("steady"), derandomize=False, max_examples=1000)
 settings.load_profile("steady")
+
+
+def pytest_configure() -> None:
+    """Let SIGINT end what tests start: a run in the background ignores it, and so would its children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -86,7 +86,12 @@ async def watching(*words: str) -> AsyncIterator[Process]:
         yield process
     finally:
         process.send_signal(signal.SIGINT)
-        await asyncio.wait_for(process.wait(), PATIENCE)
+        try:
+            await asyncio.wait_for(process.wait(), PATIENCE)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise
     assert process.returncode == 130
 
 

@@ -13,13 +13,7 @@ from typing import Any
 from fairlead.lab import cgroups, process
 from fairlead.lab.home import Home
 
-# A test run that was put into the background ignores SIGINT, and so would all its children.
-FAIRLEAD = [
-    sys.executable,
-    "-c",
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "from fairlead.cli.main import run; run()",
-]
+FAIRLEAD = [sys.executable, "-m", "fairlead"]
 _STAND_IN = """\
 #!{python} -IS
 import http.server, ssl, sys
