@@ -5,8 +5,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from fairlead.placement import Decision, Placement
-from fairlead.request import Request
-from fairlead.schedule import NodeFree
+from fairlead.schedule.hints import resource_fit_hint
 from fairlead.simulate.job import Job
 from fairlead.simulate.world import Chooser, World
 
@@ -75,7 +74,7 @@ class Admission:
         free = [self._world.cluster.free(name) for name in nodes if self._world.cluster.node(name)]
         for key, (job, _) in tuple(self._stuck.items()):
             by_amount = len(job.requests) == 1 and not self._may_evict(job)
-            if not by_amount or any(could_take(each, job.requests[0]) for each in free):
+            if not by_amount or any(resource_fit_hint(job.requests[0], each) for each in free):
                 del self._stuck[key]
 
     def _may_evict(self, job: Job) -> bool:
@@ -100,19 +99,3 @@ class Admission:
             victims += decision.victims
         world.cluster.keep(mark)
         return Admitted(tuple(placements), tuple(victims))
-
-
-def could_take(free: NodeFree, request: Request) -> bool:
-    """Say whether a node might take a request, by amounts alone: False is certain, True is worth asking."""
-    demand = request.demand
-    needs = ((request.cpu, free.cpu), (request.memory, free.memory), (1, free.pods))
-    if any(need > left for need, left in needs if need):
-        return False
-    if request.sized_by_estimate or not demand.count:
-        return True
-    memory, compute = demand.memory or 0, demand.compute or 0
-    fits = (
-        each.memory >= memory and each.compute >= compute and not (request.whole and each.holders)
-        for each in free.devices
-    )
-    return sum(fits) >= demand.count

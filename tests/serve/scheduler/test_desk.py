@@ -56,6 +56,19 @@ def test_who_does_not_fit_is_told_why_and_wakes_when_a_pod_goes(catalog: Catalog
     assert plan.pod.metadata.name == "a"
 
 
+def test_a_pod_that_asks_for_no_cpu_wakes_on_a_node_whose_cpu_is_over_committed(catalog: Catalog) -> None:
+    full = [pod(name, on="n", mib=4096) for name in "xy"]
+    bare = {"name": "main", "resources": {"requests": {"fairlead.dev/gpu-mem": "1024"}}}
+    strained = [node("n", cpu="100m"), device_slice("n"), *full, pod("z", on="n")]
+    desk = desk_of(catalog, *strained, pod("a", containers=[bare]))
+    assert desk.decide(0.0) == []
+    desk.fold.note(Change(full[0], None))
+    desk.hear(2.0)
+    assert desk.fold.cluster.free("n").cpu < 0
+    (plan,) = desk.decide(2.0)
+    assert plan.pod.metadata.name == "a"
+
+
 def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=8192))
     desk.fold.note(Change(None, pod("b", mib=8192)))

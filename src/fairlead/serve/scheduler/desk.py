@@ -9,6 +9,7 @@ from fairlead.manifest.volumeshapes import VolumeClaim
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place, place_gang
+from fairlead.schedule.hints import resource_fit_hint
 from fairlead.serve.scheduler.events import Event, helpful
 from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.handover import why_claim
@@ -17,7 +18,6 @@ from fairlead.serve.scheduler.page import Counts
 from fairlead.serve.scheduler.preemption import PATIENCE, Preemption, Preemptions, names_budget
 from fairlead.serve.scheduler.queue import LONGEST_PAUSE, Could, Queue
 from fairlead.serve.scheduler.reading import Unreadable
-from fairlead.serve.scheduler.room import could_fit
 from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.serve.scheduler.tell import Sayings, waits_for
 from fairlead.serve.scheduler.volumes import Choice
@@ -304,7 +304,7 @@ class Desk:
         free = [cluster.free(name) for name in nodes if cluster.node(name) is not None]
 
         def could(request: Request) -> bool:
-            if any(could_fit(request, each) for each in free):
+            if any(resource_fit_hint(request, each) for each in free):
                 return True
             if self.fold.nominations.of(request.id) is not None:
                 return False  # its victims are on their way
