@@ -13,6 +13,7 @@ from fairlead.manifest.clusterfile import of_objects, read_cluster
 from fairlead.placement import DeviceState, Share
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
+from fairlead.whatif.local import decided
 from tests import accelerators
 from tests.manifest.worlds import CATALOG, group, pod
 
@@ -161,7 +162,8 @@ def test_what_is_refused(tmp_path: Path, cluster: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_pods_that_share_a_claim_hold_it_once() -> None:
+def shared_claim() -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+    """Return a node's only device in its slice, a claim that it was allocated to, and how pods name that."""
     devices = [
         {
             "name": "gpu-0",
@@ -185,7 +187,24 @@ def test_pods_that_share_a_claim_hold_it_once() -> None:
         "spec": {"devices": {"requests": [exactly]}},
         "status": {"allocation": {"devices": {"results": [result]}}},
     }
-    named = [{"name": "g", "resourceClaimName": "c"}]
+    return listed, claim, [{"name": "g", "resourceClaimName": "c"}]
+
+
+def test_a_pod_whose_claim_is_allocated_goes_where_its_device_is() -> None:
+    listed, claim, named = shared_claim()
+    holder = pod(name="one", nodeName="worker", resourceClaims=named)
+    late = pod(name="late", resourceClaims=named)
+    late["metadata"]["uid"] = "uid-late"
+    objects = group(node(), listed, claim, holder, late)
+    (request,) = of_objects(objects, CATALOG).pending
+    assert request.demand.count == 0
+    waits = next(each.body for each in objects.all("Pod") if each.body.metadata.name == "late")
+    told = decided(objects, CATALOG, waits)
+    assert (told["node"], told["victims"]) == ("worker", [])
+
+
+def test_pods_that_share_a_claim_hold_it_once() -> None:
+    listed, claim, named = shared_claim()
     pods = [pod(name=name, nodeName="worker", resourceClaims=named) for name in ("one", "two")]
     one, two = of_objects(group(node(), listed, claim, *pods), CATALOG).placements
     assert one.shares == (Share("gpu-0", Bytes(15 * GIB), 1000, whole=True),)

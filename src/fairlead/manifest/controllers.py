@@ -8,9 +8,12 @@ import msgspec
 
 from fairlead.errors import ManifestError
 from fairlead.manifest import shapes
+from fairlead.manifest.allocated import with_allocated_claims
+from fairlead.manifest.claims import named
 from fairlead.manifest.collect import Found
 from fairlead.manifest.gangs import of_controller
 from fairlead.manifest.pod import Context, request
+from fairlead.manifest.seen import Claim, Pod
 from fairlead.placement import NodeState
 from fairlead.request import Match, Request, Selector, Term, repels
 
@@ -40,7 +43,8 @@ def requests(context: Context, nodes: Sequence[NodeState] = ()) -> list[Asked]:
 
 def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterable[Asked]:
     if found.kind == "Pod" and _waits(found.body):
-        yield found.where, found.body, request(found.where, found.body, context)
+        asked = request(found.where, found.body, context)
+        yield found.where, found.body, with_allocated_claims(asked, _claims(found.body, context))
     elif found.kind == "CronJob":
         job = found.body.spec.job_template
         meta = msgspec.structs.replace(found.body.metadata, labels=job.metadata.labels)
@@ -49,6 +53,11 @@ def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterabl
         yield from _everywhere(found, context, nodes)
     elif found.kind in _REPLICATED:
         yield from _replicas(found.where, found.kind, found.body, context)
+
+
+def _claims(pod: Pod, context: Context) -> list[Claim]:
+    found = (context.objects.get("ResourceClaim", *key) for key in named(pod))
+    return [each for each in found if each is not None]
 
 
 def _waits(pod: shapes.Pod) -> bool:

@@ -14,13 +14,14 @@ from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest import keys
 from fairlead.manifest.admitted import admitted
+from fairlead.manifest.allocated import with_allocated_claims
 from fairlead.manifest.collect import Found, Objects
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.gangs import UNSTATED
 from fairlead.manifest.pod import Context, request, sizes
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import PLACEMENT, NodeState
-from fairlead.request import Demand, Match, Request, Selector, Term
+from fairlead.request import Request
 from fairlead.serve.scheduler.foresight import Foresight
 from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.units import Bytes
@@ -148,7 +149,7 @@ class Reading:
         self.drop(meta.uid)
         try:
             self._check_claims(pod, claims)
-            found = _sized(_tied(self._read(pod, claims), claims))
+            found = _sized(with_allocated_claims(self._read(pod, claims), claims.values()))
         except ManifestError as error:
             return Unreadable.of(pod, error)
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -236,18 +237,3 @@ def _sized(asked: Request) -> Request:
             f"add the annotation {keys.GANG_SIZE}",
         )
     return asked
-
-
-def _tied(asked: Request, claims: Mapping[str, Claim]) -> Request:
-    """Return a request whose claims were given devices already: it must go where they are."""
-    given = [each for each in claims.values() if each.results]
-    if not given:
-        return asked
-    if len(given) < len(claims):
-        raise ManifestError(
-            "some of its claims were given devices and some were not", "use one claim, or a pod for each"
-        )
-    pools = {each.pool for claim in given for each in claim.results}
-    names = tuple(Term("metadata.name", Match.IN, (pool,)) for pool in sorted(pools))
-    selector = Selector(asked.selector.terms, (*asked.selector.names, *names))
-    return replace(asked, demand=Demand(), selector=selector)
