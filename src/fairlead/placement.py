@@ -297,13 +297,31 @@ class Decision:
         """Return the decision in one sentence."""
         if self.placement is not None:
             return _placed(self.placement, self.victims)
-        if self.rejections and self.rejections[0].reason in _TOLD_ALONE:
-            told = [each for each in self.rejections if each.reason is self.rejections[0].reason]
-            return f"{self.request.name} cannot be placed: {'; '.join(each.text for each in told)}"
-        reasons = ", ".join(each.counted() for each in self.rejections)
+        reasons = ("; " if self._told_alone else ", ").join(self.reasons())
         why = f": {reasons}" if reasons else ""
-        fit = f"; smallest change that would fit: {self.changes[0].text}" if self.changes else ""
-        return f"0 of {self.among} {self.things} can take {self.request.name}{why}{fit}"
+        fit = f"; smallest change that would fit: {self.changes[0].text}" if self.fitting else ""
+        return f"{self.headline()}{why}{fit}"
+
+    def headline(self) -> str:
+        """Return a refusal without its reasons."""
+        if self._told_alone:
+            return f"{self.request.name} cannot be placed"
+        return f"0 of {self.among} {self.things} can take {self.request.name}"
+
+    def reasons(self) -> list[str]:
+        """Return what stands against it, each with the number it concerns."""
+        if self._told_alone:
+            return [each.text for each in self.rejections if each.reason is self.rejections[0].reason]
+        return [each.counted() for each in self.rejections]
+
+    @property
+    def _told_alone(self) -> bool:
+        return bool(self.rejections) and self.rejections[0].reason in _TOLD_ALONE
+
+    @property
+    def fitting(self) -> bool:
+        """Whether a change is known that would let it fit."""
+        return bool(self.changes) and not self._told_alone
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""

@@ -22,14 +22,16 @@ from tests.worlds import Files, Special, World, crowded, usb
 FAIRLEAD = (sys.executable, "-m", "fairlead")
 FOLDER = Special.FOLDER
 HELP = {"-h", "--help"}
-DETECT = {"--root", "--no-nvml", "--catalog", "-o", "--output"}
+OUTPUT = {"-o", "--output", "--color"}
+LISTING = {*OUTPUT, "--no-headers", "--sort-by"}
+DETECT = {"--root", "--no-nvml", "--catalog"}
 COMMANDS: dict[str, set[str]] = {
-    "detect": {*DETECT, "--legacy-labels", "-v", "--verbose"},
+    "detect": {*DETECT, *LISTING, "--legacy-labels", "-v", "--verbose"},
     "capture": {"FILE", "--root", "--no-nvml", "--catalog"},
-    "catalog list": {"--kind", "--vendor", "--catalog", "-o", "--output", "--no-headers"},
-    "catalog show": {"DEVICE", "--catalog", "-o", "--output"},
-    "catalog lint": {"--catalog", "-o", "--output"},
-    "analyze": {"MODEL", "--shape", "-o", "--output", "-v", "--verbose"},
+    "catalog list": {"--kind", "--vendor", "--catalog", *LISTING},
+    "catalog show": {"DEVICE", "--catalog", *OUTPUT},
+    "catalog lint": {"--catalog", *OUTPUT},
+    "analyze": {"MODEL", "--shape", *OUTPUT, "-v", "--verbose"},
     "calibrate": {
         "--on",
         "--models",
@@ -42,11 +44,10 @@ COMMANDS: dict[str, set[str]] = {
         "--context",
         "--node",
         "--catalog",
-        "-o",
-        "--output",
+        *OUTPUT,
     },
-    "profiles list": {"--folder", "--cluster", "--kubeconfig", "--context", "-o", "--output", "--no-headers"},
-    "profiles show": {"SETUP", "--folder", "--cluster", "--kubeconfig", "--context", "-o", "--output"},
+    "profiles list": {"--folder", "--cluster", "--kubeconfig", "--context", *LISTING},
+    "profiles show": {"SETUP", "--folder", "--cluster", "--kubeconfig", "--context", *OUTPUT},
     "profiles delete": {
         "SETUP",
         "--yes",
@@ -54,8 +55,7 @@ COMMANDS: dict[str, set[str]] = {
         "--cluster",
         "--kubeconfig",
         "--context",
-        "-o",
-        "--output",
+        *OUTPUT,
     },
     "profiles import": {
         "FILE",
@@ -64,10 +64,9 @@ COMMANDS: dict[str, set[str]] = {
         "--node",
         "--kubeconfig",
         "--context",
-        "-o",
-        "--output",
+        *OUTPUT,
     },
-    "profiles export": {"--folder", "--kubeconfig", "--context", "-o", "--output"},
+    "profiles export": {"--folder", "--kubeconfig", "--context", *OUTPUT},
     "estimate": {
         "MODEL",
         "--on",
@@ -80,8 +79,7 @@ COMMANDS: dict[str, set[str]] = {
         "--kubeconfig",
         "--context",
         "--catalog",
-        "-o",
-        "--output",
+        *LISTING,
     },
     "schedule": {
         "--live",
@@ -95,8 +93,7 @@ COMMANDS: dict[str, set[str]] = {
         "--explain",
         "--profiles",
         "--catalog",
-        "-o",
-        "--output",
+        *LISTING,
     },
     "explain": {
         "POD",
@@ -110,8 +107,7 @@ COMMANDS: dict[str, set[str]] = {
         "--local",
         "--lease-namespace",
         "--catalog",
-        "-o",
-        "--output",
+        *OUTPUT,
     },
     "doctor": {
         "--here",
@@ -121,10 +117,9 @@ COMMANDS: dict[str, set[str]] = {
         "--kubeconfig",
         "--context",
         "--catalog",
-        "-o",
-        "--output",
+        *LISTING,
     },
-    "snapshot": {"--kubeconfig", "--context", "--catalog", "--out", "-o", "--output"},
+    "snapshot": {"--kubeconfig", "--context", "--catalog", "--out", *OUTPUT},
     "simulate": {
         "--trace",
         "--cluster",
@@ -142,11 +137,10 @@ COMMANDS: dict[str, set[str]] = {
         "--until",
         "--plot",
         "--catalog",
-        "-o",
-        "--output",
+        *OUTPUT,
     },
-    "bench openb": {"--pods", "--nodes", "--policy", "--seeds", "-o", "--output"},
-    "bench predict": {"--data", "--protocol", "--calibration", "--seed", "--catalog", "-o", "--output"},
+    "bench openb": {"--pods", "--nodes", "--policy", "--seeds", *OUTPUT},
+    "bench predict": {"--data", "--protocol", "--calibration", "--seed", "--catalog", *LISTING},
     "nodes": {
         "--kubeconfig",
         "--context",
@@ -154,9 +148,7 @@ COMMANDS: dict[str, set[str]] = {
         "--selector",
         "-w",
         "--watch",
-        "-o",
-        "--output",
-        "--no-headers",
+        *LISTING,
     },
     "serve agent": {
         "--listen",
@@ -229,11 +221,14 @@ COMMANDS: dict[str, set[str]] = {
         "--dry-run",
         "--wait",
         "--yes",
-        "-o",
-        "--output",
+        *OUTPUT,
     },
     "warden open": {"--group", "--folder", "--copy"},
     "warden serve": {"--group", "--folder", "--pod-resources", "--cdi-dir", "--device-root"},
+    "completion bash": set(),
+    "completion zsh": set(),
+    "completion fish": set(),
+    "completion words": {"--shell", "WORD"},
 }
 """Every command of discovery, with its options and arguments."""
 FROZEN_ELSEWHERE = {"lab"}

@@ -29,7 +29,7 @@ def test_what_to_do_stands_below_what_is_so() -> None:
         Finding("api", Verdict.OK, "all is well"),
         Finding("lease", Verdict.FAIL, "nobody leads", "look"),
     ]
-    assert doctor.table(found).splitlines() == [
+    assert str(doctor.table(found)).splitlines() == [
         "CHECK        WHAT IS SO",
         "api    ok    all is well",
         "lease  fail  nobody leads",

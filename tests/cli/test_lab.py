@@ -11,7 +11,7 @@ from fairlead.lab.process import Process
 from fairlead.lab.state import Lab, Phase, Profile, Program
 
 HELP = {"-h", "--help"}
-OUTPUT = {"-o", "--output"}
+OUTPUT = {"-o", "--output", "--color"}
 VERBS = {
     "up": {
         "--name",
@@ -27,7 +27,7 @@ VERBS = {
         "--catalog",
         *OUTPUT,
     },
-    "status": {"--name", *OUTPUT},
+    "status": {"--name", "--no-headers", "--sort-by", *OUTPUT},
     "kubectl": {"arguments"},
     "helm": {"arguments"},
     "load": {"--name", "ARCHIVE", *OUTPUT},

@@ -23,8 +23,8 @@ driver = [{userspace = true}]
 
 def test_one_pod_that_waits() -> None:
     found = Snapshot(nodes=(NodeState("a"),), pending=(Request("late"),))
-    assert snapshot.table(found).endswith("\n1 pod waits")
-    assert snapshot.table(Snapshot()).endswith("\n0 pods wait")
+    assert str(snapshot.table(found)).endswith("\n1 pod waits")
+    assert str(snapshot.table(Snapshot())).endswith("\n0 pods wait")
     assert snapshot.summary(found) == "1 node, 0 accelerators, 0 pods that run, 1 that waits"
 
 

@@ -209,4 +209,4 @@ def test_much_energy_is_printed_without_a_power_of_ten(run: Run) -> None:
     _, out, _ = run("--trace", ONE_GPU, "-o", "json")
     answer = json.loads(out)
     answer["policies"][0]["energy_j"] = 8.71234e4 * 3.6e6
-    assert "87,123 kWh at " in table(answer)
+    assert "87,123 kWh at " in str(table(answer))

@@ -1,11 +1,15 @@
 """`fairlead analyze`: what a model asks of a machine, without running it."""
 
 import argparse
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.output import show
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Table, Tone
+from fairlead.cli.terminal import Page, Text, show_page
 from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ def add(commands: Any) -> None:
         "runtimes cannot take it. Weights are not read and nothing is run.",
     )
     shared.add_model(command)
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_output(command)
     command.add_argument(
         "-v", "--verbose", action="store_true", help="with -o table: also print every operator"
     )
@@ -32,28 +36,32 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from fairlead.analyze import analyze, parse_shapes
 
-    profile = analyze(options.model, parse_shapes(options.shape))
+    with progress(f"analysing {os.path.basename(options.model)}"):
+        profile = analyze(options.model, parse_shapes(options.shape))
     if options.output == "table":
-        print(table(profile, verbose=options.verbose))
+        show_page(table(profile, verbose=options.verbose), options.color)
     else:
         show(profile.to_json(), options.output)
     return 0
 
 
-def table(profile: "Profile", *, verbose: bool) -> str:
+def table(profile: "Profile", *, verbose: bool) -> Page:
     """Return a profile for people."""
-    parts = [_headline(profile), _work(profile)]
-    parts += [f"input {_tensor(tensor)}" for tensor in profile.inputs]
-    parts += [f"output {_tensor(tensor)}" for tensor in profile.outputs]
-    parts += ["", to_table(("KIND", "OPS", *_FIGURES), _kinds(profile))]
+    tensors = [f"input {_tensor(tensor)}" for tensor in profile.inputs]
+    tensors += [f"output {_tensor(tensor)}" for tensor in profile.outputs]
+    page = Page.of(
+        _headline(profile), _work(profile), tensors, "", Table.of(("KIND", "OPS", *_FIGURES), _kinds(profile))
+    )
     if verbose:
         head = ("GROUP", "OPERATOR", "OP", "KIND", "PRECISION", *_FIGURES)
-        parts += ["", to_table(head, [_row(record) for record in profile.operators])]
-    if profile.unsupported:
-        parts.append("")
-    parts += [f"{name}: {text}" for name, reasons in profile.unsupported.items() for text in reasons]
-    parts += [f"note: {note}" for note in profile.notes]
-    return "\n".join(parts)
+        page = Page.of(page, "", Table.of(head, [_row(record) for record in profile.operators]))
+    against = [
+        Text(f"{name}: {text}", Tone.WARN)
+        for name, reasons in profile.unsupported.items()
+        for text in reasons
+    ]
+    notes = [Text(f"note: {note}", Tone.WARN) for note in profile.notes]
+    return Page.of(page, [""] * bool(against), against, notes)
 
 
 _FIGURES = ("MACS", "PARAMS", "WEIGHTS", "READ", "WRITTEN")

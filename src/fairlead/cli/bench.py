@@ -1,14 +1,15 @@
 """`fairlead bench`: measure this program against published tables and traces."""
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from fairlead.cli import bench_openb
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.listing import sorted_by
+from fairlead.cli.output import show, show_list
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Cell, Column, Fit
 from fairlead.errors import MissingPartError
 
 PROTOCOLS = ("new-model", "new-device", "decision", "energy", "nas")
@@ -23,7 +24,7 @@ _HEAD = (
     "KENDALL",
     "RIGHT",
     "REGRET",
-    "NOTE",
+    Column("NOTE", Fit.PROSE),
 )
 
 
@@ -58,7 +59,7 @@ def add(commands: Any) -> None:
         "--seed", metavar="S", type=int, default=0, help="decides which models those are (default: 0)"
     )
     shared.add_catalog(predict)
-    predict.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_list(predict, _HEAD)
     predict.set_defaults(run=run_predict)
 
 
@@ -72,9 +73,9 @@ def run_predict(options: argparse.Namespace) -> int:
         ) from error
 
     plan = Plan(options.data, options.protocol, options.calibration, options.seed)
-    with _watched(options.protocol) as report:
-        document = evaluate(plan, shared.catalog_of(options), report)
-    if options.output != "table":
+    with progress(options.protocol) as bar:
+        document = evaluate(plan, shared.catalog_of(options), bar.at)
+    if options.output in ("json", "yaml"):
         show(document, options.output)
         return 0
     rows = [
@@ -82,23 +83,16 @@ def run_predict(options: argparse.Namespace) -> int:
         for group in document["groups"]
         for row in (_row(group, name, figures) for name, figures in group["methods"].items())
     ]
-    print(to_table(_HEAD, rows) if rows else "The table has no measurements.")
+    rows = sorted_by(rows, options.sort_by, _HEAD, lambda row: row)
+    empty = "The table has no measurements."
+    headers = not options.no_headers
+    show_list(_HEAD, rows, options.output, headers=headers, empty=empty, color=options.color)
     return 0
 
 
-@contextmanager
-def _watched(protocol: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Draw on the terminal how far it is, where there is one."""
-    from fairlead.lab.narrate import Narrator
-
-    if not sys.stderr.isatty():
-        yield lambda done, total, name: None
-        return
-    with Narrator(sys.stderr).step(protocol) as step:
-        yield step.at
-
-
-def _row(group: Mapping[str, Any], method: str, figures: Mapping[str, float | None]) -> tuple[str, ...]:
+def _row(
+    group: Mapping[str, Any], method: str, figures: Mapping[str, float | None]
+) -> tuple[str | Cell, ...]:
     shown = (
         _number(figures["mape"], "{:.1f} %"),
         _number(figures["median_ape"], "{:.1f} %"),
@@ -117,5 +111,5 @@ def _row(group: Mapping[str, Any], method: str, figures: Mapping[str, float | No
     )
 
 
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)
+def _number(value: float | None, form: str) -> Cell:
+    return Cell("-") if value is None else Cell(form.format(value), value)

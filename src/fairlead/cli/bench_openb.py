@@ -1,12 +1,16 @@
 """`fairlead bench openb`: fill a published cluster trace by a policy, and see how much is allocated."""
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli import options as shared
+from fairlead.cli.output import show
+from fairlead.cli.progress import Progress, progress
+from fairlead.cli.table import Table
+from fairlead.cli.terminal import Page, show_page
 from fairlead.errors import MissingPartError, SettingsError
+from fairlead.units import counted
 
 if TYPE_CHECKING:
     from fairlead.simulate.openb import Filled
@@ -24,7 +28,7 @@ def add(verbs: Any) -> None:
     command.add_argument("--nodes", metavar="FILE", required=True, help="a CSV file of nodes, plain or gzip")
     command.add_argument("--policy", metavar="NAME", default="fairlead", help="default: fairlead")
     command.add_argument("--seeds", metavar="N", type=int, default=10, help="runs (default: 10)")
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_output(command)
     command.set_defaults(run=run)
 
 
@@ -43,10 +47,11 @@ def run(options: argparse.Namespace) -> int:
     policy = policy_named(options.policy)
     nodes, pods = read_nodes(options.nodes), read_pods(options.pods)
     seeds = range(FIRST_SEED, FIRST_SEED + options.seeds)
-    runs = [fill(nodes, pods, policy, seed, _progress(seed)) for seed in seeds]
+    with progress(f"filling by {policy.name}") as bar:
+        runs = [fill(nodes, pods, policy, seed, _percents(bar, seed)) for seed in seeds]
     document = to_document(policy.name, len(nodes), sum(len(node.devices) for node in nodes), runs)
     if options.output == "table":
-        print(table(document))
+        show_page(table(document), options.color)
     else:
         show(document, options.output)
     return 0
@@ -71,19 +76,18 @@ def to_document(policy: str, nodes: int, gpus: int, runs: "list[Filled]") -> dic
     }
 
 
-def table(document: dict[str, Any]) -> str:
+def table(document: dict[str, Any]) -> Page:
     """Return the result for people."""
     rows = [
         (str(each["seed"]), f"{each['allocation_percent']:.2f} %", f"{each['seconds']:.2f} s")
         for each in document["seeds"]
     ]
     rows.append(("mean", f"{document['allocation_percent_mean']:.2f} %", ""))
-    head = f"{document['policy']} on {document['nodes']} nodes with {document['gpus']} accelerators"
-    return f"{head}\n\n{to_table(('SEED', 'ALLOCATED', 'TIME'), rows)}"
+    nodes, gpus = counted(document["nodes"], "node"), counted(document["gpus"], "accelerator")
+    head = f"{document['policy']} on {nodes} with {gpus}"
+    return Page.of(head, "", Table.of(("SEED", "ALLOCATED", "TIME"), rows))
 
 
-def _progress(seed: int) -> Callable[[float], None]:
-    """Return who tells a person at a terminal how far a run has come."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    return lambda part: print(f"\rseed {seed}: {100 * part:3.0f} % ", end="\r", file=sys.stderr, flush=True)
+def _percents(bar: Progress, seed: int) -> Callable[[float], None]:
+    """Return what takes how far the run of a seed has come."""
+    return lambda part: bar.at(round(100 * part), 100, f"% of seed {seed}")

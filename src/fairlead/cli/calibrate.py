@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.output import show
 from fairlead.cli.profiles_cluster import add_cluster, add_node, check, in_cluster, node_of, store
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Cell, Table, Tone
+from fairlead.cli.terminal import Page, Text, show_page
 from fairlead.errors import CatalogError, ClusterError, SettingsError
-from fairlead.units import format_bytes
+from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from fairlead.calibrate.campaign import Plan
@@ -75,7 +78,7 @@ def add(commands: Any) -> None:
     add_cluster(command, "store the profile in the cluster as well")
     add_node(command)
     shared.add_catalog(command)
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_output(command)
     command.set_defaults(run=run)
 
 
@@ -100,13 +103,14 @@ def run(options: argparse.Namespace) -> int:
         raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
     done: list[Done] = []
     with tempfile.TemporaryDirectory(prefix="fairlead-pack-") as place:
-        made = make(plan, place, analyze)
+        with progress("making the models"):
+            made = make(plan, place, analyze)
         for target in found:
             calibration = _calibrate(plan, target, made, inventory)
             file = options.out or calibration_file(folder(os.environ), calibration)
             save(calibration, file)
             done.append(Done(file, calibration, _stored(options, file, calibration)))
-    _print(done, refused, options.output)
+    _print(done, refused, options)
     return 0 if done and all(each.calibration.done for each in done) else 1
 
 
@@ -188,38 +192,46 @@ def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") 
         raise
 
 
-def _print(done: "list[Done]", refused: "list[Refusal]", output: str) -> None:
-    if output == "table":
-        for each in done:
-            print(table(each.calibration))
-            print(f"wrote {each.file}")
-            if each.stored:
-                print(f"in the cluster: {each.stored}")
-        for refusal in refused:
-            print(f"{refusal.accelerator.bus}: {refusal.accelerator.name}: {refusal.reason}")
+def _print(done: "list[Done]", refused: "list[Refusal]", options: argparse.Namespace) -> None:
+    if options.output == "table":
+        pages = [
+            Page.of(
+                table(each.calibration),
+                f"wrote {each.file}",
+                [f"in the cluster: {each.stored}"] * bool(each.stored),
+            )
+            for each in done
+        ]
+        against = [
+            Text(f"{each.accelerator.bus}: {each.accelerator.name}: {each.reason}", Tone.WARN)
+            for each in refused
+        ]
+        if pages or against:
+            show_page(Page.of(*pages, against), options.color)
         return
     show(
         {
             "calibrations": [each.to_json() for each in done],
             "refused": [{"accelerator": each.accelerator.id, "reason": each.reason} for each in refused],
         },
-        output,
+        options.output,
     )
 
 
-def table(calibration: "Calibration") -> str:
+def table(calibration: "Calibration") -> Page:
     """Return a calibration for people."""
     setup = calibration.setup
-    threads = f", {setup.threads} thread{'s' * (setup.threads > 1)}" if setup.threads else ""
+    threads = f", {counted(setup.threads, 'thread')}" if setup.threads else ""
     head = f"{setup.device}, {setup.runtime} {setup.version}, {setup.precision}{threads}"
     rows = [_row(trial) for trial in calibration.trials]
-    return f"{head}\n{to_table(('MODEL', 'TIME', 'P90', 'RUNS', 'WAITED', 'MEMORY', 'POWER'), rows)}"
+    columns = ("MODEL", "TIME", "P90", "RUNS", "WAITED", "MEMORY", "POWER")
+    return Page.of(head, Table.of(columns, rows))
 
 
-def _row(trial: "Trial") -> tuple[str, ...]:
+def _row(trial: "Trial") -> tuple[str | Cell, ...]:
     found = trial.measured
     if found is None:
-        return (trial.model, trial.reason, *[""] * 5)
+        return (trial.model, Cell(trial.reason, tone=Tone.BAD), *[""] * 5)
     return (
         trial.model,
         f"{found.seconds * 1e3:.2f} ms",

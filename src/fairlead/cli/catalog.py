@@ -1,16 +1,27 @@
 """`fairlead catalog`: the devices this program knows."""
 
 import argparse
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, show_list
+from fairlead.cli.listing import sorted_by
+from fairlead.cli.output import show, show_list
+from fairlead.cli.table import Cell, Column, Fit
 from fairlead.errors import SettingsError
-from fairlead.units import counted, format_bytes, format_ops
+from fairlead.units import counted, format_bytes, format_number, format_ops
 
 if TYPE_CHECKING:
     from fairlead.catalog.device import Device, Driver, Match, Variant
+
+Amount = TypeVar("Amount", int, float)
+_HEAD = (
+    Column("ID", Fit.KEEP),
+    *map(Column, ("NAME", "VENDOR", "KIND", "PEAK", "MEMORY", "POWER")),
+    Column("FAMILY", wide=True),
+    Column("BANDWIDTH", wide=True),
+    Column("ALIASES", wide=True),
+)
 
 
 def add(commands: Any) -> None:
@@ -32,9 +43,9 @@ def add(commands: Any) -> None:
     linting.set_defaults(run=run_lint)
     for verb in (listing, showing, linting):
         shared.add_catalog(verb)
-    shared.add_list(listing)
+    shared.add_list(listing, _HEAD)
     for verb in (showing, linting):
-        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+        shared.add_output(verb)
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -54,12 +65,14 @@ def run_list(options: argparse.Namespace) -> int:
         for device in known
         if options.kind in (None, device.kind) and vendor in (None, device.vendor.lower())
     ]
+    devices = sorted_by(devices, options.sort_by, _HEAD, _row, to_json)
     if options.output in ("json", "yaml"):
         show([to_json(device) for device in devices], options.output)
         return 0
-    head = ("ID", "NAME", "VENDOR", "KIND", "PEAK", "MEMORY", "POWER")
-    rows = [_row(device) for device in sorted(devices, key=lambda d: (d.kind, d.id))]
-    show_list(head, rows, options.output, headers=not options.no_headers)
+    if not options.sort_by:
+        devices.sort(key=lambda device: (device.kind, device.id))
+    rows = [_row(device) for device in devices]
+    show_list(_HEAD, rows, options.output, headers=not options.no_headers, color=options.color)
     return 0
 
 
@@ -156,7 +169,7 @@ def _rounded(rates: Mapping[str, float]) -> dict[str, int]:
     return {precision: round(rate) for precision, rate in rates.items()}
 
 
-def _row(device: "Device") -> tuple[str, ...]:
+def _row(device: "Device") -> tuple[str | Cell, ...]:
     best = next(
         iter(sorted(device.peak, key=lambda p: (p.endswith("sparse"), p != "int8", p != "fp16"))), None
     )
@@ -166,7 +179,14 @@ def _row(device: "Device") -> tuple[str, ...]:
         device.name,
         device.vendor or "-",
         device.kind,
-        f"{format_ops(device.peak[best])} {best}{doubt}" if best else "-",
-        "host RAM" if device.unified else format_bytes(device.memory) if device.memory else "-",
-        f"{device.power:g} W" if device.power else "-",
+        Cell(f"{format_ops(device.peak[best])} {best}{doubt}", device.peak[best]) if best else "-",
+        Cell("host RAM") if device.unified else _sized(device.memory, format_bytes),
+        _sized(device.power, lambda watts: f"{watts:g} W"),
+        device.family or "-",
+        _sized(device.bandwidth, lambda rate: f"{format_number(rate / 1e9)} GB/s"),
+        ", ".join(device.aliases) or "-",
     )
+
+
+def _sized(amount: Amount | None, text: Callable[[Amount], str]) -> Cell:
+    return Cell(text(amount), amount) if amount else Cell("-")

@@ -6,13 +6,20 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.listing import chosen, sorted_by
+from fairlead.cli.output import show, show_list
+from fairlead.cli.progress import Progress, progress
+from fairlead.cli.table import Cell, Column, Fit, Tone
+from fairlead.cli.terminal import Page, show_page
 from fairlead.errors import MissingPartError
 
 if TYPE_CHECKING:
     from fairlead.doctor.finding import Finding
 
-_HEAD = ("CHECK", "", "WHAT IS SO")
+_HEAD = (Column("CHECK", Fit.KEEP), Column(""), Column("WHAT IS SO", Fit.PROSE))
+_WIDE = (Column("CHECK", Fit.KEEP), Column("VERDICT"), Column("WHAT IS SO"), Column("TO DO"))
+_TONES = {"ok": Tone.GOOD, "warn": Tone.WARN, "fail": Tone.BAD}
+_ORDER = tuple(_TONES)
 
 
 def add(commands: Any) -> None:
@@ -30,7 +37,7 @@ def add(commands: Any) -> None:
     command.add_argument("-q", "--quiet", action="store_true", help="print only what is not well")
     shared.add_cluster(command)
     shared.add_catalog(command)
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_list(command, _WIDE)
     command.set_defaults(run=run)
 
 
@@ -40,33 +47,46 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.doctor.finding import Verdict, worst  # behind the look, which says what is missing
 
     shown = [each for each in found if not options.quiet or each.verdict is not Verdict.OK]
-    if options.output != "table":
+    shown = sorted_by(shown, options.sort_by, _WIDE, _row, lambda each: each.to_json())
+    if options.output in ("json", "yaml"):
         show([each.to_json() for each in shown], options.output)
+    elif options.output == "name":
+        names = list(dict.fromkeys(each.check for each in shown))
+        show_list(_WIDE[:1], [(name,) for name in names], "name", headers=False)
     elif shown:
-        print(table(shown))
+        show_page(table(shown, options.output, headers=not options.no_headers), options.color)
     return 1 if worst(found) is Verdict.FAIL else 0
 
 
 def _found(options: argparse.Namespace) -> "list[Finding]":
     import asyncio
 
+    place = "this machine" if options.here else "the cluster"
     try:
-        return _here(options) if options.here else asyncio.run(_cluster(options))
+        with progress(f"looking at {place}") as bar:
+            return _here(options) if options.here else asyncio.run(_cluster(options, bar))
     except ModuleNotFoundError as error:
         hint = "pip install 'fairlead[cluster]'; an image holds only what its own program needs"
         raise MissingPartError(f"doctor needs {error.name}", hint) from None
 
 
-def table(found: "list[Finding]") -> str:
-    """Return findings for people: what is so, and below it what to do."""
-    rows = []
+def table(found: "list[Finding]", output: str = "table", *, headers: bool = True) -> Page:
+    """Return findings for people: what is so, and below it, or with `wide` beside it, what to do."""
+    if output == "wide":
+        return Page.of(chosen(_WIDE, [_row(each) for each in found], output, headers=headers))
+    rows: list[tuple[str | Cell, ...]] = []
     for each in found:
-        rows.append((each.check, each.verdict.value, each.text))
+        rows.append(_row(each)[:3])
         rows += [("", "", f"  {each.todo}")] if each.todo else []
-    return to_table(_HEAD, rows)
+    return Page.of(chosen(_HEAD, rows, output, headers=headers))
 
 
-async def _cluster(options: argparse.Namespace) -> "list[Finding]":
+def _row(each: "Finding") -> tuple[str | Cell, ...]:
+    verdict = each.verdict.value
+    return each.check, Cell(verdict, _ORDER.index(verdict), _TONES[verdict]), each.text, each.todo or "-"
+
+
+async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]":
     import asyncio
     from datetime import UTC, datetime
 
@@ -76,6 +96,7 @@ async def _cluster(options: argparse.Namespace) -> "list[Finding]":
     from fairlead.doctor.visit import visit
 
     async def pause(seconds: float) -> None:
+        bar.clear()
         print(f"looking once more in {seconds:.0f} s: pods may have come and gone", file=sys.stderr)
         await asyncio.sleep(seconds)
 

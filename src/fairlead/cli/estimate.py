@@ -6,10 +6,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.listing import chosen, sorted_by
+from fairlead.cli.output import show, show_list
 from fairlead.cli.profiles_cluster import add_cluster, entries, fetched, in_cluster
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Cell, Column, Fit, Tone
+from fairlead.cli.terminal import Page, Text, show_page
 from fairlead.errors import MissingPartError, SettingsError, UserError
-from fairlead.units import Seconds, fault, format_bytes, format_number, parse_duration
+from fairlead.units import Seconds, counted, fault, format_bytes, format_number, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +53,7 @@ def add(commands: Any) -> None:
     )
     add_cluster(command, "learn from what the cluster knows, too")
     shared.add_catalog(command)
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
 
 
@@ -68,15 +72,19 @@ def run(options: argparse.Namespace) -> int:
     targets = _targets(options, catalog)
     known = _learnt(options)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
-    profile = analyze(options.model, parse_shapes(options.shape))
-    question = Question.of(profile, options.precision, options.batch, slo)
-    found = sorted(estimate(question, targets, knowledge), key=order)
-    if options.output == "table":
-        print(table(found))
-        for note in profile.notes:
-            print(f"note: {note}")
-    else:
+    with progress(f"estimating {os.path.basename(options.model)}") as bar:
+        profile = analyze(options.model, parse_shapes(options.shape))
+        bar.note(f"on {counted(len(targets), 'device')}")
+        question = Question.of(profile, options.precision, options.batch, slo)
+        found = sorted(estimate(question, targets, knowledge), key=order)
+    found = sorted_by(found, options.sort_by, _HEAD, _row, lambda each: each.to_json())
+    if options.output in ("json", "yaml"):
         show({"estimates": [each.to_json() for each in found]}, options.output)
+    elif options.no_headers or options.output == "name":
+        show_list(_HEAD, [_row(each) for each in found], options.output, headers=False, color=options.color)
+    else:
+        notes = [Text(f"note: {note}", Tone.WARN) for note in profile.notes]
+        show_page(Page.of(table(found, options.output), notes), options.color)
     return 0 if any(each.good for each in found) else 1
 
 
@@ -137,25 +145,36 @@ def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
     return [found(each, catalog) for each in inventory.accelerators]
 
 
-_HEAD = ("DEVICE", "LATENCY", "P90", "MEMORY", "ENERGY", "CONFIDENCE", "WHY")
+_HEAD = (
+    Column("DEVICE", Fit.KEEP),
+    *map(Column, ("LATENCY", "P90", "MEMORY", "ENERGY", "CONFIDENCE")),
+    Column("WHY", Fit.PROSE),
+    Column("POWER", wide=True),
+    Column("OF MEMORY", wide=True),
+    Column("BATCH", wide=True),
+)
 
 
-def table(estimates: "list[Estimate]") -> str:
+def table(estimates: "list[Estimate]", output: str = "table") -> Page:
     """Return estimates for people."""
-    return to_table(_HEAD, [_row(each) for each in estimates])
+    return Page.of(chosen(_HEAD, [_row(each) for each in estimates], output, headers=True))
 
 
-def _row(each: "Estimate") -> tuple[str, ...]:
+def _row(each: "Estimate") -> tuple[str | Cell, ...]:
     if each.seconds is None or each.p90 is None:
-        return (each.device, *["-"] * 5, f"does not run: {_first(each.reasons)}")
+        why = Cell(f"does not run: {_first(each.reasons)}", tone=Tone.BAD)
+        return (each.device, *["-"] * 5, why, *["-"] * 3)
     return (
         each.device,
-        format_time(each.seconds),
-        format_time(each.p90),
-        "-" if each.memory is None else format_bytes(each.memory),
-        "-" if each.joules is None else format_energy(each.joules),
+        Cell(format_time(each.seconds), each.seconds),
+        Cell(format_time(each.p90), each.p90),
+        "-" if each.memory is None else Cell(format_bytes(each.memory), each.memory),
+        "-" if each.joules is None else Cell(format_energy(each.joules), each.joules),
         f"{each.confidence}, {each.basis}",
-        _why(each),
+        Cell(_why(each), tone=Tone.BAD if each.reasons else Tone.WARN if each.meets_slo is False else None),
+        "-" if each.watts is None else Cell(f"{format_number(each.watts)} W", each.watts),
+        "-" if each.available is None else Cell(format_bytes(each.available), each.available),
+        str(each.batch),
     )
 
 

@@ -2,10 +2,14 @@
 
 import argparse
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fairlead.cli import explain_live
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli import options as shared
+from fairlead.cli.output import show
+from fairlead.cli.table import Column, Fit, Table, Tone
+from fairlead.cli.terminal import Page, Reasons, Text, show_page
 from fairlead.units import counted
 
 
@@ -32,7 +36,7 @@ def add(commands: Any) -> None:
         help="also each accelerator, where schedule was run with --explain, or with --local",
     )
     explain_live.add(command)
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_output(command)
     command.set_defaults(run=run)
 
 
@@ -40,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     found = _written(options) if options.decision is not None else explain_live.found(options)
     if options.output == "table":
-        print("\n\n".join(text(each, verbose=options.verbose) for each in found) or "nothing was decided")
+        pages = [text(each, verbose=options.verbose) for each in found] or [Page.of("nothing was decided")]
+        apart = [Page.of("", page) if number else page for number, page in enumerate(pages)]
+        show_page(Page.of(*apart), options.color)
     else:
         show(found, options.output)
     return 0 if all(each["placed"] for each in found) else 1
@@ -56,18 +62,27 @@ def _written(options: argparse.Namespace) -> list[dict[str, Any]]:
     return found if options.pod is None else decisions.named(found, options.pod, where)
 
 
-def text(decision: Mapping[str, Any], *, verbose: bool) -> str:
+def text(decision: Mapping[str, Any], *, verbose: bool) -> Page:
     """Return one decision for people."""
-    lines = [f"{decision['namespace']}/{decision['name']}: {_headline(decision)}"]
-    lines += [f"  {each}" for each in _reasons(decision)]
+    reasons = list(_reasons(decision))
+    head = f"{decision['namespace']}/{decision['name']}: {_headline(decision)}"
+    lines: list[Text | Reasons | Table] = [_opening(head, reasons, None if decision["placed"] else Tone.BAD)]
+    lines += [Text(f"  {each}") for each in reasons]
     changes = [str(each.get("text", "")) for each in decision["changes"] if isinstance(each, dict)]
     if changes:
-        lines.append("  would fit with one of these changes, the smallest first:")
-        lines += [f"    {each}" for each in changes]
+        lines.append(Text("  would fit with one of these changes, the smallest first:"))
+        lines += [Text(f"    {each}") for each in changes]
     if verbose:
-        lines += [f"  {line}" for line in _devices(decision.get("devices"))]
-    lines += [f"  {line}" for line in _live(decision)]
-    return "\n".join(lines)
+        lines += _devices(decision.get("devices"))
+    lines += [Text(f"  {line}", Tone.WARN if line.startswith("note: ") else None) for line in _live(decision)]
+    return Page.of(lines)
+
+
+def _opening(head: str, reasons: list[str], tone: Tone | None) -> Reasons | Text:
+    """Return the sentence; a terminal too narrow for it gets only its start: the reasons stand below."""
+    start, found, _ = head.partition(": ")
+    start = start + found + head.removeprefix(start + found).partition(": ")[0]
+    return Reasons(head, start, (), tone) if reasons else Text(head, tone)
 
 
 def _headline(decision: Mapping[str, Any]) -> str:
@@ -105,7 +120,7 @@ def _live(decision: Mapping[str, Any]) -> Iterable[str]:
         yield f"note: {decision['note']}"
 
 
-def _devices(listed: object) -> list[str]:
+def _devices(listed: object) -> list[Table]:
     if not isinstance(listed, list) or not listed:
         return []
     rows = [
@@ -113,4 +128,9 @@ def _devices(listed: object) -> list[str]:
         for each in listed
         if isinstance(each, dict)
     ]
-    return to_table(("NODE", "DEVICE", "MODEL", "WHY NOT"), rows).splitlines()
+    head = (
+        *(Column(name, Fit.KEEP) for name in ("NODE", "DEVICE")),
+        Column("MODEL"),
+        Column("WHY NOT", Fit.PROSE),
+    )
+    return [replace(Table.of(head, rows), indent=2)]

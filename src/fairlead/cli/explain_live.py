@@ -1,10 +1,10 @@
 """`fairlead explain` of a pod in a live cluster: ask the pod, then its scheduler, then decide here."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
+from fairlead.cli.progress import progress
 from fairlead.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -139,8 +139,7 @@ async def _decided_here(client: "Client", pod: "Pod", options: argparse.Namespac
     from fairlead.whatif import standing
     from fairlead.whatif.local import decided
 
-    if sys.stderr.isatty():
-        print("fairlead: listing the cluster to decide here ...", file=sys.stderr)
-    there = await objects(client)
-    found = decided(there, shared.catalog_of(options), pod, detailed=options.verbose)
+    with progress("listing the cluster to decide here"):
+        there = await objects(client)
+        found = decided(there, shared.catalog_of(options), pod, detailed=options.verbose)
     return standing.by_decision(pod, found, note)

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from fairlead.cli import lab_inside
 from fairlead.cli import options as shared
 from fairlead.cli.lab_verb import add_verb, home
-from fairlead.cli.output import show, to_table
+from fairlead.cli.listing import sorted_by
+from fairlead.cli.output import show, show_list
+from fairlead.cli.table import Cell, Column, Fit, Table, Tone
+from fairlead.cli.terminal import Page, show_page
 from fairlead.errors import LabError
-from fairlead.units import format_bytes
+from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from fairlead.lab.state import Lab
@@ -21,6 +24,16 @@ if TYPE_CHECKING:
 
 _PROFILES: Final = ("api", "control", "node")
 _PLAIN_NODES: Final = 3
+_HEAD: Final = (
+    Column("LAB", Fit.KEEP),
+    *map(Column, ("PROFILE", "STATE", "SERVER", "NODES", "AGE", "OWNER")),
+    Column("KUBECONFIG", Fit.MIDDLE, wide=True),
+)
+_PROGRAMS: Final = (
+    *(Column(name, Fit.KEEP) for name in ("LAB", "PROGRAM")),
+    *map(Column, ("RUNNING", "PID", "MEMORY")),
+    Column("LOG", Fit.MIDDLE, wide=True),
+)
 
 
 def add(commands: Any) -> None:
@@ -33,7 +46,7 @@ def add(commands: Any) -> None:
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     _add_up(verbs)
     add_verb(
-        verbs, "status", "show which labs there are and how they are", _status, output=True, all_labs=True
+        verbs, "status", "show which labs there are and how they are", _status, output=_HEAD, all_labs=True
     )
     lab_inside.add(verbs)
     kubeconfig = add_verb(verbs, "kubeconfig", "print the administrator's kubeconfig", _kubeconfig)
@@ -204,31 +217,40 @@ def describe(lab: "Lab") -> dict[str, Any]:
 
 def _status(options: argparse.Namespace) -> int:
     labs = [home().get(options.name)] if options.name else home().labs()
-    documents = [describe(lab) for lab in labs]
-    if options.output != "table":
+    found = [describe(lab) for lab in labs]
+    documents = sorted_by(found, options.sort_by, _HEAD, _lab_row, lambda each: each)
+    if options.output in ("json", "yaml"):
         show(documents, options.output)
-    elif not documents:
-        print("there is no lab; start one: fairlead lab up")
     else:
-        head = ("LAB", "PROFILE", "STATE", "SERVER", "NODES", "AGE", "OWNER")
-        print(to_table(head, [_lab_row(each) for each in documents]))
-        rows = [_program_row(each, program) for each in documents for program in each["programs"]]
-        print()
-        for each in (each for each in documents if each["prometheus"]):
-            print(f"Prometheus of {each['name']}: {each['prometheus']}\n")
-        print(to_table(("LAB", "PROGRAM", "RUNNING", "PID", "MEMORY"), rows))
+        rows, headers = [_lab_row(each) for each in documents], not options.no_headers
+        empty = "there is no lab; start one: fairlead lab up"
+        show_list(_HEAD, rows, options.output, headers=headers, empty=empty, color=options.color)
+        if documents and headers and options.output != "name":
+            _show_programs(documents, options)
     return 0 if all(each["state"] == "ready" for each in documents) else 1
 
 
-def _lab_row(lab: dict[str, Any]) -> Sequence[str]:
+def _show_programs(documents: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    rows = [_program_row(each, program) for each in documents for program in each["programs"]]
+    print()
+    for each in (each for each in documents if each["prometheus"]):
+        print(f"Prometheus of {each['name']}: {each['prometheus']}\n")
+    show_list(_PROGRAMS, rows, options.output, headers=True, color=options.color)
+
+
+def _lab_row(lab: dict[str, Any]) -> Sequence[str | Cell]:
     owner = "-" if lab["owner"] is None else str(lab["owner"])
     age = f"{lab['age_seconds']} s" if lab["age_seconds"] < 600 else f"{lab['age_seconds'] // 60} min"
-    return (lab["name"], lab["profile"], lab["state"], lab["server"], str(lab["nodes"]), age, owner)
+    state = Cell(lab["state"], tone=Tone.GOOD if lab["state"] == "ready" else Tone.BAD)
+    seconds = Cell(age, lab["age_seconds"])
+    nodes, kubeconfig = str(lab["nodes"]), lab["kubeconfig"]
+    return (lab["name"], lab["profile"], state, lab["server"], nodes, seconds, owner, kubeconfig)
 
 
-def _program_row(lab: dict[str, Any], program: dict[str, Any]) -> Sequence[str]:
-    running = "yes" if program["running"] else "no"
-    return (lab["name"], program["name"], running, str(program["pid"]), format_bytes(program["memory_bytes"]))
+def _program_row(lab: dict[str, Any], program: dict[str, Any]) -> Sequence[str | Cell]:
+    running = Cell("yes", tone=Tone.GOOD) if program["running"] else Cell("no", tone=Tone.BAD)
+    memory = format_bytes(program["memory_bytes"])
+    return (lab["name"], program["name"], running, str(program["pid"]), memory, program["log"])
 
 
 def _kubeconfig(options: argparse.Namespace) -> int:
@@ -265,9 +287,8 @@ def _down(options: argparse.Namespace) -> int:
     began = time.monotonic()
     ended = down(home(), options.name)
     seconds = time.monotonic() - began
-    print(
-        f"lab {ended.name!r} is gone: {ended.processes} processes ended in {seconds:.1f} s", file=sys.stderr
-    )
+    processes = counted(ended.processes, "process", "processes")
+    print(f"lab {ended.name!r} is gone: {processes} ended in {seconds:.1f} s", file=sys.stderr)
     return 0
 
 
@@ -278,7 +299,8 @@ def _reap(options: argparse.Namespace) -> int:
     if options.output != "table":
         show(documents, options.output)
     elif documents:
-        print(to_table(("REAPED", "PROCESSES"), [tuple(each.values()) for each in documents]))
+        rows = [tuple(each.values()) for each in documents]
+        show_page(Page.of(Table.of(("REAPED", "PROCESSES"), rows)), options.color)
     else:
         print("every lab is wanted")
     return 0
@@ -294,7 +316,8 @@ def _build(options: argparse.Namespace) -> int:
     kit = gather(Profile(options.profile), Narrator(sys.stderr), kwok=options.profile != "api", more=more)
     documents = [{"program": name, "path": str(path)} for name, path in sorted(kit.programs.paths.items())]
     if options.output == "table":
-        print(to_table(("PROGRAM", "PATH"), [tuple(each.values()) for each in documents]))
+        head = (Column("PROGRAM", Fit.KEEP), Column("PATH", Fit.MIDDLE))
+        show_page(Page.of(Table.of(head, [tuple(each.values()) for each in documents])), options.color)
     else:
         show(documents, options.output)
     return 0

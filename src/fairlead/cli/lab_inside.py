@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.cli.lab_verb import add_tool, add_verb, home, split_name
-from fairlead.cli.output import show, to_table
+from fairlead.cli.output import show
+from fairlead.cli.table import Column, Fit, Table
+from fairlead.cli.terminal import Page, show_page
 
 
 def add(verbs: Any) -> None:
@@ -72,7 +74,8 @@ def _load(options: argparse.Namespace) -> int:
     ]
     if options.output == "table":
         rows = [(each.image, str(each.archive), ",".join(each.nodes)) for each in loaded]
-        print(to_table(("IMAGE", "ARCHIVE", "NODES"), rows))
+        head = (Column("IMAGE", Fit.KEEP), Column("ARCHIVE", Fit.MIDDLE), Column("NODES"))
+        show_page(Page.of(Table.of(head, rows)), options.color)
     else:
         show(documents, options.output)
     return 0

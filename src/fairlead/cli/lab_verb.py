@@ -5,7 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.output import FORMATS
+from fairlead.cli import options as shared
+from fairlead.cli.table import Column
 from fairlead.errors import MissingPartError
 
 if TYPE_CHECKING:
@@ -20,18 +21,23 @@ def add_verb(
     text: str,
     run: Run,
     *,
-    output: bool = False,
+    output: bool | Sequence[Column] = False,
     named: bool = True,
     all_labs: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a verb to the command line; `named` ones take the name of a lab, `output` ones print a document."""
+    """Add a verb to the command line; `named` ones take the name of a lab.
+
+    Those with an `output` print a document, or a list with these columns.
+    """
     verb: argparse.ArgumentParser = verbs.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}."
     )
     if named:
         _add_name(verb, "all of them" if all_labs else "")
-    if output:
-        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    if not isinstance(output, bool):
+        shared.add_list(verb, output)
+    elif output:
+        shared.add_output(verb)
     verb.set_defaults(run=_needing_parts(run))
     return verb
 

@@ -13,6 +13,7 @@ from importlib import import_module
 
 from fairlead import __version__
 from fairlead.cli.commandline import CommandParser
+from fairlead.cli.terminal import show_error
 from fairlead.errors import FairleadError
 
 COMMANDS = (
@@ -34,6 +35,7 @@ COMMANDS = (
     "warden",
     "retract",
     "lab",
+    "completion",
 )
 """Each the name of its module here too."""
 
@@ -61,9 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(end="", flush=True)  # a full pipe shows here; a closed one has nothing to say
         return int(code)
     except FairleadError as error:
-        print(f"fairlead: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+        show_error(f"fairlead: {error}" + (f"\n  {error.hint}" if error.hint else ""))
         return error.exit_code
     except BrokenPipeError:
         _hush()  # the reader went away (| head): what it wanted it has

@@ -4,13 +4,25 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
+from fairlead.cli.listing import sorted_by
 from fairlead.cli.output import show, show_list
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Cell, Column, Fit, Tone
 
 if TYPE_CHECKING:
     from fairlead.cluster.config import Config
     from fairlead.cluster.objects import Node
 
-_HEAD = ("NODE", "READY", "ACCELERATORS", "USABLE", "VERSION")
+_HEAD = (
+    Column("NODE", Fit.KEEP),
+    *map(Column, ("READY", "ACCELERATORS", "USABLE", "VERSION")),
+    Column("STATES", wide=True),
+    Column("ARCH", wide=True),
+    Column("INTERNAL-IP", wide=True),
+    Column("RUNTIME", wide=True),
+)
+_SHOWN = 5
+"""Columns without those of `-o wide`."""
 
 
 def add(commands: Any) -> None:
@@ -25,7 +37,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "-w", "--watch", action="store_true", help="go on and show what changes, until interrupted"
     )
-    shared.add_list(command)
+    shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
 
 
@@ -44,13 +56,16 @@ async def _once(config: "Config", options: argparse.Namespace) -> None:
     from fairlead.cluster.client import Client
     from fairlead.cluster.kinds import NODES
 
-    async with Client.connect(config) as client:
-        nodes = (await client.list(NODES, labels=options.selector)).items
+    with progress("listing nodes"):
+        async with Client.connect(config) as client:
+            listed = (await client.list(NODES, labels=options.selector)).items
+    nodes = sorted_by(listed, options.sort_by, _HEAD, _row, to_json)
     if options.output in ("json", "yaml"):
         show([to_json(node) for node in nodes], options.output)
         return
     rows = [_row(node) for node in nodes]
-    show_list(_HEAD, rows, options.output, headers=not options.no_headers, empty="no nodes")
+    headers = not options.no_headers
+    show_list(_HEAD, rows, options.output, headers=headers, empty="no nodes", color=options.color)
 
 
 async def _follow(config: "Config", options: argparse.Namespace) -> None:
@@ -69,8 +84,9 @@ async def _follow(config: "Config", options: argparse.Namespace) -> None:
     ):
         await nodes.ready()
         async for change in nodes.changes():
-            if options.output == "table":
-                print(f"{change.type:9} " + "  ".join(_row(change.object)), flush=True)
+            if options.output in ("table", "wide"):
+                row = map(str, _row(change.object)[: None if options.output == "wide" else _SHOWN])
+                print(f"{change.type:9} " + "  ".join(row), flush=True)
             elif options.output == "name":
                 print(change.object.metadata.name, flush=True)
             else:
@@ -98,14 +114,26 @@ def is_ready(node: "Node") -> bool:
     return any(item.type == "Ready" and item.status == "True" for item in node.status.conditions)
 
 
-def _row(node: "Node") -> tuple[str, ...]:
+def _row(node: "Node") -> tuple[str | Cell, ...]:
     document = to_json(node)
     found = document["accelerators"]
-    ready = "yes" if document["ready"] else "no"
+    usable, info = sum(item["usable"] for item in found), node.status.node_info
     return (
         document["name"],
-        ready if document["schedulable"] else f"{ready}, cordoned",
+        _ready(document),
         ", ".join(f"{item['count']} x {item['model']}" for item in found) or "-",
-        str(sum(item["usable"] for item in found)),
+        str(usable),
         document["version"] or "-",
+        ", ".join(dict.fromkeys(item["state"] for item in found if item["state"])) or "-",
+        info.architecture or "-",
+        next((each.address for each in node.status.addresses if each.type == "InternalIP"), "-"),
+        info.container_runtime_version or "-",
     )
+
+
+def _ready(document: dict[str, Any]) -> Cell:
+    if not document["ready"]:
+        return Cell("no" if document["schedulable"] else "no, cordoned", tone=Tone.BAD)
+    if not document["schedulable"]:
+        return Cell("yes, cordoned", tone=Tone.WARN)
+    return Cell("yes", tone=Tone.GOOD)

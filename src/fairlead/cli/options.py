@@ -1,14 +1,17 @@
 """Options that several commands share."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.output import LISTS
+from fairlead.cli.listing import LISTS
+from fairlead.cli.output import FORMATS
+from fairlead.cli.terminal import COLORS
 
 if TYPE_CHECKING:  # `fairlead --help` must not load the catalog
     from fairlead.catalog import Catalog
+    from fairlead.cli.table import Column
     from fairlead.host import Host
     from fairlead.inventory import Inventory
     from fairlead.nvml import Gpu
@@ -48,12 +51,36 @@ def add_root(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-nvml", action="store_true", help="do not ask NVIDIA's management library")
 
 
-def add_list(command: argparse.ArgumentParser) -> None:
-    """Let the user print a list in every way that lists can be printed."""
+def add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
+    """Let the user choose between a table and a document."""
+    command.add_argument("-o", "--output", choices=FORMATS, default=default, help="how to print it")
+    add_color(command)
+
+
+def add_color(command: argparse.ArgumentParser) -> None:
+    """Let the user switch colours on or off."""
     command.add_argument(
-        "-o", "--output", choices=LISTS, default="table", help="how to print it; name: only the first column"
+        "--color", choices=COLORS, default="auto", help="auto: on a terminal, unless NO_COLOR is set"
     )
-    command.add_argument("--no-headers", action="store_true", help="with -o table: leave out the first line")
+
+
+def add_list(
+    command: argparse.ArgumentParser, columns: "Sequence[str | Column]" = (), more: Sequence[str] = ()
+) -> None:
+    """Let the user print a list in every way that lists can be printed; `more` are further outputs."""
+    command.add_argument(
+        "-o",
+        "--output",
+        choices=(*LISTS, *more),
+        default="table",
+        help="how to print it; wide: more columns; name: the names alone",
+    )
+    command.add_argument("--no-headers", action="store_true", help="with a table: print nothing but its rows")
+    command.add_argument(
+        "--sort-by", metavar="COLUMN", help="order by a column of the table, or by a field of -o json"
+    )
+    command.set_defaults(columns=tuple(str(getattr(each, "name", each)) for each in columns))
+    add_color(command)
 
 
 def add_page(command: argparse.ArgumentParser, listen: str) -> None:

@@ -1,13 +1,15 @@
-"""Print a document as a table for people, or as JSON or YAML for programs."""
+"""Print a document as JSON or YAML for programs, or a list as a table for people."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from fairlead.cli.listing import chosen
+from fairlead.cli.table import Column
+from fairlead.cli.terminal import Page, show_page
+
 FORMATS: Final = ("table", "json", "yaml")
-LISTS: Final = ("table", "name", "json", "yaml")
-"""How a list can be printed: its names alone, too."""
 _ESCAPED: Final = '"\\'
 _PLAIN_KEY: Final = re.compile(r"(?i)(?!(?:y|n|yes|no|on|off|true|false|null)$)[a-z_][a-z0-9_./-]*")
 
@@ -65,29 +67,29 @@ def _escape(char: str) -> str:
     return f"\\{char}" if char in _ESCAPED else f"\\U{ord(char):08x}"
 
 
-def to_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, headers: bool = True) -> str:
-    """Return rows in aligned columns under their heads, or without these."""
-    lines = [list(head), *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines[0 if headers else 1 :]
-    )
+def to_table(head: Sequence[str | Column], rows: Iterable[Sequence[Any]], *, headers: bool = True) -> str:
+    """Return rows in aligned columns under their heads, or without these, as a pipe gets them."""
+    return str(Page.of(chosen(head, list(rows), "table", headers=headers)))
 
 
 def show_list(
-    head: Sequence[str], rows: Sequence[Sequence[Any]], output: str, *, headers: bool, empty: str = ""
+    head: Sequence[str | Column],
+    rows: Sequence[Sequence[Any]],
+    output: str,
+    *,
+    headers: bool,
+    empty: str = "",
+    color: str = "auto",
 ) -> None:
     """Print a list as a table, or as its names, which stand in the first column.
 
     `empty` is for people: a script that wants names, or no heads, gets no line where there is no row.
     """
-    if output == "name":
-        head, rows, headers = head[:1], [row[:1] for row in rows], False
-    if not rows and headers and empty:
+    table = chosen(head, rows, output, headers=headers)
+    if not rows and table.headers and empty:
         print(empty)
-    elif rows or headers:
-        print(to_table(head, rows, headers=headers))
+    elif rows or table.headers:
+        show_page(Page.of(table), color)
 
 
 def show(document: object, output: str) -> None:

@@ -2,12 +2,16 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli import profiles_move
-from fairlead.cli.output import FORMATS, show, show_list, to_table
+from fairlead.cli.listing import sorted_by
+from fairlead.cli.output import show, show_list
 from fairlead.cli.profiles_cluster import add_place, folder_of, in_cluster, known
+from fairlead.cli.table import Cell, Column, Fit, Table
+from fairlead.cli.terminal import Page, Text, show_page
 from fairlead.errors import SettingsError, UserError
 from fairlead.units import format_bytes
 
@@ -15,7 +19,13 @@ if TYPE_CHECKING:
     from fairlead.calibration import Seen
     from fairlead.cli.profiles_cluster import Entry
 
-_HEAD = ("ID", "SETUP", "HOST", "MODELS", "SEEN", "MADE")
+_HEAD = (
+    Column("ID", Fit.KEEP),
+    *map(Column, ("SETUP", "HOST", "MODELS", "SEEN", "MADE")),
+    Column("DEVICE", wide=True),
+    Column("RUNTIME", wide=True),
+    Column("PRECISION", wide=True),
+)
 _SEEN_HEAD = ("SEEN", "MEDIAN", "P90", "RUNS", "OF ESTIMATE", "MEMORY", "POWER", "RAMP")
 
 
@@ -39,20 +49,21 @@ def add(commands: Any) -> None:
     deleting.set_defaults(run=run_delete)
     for verb in (listing, showing, deleting):
         add_place(verb)
-    shared.add_list(listing)
+    shared.add_list(listing, _HEAD)
     for verb in (showing, deleting):
-        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+        shared.add_output(verb)
     profiles_move.add(verbs)
 
 
 def run_list(options: argparse.Namespace) -> int:
     """List the setups."""
-    entries = _told(options)
+    entries = sorted_by(_told(options), options.sort_by, _HEAD, _row, _summary)
     if options.output in ("json", "yaml"):
         show([_summary(entry) for entry in entries], options.output)
         return 0
     rows = [_row(entry) for entry in entries]
-    show_list(_HEAD, rows, options.output, headers=not options.no_headers, empty="no profiles")
+    headers = not options.no_headers
+    show_list(_HEAD, rows, options.output, headers=headers, empty="no profiles", color=options.color)
     return 0
 
 
@@ -66,11 +77,12 @@ def run_show(options: argparse.Namespace) -> int:
         return 0
     from fairlead.cli.calibrate import table
 
-    print(f"{entry.id}  {_plain(entry.host)}")
+    page = Page.of(f"{entry.id}  {_plain(entry.host)}")
     if entry.calibration:
-        print("\n".join(map(_plain, table(entry.calibration).splitlines())))
+        page = Page.of(page, _printable(table(entry.calibration)))
     if entry.seen:
-        print(to_table(_SEEN_HEAD, [_seen_row(each) for each in entry.seen]))
+        page = Page.of(page, Table.of(_SEEN_HEAD, [_seen_row(each) for each in entry.seen]))
+    show_page(page, options.color)
     return 0
 
 
@@ -84,7 +96,7 @@ def run_delete(options: argparse.Namespace) -> int:
     if options.output != "table":
         show(gone, options.output)
         return 0
-    print(to_table(("ID", "DELETED"), [tuple(each.values()) for each in gone]))
+    show_page(Page.of(Table.of(("ID", "DELETED"), [tuple(each.values()) for each in gone])), options.color)
     return 0
 
 
@@ -139,11 +151,37 @@ def _summary(entry: "Entry") -> dict[str, Any]:
     }
 
 
-def _row(entry: "Entry") -> tuple[str, ...]:
+def _row(entry: "Entry") -> tuple[str | Cell, ...]:
     about = _summary(entry)
     models = f"{about['measured']} of {about['trials']}" if about["trials"] else "-"
     made = about["made"].replace("T", " ").removesuffix("+00:00")
-    return (entry.id, _plain(entry.setup.name), _plain(entry.host), models, str(about["seen"] or "-"), made)
+    return (
+        entry.id,
+        _plain(entry.setup.name),
+        _plain(entry.host),
+        Cell(models, about["measured"] if about["trials"] else None),
+        str(about["seen"] or "-"),
+        made,
+        _plain(entry.setup.device),
+        _plain(f"{entry.setup.runtime} {entry.setup.version}"),
+        _plain(entry.setup.precision),
+    )
+
+
+def _printable_cell(cell: Cell) -> Cell:
+    return replace(cell, text=_plain(cell.text)) if cell.text else cell
+
+
+def _printable(page: Page) -> Page:
+    """Return a page of which nothing does anything to a terminal."""
+    return Page(
+        tuple(
+            replace(block, rows=tuple(tuple(_printable_cell(cell) for cell in row) for row in block.rows))
+            if isinstance(block, Table)
+            else Text(_plain(str(Page.of(block))))
+            for block in page.blocks
+        )
+    )
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show
+from fairlead.cli.output import show
 from fairlead.cli.profiles_cluster import add_node, fetched, folder_of, node_of, store
 from fairlead.errors import SettingsError
 
@@ -51,7 +51,7 @@ def add(verbs: Any) -> None:
     fetching.set_defaults(run=run_export)
     for verb in (bringing, fetching):
         shared.add_cluster(verb)
-        verb.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+        shared.add_output(verb)
 
 
 def run_import(options: argparse.Namespace) -> int:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli import retract_holders
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.output import show
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Table
+from fairlead.cli.terminal import Page, show_page
 from fairlead.errors import UserError
 
 if TYPE_CHECKING:
@@ -54,7 +57,7 @@ def add(commands: Any) -> None:
         f"end (default: not; with --check and --force {retract_holders.WAIT})",
     )
     command.add_argument("--yes", action="store_true", help="do it; without this nothing is removed")
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_output(command)
     command.set_defaults(run=run)
 
 
@@ -81,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
     config = kubeconfig.load(options.kubeconfig, options.context)
     if before:
         return (retract_holders.check if options.check else retract_holders.force)(config, options, seconds)
-    rows, kept = asyncio.run(_retract_for(config, options, seconds))
+    with progress("taking back what agents published"):
+        rows, kept = asyncio.run(_retract_for(config, options, seconds))
     if kept:
         stay, them = ("model profile stays", "it") if kept == 1 else ("model profiles stay", "them")
         print(
@@ -93,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         show(rows, options.output)
         return 0
     table = [tuple(str(row[key.lower()]) for key in _HEAD) for row in rows]
-    print(to_table(_HEAD, table) if table else "nothing was published")
+    show_page(Page.of(Table.of(_HEAD, table) if table else "nothing was published"), options.color)
     return 0
 
 

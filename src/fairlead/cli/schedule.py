@@ -6,8 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
-from fairlead.units import format_bytes, format_number
+from fairlead.cli.listing import chosen, sorted_by
+from fairlead.cli.output import show, show_list
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Cell, Column, Fit, Tone
+from fairlead.cli.terminal import Page, Reasons, Text, show_page
+from fairlead.units import counted, format_bytes, format_number
 
 if TYPE_CHECKING:
     from fairlead.catalog import Catalog
@@ -19,7 +23,13 @@ if TYPE_CHECKING:
 
 HERE = "here"
 """This machine's name among the nodes."""
-_HEAD = ("POD", "NODE", "DEVICES", "SHARE", "PREDICTED")
+_HEAD = (
+    Column("POD", Fit.KEEP),
+    *map(Column, ("NODE", "DEVICES", "SHARE", "PREDICTED")),
+    Column("NAMESPACE", wide=True),
+    Column("MODELS", wide=True),
+    Column("SCORE", wide=True),
+)
 
 
 def add(commands: Any) -> None:
@@ -44,7 +54,7 @@ def add(commands: Any) -> None:
         "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
     )
     shared.add_catalog(command)
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
 
 
@@ -76,7 +86,6 @@ def _add_files(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    from fairlead.cli.explain import text
     from fairlead.errors import ManifestError
 
     policy = _policy(options.policy)
@@ -89,14 +98,37 @@ def run(options: argparse.Namespace) -> int:
     if options.cluster.count("-") + options.workloads.count("-") > 1:
         raise ManifestError("the standard input can be read once", "put one of the two into a file")
     cluster, requests = _question(options)
-    found = answer(cluster, requests, policy, preemption=not options.no_preemption, detailed=options.explain)
-    if options.output != "table":
-        show(found.to_json(), options.output)
-    else:
-        print(table(found) if found.decisions else "nothing waits for a place")
-        if options.explain:
-            print("\n" + "\n\n".join(text(each, verbose=True) for each in found.to_json()["decisions"]))
+    with progress(f"placing {counted(len(requests), 'workload')}"):
+        found = answer(
+            cluster, requests, policy, preemption=not options.no_preemption, detailed=options.explain
+        )
+    found = _sorted(found, options.sort_by)
+    _print(found, options)
     return 1 if found.refused else 0
+
+
+def _sorted(found: "Answer", name: str | None) -> "Answer":
+    def row(each: "Decision") -> tuple[str | Cell, ...]:
+        return _row(each, found)
+
+    return replace(found, decisions=sorted_by(found.decisions, name, _HEAD, row, lambda each: each.to_json()))
+
+
+def _print(found: "Answer", options: argparse.Namespace) -> None:
+    if options.output in ("json", "yaml"):
+        show(found.to_json(), options.output)
+        return
+    if options.no_headers or options.output == "name":
+        rows = [_row(each, found) for each in found.decisions if each.placed]
+        show_list(_HEAD, rows, options.output, headers=False, color=options.color)
+        return
+    page = table(found, options.output) if found.decisions else Page.of("nothing waits for a place")
+    if options.explain:
+        from fairlead.cli.explain import text
+
+        told = [Page.of("", text(each, verbose=True)) for each in found.to_json()["decisions"]]
+        page = Page.of(page, *told)
+    show_page(page, options.color)
 
 
 def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
@@ -117,7 +149,8 @@ def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
         return cluster, list(cluster.pending)
     known = profiles(options.profiles)
     knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
-    return cluster, read_workloads(options.workloads, cluster, catalog, knowledge, here)
+    with progress("reading the workloads, and estimating their models"):
+        return cluster, read_workloads(options.workloads, cluster, catalog, knowledge, here)
 
 
 def _cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
@@ -128,7 +161,10 @@ def _cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
 
     if options.live:
         return taken(options, catalog)
-    return read_cluster(options.cluster, catalog) if options.cluster else Snapshot()
+    if not options.cluster:
+        return Snapshot()
+    with progress("reading the cluster's files"):
+        return read_cluster(options.cluster, catalog)
 
 
 def joined(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
@@ -153,29 +189,34 @@ def _policy(name: str) -> str:
     return policy_named(name).name
 
 
-def table(answer: "Answer") -> str:
-    """Return the decisions for people: placements first, then who must go, then refusals."""
-    rows = [_row(each, answer.predicted(each)) for each in answer.decisions if each.placed]
-    parts = [to_table(_HEAD, rows)] if rows else []
+def table(answer: "Answer", output: str = "table") -> Page:
+    """Return the decisions for people: placements first, then the pods that must go, then refusals."""
+    rows = [_row(each, answer) for each in answer.decisions if each.placed]
     gone = [
-        f"{victim} must go for {each.request.name}" for each in answer.decisions for victim in each.victims
+        Text(f"{victim} must go for {each.request.name}", Tone.WARN)
+        for each in answer.decisions
+        for victim in each.victims
     ]
-    parts += ["\n".join(gone)] if gone else []
     refused = list(_refusals(answer.refused))
-    parts += ["\n".join(refused)] if refused else []
-    return "\n\n".join(parts)
+    parts = [Page.of(chosen(_HEAD, rows, output, headers=True))] if rows else []
+    parts += [Page.of(part) for part in (gone, refused) if part]
+    return Page.of(*(Page.of("", part) if number else part for number, part in enumerate(parts)))
 
 
-def _row(decision: "Decision", seconds: float | None) -> tuple[str, ...]:
-    placed = decision.placement
-    assert placed is not None
+def _row(decision: "Decision", answer: "Answer") -> tuple[str | Cell, ...]:
+    placed, seconds = decision.placement, answer.predicted(decision)
+    if placed is None:
+        return (decision.request.name, *["-"] * (len(_HEAD) - 1))
     shares = placed.shares
     return (
         decision.request.name,
         placed.node,
         ", ".join(share.device for share in shares) or "-",
-        _shares(shares),
-        "-" if seconds is None else format_latency(seconds),
+        Cell(_shares(shares), sum(share.memory for share in shares) or None),
+        "-" if seconds is None else Cell(format_latency(seconds), seconds),
+        decision.request.namespace,
+        ", ".join(dict.fromkeys(filter(None, answer.models(decision)))) or "-",
+        Cell(f"{decision.score:.3f}", decision.score),
     )
 
 
@@ -193,15 +234,21 @@ def _share(share: "Share") -> str:
     return " + ".join(parts) or "-"
 
 
-def _refusals(refused: "Iterable[Decision]") -> Iterable[str]:
+def _refusals(refused: "Iterable[Decision]") -> Iterable[Reasons]:
     """Yield each refusal once: what is said of replicas differs in the name alone."""
-    alike: dict[str, list[str]] = {}
+    alike: dict[str, list[Decision]] = {}
     for each in refused:
-        name = each.request.name
-        alike.setdefault(each.sentence().replace(name, "\0"), []).append(name)
-    for sentence, names in alike.items():
-        who = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more like it"
-        yield f"refused: {sentence.replace(chr(0), who, 1).replace(chr(0), names[0])}"
+        alike.setdefault(each.sentence().replace(each.request.name, "\0"), []).append(each)
+    for sentence, those in alike.items():
+        first, more = those[0], len(those) - 1
+        name = first.request.name
+        who = f"{name} and {more} more like it" if more else name
+        change = [f"smallest change that would fit: {first.changes[0].text}"] if first.fitting else []
+        yield Reasons(
+            f"refused: {sentence.replace(chr(0), who, 1).replace(chr(0), name)}",
+            f"refused: {first.headline().replace(name, who, 1)}",
+            (*first.reasons(), *change),
+        )
 
 
 def format_latency(seconds: float) -> str:

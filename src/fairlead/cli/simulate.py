@@ -8,7 +8,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, show, to_table
+from fairlead.cli.output import show
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Column, Fit, Table, Tone
+from fairlead.cli.terminal import Page, Reasons, show_page
 from fairlead.errors import MissingPartError, SettingsError
 from fairlead.units import counted, format_bytes, format_number
 
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from fairlead.simulate.job import Fleet, Trace
     from fairlead.simulate.settings import Settings
 
-_BAR = 30
 _MOST_PACE = 1e9
 _MOST_PERCENT = 1e6
 _DESCRIPTION = (
@@ -45,7 +47,7 @@ def add(commands: Any) -> None:
     _add_rules(command)
     command.add_argument("--plot", metavar="FILE", help="also draw it over time, as an SVG picture")
     shared.add_catalog(command)
-    command.add_argument("-o", "--output", choices=FORMATS, default="table", help="how to print it")
+    shared.add_output(command)
     command.set_defaults(run=run)
 
 
@@ -101,11 +103,11 @@ def run(options: argparse.Namespace) -> int:
     policies, trace, fleet, settings = _asked(options)
     outcomes = []
     for policy in policies:
-        with _progress(policy, len(trace.jobs)) as tell:
-            outcomes.append(_play(policy, (trace, fleet, settings), options.seed, tell))
+        with _timed(policy, len(trace.jobs)) as report:
+            outcomes.append(_play(policy, (trace, fleet, settings), options.seed, report))
     answer = document(trace, settings, options.seed, outcomes)
     if options.output == "table":
-        print(table(answer), flush=True)
+        show_page(table(answer), options.color)
     else:
         show(answer, options.output)
     if options.plot:  # last: a picture that cannot be written must not cost the answer
@@ -134,7 +136,8 @@ def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, Fleet, Setti
     given = read_fleet(options.cluster, catalog) if options.cluster else None
     lasting = duration_of(options.duration, "--duration") if options.duration else inf
     reader = Reader(catalog, options.seed, options.over_provision, given, lasting)
-    trace = _changed(reader.read(options.trace), options)
+    with progress(f"reading {options.trace}"):
+        trace = _changed(reader.read(options.trace), options)
     fleet = given or trace.fleet
     if fleet is None:
         raise SettingsError(f"{options.trace} brings no machines", "name a file of nodes with --cluster")
@@ -213,42 +216,34 @@ def _unwritable(path: str, error: OSError) -> SettingsError:
 
 
 @contextmanager
-def _progress(policy: str, jobs: int) -> Iterator[Callable[[int], None]]:
-    """Show how far it is, where somebody watches, and at the end how long it took."""
+def _timed(policy: str, jobs: int) -> Iterator[Callable[[int], None]]:
+    """Show how far it is, and at the end how long it took."""
     import time
 
     began = time.monotonic()
-    watched = sys.stderr.isatty()
-
-    def tell(done: int) -> None:
-        filled = _BAR * done // max(1, jobs)
-        print(
-            f"\r{policy} [{'#' * filled:{_BAR}}] {done} of {jobs} jobs", end="", file=sys.stderr, flush=True
-        )
-
-    try:
-        yield tell if watched else (lambda _: None)
-    finally:
-        if watched:
-            print(f"\r{' ' * 79}\r", end="", file=sys.stderr)
+    with progress(policy) as bar:
+        yield lambda done: bar.at(done, jobs, "jobs")
     print(f"{policy}: {counted(jobs, 'job')} in {time.monotonic() - began:.1f} s", file=sys.stderr)
 
 
-def table(answer: Mapping[str, Any]) -> str:
+def table(answer: Mapping[str, Any]) -> Page:
     """Return the answer for people: a column for each policy."""
     policies = answer["policies"]
-    head = ("", *(each["policy"] for each in policies))
+    head = (Column("", Fit.WRAP), *(Column(each["policy"]) for each in policies))
     rows = [(name, *(show_one(each) for each in policies)) for name, show_one in _ROWS]
-    parts = [
-        f"{answer['trace']}: {counted(answer['jobs'], 'job')}, seed {answer['seed']}",
-        "",
-        to_table(head, rows),
+    title = f"{answer['trace']}: {counted(answer['jobs'], 'job')}, seed {answer['seed']}"
+    reasons = [
+        _reasons(f"{each['policy']}: {text}", each[kind])
+        for each in policies
+        for kind, text in (("refusals", "refused for good"), ("waits", "had to wait at first"))
+        if each[kind]
     ]
-    for each in policies:
-        for kind, text in (("refusals", "refused for good"), ("waits", "had to wait at first")):
-            reasons = ", ".join(f"{count} {reason}" for reason, count in each[kind].items())
-            parts += [f"{each['policy']}: {text}: {reasons}"] if reasons else []
-    return "\n".join(parts)
+    return Page.of(title, "", Table.of(head, rows), reasons)
+
+
+def _reasons(head: str, counts: Mapping[str, int]) -> Reasons:
+    items = tuple(f"{count} {reason}" for reason, count in counts.items())
+    return Reasons(f"{head}: {', '.join(items)}", f"{head}:", items, Tone.WARN)
 
 
 def _time(seconds: float | None) -> str:

@@ -7,7 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import FORMATS, to_json, to_table, to_yaml
+from fairlead.cli.output import FORMATS, to_json, to_yaml
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Table
+from fairlead.cli.terminal import Page, show_page
 from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -37,13 +40,17 @@ def add(commands: Any) -> None:
         default="json",
         help="how to write it (default: json); table is for people, and cannot be asked questions",
     )
+    shared.add_color(command)
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     found = taken(options, shared.catalog_of(options))
-    text = table(found) if options.output == "table" else written(found.to_json(), options.output)
+    if options.output == "table" and options.out is None:
+        show_page(table(found), options.color)
+        return 0
+    text = str(table(found)) if options.output == "table" else written(found.to_json(), options.output)
     if options.out is None:
         print(text)
         return 0
@@ -59,7 +66,8 @@ def taken(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
     from fairlead.cluster import kubeconfig
 
     config = kubeconfig.load(options.kubeconfig, options.context)
-    found, passed_over = asyncio.run(_taken(config, catalog))
+    with progress("listing the cluster"):
+        found, passed_over = asyncio.run(_taken(config, catalog))
     for complaint in passed_over:
         print(f"fairlead: passed over: {complaint}", file=sys.stderr)
     return found
@@ -70,11 +78,11 @@ def written(document: object, output: str) -> str:
     return to_yaml(document) if output == "yaml" else to_json(document)
 
 
-def table(snapshot: "Snapshot") -> str:
+def table(snapshot: "Snapshot") -> Page:
     """Return what a cluster has for people."""
     pods = Counter(each.node for each in snapshot.placements)
     rows = [_row(node, pods[node.name]) for node in snapshot.nodes]
-    return f"{to_table(_HEAD, rows)}\n{counted(len(snapshot.pending), 'pod waits', 'pods wait')}"
+    return Page.of(Table.of(_HEAD, rows), counted(len(snapshot.pending), "pod waits", "pods wait"))
 
 
 def summary(snapshot: "Snapshot") -> str:

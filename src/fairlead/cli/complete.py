@@ -1,0 +1,142 @@
+"""What may stand next on a command line, read from its parser: the answer to a shell's Tab."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+_SHORTEST: Final = 2
+"""Characters of an option that a value may follow without a space: `-ojson`."""
+
+
+class Kind(StrEnum):
+    """What a shell should offer."""
+
+    WORDS = "words"
+    FILES = "files"
+    FOLDERS = "folders"
+
+
+class Candidate(NamedTuple):
+    """A word that may stand there, and what it means."""
+
+    word: str
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What may stand there: files, folders, or one of these words."""
+
+    kind: Kind = Kind.WORDS
+    candidates: tuple[Candidate, ...] = ()
+
+
+NOTHING: Final = Answer()
+Values = Callable[[argparse.Action, argparse.ArgumentParser], Answer]
+"""Returns what an argument's value may be."""
+
+
+class _State:
+    """Where the words so far lead: the parser, the option that waits for a value, the arguments taken."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
+        self.waiting: argparse.Action | None = None
+        self.used: set[int] = set()
+        self.taken = 0
+        self.ended = False
+        """After `--` there are no options."""
+
+    def take(self, word: str) -> None:
+        """Take one word that is complete."""
+        options = self.parser._option_string_actions
+        if word == "--" and not self.ended:
+            self.ended, self.waiting = True, None
+        elif word.startswith("-") and len(word) >= _SHORTEST and not self.ended:
+            name, joined, _ = word.partition("=")
+            action = options.get(name)
+            self.waiting = action if action is not None and not joined and action.nargs != 0 else None
+            self.used |= {id(action)} if action is not None else set()
+        elif self.waiting is not None:
+            self.waiting = self.waiting if self.waiting.nargs in ("*", "+") else None
+        else:
+            self._argument(word)
+
+    def _argument(self, word: str) -> None:
+        action = self.next_argument()
+        if isinstance(action, argparse._SubParsersAction):
+            below = action.choices.get(word)
+            if below is not None:
+                self.parser, self.used, self.taken = below, set(), 0
+                return
+        self.taken += 1
+
+    def next_argument(self) -> argparse.Action | None:
+        """Return the argument that a word without a dash would be."""
+        places = [each for each in self.parser._actions if not each.option_strings]
+        for number, action in enumerate(places):
+            if number == self.taken or action.nargs in ("*", "+", argparse.REMAINDER):
+                return action
+        return None
+
+
+def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Values) -> Answer:
+    """Return what the last word may become; the words before it are complete, without the program's name."""
+    *before, current = words or [""]
+    state = _State(parser)
+    for word in before:
+        state.take(word)
+    name, joined, value = current.partition("=")
+    option = state.parser._option_string_actions.get(name)
+    if joined and option is not None and not state.ended:
+        return _starting(values_of(option, state.parser, values, value), value, f"{name}=")
+    if state.waiting is not None and not (current.startswith("-") and state.waiting.nargs in ("*", "+")):
+        return _starting(values_of(state.waiting, state.parser, values, current), current)
+    if current.startswith("-") and not state.ended:
+        return _starting(Answer(Kind.WORDS, _options(state)), current)
+    action = state.next_argument()
+    if action is None:
+        return NOTHING if state.ended else _starting(Answer(Kind.WORDS, _options(state)), current)
+    return _starting(values_of(action, state.parser, values, current), current)
+
+
+def values_of(
+    action: argparse.Action, parser: argparse.ArgumentParser, values: Values, current: str
+) -> Answer:
+    """Return what a value may be; of a list with commas, what its last part may be."""
+    if isinstance(action, argparse._SubParsersAction):
+        told = {each.dest: each.help or "" for each in action._choices_actions}
+        return Answer(
+            Kind.WORDS, tuple(Candidate(name, told[name]) for name in action.choices if name in told)
+        )
+    if action.choices is not None:
+        return Answer(Kind.WORDS, tuple(Candidate(str(each)) for each in action.choices))
+    found = values(action, parser)
+    head, comma, _ = current.rpartition(",")
+    if comma and found.kind is Kind.WORDS and "," in str(action.metavar):
+        return Answer(
+            found.kind, tuple(Candidate(f"{head},{each.word}", each.help) for each in found.candidates)
+        )
+    return found
+
+
+def _options(state: _State) -> tuple[Candidate, ...]:
+    """Return the options that may still be given, each by its longest name."""
+    again = (argparse._AppendAction, argparse._ExtendAction)
+    return tuple(
+        Candidate(max(action.option_strings, key=len), _help(action))
+        for action in state.parser._actions
+        if action.option_strings and (id(action) not in state.used or isinstance(action, again))
+    )
+
+
+def _help(action: argparse.Action) -> str:
+    fields: Mapping[str, Any] = {**vars(action), "prog": "fairlead"}
+    return (action.help or "") % fields
+
+
+def _starting(answer: Answer, start: str, prefix: str = "") -> Answer:
+    kept = (each for each in answer.candidates if each.word.startswith(start))
+    return Answer(answer.kind, tuple(Candidate(f"{prefix}{each.word}", each.help) for each in kept))
