@@ -7,6 +7,7 @@ from typing import Final
 
 from fairlead.catalog.device import KINDS, Device, Variant
 from fairlead.errors import CatalogError
+from fairlead.units import counted
 
 _BETWEEN: Final = re.compile(r"[^a-z0-9.+]+")
 _EXAMPLES: Final = 5
@@ -53,7 +54,7 @@ def unknown(devices: Iterable[Device], name: str, *, groups: bool) -> CatalogErr
     if members:
         more = ", ..." if len(members) > _EXAMPLES else ""
         hint = f"name one: {', '.join(members[:_EXAMPLES])}{more}"
-        return CatalogError(f"{name!r} is a group of {len(members)} devices of the catalog", hint)
+        return CatalogError(f"{name!r} is a group of {counted(len(members), 'device')} of the catalog", hint)
     pool = {known: None for row in rows for known in (row.id, *row.aliases)}
     if groups:
         pool |= {

@@ -48,6 +48,8 @@ class _State:
         self.taken = 0
         self.ended = False
         """After `--` there are no options."""
+        self.lost = False
+        """A word was no command: what follows it cannot be told."""
 
     def take(self, word: str) -> None:
         """Take one word that is complete."""
@@ -68,10 +70,10 @@ class _State:
         action = self.next_argument()
         if isinstance(action, argparse._SubParsersAction):
             below = action.choices.get(word)
-            if below is not None:
-                self.parser, self.used, self.taken = below, set(), 0
-                return
-        self.taken += 1
+            self.lost = below is None
+            self.parser, self.used, self.taken = below or self.parser, set(), 0
+        else:
+            self.taken += 1
 
     def next_argument(self) -> argparse.Action | None:
         """Return the argument that a word without a dash would be."""
@@ -88,6 +90,8 @@ def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Valu
     state = _State(parser)
     for word in before:
         state.take(word)
+    if state.lost:
+        return NOTHING
     name, joined, value = current.partition("=")
     option = state.parser._option_string_actions.get(name)
     if joined and option is not None and not state.ended:

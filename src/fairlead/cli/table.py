@@ -137,7 +137,7 @@ class Table:
             yield _aligned(texts, row, widths)
 
     def _below(self, width: int) -> list[Line]:
-        """Return the lines with prose below its row; none where there is no prose, or the rest does not fit."""
+        """Return the lines with prose below its row; none where that does not fit, or there is none."""
         prose = [index for index, each in enumerate(self.columns) if each.fit is Fit.PROSE]
         if not prose:
             return []

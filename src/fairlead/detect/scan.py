@@ -18,7 +18,7 @@ from fairlead.detect.sighting import Sighting
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Evidence, Inventory, Machine, State, Unknown
 from fairlead.nvml import Gpu
-from fairlead.units import Bytes, Ops
+from fairlead.units import Bytes, Ops, counted
 
 TEGRA_RELEASE = "/etc/nv_tegra_release"
 _MOST = 256
@@ -78,7 +78,7 @@ def _processor(catalog: Catalog, processor: cpu.Processor, total: Bytes | None) 
     clock = processor.core_hertz or 0.0
     peak = {precision: Ops(rate * clock) for precision, rate in row.per_core_cycle.items() if clock}
     wanted = ", ".join(sorted(row.match.cpu.flags)) if row.match.cpu else ""
-    says = f"{processor.cores} cores, {processor.arch}{' with ' + wanted if wanted else ''}"
+    says = f"{counted(processor.cores, 'core')}, {processor.arch}{' with ' + wanted if wanted else ''}"
     return Accelerator(
         id="cpu-0",
         model=row.id,

@@ -13,6 +13,7 @@ from fairlead.estimate.similar.device import Device
 from fairlead.estimate.similar.library import Library
 from fairlead.estimate.similar.traits import Array, Columns, Mask
 from fairlead.evaluate.table import Table
+from fairlead.units import counted
 
 FEWEST: Final = 3
 """Models to be tested on a device; one with fewer is left out, and the note says so."""
@@ -103,4 +104,5 @@ def one_by_one(table: Table, measured: Mask, calibration: int, seed: int) -> lis
 def left_out(table: Table, tested: int, needed: int) -> str:
     """Say how many devices could not be tested, and why."""
     few = len(table.keys) - tested
-    return f"{few} of {len(table.keys)} devices have fewer than {needed} models" if few else ""
+    have = "has" if few == 1 else "have"
+    return f"{few} of {counted(len(table.keys), 'device')} {have} fewer than {needed} models" if few else ""

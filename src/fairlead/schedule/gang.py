@@ -83,7 +83,8 @@ def _why(cluster: Cluster, refused: Decision, policy: Policy) -> Decision:
 
 
 def _none(members: Sequence[Request], placed: int, stuck: Decision, policy: Policy) -> list[Decision]:
-    text = f"only {placed} of {len(members)} of the gang fit; then {stuck.sentence()}"
+    fit = "fits" if placed == 1 else "fit"
+    text = f"only {placed} of {len(members)} of the gang {fit}; then {stuck.sentence()}"
     refused = [_refused(member, policy, text) for member in members]
     at = next(at for at, member in enumerate(members) if member.id == stuck.request.id)
     rejections = (*refused[at].rejections, *stuck.rejections)

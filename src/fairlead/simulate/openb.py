@@ -21,7 +21,7 @@ from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.decide import place
 from fairlead.schedule.mix import typical
 from fairlead.schedule.policies import Policy
-from fairlead.units import Bytes
+from fairlead.units import Bytes, counted
 
 DEMAND: Final = 1.3
 """How much is asked for, against what the cluster has."""
@@ -130,7 +130,7 @@ def _node(path: str, number: int, row: Mapping[str, str]) -> NodeState:
 def _pod(path: str, number: int, row: Mapping[str, str]) -> Request:
     count, milli = (_number(path, number, row, name) for name in ("num_gpu", "gpu_milli"))
     if milli > WHOLE or (count > 0) != (milli > 0):
-        _complain(path, number, "gpu_milli", f"{milli} does not go with {count} accelerators")
+        _complain(path, number, "gpu_milli", f"{milli} does not go with {counted(count, 'accelerator')}")
     spec = (row.get("gpu_spec") or "").strip()
     models = tuple(sorted({name.strip() for name in spec.split("|")} - {""}))
     return Request(

@@ -1,0 +1,236 @@
+"""Completion: what a shell is answered, and that real shells take the answer."""
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.catalog import load
+from fairlead.catalog.load import device_ids
+from fairlead.cli.completion import joined
+from fairlead.cli.main import COMMANDS
+from fairlead.zoo import PACK
+from tests.cli.runs import Run
+
+
+def answer(run: Run, *words: str, shell: str = "bash") -> tuple[str, list[str]]:
+    code, out, err = run("completion", "words", "--shell", shell, "--", *words)
+    assert (code, err) == (0, "")
+    kind, *candidates = out.splitlines()
+    return kind, candidates
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("det",), ["detect"]),
+        (("catalog", "s"), ["show"]),
+        (("detect", "-o", "w"), ["wide"]),
+        (("detect", "--output=w"), ["--output=wide"]),
+        (("detect", "--output", "=", "w"), ["wide"]),
+        (("detect", "--col"), ["--color"]),
+        (("detect", "-v", "--verb"), []),
+        (("detect", "--catalog", "x", "--cata"), ["--catalog"]),
+        (("catalog", "show", "coral-u"), ["coral-usb"]),
+        (("estimate", "m.onnx", "--on", "a100,coral-u"), ["a100,coral-usb"]),
+        (("catalog", "list", "--kind", "t"), ["tpu"]),
+        (("catalog", "list", "--sort-by", "me"), ["memory"]),
+        (("simulate", "--queue", "f"), ["fifo"]),
+        (("bench", "predict", "--protocol", "n"), ["new-model", "new-device", "nas"]),
+        (("schedule", "--policy", "fast"), ["fastest"]),
+        (("completion", ""), ["bash", "zsh", "fish"]),
+        (("lab", "kubectl", "get", ""), []),
+        (("explain", "--", "--dec"), []),
+        (("nonsense", ""), []),
+        (("profiles", "show", ""), []),
+    ],
+)
+def test_what_may_stand_next(run: Run, words: tuple[str, ...], expected: list[str]) -> None:
+    assert answer(run, *words) == ("words", expected)
+
+
+def test_every_command_is_offered(run: Run) -> None:
+    assert answer(run, "")[1] == list(COMMANDS)
+    assert set(PACK) <= set(answer(run, "calibrate", "--models", "")[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("analyze", ""), "files"),
+        (("detect", "--root", ""), "folders"),
+        (("schedule", "--workloads", "a.yaml", "b"), "files"),
+        (("detect", "--catalog=x"), "files"),
+    ],
+)
+def test_files_are_the_shells_own(run: Run, words: tuple[str, ...], kind: str) -> None:
+    assert answer(run, *words) == (kind, [])
+
+
+def test_what_an_option_means_is_shown_where_a_shell_shows_it(run: Run) -> None:
+    assert answer(run, "detect", "--col", shell="zsh")[1] == [
+        "--color:auto: on a terminal, unless NO_COLOR is set"
+    ]
+    assert answer(run, "detect", "--col", shell="fish")[1] == [
+        "--color\tauto: on a terminal, unless NO_COLOR is set"
+    ]
+
+
+def test_devices_are_named_without_reading_their_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text('schema = 1\n[[device]]\nid = "mine"\n')
+    assert device_ids() == sorted(load().devices)
+    monkeypatch.setenv("FAIRLEAD_CATALOG", str(tmp_path))
+    assert "mine" in device_ids()
+
+
+def test_a_catalog_that_cannot_be_read_is_no_error_while_typing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_CATALOG", "/nowhere.toml")
+    assert answer(run, "catalog", "show", "") == ("words", [])
+
+
+def test_bash_cuts_words_at_an_equals_sign() -> None:
+    assert joined(["detect", "--color", "=", "a"]) == (["detect", "--color=a"], "--color=")
+    assert joined(["detect", "--color", "="]) == (["detect", "--color="], "--color=")
+    assert joined(["detect", "--color", "=", "auto", "-"]) == (["detect", "--color=auto", "-"], "")
+
+
+BASH = """
+source <("$FAIRLEAD" completion bash)
+compopt() { KIND="$*"; }
+ask() {
+    COMP_WORDS=("$FAIRLEAD" "$@"); COMP_CWORD=$#; KIND=
+    _fairlead
+    printf '%s|' "$KIND" "${COMPREPLY[@]}"; echo
+}
+complete -p fairlead
+ask det
+ask catalog show coral-u
+ask detect --color = ne
+ask analyze ''
+ask detect --root ''
+"""
+
+
+def test_bash_completes(tmp_path: Path) -> None:
+    program = os.path.join(os.path.dirname(sys.executable), "fairlead")
+    done = subprocess.run(
+        ["bash", "--norc", "-c", BASH],
+        env={**os.environ, "FAIRLEAD": program},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "complete -F _fairlead fairlead",
+        "|detect|",
+        "|coral-usb|",
+        "|never|",
+        "-o default|",
+        "-o dirnames|",
+    ]
+
+
+def test_bash_completes_at_a_prompt(tmp_path: Path) -> None:
+    """Press Tab in an interactive bash, and let the completed command prove itself by its output."""
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    terminal, theirs = pty.openpty()
+    with subprocess.Popen(
+        ["bash", "--norc", "--noprofile", "-i"],
+        env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as bash:
+        os.close(theirs)
+        os.write(terminal, b"source <(fairlead completion bash)\nfairlead comp\tba\t | tail -n 1; exit\n")
+        shown = _until_end(terminal)
+        bash.kill()  # where it hangs it fails below
+    os.close(terminal)
+    assert any(line.endswith("complete -F _fairlead fairlead") for line in shown.splitlines())
+
+
+def _until_end(terminal: int) -> str:
+    shown = b""
+    while select.select([terminal], [], [], 120)[0]:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:
+            break
+        shown += data
+    return shown.decode().replace("\r", "")
+
+
+ZSH = """
+compdef() { print -- "compdef $*"; }
+_describe() { print -l -- "${(@P)3}"; }
+_files() { print -- "files $*"; }
+source <("$FAIRLEAD" completion zsh)
+ask() { words=("$FAIRLEAD" "$@"); CURRENT=$#words; _fairlead; }
+ask det
+ask detect --color=ne
+ask analyze ''
+ask detect --root ''
+"""
+FISH = """
+$FAIRLEAD completion fish | source
+complete --do-complete 'fairlead det'
+complete --do-complete 'fairlead detect --color=ne'
+complete --do-complete 'fairlead catalog show coral-u'
+"""
+
+
+def _shell(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def test_zsh_completes() -> None:
+    program = os.path.join(os.path.dirname(sys.executable), "fairlead")
+    done = subprocess.run(
+        [_shell("zsh"), "-f", "-c", ZSH],
+        env={**os.environ, "FAIRLEAD": program},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        "compdef _fairlead fairlead",
+        "detect:show every accelerator of this machine",
+        "--color=never",
+        "files ",
+        "files -/",
+    ]
+
+
+def test_fish_completes(tmp_path: Path) -> None:
+    folder = os.path.dirname(sys.executable)
+    done = subprocess.run(
+        [_shell("fish"), "--no-config", "-c", FISH],
+        env={
+            **os.environ,
+            "FAIRLEAD": os.path.join(folder, "fairlead"),
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        "detect\tshow every accelerator of this machine",
+        "--color=never",
+        "coral-usb",
+    ]

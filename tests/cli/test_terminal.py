@@ -1,0 +1,110 @@
+"""Commands on a real terminal: as wide as it is, with colour where it is wanted; pipes stay as they were."""
+
+import os
+import re
+import sys
+
+import pytest
+
+from fairlead.cli.table import Tone
+from fairlead.cli.terminal import Page, Screen, Text, show_error
+from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS, Run
+from tests.cli.terminals import ESCAPE, Watch, terminal, watching
+
+HOSTS = EXAMPLES.parent / "tests" / "hosts"
+NANO = str(HOSTS / "jetson-nano-coral-usb" / "root")
+SCHEDULE = ("schedule", "--cluster", CLUSTER, "--workloads", WORKLOADS)
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Run a command on a terminal."""
+    return watching(monkeypatch)
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (60, ("detect", "--root", NANO)),
+        (80, ("detect", "--root", NANO)),
+        (80, (*SCHEDULE, "--explain")),
+        (80, ("catalog", "list", "--kind", "npu")),
+    ],
+    ids=("narrow", "detect", "schedule", "catalog"),
+)
+def test_no_line_is_wider_than_the_terminal(watch: Watch, columns: int, words: tuple[str, ...]) -> None:
+    shown = plain(watch(columns, *words))
+    assert max(map(len, shown.splitlines())) <= columns
+
+
+def test_a_pipe_is_as_wide_as_what_it_carries(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    _, out, _ = run("detect", "--root", NANO)
+    assert max(map(len, out.splitlines())) > 100
+    assert ESCAPE not in out
+
+
+def test_what_is_wide_enough_shows_what_a_pipe_gets(watch: Watch, run: Run) -> None:
+    assert plain(watch(400, *SCHEDULE)) == run(*SCHEDULE)[1]
+
+
+def test_the_users_width_is_taken(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert max(map(len, plain(watch(200, "detect", "--root", NANO)).splitlines())) <= 50
+
+
+def test_a_long_refusal_is_a_line_for_each_reason(watch: Watch) -> None:
+    lines = plain(watch(70, *SCHEDULE)).splitlines()
+    at = lines.index("refused: 0 of 6 accelerators can take embedder")
+    assert lines[at + 1].startswith("  3 lack memory (need 60 GiB")
+    assert any(line.startswith("  smallest change that would fit: ") for line in lines[at:])
+
+
+def test_colour_says_what_the_words_say(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = watch(80, *SCHEDULE)
+    assert f"{ESCAPE}1mPOD{ESCAPE}0m" in shown
+    assert f"{ESCAPE}31mrefused: 0 of 6" in shown
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert watch(80, *SCHEDULE) == plain(shown)
+    assert watch(80, *SCHEDULE, "--color", "always") == shown
+
+
+@pytest.mark.parametrize(
+    ("environ", "option", "color"),
+    [
+        ({"TERM": "xterm"}, "auto", True),
+        ({"TERM": "xterm", "NO_COLOR": ""}, "auto", True),
+        ({"TERM": "xterm", "NO_COLOR": "0"}, "auto", False),
+        ({"TERM": "dumb"}, "auto", False),
+        ({"TERM": "xterm"}, "never", False),
+        ({"TERM": "dumb", "NO_COLOR": "1"}, "always", True),
+    ],
+)
+def test_who_decides_about_colour(environ: dict[str, str], option: str, color: bool) -> None:
+    with terminal(80) as (theirs, _), open(os.dup(theirs), "w", encoding="utf-8") as stream:
+        assert Screen.of(stream, environ, option) == Screen(80, color)
+
+
+def test_a_pipe_is_coloured_only_on_demand(run: Run) -> None:
+    assert Screen.of(sys.stdout, {"TERM": "xterm", "COLUMNS": "40"}) == Screen(None, False)
+    assert ESCAPE in run(*SCHEDULE, "--color", "always")[1]
+    assert ESCAPE not in run(*SCHEDULE, "--color", "auto")[1]
+
+
+def test_a_span_without_text_is_not_painted() -> None:
+    page = Page.of(Text("", Tone.BAD), Text("x", Tone.GOOD))
+    assert page.render(Screen(None, True)) == f"\n{ESCAPE}32mx{ESCAPE}0m"
+
+
+def test_an_error_is_wrapped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    with terminal(30) as (theirs, shown):
+        stream = open(os.dup(theirs), "w", encoding="utf-8")  # noqa: SIM115 - closed below
+        monkeypatch.setattr(sys, "stderr", stream)
+        show_error("fairlead: what is wrong, and where\n  what to do")
+        stream.close()
+    assert b"".join(shown) == b"fairlead: what is wrong, and\r\n  where\r\n  what to do\r\n"
