@@ -173,7 +173,7 @@ def _until_end(terminal: int) -> str:
 
 ZSH = """
 compdef() { print -- "compdef $*"; }
-_describe() { print -l -- "${(@P)3}"; }
+_describe() { print -l -- "${(@P)2}"; }
 _files() { print -- "files $*"; }
 source <("$FAIRLEAD" completion zsh)
 ask() { words=("$FAIRLEAD" "$@"); CURRENT=$#words; _fairlead; }

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -25,8 +24,7 @@ class Candidate(NamedTuple):
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What may stand there: files, folders, or one of these words."""
 
     kind: Kind = Kind.WORDS

@@ -38,7 +38,7 @@ _fairlead() {
         folders) _files -/ ;;
         words)
             candidates=("${(@)answer[2,-1]}")
-            (( $#candidates )) && _describe -o fairlead candidates
+            (( $#candidates )) && _describe fairlead candidates
             ;;
     esac
 }

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
@@ -48,6 +47,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
+    from dataclasses import replace
+
     from fairlead.detect import detect
 
     catalog = shared.catalog_of(options)

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from fairlead.cli import explain_live
@@ -133,4 +132,4 @@ def _devices(listed: object) -> list[Table]:
         Column("MODEL"),
         Column("WHY NOT", Fit.PROSE),
     )
-    return [replace(Table.of(head, rows), indent=2)]
+    return [Table.of(head, rows)._replace(indent=2)]

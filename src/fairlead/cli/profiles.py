@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
@@ -169,14 +168,14 @@ def _row(entry: "Entry") -> tuple[str | Cell, ...]:
 
 
 def _printable_cell(cell: Cell) -> Cell:
-    return replace(cell, text=_plain(cell.text)) if cell.text else cell
+    return cell._replace(text=_plain(cell.text)) if cell.text else cell
 
 
 def _printable(page: Page) -> Page:
     """Return a page of which nothing does anything to a terminal."""
     return Page(
         tuple(
-            replace(block, rows=tuple(tuple(_printable_cell(cell) for cell in row) for row in block.rows))
+            block._replace(rows=tuple(tuple(_printable_cell(cell) for cell in row) for row in block.rows))
             if isinstance(block, Table)
             else Text(_plain(str(Page.of(block))))
             for block in page.blocks

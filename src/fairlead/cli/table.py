@@ -1,9 +1,7 @@
 """Tables for people: whole columns for a pipe, and for a terminal columns that fit its width."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from textwrap import wrap
 from typing import Any, Final, NamedTuple
 
 _GAP: Final = 2
@@ -33,8 +31,7 @@ class Fit(StrEnum):
     """Wrap; below the row, where less than half a line would be left for it beside the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """What a table shows in one place, the number that it stands for, and its tone."""
 
     text: str
@@ -45,8 +42,7 @@ class Cell:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column: its name, how it fits a terminal, and which outputs show it."""
 
     name: str
@@ -68,8 +64,7 @@ Line = tuple[Span, ...]
 Row = Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows under the names of their columns."""
 
     columns: tuple[Column, ...]
@@ -228,6 +223,8 @@ def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
     """Return a text on lines of that width; an indented one stays indented, the first line `hanging` less."""
     if len(text) <= width:
         return [text] if text else []
+    from textwrap import wrap  # most output is not wrapped, and commands should start fast
+
     lead = " " * min(len(text) - len(text.lstrip()) + hanging, width // 2)
     return wrap(text, max(1, width), subsequent_indent=lead, break_on_hyphens=False)
 

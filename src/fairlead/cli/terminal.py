@@ -3,8 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, TextIO
+from typing import Final, NamedTuple, TextIO
 
 from fairlead.cli.table import Line, Span, Table, Tone, wrapped
 
@@ -13,8 +12,7 @@ _USUAL: Final = 80
 _CODES: Final = {Tone.HEAD: "1", Tone.GOOD: "32", Tone.WARN: "33", Tone.BAD: "31"}
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """Where something is printed: how wide that is, and whether it shows colours."""
 
     width: int | None = None
@@ -43,8 +41,7 @@ class Screen:
 PIPE: Final = Screen()
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A line of prose; on a terminal its further lines are indented by `hanging`."""
 
     text: str
@@ -58,8 +55,7 @@ class Text:
         return [(Span(line, self.tone),) for line in wrapped(self.text, width, self.hanging)]
 
 
-@dataclass(frozen=True, slots=True)
-class Reasons:
+class Reasons(NamedTuple):
     """A sentence with its reasons: one line for programs, on a terminal a line for each reason."""
 
     sentence: str
@@ -78,8 +74,7 @@ class Reasons:
 Block = Table | Text | Reasons
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """Tables and prose, one below the other."""
 
     blocks: tuple[Block, ...]
