@@ -11,6 +11,7 @@ FairleadError              someone must act; `hint` says how
 │   ├── ManifestError      a manifest, snapshot or decision cannot be used
 │   └── SettingsError      an option or setting has no such value
 ├── MissingPartError       an optional part is not installed          exit 2
+├── OutputError            the disk cannot take what is written       exit 74
 ├── KubeletError           a kubelet could not be asked or served      exit 1
 ├── RefusedError           an allocation was refused                  exit 1
 ├── WardenError            the warden refused or cannot be reached    exit 1
@@ -78,9 +79,15 @@ class SettingsError(UserError):
 
 
 class MissingPartError(FairleadError):
-    """An optional part of the program is not installed."""
+    """An optional part of the program is not installed; the command line adds how to install it."""
 
     exit_code = 2
+
+
+class OutputError(FairleadError):
+    """The disk is full or damaged; what was written so far is removed. The code is sysexits.h's EX_IOERR."""
+
+    exit_code = 74
 
 
 class KubeletError(FairleadError):

@@ -27,7 +27,7 @@ def module() -> Any:
     try:
         return importlib.import_module("onnxruntime")
     except ImportError:
-        raise MissingPartError("ONNX Runtime is not installed", "pip install fairlead[calibrate]") from None
+        raise MissingPartError("measuring needs ONNX Runtime (onnxruntime)") from None
 
 
 def available() -> frozenset[str]:

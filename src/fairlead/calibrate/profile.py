@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from fairlead.calibrate.document import DAMAGE, VersionError, parse, parse_seen
 from fairlead.calibration import Calibration, Seen, place
 from fairlead.errors import UserError
+from fairlead.outfile import replacing
 
 SEEN: Final = "seen"
 """The folder of models that were seen, inside the folder of profiles."""
@@ -109,19 +110,11 @@ def _readable(within: str, read: Callable[[str], T], damaged: list[str]) -> Iter
 
 
 def _write(document: Mapping[str, Any], path: str) -> None:
-    # Two programs may write the same profile at once: each has a part of its own.
-    parts = f"{path}.{os.getpid()}.part"
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        try:
-            with open(parts, "w", encoding="ascii") as out:
-                json.dump(document, out, indent=1)
-                out.write("\n")
-            os.replace(parts, path)
-        except BaseException:
-            if os.path.exists(parts):
-                os.unlink(parts)
-            raise
+        with replacing(path, text=True) as out:
+            json.dump(document, out, indent=1)
+            out.write("\n")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}", "name another file with --out") from None
 

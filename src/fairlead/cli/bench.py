@@ -10,7 +10,6 @@ from fairlead.cli.listing import sorted_by
 from fairlead.cli.output import show, show_list
 from fairlead.cli.progress import progress
 from fairlead.cli.table import Cell, Column, Fit
-from fairlead.errors import MissingPartError
 
 PROTOCOLS = ("new-model", "new-device", "decision", "energy", "nas")
 _HEAD = (
@@ -65,12 +64,7 @@ def add(commands: Any) -> None:
 
 def run_predict(options: argparse.Namespace) -> int:
     """Run one protocol."""
-    try:
-        from fairlead.evaluate.run import Plan, evaluate
-    except ImportError as error:
-        raise MissingPartError(
-            "numpy is not installed", "pip install 'fairlead[predict]' brings what predictions need"
-        ) from error
+    from fairlead.evaluate.run import Plan, evaluate
 
     plan = Plan(options.data, options.protocol, options.calibration, options.seed)
     with progress(options.protocol) as bar:

@@ -9,7 +9,7 @@ from fairlead.cli.output import show
 from fairlead.cli.progress import Progress, progress
 from fairlead.cli.table import Table
 from fairlead.cli.terminal import Page, show_page
-from fairlead.errors import MissingPartError, SettingsError
+from fairlead.errors import SettingsError
 from fairlead.units import counted
 
 if TYPE_CHECKING:
@@ -36,13 +36,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     if not 1 <= options.seeds <= 1000:
         raise SettingsError(f"--seeds {options.seeds}: must be from 1 to 1000")
-    try:
-        from fairlead.schedule import policy_named
-        from fairlead.simulate.openb import FIRST_SEED, fill, read_nodes, read_pods
-    except ImportError as error:
-        raise MissingPartError(
-            "numpy is not installed", "pip install 'fairlead[predict]' brings what the engine needs"
-        ) from error
+    from fairlead.schedule import policy_named
+    from fairlead.simulate.openb import FIRST_SEED, fill, read_nodes, read_pods
 
     policy = policy_named(options.policy)
     nodes, pods = read_nodes(options.nodes), read_pods(options.pods)

@@ -11,7 +11,6 @@ from fairlead.cli.output import show, show_list
 from fairlead.cli.progress import Progress, progress
 from fairlead.cli.table import Cell, Column, Fit, Tone
 from fairlead.cli.terminal import Page, show_page
-from fairlead.errors import MissingPartError
 
 if TYPE_CHECKING:
     from fairlead.doctor.finding import Finding
@@ -62,12 +61,8 @@ def _found(options: argparse.Namespace) -> "list[Finding]":
     import asyncio
 
     place = "this machine" if options.here else "the cluster"
-    try:
-        with progress(f"looking at {place}") as bar:
-            return _here(options) if options.here else asyncio.run(_cluster(options, bar))
-    except ModuleNotFoundError as error:
-        hint = "pip install 'fairlead[cluster]'; an image holds only what its own program needs"
-        raise MissingPartError(f"doctor needs {error.name}", hint) from None
+    with progress(f"looking at {place}") as bar:
+        return _here(options) if options.here else asyncio.run(_cluster(options, bar))
 
 
 def table(found: "list[Finding]", output: str = "table", *, headers: bool = True) -> Page:

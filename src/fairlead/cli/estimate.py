@@ -12,7 +12,7 @@ from fairlead.cli.profiles_cluster import add_cluster, entries, fetched, in_clus
 from fairlead.cli.progress import progress
 from fairlead.cli.table import Cell, Column, Fit, Tone
 from fairlead.cli.terminal import Page, Text, show_page
-from fairlead.errors import MissingPartError, SettingsError, UserError
+from fairlead.errors import SettingsError, UserError
 from fairlead.units import Seconds, counted, fault, format_bytes, format_number, parse_duration
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     from fairlead.analyze import analyze, parse_shapes
-
-    _needs_numpy()
     from fairlead.estimate.knowledge import Knowledge
     from fairlead.estimate.predict import estimate
     from fairlead.estimate.question import Question
@@ -124,13 +122,6 @@ def _learnt(options: argparse.Namespace) -> "Profiles":
     found = entries((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
     calibrations = tuple(entry.calibration for entry in found if entry.calibration)
     return Profiles(calibrations, tuple(seen for entry in found for seen in entry.seen))
-
-
-def _needs_numpy() -> None:
-    import importlib.util
-
-    if importlib.util.find_spec("numpy") is None:
-        raise MissingPartError("numpy is not installed", "pip install 'fairlead[predict]'")
 
 
 def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":

@@ -74,7 +74,7 @@ def _add_up(verbs: Any) -> None:
     verb.add_argument(
         "--fleet",
         metavar="FILE",
-        help="nodes that kwok plays, with devices of the catalog (see examples/fleet.toml)",
+        help="nodes that kwok plays, with devices of the catalog (see: fairlead examples fleet.toml)",
     )
     verb.add_argument(
         "--nodes",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
 from fairlead.cli.table import Column
-from fairlead.errors import MissingPartError
 
 if TYPE_CHECKING:
     from fairlead.lab.home import Home
@@ -38,7 +37,7 @@ def add_verb(
         shared.add_list(verb, output)
     elif output:
         shared.add_output(verb)
-    verb.set_defaults(run=_needing_parts(run))
+    verb.set_defaults(run=run)
     return verb
 
 
@@ -53,7 +52,7 @@ def add_tool(verbs: Any, name: str, text: str, run: Run) -> None:
         add_help=False,
     )
     verb.add_argument("arguments", nargs=argparse.REMAINDER)
-    verb.set_defaults(run=_needing_parts(run))
+    verb.set_defaults(run=run)
 
 
 def split_name(arguments: Sequence[str]) -> tuple[str, list[str]]:
@@ -82,17 +81,3 @@ def _add_name(verb: argparse.ArgumentParser, otherwise: str = "") -> None:
     verb.add_argument(
         "--name", metavar="N", default=default, help=f"which lab (default: {otherwise or default or 'lab'})"
     )
-
-
-def _needing_parts(run: Run) -> Run:
-    """Say in one line what to install, where the lab's libraries are missing."""
-
-    def wrapped(options: argparse.Namespace) -> int:
-        try:
-            return run(options)
-        except ModuleNotFoundError as error:
-            raise MissingPartError(
-                f"the lab needs {error.name}", hint="pip install 'fairlead[lab]'"
-            ) from None
-
-    return wrapped

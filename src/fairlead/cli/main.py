@@ -1,20 +1,22 @@
 """The door: parse the command line, run one command, turn errors into exit codes.
 
-Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the cluster is away.
+Exit codes: 0 done, 1 the answer is no, 2 the user must change something, 3 the cluster is away, 70 a fault of
+this program, 74 the disk is full; `fairlead docs exit-codes` has them all.
 """
 
 import argparse
-import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from fairlead import __version__
 from fairlead.cli.commandline import CommandParser
 from fairlead.cli.terminal import show_error
-from fairlead.errors import FairleadError
+from fairlead.errors import FairleadError, MissingPartError, OutputError
+from fairlead.outfile import is_disk_fault
 
 COMMANDS = (
     "detect",
@@ -36,8 +38,16 @@ COMMANDS = (
     "retract",
     "lab",
     "completion",
+    "manifests",
+    "examples",
+    "docs",
 )
 """Each the name of its module here too."""
+DEBUG = "FAIRLEAD_DEBUG"
+"""Set to 1 it has a fault of this program print where it happened."""
+FAULT = 70
+"""A fault of this program (EX_SOFTWARE of sysexits.h)."""
+_INTERRUPTED = 130
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
@@ -45,7 +55,8 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     top = CommandParser(
         prog="fairlead",
         description="Lead every neural network to the accelerator where it runs best.",
-        epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, 3 the cluster is away.",
+        epilog="Exit codes: 0 done, 1 the answer is no, 2 you must change something, 3 the cluster is away, "
+        "70 a fault of fairlead, 74 the disk is full.",
     )
     top.add_argument("--version", action="version", version=f"fairlead {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
@@ -57,30 +68,79 @@ def parser(only: str = "") -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    options = parser(argv[0] if argv else "").parse_args(argv)
+    options = argparse.Namespace(command="fairlead")
     try:
-        code = options.run(options)
+        code = _called(argv, options)
         print(end="", flush=True)  # a full pipe shows here; a closed one has nothing to say
-        return int(code)
-    except FairleadError as error:
-        show_error(f"fairlead: {error}" + (f"\n  {error.hint}" if error.hint else ""))
-        return error.exit_code
+        return code
     except BrokenPipeError:
         _hush()  # the reader went away (| head): what it wanted it has
         return 0
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO):
-            raise
-        _hush()
-        print(f"fairlead: the answer cannot be written: {error.strerror}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
-        return 130
+        return _INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # the last door: whatever comes here has an exit code
+        return _ended(error, options)
+
+
+def _called(argv: Sequence[str], options: argparse.Namespace) -> int:
+    """Run the command that the words name; --help and --version end in SystemExit."""
+    try:
+        parser(argv[0] if argv else "").parse_args(argv, options)
+    except SystemExit:
+        print(end="", flush=True)
+        raise
+    return int(options.run(options))
+
+
+def _ended(error: Exception, options: argparse.Namespace) -> int:
+    """Say what ended a command, and return its exit code."""
+    while inner := getattr(error, "exceptions", None):
+        error = inner[0]  # of several tasks that failed together the first says why
+    if isinstance(error, ModuleNotFoundError):
+        from fairlead.cli.extras import missing
+
+        error = missing(error, options)
+    if isinstance(error, OSError) and is_disk_fault(error):
+        _hush()
+        error = OutputError(f"the answer cannot be written: {error.strerror}")
+    if not isinstance(error, FairleadError):
+        return _fault(error, options.command)
+    hint = error.hint
+    if isinstance(error, MissingPartError) and not hint:
+        from fairlead.cli.extras import advice
+
+        hint = advice(options)
+    with suppress(OSError, ValueError):  # where the standard error is full or closed the exit code must do
+        show_error(f"fairlead: {error}" + (f"\n  {hint}" if hint else ""))
+    return error.exit_code
+
+
+def _fault(error: Exception, command: str) -> int:
+    """Say in one line that this program failed, where, and how to report it."""
+    import traceback
+
+    if os.environ.get(DEBUG, "") not in ("", "0"):
+        _say("".join(traceback.format_exception(error)).rstrip())
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((each for each in reversed(frames) if f"{os.sep}fairlead{os.sep}" in each.filename), None)
+    where = f" at {os.path.basename(last.filename)}:{last.lineno}" if last else ""
+    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    _say(
+        f"fairlead: {command} failed{where}: {text}; this is a fault of fairlead {__version__}: run it again "
+        f"with {DEBUG}=1, and report what it prints as `fairlead docs report-a-fault` says"
+    )
+    return FAULT
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _hush() -> None:
     """Let nothing more be written where nothing can be."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run() -> None:

@@ -179,13 +179,9 @@ def joined(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
 
 
 def _policy(name: str) -> str:
-    """Say early that there is no such policy, and that numpy is missing."""
-    from fairlead.errors import MissingPartError
+    """Say early that there is no such policy."""
+    from fairlead.schedule import policy_named
 
-    try:
-        from fairlead.schedule import policy_named
-    except ModuleNotFoundError as error:
-        raise MissingPartError(f"deciding needs {error.name}", "pip install 'fairlead[predict]'") from None
     return policy_named(name).name
 
 

@@ -91,7 +91,7 @@ def _terms(options: argparse.Namespace) -> "Terms":
     for (longer, most), (shorter, least) in pairwise(zip(names, (duration, deadline, period), strict=True)):
         if least >= most:
             text = f"leader-elect-{shorter}: {least:g} s is not less than leader-elect-{longer}, {most:g} s"
-            raise SettingsError(text, "see docs/reference/scheduler.md")
+            raise SettingsError(text, "see: fairlead docs scheduler")
     return Terms(options.lease_namespace, duration=duration, deadline=deadline, period=period)
 
 

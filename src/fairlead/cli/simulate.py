@@ -12,7 +12,7 @@ from fairlead.cli.output import show
 from fairlead.cli.progress import progress
 from fairlead.cli.table import Column, Fit, Table, Tone
 from fairlead.cli.terminal import Page, Reasons, show_page
-from fairlead.errors import MissingPartError, SettingsError
+from fairlead.errors import SettingsError
 from fairlead.units import counted, format_bytes, format_number
 
 if TYPE_CHECKING:
@@ -91,12 +91,7 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    try:
-        from fairlead.simulate.report import document
-    except ImportError as error:
-        raise MissingPartError(
-            f"{error.name} is not installed", "pip install 'fairlead[predict,cluster]' brings what this needs"
-        ) from error
+    from fairlead.simulate.report import document
 
     if options.plot:
         _check_writable(options.plot)
@@ -184,26 +179,20 @@ def _play(policy: str, what: "tuple[Trace, Fleet, Settings]", seed: int, tell: C
 
 def _check_writable(path: str) -> None:
     """Refuse a file that cannot be written before the work begins; leave it as it is."""
-    import os
+    from fairlead import outfile
 
-    place = os.path.realpath(path)
-    there = os.path.exists(place)
-    if there and not os.path.isfile(place) and not os.path.isdir(place):
-        return  # a pipe or a terminal: to open it would disturb its reader
     try:
-        with open(place, "ab"):
-            pass
-        if not there:
-            os.unlink(place)
+        outfile.check(path)
     except OSError as error:
         raise _unwritable(path, error) from None
 
 
 def _draw(path: str, answer: dict[str, Any]) -> None:
+    from fairlead.outfile import replacing
     from fairlead.simulate.plot import svg
 
     try:
-        with open(path, "w", encoding="utf-8") as stream:
+        with replacing(path, text=True) as stream:
             stream.write(svg(answer))
     except OSError as error:
         raise _unwritable(path, error) from None

@@ -1,7 +1,6 @@
 """`fairlead snapshot`: a live cluster as a document that `fairlead schedule` can be asked about."""
 
 import argparse
-import os
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -130,11 +129,10 @@ async def _taken(config: "Config", catalog: "Catalog") -> "tuple[Snapshot, list[
 def _write(path: str, text: str) -> None:
     """Write a file whole, or not at all."""
     from fairlead.errors import SettingsError
+    from fairlead.outfile import replacing
 
-    part = f"{path}.part"
     try:
-        with open(part, "w", encoding="utf-8") as stream:
+        with replacing(path, text=True) as stream:
             stream.write(f"{text}\n")
-        os.replace(part, path)
     except OSError as error:
         raise SettingsError(f"--out {path}: {error.strerror}", "name a file that can be written") from None

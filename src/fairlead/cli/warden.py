@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "warden",
         help="do for the agent what only root may do",
-        description="Do for the agent what only root may do on a node; see docs/explanation/privilege.md.",
+        description="Do for the agent what only root may do on a node; see: fairlead docs privilege.",
     )
     verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
     _add_open(verbs)

@@ -7,6 +7,4 @@ from fairlead.errors import MissingPartError
 # Said before any of them is imported: the parts of this package need different ones.
 _MISSING = [name for name in ("aiohttp", "msgspec") if find_spec(name) is None]
 if _MISSING:
-    raise MissingPartError(
-        f"talking to Kubernetes needs {', '.join(_MISSING)}", "pip install 'fairlead[cluster]'"
-    )
+    raise MissingPartError(f"talking to Kubernetes needs {', '.join(_MISSING)}")

@@ -120,5 +120,5 @@ async def _kind_is_there() -> AsyncIterator[None]:
     except MissingApiError as error:
         raise MissingApiError(
             str(error),
-            "install the chart (profiles.enabled), or: kubectl apply -f deploy/manifests/modelprofiles.yaml",
+            "install the chart (profiles.enabled), or: fairlead manifests modelprofiles | kubectl apply -f -",
         ) from None

@@ -14,9 +14,7 @@ def parse(text: bytes) -> Any:
     try:
         import yaml  # noqa: PLC0415 - the agent's image has none, and needs none
     except ModuleNotFoundError:
-        raise MissingPartError(
-            "reading a kubeconfig needs pyyaml", "pip install 'fairlead[cluster]'"
-        ) from None
+        raise MissingPartError("reading a kubeconfig needs pyyaml") from None
     try:
         return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     except yaml.MarkedYAMLError as error:

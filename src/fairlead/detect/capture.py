@@ -21,6 +21,7 @@ from typing import Final
 from fairlead.errors import CaptureError
 from fairlead.host import READ_LIMIT, Host, printable
 from fairlead.nvml import Gpu
+from fairlead.outfile import replacing
 from fairlead.units import Bytes, Watts
 
 GPUS_FILE: Final = "/fairlead/nvml.json"
@@ -106,15 +107,11 @@ def write(path: str, look: Callable[[Host], object], host: RecordingHost, gpus: 
     if gpus:
         host.files[GPUS_FILE] = json.dumps([asdict(gpu) for gpu in gpus], indent=1).encode()
     entries = dict(_entries(host))
-    temporary = f"{path}.part"
     try:
-        with tarfile.open(temporary, "w:gz", compresslevel=6) as tar:
+        with replacing(path) as out, tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar:
             for name, (kind, content) in sorted(entries.items()):
                 tar.addfile(*_member(name, kind, content))
-        os.replace(temporary, path)
     except OSError as error:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
         raise CaptureError(
             f"{path}: {error.strerror}", "name a file in a folder that you may write to"
         ) from None

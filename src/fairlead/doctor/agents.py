@@ -16,7 +16,7 @@ def agents(sight: Sight) -> list[Said]:
     """Say which nodes have accelerators and no agent that is ready."""
     found = sight.component("agent")
     if not found:
-        return [warn("no agent runs in this cluster", "install the chart: docs/how-to/install.md")]
+        return [warn("no agent runs in this cluster", "install the chart: fairlead docs install")]
     ready = {pod.spec.node_name for pod in found if is_ready(pod)}
     told = {each.spec.node_name for each in sight.slices_of_ours} & {_name(node) for node in sight.nodes}
     silent = (told | {_name(node) for node in sight.nodes if offers(node)}) - ready

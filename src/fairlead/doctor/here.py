@@ -58,7 +58,7 @@ def _unknown(machine: Machine) -> list[Said]:
         return [ok("every device that looks like an accelerator is known")]
     ids = some(each.ids for each in odd)
     text = f"{count(odd, 'device')} like an accelerator that the catalog does not know: {ids}"
-    return [warn(text, "describe it: docs/how-to/own-device.md")]
+    return [warn(text, "describe it: fairlead docs own-device")]
 
 
 def _nvml(machine: Machine) -> list[Said]:

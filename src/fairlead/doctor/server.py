@@ -72,7 +72,8 @@ def profiles(sight: Sight) -> list[Said]:
         return [
             warn(
                 "the kind ModelProfile is not there: predictions cannot learn from this cluster",
-                "install the chart with profiles.enabled=true, or apply deploy/manifests/modelprofiles.yaml",
+                "install the chart with profiles.enabled=true, or: "
+                "fairlead manifests modelprofiles | kubectl apply -f -",
             )
         ]
     return [ok("the kind ModelProfile is there")]

@@ -63,7 +63,7 @@ def read(header: list[str], found: list[dict[str, str]], path: str) -> Read:
     missing = [name for name in ("device", "model") if name not in header]
     if missing or not {"latency_ms", "throughput_fps"} & set(header):
         lacking = ", ".join(missing) or "latency_ms or throughput_fps"
-        raise SettingsError(f"--data {path}: no column {lacking}", "see docs/reference/bench-predict.md")
+        raise SettingsError(f"--data {path}: no column {lacking}", "see: fairlead docs bench-predict")
     rows = tuple(_rows(found))
     return Read(rows, len(found) - len(rows))
 

@@ -13,4 +13,4 @@ from importlib.util import find_spec
 from fairlead.errors import MissingPartError
 
 if find_spec("grpclib") is None:
-    raise MissingPartError("talking to a kubelet needs grpclib", "pip install 'fairlead[agent]'")
+    raise MissingPartError("talking to a kubelet needs grpclib")

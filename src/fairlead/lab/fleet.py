@@ -11,7 +11,7 @@
     labels = { "example.com/room" = "attic" }
     resources = { "nvidia.com/gpu" = 1 }
 
-TOML, or YAML with the same keys. `docs/reference/fleet.md` has every key.
+TOML, or YAML with the same keys. `fairlead docs fleet` has every key.
 """
 
 import os
@@ -104,7 +104,7 @@ def load_fleet(path: str, catalog: Catalog) -> Fleet:
     document = _document(path)
     if not isinstance(document, dict) or not isinstance(document.get("group"), list):
         raise FleetError(
-            f"{path}: no groups", hint="a fleet is a list of [[group]] tables: see docs/reference/fleet.md"
+            f"{path}: no groups", hint="a fleet is a list of [[group]] tables: see: fairlead docs fleet"
         )
     _known(path, document, ("group",))
     groups = tuple(
@@ -133,7 +133,8 @@ def _document(path: str) -> Any:
         return _yaml(path, text) if path.endswith((".yaml", ".yml")) else tomllib.loads(text)
     except OSError as error:
         raise FleetError(
-            f"{path}: {error.strerror}", hint="name a readable fleet file, like examples/fleet.toml"
+            f"{path}: {error.strerror}",
+            hint="name a readable fleet file, like the one that this prints: fairlead examples fleet.toml",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FleetError(f"{path}: not TOML: {error}", hint="a YAML fleet must be called *.yaml") from None
@@ -161,7 +162,7 @@ def _known(where: str, table: Mapping[Any, Any], keys: tuple[str, ...]) -> None:
 
 def _group(where: str, table: Any, catalog: Catalog) -> Group:
     if not isinstance(table, dict):
-        raise FleetError(f"{where}: not a table", hint="see docs/reference/fleet.md")
+        raise FleetError(f"{where}: not a table", hint="see: fairlead docs fleet")
     _known(where, table, _KEYS)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -143,7 +143,7 @@ def sources() -> Path:
             return folder
     raise LabError(
         "the lab's Go modules did not come with this installation",
-        hint="run from a checkout of fairlead (pip install --editable .)",
+        hint="run from a checkout of fairlead, or from an environment that its wheel was installed in",
     )
 
 

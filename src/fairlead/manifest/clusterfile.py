@@ -20,7 +20,7 @@ from fairlead.placement import NodeState, Placement, share_of
 from fairlead.request import Request
 
 _RUNNING: Final = (*shortpod.KEYS, "node", "devices")
-_HINT: Final = "see docs/reference/schedule.md"
+_HINT: Final = "see: fairlead docs schedule"
 
 
 def read_cluster(paths: Sequence[str], catalog: Catalog) -> Snapshot:

@@ -97,7 +97,7 @@ def predicted(
 
 def lacking(error: ModuleNotFoundError) -> MissingPartError:
     """Return what to say where the part that predicts is not installed."""
-    return MissingPartError(f"predicting needs {error.name}", "pip install 'fairlead[predict]'")
+    return MissingPartError(f"predicting needs {error.name}")
 
 
 def sized(found: Mapping[str, Expectation], stated: Mapping[str, Expectation]) -> Mapping[str, Expectation]:

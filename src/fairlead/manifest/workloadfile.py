@@ -19,7 +19,7 @@ from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import NodeState
 from fairlead.request import Gang, Request, problems
 
-_HINT: Final = "see docs/reference/schedule.md"
+_HINT: Final = "see: fairlead docs schedule"
 
 
 @dataclass(frozen=True, slots=True)

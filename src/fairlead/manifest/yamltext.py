@@ -110,7 +110,7 @@ def documents(text: bytes) -> Iterator[Any]:
     try:
         import yaml  # noqa: PLC0415 - read only where there is YAML: JSON needs none
     except ModuleNotFoundError:
-        raise MissingPartError("reading YAML needs pyyaml", "pip install 'fairlead[cluster]'") from None
+        raise MissingPartError("reading YAML needs pyyaml") from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder()
     try:

@@ -66,7 +66,7 @@ def _installed(name: str) -> Policy:
         near = get_close_matches(name, known, 1, 0.5)
         hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
         raise SettingsError(f"unknown policy {name!r}", hint)
-    where, hint = f"policy {name!r}: {points[name].value}", "see docs/how-to/own-policy.md"
+    where, hint = f"policy {name!r}: {points[name].value}", "see: fairlead docs own-policy"
     try:
         found = points[name].load()
     except Exception as error:  # whatever the code of strangers may raise

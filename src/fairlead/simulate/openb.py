@@ -153,7 +153,7 @@ def _number(path: str, number: int, row: Mapping[str, str], name: str) -> int:
 
 
 def _complain(path: str, number: int, name: str, text: str) -> str:
-    raise UserError(f"{path}, line {number}: {name}: {text}", "see docs/reference/bench-openb.md")
+    raise UserError(f"{path}, line {number}: {name}: {text}", "see: fairlead docs bench-openb")
 
 
 def _rows(path: str, names: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from fairlead.errors import FairleadError
 from fairlead.zoo import BUILDERS, KNOWN
 from fairlead.zoo.onnxfile import write
 
@@ -32,6 +33,9 @@ def main(argv: list[str] | None = None) -> int:
             path = os.path.join(options.folder, f"{name}.onnx")
             write(BUILDERS[name](options.batch, options.precision), path)
             print(path)  # noqa: T201  # this is a program
+    except FairleadError as error:
+        print(f"fairlead.zoo: {error}\n  {error.hint}", file=sys.stderr)  # noqa: T201  # this is a program
+        return error.exit_code
     except OSError as error:
         parser.error(f"{error.filename or options.folder}: {error.strerror}")
     return 0

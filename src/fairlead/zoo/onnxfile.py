@@ -8,8 +8,9 @@ import random
 import struct
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import BinaryIO, Final
+from typing import IO, Final
 
+from fairlead.outfile import replacing
 from fairlead.zoo.graph import Attribute, Graph, Node, Value, Weight
 
 OPSET: Final = 17
@@ -29,12 +30,12 @@ _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS = 1, 2, 3, 4, 5, 6, 7
 
 
 def write(graph: Graph, path: str, *, opset: int = OPSET, domains: Mapping[str, int] | None = None) -> None:
-    """Write a graph to a file; `domains` are the versions of other operators than ONNX's own."""
-    with open(path, "wb") as out:
+    """Write a graph to a file, whole or not at all; `domains` are the versions of operators beside ONNX's."""
+    with replacing(path) as out:
         save(graph, out, opset, domains or {})
 
 
-def save(graph: Graph, out: BinaryIO, opset: int, domains: Mapping[str, int]) -> None:
+def save(graph: Graph, out: IO[bytes], opset: int, domains: Mapping[str, int]) -> None:
     """Write a graph to a stream."""
     out.write(number(1, IR_VERSION) + text(2, "fairlead"))
     for domain, version in {"": opset, **domains}.items():

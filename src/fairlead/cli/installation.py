@@ -1,0 +1,123 @@
+"""How fairlead was installed, and with what command this installation gets an extra."""
+
+import json
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from shlex import quote
+from urllib.parse import unquote, urlsplit
+
+import fairlead
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What can be known of it."""
+
+    python: str
+    """The interpreter that runs it."""
+    pip: str = ""
+    """How its environment's pip is called; nothing where there is none."""
+    installer: str = ""
+    """The program that installed it, by its own word: pip, uv."""
+    origin: str = ""
+    """The URL of the file that it was installed from; nothing where it came from an index."""
+    checkout: str = ""
+    """The folder whose sources run."""
+    makes: bool = False
+    """`make setup` in that folder fills the environment that runs."""
+    tool: str = ""
+    """pipx or uv, where one keeps an environment for fairlead alone."""
+    managed: bool = False
+    """The environment belongs to the operating system (PEP 668)."""
+
+    @classmethod
+    def here(cls) -> "Installation":
+        """Look at the environment that runs."""
+        found = _distribution()
+        source = _source(found)
+        checkout = _checkout(source)
+        prefix = Path(sys.prefix)
+        return cls(
+            python=sys.executable,
+            pip=_pip(),
+            installer=((found.read_text("INSTALLER") or "") if found else "").strip(),
+            origin="" if checkout else str(source.get("url", "")),
+            checkout=checkout,
+            makes=bool(checkout) and prefix == Path(checkout, ".venv").resolve(),
+            tool=_tool(prefix),
+            managed=sys.prefix == sys.base_prefix
+            and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file(),
+        )
+
+    def advice(self, extras: Iterable[str]) -> str:
+        """Return the command that adds extras to it, or how to come to one that has them."""
+        named = f"fairlead[{','.join(extras)}]"
+        if self.makes:
+            return f"make -C {quote(self.checkout)} setup"
+        if self.tool:
+            whole = f"{named} @ {self.origin}" if self.origin else named
+            return f"{'pipx' if self.tool == 'pipx' else 'uv tool'} install --force '{whole}'"
+        what = f"-e '{named.replace('fairlead', self.checkout, 1)}'" if self.checkout else f"'{named}'"
+        if self.managed:
+            return (
+                "this Python belongs to the operating system; use an environment of your own: "
+                f"python3 -m venv ~/fairlead && ~/fairlead/bin/pip install {what}"
+            )
+        if self.pip:
+            return f"{self.pip} install {what}"
+        if self.installer in ("pip", "uv"):
+            how = "uv pip install --python" if self.installer == "uv" else "pip --python"
+            then = " install" if self.installer == "pip" else ""
+            return f"{how} {quote(self.python)}{then} {what}"
+        return (
+            f"this environment has no pip, as in a container image, which holds only what its own program "
+            f"needs; run the command where this was done: pip install {what}"
+        )
+
+
+def _distribution() -> Distribution | None:
+    try:
+        return distribution("fairlead")
+    except PackageNotFoundError:
+        return None
+
+
+def _source(found: Distribution | None) -> dict[str, object]:
+    """Return what was recorded of the file or folder that it was installed from."""
+    try:
+        source = json.loads((found.read_text("direct_url.json") if found else None) or "{}")
+    except ValueError:
+        return {}
+    return source if isinstance(source, dict) else {}
+
+
+def _checkout(source: dict[str, object]) -> str:
+    """Return the checkout whose sources run: an editable installation, or a path that was set."""
+    place = Path(fairlead.__file__).parents[2]
+    if (place / "pyproject.toml").is_file():
+        return str(place)
+    about = source.get("dir_info")
+    if isinstance(about, dict) and about.get("editable"):
+        return unquote(urlsplit(str(source.get("url", ""))).path)
+    return ""
+
+
+def _tool(prefix: Path) -> str:
+    if (prefix / "pipx_metadata.json").is_file():
+        return "pipx"
+    return "uv" if (prefix / "uv-receipt.toml").is_file() else ""
+
+
+def _pip() -> str:
+    """Return how to call the pip of this environment, in the shortest way that means no other."""
+    if find_spec("pip") is None:
+        return ""
+    near, found = os.path.join(os.path.dirname(sys.executable), "pip"), shutil.which("pip")
+    return "pip" if found and os.path.abspath(found) == near else f"{quote(sys.executable)} -m pip"

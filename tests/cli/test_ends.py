@@ -1,0 +1,135 @@
+"""How a command ends that cannot be done: a fault of the program has its own code, and so has a full disk."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead import __version__
+from fairlead.errors import OutputError
+from fairlead.outfile import check, replacing
+from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS
+from tests.cli.test_errors import shell
+
+DAY = f"--trace {EXAMPLES}/simulate/day.yaml --cluster {EXAMPLES}/simulate/fleet.yaml --until 1h"
+FAULTY = (
+    "import sys; from fairlead.cli import main, {module} as command; "
+    "command.run = lambda options: {body}; sys.exit(main.main({words!r}))"
+)
+
+
+def faulty(module: str, body: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose work is replaced by something that fails."""
+    code = FAULTY.format(module=module, body=body, words=list(words))
+    own = {name: value for name, value in os.environ.items() if name != "FAIRLEAD_DEBUG"}
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**own, **env}, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_fault_of_the_program_ends_with_70_and_one_line() -> None:
+    done = faulty("detect", "{}['nothing\\nhere']", "detect")
+    assert (done.returncode, done.stdout) == (70, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("fairlead: detect failed")
+    assert "KeyError" in line
+    assert f"this is a fault of fairlead {__version__}" in line
+    assert "FAIRLEAD_DEBUG=1" in line
+    assert "fairlead docs report-a-fault" in line
+
+
+def test_where_it_happened_is_printed_when_asked_for() -> None:
+    done = faulty("detect", "1 / 0", "detect", FAIRLEAD_DEBUG="1")
+    assert done.returncode == 70
+    assert done.stderr.startswith("Traceback (most recent call last):\n")
+    assert "ZeroDivisionError: division by zero" in done.stderr
+    assert "Traceback" not in faulty("detect", "1 / 0", "detect", FAIRLEAD_DEBUG="0").stderr
+
+
+def test_of_tasks_that_fail_together_the_first_says_why() -> None:
+    body = "(_ for _ in ()).throw(ExceptionGroup('tasks', [ModuleNotFoundError('x', name='aiohttp.web')]))"
+    done = faulty("nodes", body, "nodes")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "fairlead: nodes needs aiohttp, which is not installed"
+    assert "[cluster]" in done.stderr or "make -C" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fairlead catalog list > /dev/full",
+        "fairlead catalog list -o json > /dev/full",
+        "fairlead --help > /dev/full",
+        "fairlead --version > /dev/full",
+        f"fairlead schedule --cluster {CLUSTER} --workloads {WORKLOADS} > /dev/full",
+        "fairlead docs schedule > /dev/full",
+        "fairlead serve agent --once > /dev/full",
+    ],
+)
+def test_an_answer_that_cannot_be_written_is_no_no(tmp_path: Path, command: str) -> None:
+    done = shell(command, tmp_path)
+    assert done.returncode == 74
+    assert done.stderr == "fairlead: the answer cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [f"fairlead simulate {DAY} --plot /dev/full", "fairlead catalog list > /dev/full 2> /dev/full"],
+)
+def test_a_device_that_is_full_ends_with_74(tmp_path: Path, command: str) -> None:
+    done = shell(command, tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (74, False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [f"fairlead simulate {DAY} --plot out/x.svg", "fairlead manifests agent --out out"],
+)
+def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path, command: str) -> None:
+    (tmp_path / "out").mkdir()
+    done = shell(f"ulimit -f 1; {command}", tmp_path)
+    assert done.returncode == 74, done.stderr
+    line, hint = done.stderr.splitlines()[-2:]
+    assert "File too large; nothing was left there" in line
+    assert hint.startswith("  make room on that disk")
+    assert not [each for each in (tmp_path / "out").rglob("*") if each.is_file()]
+
+
+def test_a_model_of_the_zoo_is_whole_or_not_there(tmp_path: Path) -> None:
+    line = f"ulimit -f 1; {sys.executable} -m fairlead.zoo . mobilenet_v2"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, os.listdir(tmp_path)) == (74, [])
+    assert done.stderr.startswith("fairlead.zoo: ./mobilenet_v2.onnx: File too large")
+
+
+def test_a_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("old")
+    path.chmod(0o600)
+    os.symlink("x", tmp_path / "link")
+    with replacing(str(tmp_path / "link"), text=True) as out:
+        out.write("new")
+        out.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == (tmp_path / "link").read_text() == "new"
+    assert (path.stat().st_mode & 0o777, os.path.islink(tmp_path / "link")) == (0o600, True)
+    with pytest.raises(TypeError), replacing(str(path)) as out:
+        out.writelines([b"half", None])
+    assert path.read_text() == "new"
+    assert sorted(os.listdir(tmp_path)) == ["link", "x"]
+
+
+def test_a_disk_that_cannot_take_more_is_told_from_a_wrong_name(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="No space left on device"), replacing("/dev/full") as out:
+        out.write(b"x")
+    with pytest.raises(FileNotFoundError), replacing(str(tmp_path / "no/x")):
+        pass
+    with pytest.raises(IsADirectoryError):
+        check(str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        check(str(tmp_path / "no/x"))
+    check(str(tmp_path / "x"))
+    check("/dev/full")
+    assert os.listdir(tmp_path) == []

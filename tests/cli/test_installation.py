@@ -1,0 +1,71 @@
+"""How to add a part, said for how fairlead was installed."""
+
+import argparse
+from dataclasses import replace
+
+import pytest
+
+from fairlead.cli.extras import advice, extras_of
+from fairlead.cli.installation import Installation
+from tests.test_house import HOUSE
+
+PLAIN = Installation(python="/e/bin/python", pip="pip", installer="pip")
+WHEEL = "file:///d/fairlead-0.1.0-py3-none-any.whl"
+
+
+@pytest.mark.parametrize(
+    ("installation", "said"),
+    [
+        (PLAIN, "pip install 'fairlead[scheduler]'"),
+        (replace(PLAIN, origin=WHEEL), "pip install 'fairlead[scheduler]'"),
+        (replace(PLAIN, pip="/e/bin/python -m pip"), "/e/bin/python -m pip install 'fairlead[scheduler]'"),
+        (replace(PLAIN, pip=""), "pip --python /e/bin/python install 'fairlead[scheduler]'"),
+        (
+            replace(PLAIN, pip="", installer="uv"),
+            "uv pip install --python /e/bin/python 'fairlead[scheduler]'",
+        ),
+        (replace(PLAIN, checkout="/c"), "pip install -e '/c[scheduler]'"),
+        (replace(PLAIN, checkout="/c", makes=True), "make -C /c setup"),
+        (replace(PLAIN, tool="pipx"), "pipx install --force 'fairlead[scheduler]'"),
+        (replace(PLAIN, tool="pipx", origin=WHEEL), f"pipx install --force 'fairlead[scheduler] @ {WHEEL}'"),
+        (replace(PLAIN, tool="uv"), "uv tool install --force 'fairlead[scheduler]'"),
+        (replace(PLAIN, managed=True), "&& ~/fairlead/bin/pip install 'fairlead[scheduler]'"),
+        (replace(PLAIN, pip="", installer=""), "where this was done: pip install 'fairlead[scheduler]'"),
+    ],
+)
+def test_advice_fits_the_installation(installation: Installation, said: str) -> None:
+    assert installation.advice(["scheduler"]).endswith(said)
+
+
+def options(command: str, **more: object) -> argparse.Namespace:
+    usual = {"cluster": None, "kubeconfig": None, "context": None}
+    return argparse.Namespace(command=command, **{**usual, **more})
+
+
+@pytest.mark.parametrize(
+    ("called", "extras"),
+    [
+        (options("schedule"), ("scheduler",)),
+        (options("simulate", cluster="x.yaml"), ("simulate",)),
+        (options("serve", program="agent"), ("agent",)),
+        (options("serve", program="extender"), ("scheduler",)),
+        (options("bench", verb="predict"), ("predict",)),
+        (options("bench", verb="openb"), ("simulate",)),
+        (options("estimate"), ("predict",)),
+        (options("estimate", cluster=True), ("predict", "cluster")),
+        (options("calibrate", kubeconfig="x"), ("calibrate", "cluster")),
+        (options("profiles", verb="list"), ("cluster",)),
+        (options("a command of tomorrow"), ("all",)),
+    ],
+)
+def test_the_extra_is_the_one_with_which_the_command_runs(
+    called: argparse.Namespace, extras: tuple[str, ...]
+) -> None:
+    assert extras_of(called) == extras
+
+
+def test_a_checkout_is_known() -> None:
+    here = Installation.here()
+    assert here.checkout == str(HOUSE)
+    assert here.tool == ""
+    assert advice(options("schedule")) == here.advice(["scheduler"])

@@ -1,0 +1,39 @@
+"""The release, built once, and environments with each extra of it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.release import environments
+from tests.release.environments import Environment, Release
+
+Installed = Callable[[str], Environment]
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Build sdist and wheel."""
+    return environments.build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="session")
+def core(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Install the wheel, by pip, into an empty environment."""
+    env = environments.empty(tmp_path_factory.mktemp("core") / "venv")
+    done = environments.pip(env, "install", "--no-deps", str(release.wheel))
+    assert done.returncode == 0, done.stderr
+    return env
+
+
+@pytest.fixture(scope="session")
+def installed(release: Release, core: Environment, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Return the environment with an extra, and the distributions that it promises alone."""
+    made: dict[str, Environment] = {}
+
+    def one(extra: str) -> Environment:
+        if extra not in made:
+            made[extra] = environments.clone(core, tmp_path_factory.mktemp(extra or "plain") / "venv")
+            environments.link(environments.promised(release.metadata(), extra).values(), made[extra])
+        return made[extra]
+
+    return one

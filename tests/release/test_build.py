@@ -1,0 +1,58 @@
+"""What is released: sdist and wheel are built, pip takes both, and each holds what it must."""
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from fairlead.shipped import FOLDERS
+from tests.release import environments
+from tests.release.environments import HOUSE, Environment, Release
+
+pytestmark = pytest.mark.xdist_group("release")
+
+
+def test_no_member_of_the_sdist_leads_out_of_it(release: Release) -> None:
+    _, members = environments.contents(release)
+    assert members
+    assert not [each.name for each in members if each.issym() or each.islnk() or each.name.startswith("/")]
+
+
+def test_the_wheel_carries_what_messages_point_to(release: Release) -> None:
+    wheel, _ = environments.contents(release)
+    for name, folder in FOLDERS.items():
+        files = [each.relative_to(HOUSE / folder) for each in (HOUSE / folder).rglob("*") if each.is_file()]
+        assert files
+        assert not sorted(str(file) for file in files if f"fairlead/share/{name}/{file}" not in wheel)
+    assert not [name for name in wheel if name.startswith(("tests/", "bench/"))]
+
+
+def test_the_sdist_installs_as_the_wheel_does(release: Release, core: Environment, tmp_path: Path) -> None:
+    """pip unpacks it, builds it with the backend that it names, and the files are those of the wheel."""
+    env = environments.empty(tmp_path / "venv")
+    backend = environments.promised([Requirement("hatchling>=1.27")], "").values()
+    environments.link(backend, env)
+    words = ("--no-deps", "--no-compile", "--no-build-isolation", str(release.sdist))
+    done = environments.pip(env, "install", *words)
+    assert done.returncode == 0, done.stderr
+    assert _tree(env) == _tree(core)
+    version = env.run("--version", cwd=tmp_path)
+    assert (version.returncode, version.stderr) == (0, "")
+    assert version.stdout.startswith("fairlead ")
+
+
+def test_every_extra_is_one_that_pip_takes(release: Release) -> None:
+    with zipfile.ZipFile(release.wheel) as wheel:
+        (name,) = [each for each in wheel.namelist() if each.endswith("METADATA")]
+        lines = wheel.read(name).decode().splitlines()
+    listed = {line.partition(": ")[2] for line in lines if line.startswith("Provides-Extra: ")}
+    assert listed == {"cluster", "agent", "scheduler", "simulate", "predict", "calibrate", "lab", "all"}
+
+
+def _tree(env: Environment) -> dict[str, str]:
+    """Return the files of the package by their content; compiled ones tell where they were made."""
+    top = env.site / "fairlead"
+    files = [each for each in top.rglob("*") if each.is_file() and each.suffix != ".pyc"]
+    return {str(each.relative_to(top)): hashlib.sha256(each.read_bytes()).hexdigest() for each in files}

@@ -1,0 +1,211 @@
+"""In an empty environment with the wheel and one extra, every command runs that the extra promises."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.extras import EXTRAS
+from fairlead.cli.main import COMMANDS
+from fairlead.zoo.__main__ import main as zoo
+from tests.cluster.loopback import Authority
+from tests.latencies import lines, write
+from tests.release import environments
+from tests.release.conftest import Installed
+from tests.release.environments import HOUSE, Environment, Release
+from tests.release.stub import serving
+from tests.simulate.test_openb import NODES, PODS
+
+pytestmark = pytest.mark.xdist_group("release")
+DAY = ("--trace", "examples/simulate/day.yaml", "--cluster", "examples/simulate/fleet.yaml", "--until", "1h")
+FLEET = ("--cluster", "examples/cluster.yaml", "--workloads", "examples/workloads.yaml")
+MODEL = "models/mobilenet_v2.onnx"
+CLUSTER = ("--kubeconfig", "stub.kubeconfig")
+TLS = ("--tls-cert", "server.crt", "--tls-key", "server.key")
+PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
+    "": (
+        (0, ("detect", "--root", "machine")),
+        (0, ("capture", "x.tar.gz", "--root", "machine")),
+        (0, ("catalog", "lint")),
+        (0, ("analyze", MODEL)),
+        (0, ("serve", "agent", "--once", "--root", "machine")),
+        (0, ("doctor", "--here", "-o", "json")),
+        (0, ("profiles", "list")),
+        (0, ("docs", "schedule")),
+        (0, ("examples", "cluster.yaml")),
+        (0, ("manifests", "agent")),
+    ),
+    "predict": (
+        (0, ("estimate", MODEL, "--on", "a100")),
+        (0, ("bench", "predict", "--data", "table.csv", "--calibration", "2")),
+    ),
+    "calibrate": (
+        (0, ("calibrate", "--on", "cpu", "--models", "1", "--runs", "1")),
+        (0, ("estimate", MODEL)),
+    ),
+    "cluster": (
+        (0, ("nodes", *CLUSTER)),
+        (0, ("snapshot", *CLUSTER)),
+        (0, ("profiles", "list", *CLUSTER)),
+        (0, ("retract", "--dry-run", *CLUSTER)),
+        (1, ("doctor", *CLUSTER)),
+    ),
+    "agent": ((0, ("nodes", *CLUSTER)), (0, ("retract", "--dry-run", *CLUSTER))),
+    "scheduler": (
+        (1, ("schedule", *FLEET)),
+        (0, ("schedule", "--live", *CLUSTER)),
+        (1, ("explain", "embedder", "--decision", "decision.json")),
+        (0, ("serve", "extender", "--print-config", "http://127.0.0.1:1")),
+    ),
+    "simulate": (
+        (0, ("simulate", *DAY, "--plot", "x.svg")),
+        (0, ("bench", "openb", "--pods", "pods.csv", "--nodes", "nodes.csv", "--seeds", "1")),
+    ),
+    "lab": ((0, ("lab", "status")),),
+    "all": ((1, ("schedule", *FLEET)), (0, ("estimate", MODEL, *CLUSTER))),
+}
+"""By extra: what runs with it, after the exit code."""
+PROGRAMS = {
+    "agent": ("serve", "agent", "--publish", "labels", "--node", "n", "--root", "machine", "--listen", ":0"),
+    "scheduler": ("serve", "scheduler", "--listen", "127.0.0.1:0"),
+    "extender": ("serve", "extender", "--listen", "127.0.0.1:0"),
+    "admission": ("serve", "admission", "--account", "a/b", "--listen", "127.0.0.1:0", *TLS),
+}
+ROOMS = {
+    "predict": ("estimate", "evaluate", "analyze", "zoo"),
+    "calibrate": ("calibrate", "estimate"),
+    "cluster": ("cluster", "doctor"),
+    "agent": ("serve.agent", "kubelet", "cluster", "warden", "publish"),
+    "scheduler": (
+        *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
+        *("schedule", "manifest", "whatif", "cluster"),
+    ),
+    "simulate": ("simulate", "schedule", "manifest"),
+    "lab": ("lab", "cluster"),
+    "all": ("",),
+}
+"""By extra: rooms of which every module can be imported."""
+IMPORTS = """
+import importlib, pkgutil, sys
+for room in sys.argv[1:]:
+    top = importlib.import_module(f"fairlead.{room}" if room else "fairlead")
+    for each in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
+        if not each.name.endswith("__main__"):
+            importlib.import_module(each.name)
+"""
+LACKING: tuple[tuple[str, ...], ...] = (
+    ("estimate", MODEL, "--on", "a100"),
+    ("bench", "predict", "--data", "table.csv"),
+    ("bench", "openb", "--pods", "pods.csv", "--nodes", "nodes.csv"),
+    ("calibrate",),
+    ("profiles", "list", *CLUSTER),
+    ("nodes", *CLUSTER),
+    ("snapshot", *CLUSTER),
+    ("doctor", *CLUSTER),
+    ("retract", "--dry-run", *CLUSTER),
+    ("schedule", *FLEET),
+    ("explain", "default/x", *CLUSTER),
+    ("simulate", *DAY),
+    ("serve", "agent", "--publish", "labels", "--root", "machine", *CLUSTER),
+    ("serve", "scheduler", *CLUSTER),
+    ("serve", "extender", *CLUSTER),
+    ("serve", "admission", "--account", "a/b", *TLS, *CLUSTER),
+    ("lab", "build", "--profile", "api"),
+)
+"""Commands that need more than Python."""
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files that commands are tried on."""
+    room = tmp_path_factory.mktemp("room")
+    zoo([str(room / "models"), "mobilenet_v2"])
+    os.symlink(HOUSE / "tests/hosts/jetson-nano-coral-usb/root", room / "machine")
+    os.symlink(HOUSE / "examples", room / "examples")
+    write(room, lines(3, 8))
+    (room / "nodes.csv").write_text(NODES)
+    (room / "pods.csv").write_text(PODS)
+    pair = Authority().leaf("server")
+    (room / "server.crt").write_bytes(pair.certificate)
+    (room / "server.key").write_bytes(pair.key)
+    return room
+
+
+def test_every_command_is_in_the_table_of_extras(release: Release) -> None:
+    assert {name.partition(" ")[0] for name in EXTRAS} == set(COMMANDS)
+    known = environments.extras(release.metadata())
+    assert set(EXTRAS.values()) - {""} <= known
+    assert set(PROMISES) - {""} == known
+
+
+@pytest.mark.parametrize("extra", PROMISES)
+def test_an_extra_brings_what_it_promises(installed: Installed, room: Path, extra: str) -> None:
+    env = installed(extra)
+    with serving(room):
+        for code, words in PROMISES[extra]:
+            if words[0] == "explain":
+                decided = env.run("schedule", *FLEET, "-o", "json", cwd=room)
+                (room / "decision.json").write_text(decided.stdout)
+            done = env.run(*words, cwd=room)
+            assert (done.returncode, _trouble(done.stderr)) == (code, ""), (words, done.stderr)
+            assert done.stdout or done.stderr, words
+
+
+@pytest.mark.parametrize("extra", ROOMS)
+def test_every_module_of_an_extra_s_rooms_can_be_imported(
+    installed: Installed, room: Path, extra: str
+) -> None:
+    command = [str(installed(extra).python), "-I", "-c", IMPORTS, *ROOMS[extra]]
+    done = subprocess.run(command, cwd=room, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_runs_until_it_is_ended(installed: Installed, room: Path, program: str) -> None:
+    env = installed("agent" if program == "agent" else "scheduler")
+    with serving(room) as server:
+        running = subprocess.Popen(
+            env.command(*PROGRAMS[program], *CLUSTER),
+            cwd=room,
+            env=environments.environ(room),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        asked = server.asked.wait(60) if program != "admission" else _says_something(running)
+        running.send_signal(signal.SIGTERM)
+        _, said = running.communicate(timeout=60)
+    assert asked, said
+    assert _trouble(said) == ""
+    assert running.returncode in (0, -signal.SIGTERM), said
+
+
+@pytest.mark.parametrize("words", LACKING, ids=lambda words: " ".join(words[:2]))
+def test_what_is_missing_is_named_with_the_extra_that_brings_it(
+    core: Environment, room: Path, words: tuple[str, ...]
+) -> None:
+    with serving(room):
+        done = core.run(*words, cwd=room)
+    extra = EXTRAS.get(" ".join(words[:2])) or EXTRAS[words[0]]
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    first, hint = done.stderr.splitlines()
+    assert re.match(r"fairlead: .* needs ", first)
+    assert hint == f"  pip --python {core.python} install 'fairlead[{extra}]'"
+
+
+def test_advice_can_be_followed(installed: Installed) -> None:
+    """What pip would do with the advice: nothing is missing any more."""
+    done = environments.pip(installed("all"), "install", "fairlead[all]")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def _trouble(said: str) -> str:
+    return said if "Traceback" in said or "this is a fault of fairlead" in said else ""
+
+
+def _says_something(program: "subprocess.Popen[str]") -> bool:
+    assert program.stderr is not None
+    return bool(program.stderr.readline())
