@@ -40,7 +40,7 @@ check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery
 test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, preemption, extender (15 minutes)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
 
-manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values
+manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values (the first time compiles Helm: minutes)
 	$(BIN)/python deploy/render.py
 
 check: $(VENV)/.dev ## Run formatter, linter, type checker, layer contracts and catalog linter

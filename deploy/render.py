@@ -143,16 +143,22 @@ def _shown(value: object) -> str:
     return "" if value in ("", [], {}) else f"`{json.dumps(value) if not isinstance(value, str) else value}`"
 
 
-def main() -> None:
-    """Write every file."""
-    from fairlead.lab.kit import build  # noqa: PLC0415  # what only renders needs no lab
+def main() -> int:
+    """Write every file; return the exit code."""
+    from fairlead.errors import FairleadError  # noqa: PLC0415  # what only renders needs no lab
+    from fairlead.lab.kit import build  # noqa: PLC0415  # see above
     from fairlead.lab.narrate import Narrator  # noqa: PLC0415  # see above
 
-    helm = build(["helm"], Narrator(sys.stderr))["helm"]
+    try:
+        helm = build(["helm"], Narrator(sys.stderr))["helm"]
+    except FairleadError as error:
+        sys.stderr.write(f"{error}\n  {error.hint}\n")
+        return error.exit_code
     for name, text in manifests(helm).items():
         (MANIFESTS / name).write_text(text, encoding="utf-8")
     REFERENCE.write_text(with_table(REFERENCE.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -35,7 +35,7 @@ $fairlead schedule --cluster "$work/fleet.yaml" --here --workloads "$work/apps.y
 
 say "Next"
 echo "  $fairlead detect -v                      # the evidence for every line"
-echo "  $fairlead calibrate                      # measure this machine: predictions become sharper"
+echo "  make setup && $fairlead calibrate        # measure this machine (with ONNX Runtime): sharper predictions"
 echo "  $fairlead estimate MODEL.onnx --on all   # your model on every device of the catalog"
 echo "  $fairlead simulate --trace examples/simulate/day.yaml --cluster examples/simulate/fleet.yaml --policy fairlead,spread"
 echo "  $fairlead serve agent                    # live values for Prometheus"

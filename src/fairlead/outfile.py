@@ -35,7 +35,7 @@ def replacing(path: str, *, text: bool = False) -> Iterator[IO[Any]]:
     except OSError as error:
         if isinstance(error, BrokenPipeError) or not is_disk_fault(error):
             raise
-        raise OutputError(f"{path}: {error.strerror}; nothing was left there", _ROOM) from None
+        raise OutputError(f"{path}: cannot be written: {error.strerror}", _ROOM) from None
 
 
 def check(path: str) -> None:

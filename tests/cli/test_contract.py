@@ -223,6 +223,9 @@ COMMANDS: dict[str, set[str]] = {
         "--yes",
         *OUTPUT,
     },
+    "manifests": {"NAME", "--out", "-o", "--output", "--no-headers"},
+    "examples": {"NAME", "--out", "-o", "--output", "--no-headers"},
+    "docs": {"TOPIC", "-o", "--output", "--no-headers"},
     "warden open": {"--group", "--folder", "--copy"},
     "warden serve": {"--group", "--folder", "--pod-resources", "--cdi-dir", "--device-root"},
     "completion bash": set(),
@@ -337,6 +340,7 @@ def test_help_lists_every_command(run: Run) -> None:
     assert code == 0
     assert all(re.search(rf"^    {name.split()[0]}\s", out, re.MULTILINE) for name in COMMANDS)
     assert "Exit codes: 0 done, 1 the answer is no, 2 you must change something" in out
+    assert "70 a fault of fairlead, 74 the disk is full" in " ".join(out.split())
     assert run("--version")[1] == f"fairlead {__version__}\n"
 
 

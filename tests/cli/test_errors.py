@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_no_half_of_a_tarball(world: World, tmp_path: Path) -
     (tmp_path / "out").mkdir()
     done = shell(f"ulimit -f 0; fairlead capture out/x.tar.gz --root {root}", tmp_path)
     assert done.returncode == 74
-    assert done.stderr.startswith("fairlead: out/x.tar.gz: File too large")
+    assert done.stderr.startswith("fairlead: out/x.tar.gz: cannot be written: File too large")
     assert os.listdir(tmp_path / "out") == []
 
 

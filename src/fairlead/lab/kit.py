@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.lab import compiler
-from fairlead.lab.build import Phase, Programs, Progress, ensure, have
+from fairlead.lab.build import Phase, Programs, Progress, Site, default_site, ensure, have
 from fairlead.lab.debian import Tools, ensure_tools
 from fairlead.lab.images import ensure_images
 from fairlead.lab.narrate import Narrator, Step
 from fairlead.lab.state import Profile
+from fairlead.units import Bytes, format_bytes
 
 NEEDS: Final = {
     Profile.API: ("etcd", "kube-apiserver", "kubectl"),
@@ -61,8 +62,21 @@ def build(wanted: Iterable[str], narrator: Narrator) -> Programs:
     wanted = list(wanted)
     if have(wanted):
         return ensure(wanted)
+    narrator.say(announcement(wanted, default_site()))
     with narrator.step("programs") as step:
         return ensure(wanted, lambda progress: _tell(step, progress))
+
+
+def announcement(wanted: Iterable[str], site: Site) -> str:
+    """Return what to say before programs are compiled: why, how long that takes, where they go, how large."""
+    names = set(wanted)
+    parts = [each for each in site.parts if names.intersection((each.name, *each.programs))]
+    programs = ", ".join(program for each in parts for program in each.programs)
+    room = format_bytes(Bytes(sum(each.room for each in parts)))
+    return (
+        f"  {programs}: not built yet for this user. Compiled once, from the pinned Go sources, into "
+        f"{site.cache.root}; about ten minutes on two cores, and up to {room} of disk meanwhile."
+    )
 
 
 def _tell(step: Step, progress: Progress) -> None:

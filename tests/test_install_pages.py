@@ -1,0 +1,113 @@
+"""What pages and scripts say of installing holds: extras, exit codes, what comes next."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.extras import EXTRAS
+from fairlead.cli.main import FAULT
+from fairlead.errors import OutputError
+from fairlead.lab import build, kit
+from fairlead.lab.cache import Cache
+from fairlead.lab.parts import PARTS
+from tests.test_docs import PAGES
+from tests.test_pages import ROOT, blocks, page
+
+
+def extras() -> set[str]:
+    """Return the extras of the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return set(project["optional-dependencies"])
+
+
+def test_the_page_lists_every_extra_with_its_commands() -> None:
+    text = (ROOT / "docs/how-to/install-command.md").read_text()
+    rows = dict(re.findall(r"^\| `?(\w+)`? \| (.*) \|.*\|$", text, re.MULTILINE))
+    assert set(rows) >= extras()
+    for command, extra in EXTRAS.items():
+        assert f"`{command}`" in rows[extra or "none"], command
+    heads = re.findall(r"^\| (.*?) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert extras() - {"all"} <= {name for head in heads for name in re.findall(r"`(\w+)`", head)}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_names_no_extra_that_there_is_not(path: Path) -> None:
+    for named in re.findall(r"fairlead\[([\w,]+)\]", path.read_text()):
+        assert set(named.split(",")) <= extras()
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, 0), (1, 1), (2, 2), (3, 2), (70, 2), (74, 2)])
+def test_the_pipeline_of_the_page_takes_only_an_answer_for_one(tmp_path: Path, code: int, ends: int) -> None:
+    """Run as runners of pipelines run it: with -e."""
+    (script,) = [each for each in blocks("docs/how-to/what-if.md", "sh") if "nightly-snapshot" in each]
+    (tmp_path / "fairlead").write_text(f"#!/bin/sh\nexit {code}\n")
+    (tmp_path / "fairlead").chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-e", "-c", script],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == ends
+    assert ("would not fit" in done.stderr) == (code == 1)
+
+
+def test_exit_codes_are_on_their_page() -> None:
+    text = (ROOT / "docs/reference/exit-codes.md").read_text()
+    for code in (0, 1, 2, 3, FAULT, OutputError.exit_code, 130):
+        assert f"\n| {code} | " in text
+
+
+def test_the_demo_proposes_what_it_installed() -> None:
+    run = (ROOT / "requirements/run.txt").read_text()
+    brings = {
+        "predict": ["numpy"],
+        "calibrate": ["numpy", "onnxruntime"],
+        "simulate": ["numpy", "msgspec", "pyyaml"],
+    }
+    proposed = re.findall(r'echo "  (.*?)\$fairlead (\w+)', (ROOT / "scripts/demo.sh").read_text())
+    assert len(proposed) > 3
+    for before, command in proposed:
+        needs = brings.get(EXTRAS.get(command, ""), [])
+        missing = [name for name in needs if not re.search(rf"^{name}==", run, re.MULTILINE)]
+        assert not missing or before == "make setup && ", (command, missing)
+    assert re.search(r"^onnxruntime==", (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE)
+
+
+def test_before_helm_is_compiled_it_is_said_how_long_and_where_to(tmp_path: Path) -> None:
+    site = build.Site(Cache(tmp_path), tmp_path, PARTS, {})
+    said = kit.announcement(["helm"], site)
+    assert "helm: not built yet" in said
+    assert f"into {tmp_path}" in said
+    assert "minutes" in said
+    assert "3.0 GiB" in said
+    assert "kubectl" not in said
+
+
+def test_manifests_are_not_rendered_without_a_word(tmp_path: Path) -> None:
+    """The cache lies below a file, so that nothing can be built: what a user sees first is there."""
+    (tmp_path / "file").write_text("x")
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
+    done = subprocess.run(
+        [sys.executable, "deploy/render.py"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert done.stderr.startswith("  helm: not built yet for this user. Compiled once")
+    assert "Traceback" not in done.stderr
+
+
+def test_what_builds_a_release_is_there_for_tests() -> None:
+    assert re.search(r"^build>=", (ROOT / "requirements/dev.in").read_text(), re.MULTILINE)
+    assert page("docs/how-to/install-command.md").count("python -m build") == 1
