@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+from fairlead.catalog import Catalog
+from fairlead.catalog.lookup import unknown
 from fairlead.cli import snapshot
+from fairlead.cluster.patches import OwnershipError
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import NodeState
-from fairlead.request import Request
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import Demand, Gang, Request
+from fairlead.schedule import Cluster, place_gang
 from tests.analyze.models import graph, node, saved, value
 from tests.cli.runs import Run
 
@@ -53,3 +57,19 @@ def test_one_job(run: Run, tmp_path: Path) -> None:
     assert code == 0
     assert out.startswith("small: 1 job, seed 0\n")
     assert err.startswith("fairlead: 1 job in ")
+
+
+def test_one_member_of_a_gang_that_fits() -> None:
+    gang = [Request(f"m{at}", gang=Gang("g", 2), demand=Demand(1)) for at in range(2)]
+    node = NodeState("n", cpu=4000, pods=9, devices=(DeviceState("t4-0", "t4"),))
+    assert "only 1 of 2 of the gang fits; then " in place_gang(Cluster([node]), gang)[0].sentence()
+
+
+def test_one_device_of_a_group(catalog: Catalog) -> None:
+    alone = [catalog.devices["coral-usb"]]
+    assert str(unknown(alone, "google", groups=True)) == "'google' is a group of 1 device of the catalog"
+
+
+def test_one_conflict() -> None:
+    error = OwnershipError([("kubectl", ("spec", "replicas"))])
+    assert str(error) == "apply failed with 1 conflict: 'kubectl' owns .spec.replicas"

@@ -60,7 +60,8 @@ def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> Said:
     if theirs and ours:
         text = f"{node}: {some(theirs)} by {some(rivals)} and {some(ours)} by us may hold the same GPU"
         return fail(text, todo)
-    return warn(f"{node}: {some(rivals)} offers the same GPUs as we do", todo)
+    offer = "offers" if len(rivals) == 1 else "offer"
+    return warn(f"{node}: {some(rivals)} {offer} the same GPUs as we do", todo)
 
 
 def _asks(pod: Pod) -> set[str]:

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fairlead.errors import ManifestError
+from fairlead.units import counted
 
 UNITS: Final = {
     "cpu": "cpu_milli",
@@ -98,7 +99,7 @@ def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if len(inner) == 2 and inner[1] is Ellipsis:
         return tuple(_decode(inner[0], item, f"{where}[{at}]") for at, item in enumerate(value))
     if len(value) != len(inner):
-        raise ManifestError(f"{where}: {len(value)} values where {len(inner)} are wanted")
+        raise ManifestError(f"{where}: {counted(len(value), 'value')} where {len(inner)} are wanted")
     return tuple(
         _decode(each, item, f"{where}[{at}]")
         for at, (each, item) in enumerate(zip(inner, value, strict=True))

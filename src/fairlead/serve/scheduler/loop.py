@@ -49,6 +49,7 @@ from fairlead.serve.scheduler.takeover import take_over
 from fairlead.serve.scheduler.volumes import Choice
 from fairlead.serve.scheduler.writes import Plan
 from fairlead.serve.web.httpd import Response
+from fairlead.units import counted
 
 _BREATH: Final = 0.01
 """Seconds of deciding after which writes and watches get their turn."""
@@ -247,7 +248,7 @@ class Scheduler:
         except ClusterError as error:
             self._say(f"cannot begin: {error}")
             return False
-        self._say(f"deciding; {marked} waiting pods were taken over")
+        self._say(f"deciding; {counted(marked, 'waiting pod was', 'waiting pods were')} taken over")
         self._taken = reign.turn
         self._bell.set()
         return False  # what was heard meanwhile comes first
