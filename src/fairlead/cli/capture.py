@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from fairlead.cli import options as shared
+from fairlead.cli.progress import progress
 from fairlead.units import counted
 
 
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.host import Host
 
     catalog = shared.catalog_of(options)
-    with capture.opened(options.root) as root:
+    with progress("reading the machine"), capture.opened(options.root) as root:
         capture.check_machine(Host(root), options.root)
         host = capture.RecordingHost(root)
         gpus = [] if options.no_nvml else shared.gpus_of(host) or capture.read_gpus(host)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fairlead.cli import options as shared
+from fairlead.cli.progress import progress
 from fairlead.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def fetched(options: argparse.Namespace) -> "Knowledge":
         async with connected(options) as client:
             return await profiles.read(client)
 
-    return asyncio.run(inside())
+    with progress("reading the cluster's profiles"):
+        return asyncio.run(inside())
 
 
 def entries(calibrations: "Iterable[Calibration]", seen: "Iterable[Seen]") -> list[Entry]:

@@ -20,12 +20,13 @@ class Screen(NamedTuple):
     color: bool = False
 
     @classmethod
-    def of(cls, stream: TextIO, environ: Mapping[str, str], color: str = "auto") -> "Screen":
-        """Return what a stream is; colour as `--color`, NO_COLOR and TERM want it."""
-        terminal = stream.isatty()
+    def of(cls, stream: TextIO | None, environ: Mapping[str, str], color: str = "auto") -> "Screen":
+        """Return what a stream is, None a closed one; colour as `--color`, NO_COLOR and TERM want it."""
+        terminal = stream is not None and stream.isatty()
         usual = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         return cls(
-            _width(stream, environ) if terminal else None, usual if color == "auto" else color == "always"
+            _width(stream, environ) if stream is not None and terminal else None,
+            usual if color == "auto" else color == "always",
         )
 
     def render(self, lines: Iterable[Line]) -> str:
@@ -111,6 +112,8 @@ def show_page(page: Page, color: str = "auto") -> None:
 
 def show_error(text: str) -> None:
     """Print lines on the standard error; a terminal gets them wrapped."""
+    if sys.stderr is None:  # closed: print would take the standard output instead
+        return
     print(Page.of(text).render(Screen.of(sys.stderr, os.environ, "never")), file=sys.stderr)
 
 
