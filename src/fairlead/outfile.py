@@ -19,19 +19,20 @@ def is_disk_fault(error: OSError) -> bool:
 
 
 @contextmanager
-def replacing(path: str, *, text: bool = False) -> Iterator[IO[Any]]:
+def replacing(path: str, *, text: bool = False, folders: bool = False) -> Iterator[IO[Any]]:
     """Open a file to write; it takes its name only when the block ends without an error.
 
     OutputError where the disk cannot take it; other OSErrors are the caller's to word. A pipe, a terminal or
-    another device has no half: it is written as it is.
+    another device has no half: it is written as it is. `folders` makes those that the file lies in.
     """
-    place = os.path.realpath(path)
     try:
-        if _is_device(place):
-            with _opened(os.open(place, os.O_WRONLY | os.O_CLOEXEC), text) as out:
+        if folders:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        if _is_device(path):
+            with _opened(os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC), text) as out:
                 yield out
         else:
-            yield from _replacing(place, text)
+            yield from _replacing(os.path.realpath(path), text)
     except OSError as error:
         if isinstance(error, BrokenPipeError) or not is_disk_fault(error):
             raise
@@ -40,11 +41,10 @@ def replacing(path: str, *, text: bool = False) -> Iterator[IO[Any]]:
 
 def check(path: str) -> None:
     """Raise the OSError that writing would meet: before the work begins. The file stays as it is."""
-    place = os.path.realpath(path)
-    if os.path.isdir(place):
+    if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not _is_device(place):
-        handle, name = _temporary(place)
+    if not _is_device(path):
+        handle, name = _temporary(os.path.realpath(path))
         os.close(handle)
         os.unlink(name)
 
@@ -78,9 +78,11 @@ def _opened(handle: int, text: bool) -> IO[Any]:
     return os.fdopen(handle, "w", encoding="utf-8") if text else os.fdopen(handle, "wb")
 
 
-def _is_device(place: str) -> bool:
+def _is_device(path: str) -> bool:
+    """Say whether a path is no file of its own: a device, a pipe, or what /dev/stdout happens to be."""
     try:
-        mode = os.stat(place).st_mode
+        mode = os.stat(path).st_mode
     except OSError:
         return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+    named = os.path.abspath(path).startswith(("/dev/", "/proc/")) and not stat.S_ISDIR(mode)
+    return named or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

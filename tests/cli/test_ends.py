@@ -121,6 +121,15 @@ def test_a_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["link", "x"]
 
 
+@pytest.mark.parametrize("redirected", ["| cat", "> file; cat file"])
+def test_the_standard_output_may_be_named(tmp_path: Path, redirected: str) -> None:
+    line = f'{sys.executable} -c \'from fairlead.outfile import replacing\nwith replacing("/dev/stdout") as out: out.write(b"x")\''
+    done = subprocess.run(
+        ["bash", "-c", f"{line} {redirected}"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("x", "")
+
+
 def test_a_disk_that_cannot_take_more_is_told_from_a_wrong_name(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="No space left on device"), replacing("/dev/full") as out:
         out.write(b"x")

@@ -76,7 +76,7 @@ class Environment:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
@@ -91,7 +91,7 @@ def build(folder: Path) -> Release:
     """Build as a release is built: the sdist from the sources, the wheel from the sdist, unpacked."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(HOUSE)]
     env = environ(folder)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return Release(wheel, sdist)
@@ -112,7 +112,7 @@ def pip(env: Environment, *words: str) -> "subprocess.CompletedProcess[str]":
         env={**own, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 

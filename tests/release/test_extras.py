@@ -175,9 +175,9 @@ def test_a_program_runs_until_it_is_ended(installed: Installed, room: Path, prog
             stderr=subprocess.PIPE,
             text=True,
         )
-        asked = server.asked.wait(60) if program != "admission" else _says_something(running)
+        asked = server.asked.wait(300) if program != "admission" else _says_something(running)
         running.send_signal(signal.SIGTERM)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=300)
     assert asked, said
     assert _trouble(said) == ""
     assert running.returncode in (0, -signal.SIGTERM), said

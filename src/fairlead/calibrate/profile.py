@@ -111,8 +111,7 @@ def _readable(within: str, read: Callable[[str], T], damaged: list[str]) -> Iter
 
 def _write(document: Mapping[str, Any], path: str) -> None:
     try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with replacing(path, text=True) as out:
+        with replacing(path, text=True, folders=True) as out:
             json.dump(document, out, indent=1)
             out.write("\n")
     except OSError as error:

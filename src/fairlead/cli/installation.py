@@ -43,7 +43,7 @@ class Installation:
         found = _distribution()
         source = _source(found)
         checkout = _checkout(source)
-        prefix = Path(sys.prefix)
+        prefix = Path(sys.prefix).resolve()
         return cls(
             python=sys.executable,
             pip=_pip(),

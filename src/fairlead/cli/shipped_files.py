@@ -25,8 +25,7 @@ def copied(sources: Mapping[str, Path], folder: str) -> list[str]:
     for name, source in sources.items():
         target = os.path.join(folder, name)
         try:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            with replacing(target) as out:
+            with replacing(target, folders=True) as out:
                 out.write(source.read_bytes())
         except OSError as error:
             raise SettingsError(

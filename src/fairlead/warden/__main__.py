@@ -5,9 +5,12 @@ weighs more than all that the warden does.
 """
 
 import json
+import os
 import sys
 
 from fairlead.errors import FairleadError
+
+_FAULT = 70
 
 
 def main() -> int:
@@ -21,6 +24,11 @@ def main() -> int:
     except FairleadError as error:
         _say(f"{error}\n  {error.hint}" if error.hint else str(error))
         return error.exit_code
+    except Exception as error:  # the last door, as in cli/main.py, which this process does not load
+        if os.environ.get("FAIRLEAD_DEBUG", "") not in ("", "0"):
+            raise
+        _say(f"failed: {type(error).__name__}: {error}; with FAIRLEAD_DEBUG=1 it prints what to report")
+        return _FAULT
     return 0
 
 
