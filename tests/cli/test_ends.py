@@ -1,6 +1,7 @@
 """How a command ends that cannot be done: a fault of the program has its own code, and so has a full disk."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -123,7 +124,8 @@ def test_a_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("redirected", ["| cat", "> file; cat file"])
 def test_the_standard_output_may_be_named(tmp_path: Path, redirected: str) -> None:
-    line = f'{sys.executable} -c \'from fairlead.outfile import replacing\nwith replacing("/dev/stdout") as out: out.write(b"x")\''
+    code = 'from fairlead.outfile import replacing\nwith replacing("/dev/stdout") as out: out.write(b"x")'
+    line = f"{sys.executable} -c {shlex.quote(code)}"
     done = subprocess.run(
         ["bash", "-c", f"{line} {redirected}"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -173,7 +173,10 @@ def test_a_board_is_recognised(agent: Made) -> None:
 def test_the_lab_is_said_to_be_missing(inside: Made) -> None:
     refused = inside.run("/usr/bin/fairlead", "lab", "status")
     assert refused.returncode == 2
-    assert "the lab needs fairlead.lab" in refused.stderr
+    first, hint = refused.stderr.splitlines()
+    assert first == "fairlead: lab needs fairlead.lab, which is not installed"
+    assert "a container image, which holds only what its own program needs" in hint
+    assert hint.endswith("pip install 'fairlead[lab]'")
 
 
 def test_every_module_of_fairlead_finds_what_it_needs(inside: Made) -> None:

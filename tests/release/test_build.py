@@ -29,6 +29,15 @@ def test_the_wheel_carries_what_messages_point_to(release: Release) -> None:
     assert not [name for name in wheel if name.startswith(("tests/", "bench/"))]
 
 
+def test_the_wheel_carries_the_whole_program(release: Release) -> None:
+    wheel, _ = environments.contents(release)
+    sources = [each for each in (HOUSE / "src").rglob("*") if each.is_file() and each.suffix != ".pyc"]
+    pins = [each for each in (HOUSE / "lab").rglob("*") if each.is_file()]
+    expected = {str(each.relative_to(HOUSE / "src")) for each in sources}
+    expected |= {f"fairlead/lab/go/{each.relative_to(HOUSE / 'lab')}" for each in pins}
+    assert not sorted(expected - wheel)
+
+
 def test_the_sdist_installs_as_the_wheel_does(release: Release, core: Environment, tmp_path: Path) -> None:
     """pip unpacks it, builds it with the backend that it names, and the files are those of the wheel."""
     env = environments.empty(tmp_path / "venv")

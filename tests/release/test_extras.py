@@ -85,13 +85,12 @@ ROOMS = {
     ),
     "simulate": ("simulate", "schedule", "manifest"),
     "lab": ("lab", "cluster"),
-    "all": ("",),
 }
 """By extra: rooms of which every module can be imported."""
 IMPORTS = """
 import importlib, pkgutil, sys
 for room in sys.argv[1:]:
-    top = importlib.import_module(f"fairlead.{room}" if room else "fairlead")
+    top = importlib.import_module(f"fairlead.{room}")
     for each in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
         if not each.name.endswith("__main__"):
             importlib.import_module(each.name)

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -53,7 +52,7 @@ class Installation:
             makes=bool(checkout) and prefix == Path(checkout, ".venv").resolve(),
             tool=_tool(prefix),
             managed=sys.prefix == sys.base_prefix
-            and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file(),
+            and Path(os.__file__).with_name("EXTERNALLY-MANAGED").is_file(),
         )
 
     def advice(self, extras: Iterable[str]) -> str:
