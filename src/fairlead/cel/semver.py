@@ -1,0 +1,59 @@
+"""Semantic versions 2.0.0, ordered by precedence, as the Go library that Kubernetes uses reads them."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_NUMBER: Final = r"(0|[1-9][0-9]*)"
+_WORD: Final = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_BUILD: Final = r"[0-9A-Za-z-]+"
+_VERSION: Final = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_WORD}(?:\.{_WORD})*))?(?:\+({_BUILD}(?:\.{_BUILD})*))?"
+)
+_LARGEST: Final = 2**64 - 1
+_LONGEST: Final = 256
+"""Characters: a longer text is no version of anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A semantic version."""
+
+    major: int
+    minor: int
+    patch: int
+    pre: tuple[str, ...] = ()
+    """What comes before the release: `("rc", "1")` of `1.2.3-rc.1`."""
+    build: tuple[str, ...] = ()
+    """Said of the build; it has no part in the order."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Version":
+        """Read a version; ValueError for what is none."""
+        found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
+        if found is None:
+            raise ValueError(f"{text[:64]!r} is not a semantic version")
+        numbers = (int(found[1]), int(found[2]), int(found[3]))
+        pre = tuple(found[4].split(".")) if found[4] else ()
+        if any(number > _LARGEST for number in (*numbers, *(int(each) for each in pre if each.isdecimal()))):
+            raise ValueError(f"{text[:64]!r} has a number above 64 bits")
+        return cls(*numbers, pre, tuple(found[5].split(".")) if found[5] else ())
+
+    def compare(self, other: "Version") -> int:
+        """Return -1, 0 or 1: the order of precedence."""
+        mine, theirs = (self.major, self.minor, self.patch), (other.major, other.minor, other.patch)
+        if mine != theirs:
+            return -1 if mine < theirs else 1
+        if not self.pre or not other.pre:
+            return bool(other.pre) - bool(self.pre) if self.pre != other.pre else 0
+        left, right = [_rank(each) for each in self.pre], [_rank(each) for each in other.pre]
+        return (left > right) - (left < right)
+
+    def __str__(self) -> str:
+        pre = f"-{'.'.join(self.pre)}" if self.pre else ""
+        build = f"+{'.'.join(self.build)}" if self.build else ""
+        return f"{self.major}.{self.minor}.{self.patch}{pre}{build}"
+
+
+def _rank(word: str) -> tuple[int, int, str]:
+    return (0, int(word), "") if word.isdecimal() else (1, 0, word)
