@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from fairlead.cel.quantity import Quantity
 from fairlead.cel.semver import Version
+from fairlead.cel.values import Map, domains
 
 Scalar = str | int | bool | Version
 Attribute = Scalar | tuple[Scalar, ...]
@@ -21,6 +23,18 @@ class Device:
     allow_multiple: bool = False
     fault: str = ""
     """What of it cannot be read: then every selector fails on it, as in Kubernetes."""
+
+    @cached_property
+    def value(self) -> Map:
+        """The device as expressions see it."""
+        return Map(
+            (
+                ("driver", self.driver),
+                ("allowMultipleAllocations", self.allow_multiple),
+                ("attributes", domains(self.attributes)),
+                ("capacity", domains(self.capacity)),
+            )
+        )
 
     @classmethod
     def of(cls, driver: str, device: Mapping[str, Any]) -> "Device":

@@ -15,3 +15,7 @@ class CompileError(Exception):
 
 class EvaluationError(Exception):
     """An expression that fails on a device, in the words of cel-go: `no such key: model`."""
+
+
+class CostError(Exception):
+    """An evaluation that takes too long: no part of the expression can catch it."""

@@ -1,24 +1,76 @@
 """A compiled selector."""
 
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
+from fairlead.cel.checker import Checker
 from fairlead.cel.device import Device
-from fairlead.cel.errors import CompileError, EvaluationError
+from fairlead.cel.errors import CompileError, CostError, EvaluationError
+from fairlead.cel.lexer import Source
+from fairlead.cel.library import TABLE
+from fairlead.cel.parser import parse
+from fairlead.cel.plan import Frame, Planner, Step
+from fairlead.cel.validate import faults
+from fairlead.cel.values import STEPS
+
+LONGEST: Final = 10 * 1024
+"""Bytes of an expression: `CELSelectorExpressionMaxLength` of Kubernetes."""
+_KEPT: Final = 1024
+"""Compiled selectors that are kept, those used last."""
+_TOO_DEEP: Final = "expression recursion limit exceeded"
+_TOO_COSTLY: Final = "operation cancelled: actual cost limit exceeded"
 
 
-@dataclass(frozen=True)
 class Selector:
     """A condition on devices that compiled."""
 
-    text: str
+    def __init__(self, text: str, step: Step, variables: int) -> None:
+        self.text = text
+        self._step = step
+        self._variables = variables
+
+    def __repr__(self) -> str:
+        return f"Selector({self.text!r})"
 
     def matches(self, device: Device) -> bool:
         """Say whether a device matches; EvaluationError where the expression fails on it."""
-        raise EvaluationError(f"not yet evaluated: {self.text} on {device.driver}")
+        if device.fault:
+            raise EvaluationError(device.fault)
+        STEPS.left = STEPS.most
+        try:
+            found = self._step(Frame(device.value, self._variables))
+        except CostError:
+            raise EvaluationError(_TOO_COSTLY) from None
+        except RecursionError:
+            raise EvaluationError(_TOO_DEEP) from None
+        if type(found) is not bool:
+            raise EvaluationError("CEL result could not be converted to bool")
+        return found
 
 
+@lru_cache(maxsize=_KEPT)
 def compile_selector(text: str) -> Selector:
     """Compile an expression; CompileError where Kubernetes would refuse it."""
-    if not text:
-        raise CompileError(1, 1, "the expression is empty")
-    return Selector(text)
+    if len(text.encode("utf-8", "surrogatepass")) > LONGEST:
+        raise CompileError(1, 1, f"the expression is longer than {LONGEST} bytes")
+    source = Source(text)
+    try:
+        return _compiled(source)
+    except RecursionError:
+        raise CompileError(1, 1, _TOO_DEEP) from None
+
+
+def _compiled(source: Source) -> Selector:
+    tree = parse(source)
+    checker = Checker(source, TABLE)
+    checker.check(tree)
+    for fault in sorted(checker.faults, key=lambda each: (each.line, each.column)):
+        raise fault
+    for fault in faults(source, checker, tree):
+        raise fault
+    kind = checker.type_of(tree)
+    if kind.kind not in ("bool", "dyn"):
+        raise CompileError(1, 1, f"must evaluate to bool or the unknown type, not {kind}")
+    planner = Planner(checker)
+    step = planner.plan(tree)
+    return Selector(source.text, step, planner.variables)

@@ -1,0 +1,213 @@
+"""Types of expressions, and when one may stand where another is wanted, as in cel-go's checker."""
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from fairlead.cel.errors import CompileError
+
+_HEAVIEST: Final = 2000
+"""Parts of one type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type: `int`, `list(string)`, a type with a name, or an unknown one (`param`)."""
+
+    kind: str
+    name: str = ""
+    params: tuple["Type", ...] = ()
+    weight: int = field(default=1, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A map of maps of itself doubles with every step: nobody means it, and it would never be read to its end.
+        weight = 1 + sum(each.weight for each in self.params)
+        if weight > _HEAVIEST:
+            raise CompileError(1, 1, "the type of the expression is too large")
+        object.__setattr__(self, "weight", weight)
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "error":
+                return "!error!"
+            case "list" | "map" | "type":
+                inner = ", ".join(str(each) for each in self.params)
+                return f"{self.kind}({inner})" if inner else self.kind
+            case "opaque":
+                return f"{self.name}({', '.join(str(each) for each in self.params)})"
+        return self.name or self.kind
+
+
+BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
+STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
+DYN, ERROR = Type("dyn"), Type("error")
+DURATION, TIMESTAMP = Type("duration"), Type("timestamp")
+QUANTITY, SEMVER = Type("struct", "kubernetes.Quantity"), Type("struct", "kubernetes.Semver")
+IP, CIDR = Type("struct", "net.IP"), Type("struct", "net.CIDR")
+URL, FORMAT = Type("struct", "kubernetes.URL"), Type("struct", "kubernetes.NamedFormat")
+DEVICE = Type("struct", "kubernetes.DRADevice")
+_NAMED: Final = {
+    **{str(each): each for each in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, DYN, DURATION, TIMESTAMP)},
+    "quantity": QUANTITY, "semver": SEMVER, "ip": IP, "cidr": CIDR, "url": URL, "format": FORMAT,
+}  # fmt: skip
+_NULLABLE: Final = ("opaque", "struct", "duration", "timestamp")
+_SPLIT: Final = re.compile(r"\w+|[(),]")
+
+
+def list_of(item: Type) -> Type:
+    """Return the type of a list."""
+    return Type("list", "", (item,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """Return the type of a map."""
+    return Type("map", "", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """Return the type of a value that may be missing."""
+    return Type("opaque", "optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    """Return the type of a type."""
+    return Type("type", "", (value,))
+
+
+@cache
+def read_type(text: str) -> Type:
+    """Read a type as the tables of functions write it: `map(A,optional(int))`; one capital is any type."""
+    words = _SPLIT.findall(text)
+    return _read(words)
+
+
+def _read(words: list[str]) -> Type:
+    word = words.pop(0)
+    params: list[Type] = []
+    if words and words[0] == "(":
+        words.pop(0)
+        while words[0] != ")":
+            params.append(_read(words))
+            if words[0] == ",":
+                words.pop(0)
+        words.pop(0)
+    if word == "optional":
+        return optional_of(params[0])
+    if word in ("list", "map", "type"):
+        return Type(word, "", tuple(params))
+    return Type("param", word) if len(word) == 1 else _NAMED[word]
+
+
+def unwrapped(given: Type) -> tuple[Type, bool]:
+    """Return what an optional holds, and whether it is one."""
+    if given.kind == "opaque" and given.name == "optional_type":
+        return given.params[0], True
+    return given, False
+
+
+class Bindings:
+    """What unknown types turned out to be."""
+
+    def __init__(self) -> None:
+        self._known: dict[Type, Type] = {}
+        self._count = 0
+
+    def fresh(self) -> Type:
+        """Return a type that is not known yet."""
+        self._count += 1
+        return Type("param", f"_var{self._count - 1}")
+
+    def instance(self, signature: tuple[Type, ...]) -> tuple[Type, ...]:
+        """Return a function's types with unknown types of its own."""
+        own: dict[Type, Type] = {}
+        return tuple(self._renamed(each, own) for each in signature)
+
+    def _renamed(self, given: Type, own: dict[Type, Type]) -> Type:
+        if given.kind == "param":
+            if given not in own:
+                own[given] = self.fresh()
+            return own[given]
+        if not given.params:
+            return given
+        return Type(given.kind, given.name, tuple(self._renamed(each, own) for each in given.params))
+
+    def assign(self, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
+        """Say whether the types may stand for the others; what that tells of unknown ones is kept."""
+        before = dict(self._known)
+        if len(given) == len(wanted) and all(map(self._assignable, given, wanted)):
+            return True
+        self._known = before
+        return False
+
+    def final(self, given: Type, *, free_to_dyn: bool = False) -> Type:
+        """Return a type with all that is known of it."""
+        if given in self._known:
+            return self.final(self._known[given], free_to_dyn=free_to_dyn)
+        if given.kind == "param" and free_to_dyn:
+            return DYN
+        if not given.params:
+            return given
+        params = tuple(self.final(each, free_to_dyn=free_to_dyn) for each in given.params)
+        return Type(given.kind, given.name, params)
+
+    def _assignable(self, one: Type, other: Type) -> bool:
+        if other.kind == "param":
+            valid, known = self._bind(one, other)
+            if valid or known:
+                return valid
+        if one.kind == "param":
+            return self._bind(other, one)[0]
+        if one.kind in ("dyn", "error") or other.kind in ("dyn", "error"):
+            return True
+        if "null" in (one.kind, other.kind):
+            kinds = {one.kind, other.kind} - {"null"}
+            return not kinds or kinds.pop() in _NULLABLE
+        if one.kind == "type":
+            return other.kind == "type"
+        same = (one.kind, one.name, len(one.params)) == (other.kind, other.name, len(other.params))
+        return same and all(map(self._assignable, one.params, other.params))
+
+    def _bind(self, one: Type, param: Type) -> tuple[bool, bool]:
+        """Try to let an unknown type be `one`: whether it can be, and whether it was known before."""
+        if one == param:
+            return True, True
+        known = self._known.get(param)
+        if known is not None:
+            if one == known:
+                return True, True
+            if not self._assignable(one, known):
+                return False, True
+            general = most_general(one, known)
+            if self._free_of(param, general):
+                self._known[param] = general
+            return True, True
+        if self._free_of(param, one):
+            self._known[param] = one
+            return True, False
+        return False, False
+
+    def _free_of(self, param: Type, within: Type) -> bool:
+        if param == within:
+            return False
+        if within.kind == "param":
+            known = self._known.get(within)
+            return known is None or self._free_of(param, known)
+        return all(self._free_of(param, each) for each in within.params)
+
+
+def most_general(one: Type, other: Type) -> Type:
+    """Return the more general of two types that go together."""
+    return one if _less_specific(one, other) else other
+
+
+def _less_specific(one: Type, other: Type) -> bool:
+    if one.kind in ("dyn", "param"):
+        return True
+    if other.kind in ("dyn", "param") or one.kind != other.kind:
+        return False
+    if one.kind == "type":
+        return True
+    if one.name != other.name or len(one.params) != len(other.params):
+        return False
+    return all(map(_less_specific, one.params, other.params))
