@@ -8,9 +8,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fairlead.inventory import Accelerator, Inventory
+from fairlead.offer import DRIVER
 from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint
 from fairlead.units import Bytes, format_bytes
 
+EMPTY: Final[Mapping[str, Any]] = {}
 PLACEMENT: Final = "fairlead.dev/placement"
 """An annotation of a bound pod: its shares of accelerators, written together with the node."""
 
@@ -33,6 +35,9 @@ class DeviceState:
     shareable: bool = True
     precisions: tuple[str, ...] = ()
     """What it computes in; empty: not known, so nothing is refused for it."""
+    offered: str = ""
+    """What device selectors are evaluated on, as JSON: the driver, and a device of a ResourceSlice without
+    the attributes that tell it from others of its kind; empty: no selector matches it."""
 
     @classmethod
     def of(cls, accelerator: Accelerator) -> "DeviceState":
@@ -46,7 +51,19 @@ class DeviceState:
             unified=accelerator.unified_memory,
             shareable=accelerator.shareable,
             precisions=tuple(sorted(accelerator.peak)),
+            offered=offered(
+                accelerator.model or "", accelerator.vendor, accelerator.kind, accelerator.memory or NO_BYTES
+            ),
         )
+
+
+def offered(model: str, vendor: str, kind: str, memory: Bytes, more: Mapping[str, Any] = EMPTY) -> str:
+    """Return what selectors see of an accelerator that no ResourceSlice lists: what ours would list."""
+    texts = {"model": model, "vendor": vendor, "kind": kind}
+    attributes = {name: {"string": text} for name, text in texts.items() if text} | dict(more)
+    capacity = {"memory": {"value": str(memory)}} if memory else {}
+    device = {"attributes": attributes, "capacity": capacity, "allowMultipleAllocations": bool(memory)}
+    return json.dumps({"driver": DRIVER, "device": device}, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +204,7 @@ class Reason(StrEnum):
     HEALTH = "unhealthy"
     MODEL = "model"
     VENDOR = "vendor"
+    DEVICE_SELECTOR = "device-selector"
     PRECISION = "precision"
     ESTIMATE = "does-not-run"
     SLO = "slo"

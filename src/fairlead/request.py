@@ -239,6 +239,8 @@ class Demand:
     vendors: tuple[str, ...] = ()
     precision: str = ""
     """What it must be able to compute in, such as `fp16`; empty: anything."""
+    selectors: tuple[str, ...] = ()
+    """Device selectors of its claims in CEL, that of the class first: each must hold."""
 
 
 @dataclass(frozen=True)
@@ -296,6 +298,7 @@ class Request:
             demand.models,
             demand.excluded,
             demand.vendors,
+            demand.selectors,
             demand.precision,
             self.slo,
             rules if rules != NO_RULES else None,

@@ -219,16 +219,16 @@ class Checker:
             kind = self.check(item)
             if place in node.optional:
                 kind = self._optional(item, kind)
-            joined = self._join(item, joined, kind)
+            joined = self._join(joined, kind)
         return list_of(joined or self._bindings.fresh())
 
     def _map(self, node: MapNode) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for key, value, optional in node.entries:
-            keys = self._join(key, keys, self.check(key))
+            keys = self._join(keys, self.check(key))
             kind = self.check(value)
-            values = self._join(value, values, self._optional(value, kind) if optional else kind)
+            values = self._join(values, self._optional(value, kind) if optional else kind)
         return map_of(keys or self._bindings.fresh(), values or self._bindings.fresh())
 
     def _optional(self, node: Node, kind: Type) -> Type:
@@ -237,12 +237,13 @@ class Checker:
             self._mismatch(node.at, optional_of(inner), inner)
         return inner
 
-    def _join(self, node: Node, before: Type | None, now: Type) -> Type:
+    def _join(self, before: Type | None, now: Type) -> Type:
         if before is None:
             return now
         if self._bindings.assign((before,), (now,)):
             return most_general(before, now)
-        return self._mismatch(node.at, self._bindings.final(before), self._bindings.final(now))
+        # Mixed lists and maps are refused afterwards, where they are no arguments of `format`.
+        return DYN
 
     def _struct(self, node: StructNode) -> Type:
         for _, _, value, _ in node.fields:

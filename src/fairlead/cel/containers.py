@@ -1,6 +1,7 @@
 """Functions of lists, sets, maps and optional values."""
 
 import functools
+import itertools
 from typing import Any, Final
 
 from fairlead.cel.errors import CostError, EvaluationError
@@ -15,7 +16,7 @@ _LONGEST: Final = 100_000
 
 
 def _is_sorted(items: tuple[Any, ...]) -> bool:
-    return all(compare(one, other) <= 0 for one, other in zip(items, items[1:], strict=False))
+    return all(compare(one, other) <= 0 for one, other in itertools.pairwise(items))
 
 
 def _sum(zero: Any, items: tuple[Any, ...]) -> Any:
@@ -76,12 +77,18 @@ def _flatten(items: Any, depth: int = 1) -> tuple[Any, ...]:
 def _sort(items: tuple[Any, ...], keys: tuple[Any, ...]) -> tuple[Any, ...]:
     if len({type(key) for key in keys}) > 1:
         raise EvaluationError("list elements must have the same type")
-    if keys and type(keys[0]) not in (int, UInt, float, bool, Duration, str, bytes) and not hasattr(keys[0], "nanos"):
+    if (
+        keys
+        and type(keys[0]) not in (int, UInt, float, bool, Duration, str, bytes)
+        and not hasattr(keys[0], "nanos")
+    ):
         raise EvaluationError("list elements must be comparable")
-    ordered = sorted(
-        range(len(items)), key=functools.cmp_to_key(lambda one, other: compare(keys[one], keys[other]))
-    )
-    return tuple(items[at] for at in ordered)
+
+    def order(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+        return compare(one[0], other[0])
+
+    pairs = sorted(zip(keys, items, strict=True), key=functools.cmp_to_key(order))
+    return tuple(item for _, item in pairs)
 
 
 def _range(count: int) -> tuple[int, ...]:
@@ -187,7 +194,9 @@ OVERLOADS: Final[list[Overload]] = [
         lambda one, other: any(_includes(other, each) for each in one),
         _crossed,
     ),
-    overload("cel.@mapInsert(map(A,B),A,B) map(A,B)", lambda target, key, value: target.inserted(key, value), _each),
+    overload(
+        "cel.@mapInsert(map(A,B),A,B) map(A,B)", lambda target, key, value: target.inserted(key, value), _each
+    ),
     overload("cel.@mapInsert(map(A,B),map(A,B)) map(A,B)", _inserted, _each),
     overload("optional.of(A) optional(A)", lambda value: Optional(value, there=True)),
     overload(

@@ -35,8 +35,11 @@ def _bool(text: str) -> bool:
 
 def _int_of_text(text: str) -> int:
     if len(text) > _LONGEST or not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
-        raise EvaluationError(f'strconv.ParseInt: parsing "{text[:_LONGEST]}": invalid syntax')
-    return _int_range(int(text))
+        raise EvaluationError("type conversion error from 'string' to 'int'")
+    value = int(text)
+    if not INT_LEAST <= value <= INT_MOST:
+        raise EvaluationError("type conversion error from 'string' to 'int'")
+    return value
 
 
 def _int_range(value: int) -> int:
@@ -65,13 +68,13 @@ def _uint_of_int(value: int) -> UInt:
 
 def _uint_of_text(text: str) -> UInt:
     if len(text) > _LONGEST or not _UINT.fullmatch(text) or int(text) > UINT_MOST:
-        raise EvaluationError(f'strconv.ParseUint: parsing "{text[:_LONGEST]}": invalid syntax')
+        raise EvaluationError("type conversion error from 'string' to 'uint'")
     return UInt(int(text))
 
 
 def _double_of_text(text: str) -> float:
     if len(text) > _LONGEST or not _DOUBLE.fullmatch(text):
-        raise EvaluationError(f'strconv.ParseFloat: parsing "{text[:_LONGEST]}": invalid syntax')
+        raise EvaluationError("type conversion error from 'string' to 'double'")
     return float(text)
 
 

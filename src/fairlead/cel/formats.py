@@ -112,7 +112,9 @@ _FORMATS: Final = {
     ),
     "labelValue": Format("LabelValue", _pattern(_VALUE, _LABEL_VALUE_WORDS, 63), 40),
     "uri": Format("URI", _uri, 1000),
-    "uuid": Format("uuid", lambda text: [] if _UUID.fullmatch(text) else ["does not match the UUID format"], 60),
+    "uuid": Format(
+        "uuid", lambda text: [] if _UUID.fullmatch(text) else ["does not match the UUID format"], 60
+    ),
     "byte": Format("byte", lambda text: [] if _BASE64.fullmatch(text) else ["invalid base64"], 84),
     "date": Format("date", _date, 107),
     "datetime": Format("datetime", _datetime, 107),
@@ -129,7 +131,7 @@ def _named(name: str) -> Optional:
 
 
 def _cost(given: Any, text: str) -> int:
-    return -(-(1 + len(text)) // 10) * -(-given.weight // 4)
+    return int(-(-(1 + len(text)) // 10) * -(-given.weight // 4))
 
 
 def _constant(given: Format) -> Callable[[], Format]:

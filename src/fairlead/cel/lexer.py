@@ -18,6 +18,7 @@ _TOKEN: Final = re.compile(
     |(?P<float>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
     |(?P<uint>0x[0-9a-fA-F]+[uU]|[0-9]+[uU])
     |(?P<int>0x[0-9a-fA-F]+|[0-9]+)
+    |(?P<escaped>`[a-zA-Z0-9_.\-/ ]+`)
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<op>==|!=|<=|>=|&&|\|\||[<>\[\]{{}}().,\-!?:+*/%])""".replace("\n    ", ""),
     re.DOTALL,
@@ -77,7 +78,7 @@ def text_of(source: Source, token: Token) -> str:
 
 
 def bytes_of(source: Source, token: Token) -> bytes:
-    """Return what a bytes literal stands for: `\\x` and octal escapes are bytes, the rest is UTF-8."""
+    """Return what a bytes literal stands for: its numeric escapes are bytes, the rest is UTF-8."""
     raw, body = _body(token.text[1:])
     if raw:
         return body.encode("utf-8", "surrogatepass")

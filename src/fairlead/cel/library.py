@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from fairlead.cel import containers, conversions, formats, kubernetes, network, operators, patterns, texts, times
+from fairlead.cel import (
+    containers,
+    conversions,
+    formats,
+    kubernetes,
+    network,
+    operators,
+    patterns,
+    texts,
+    times,
+)
 from fairlead.cel.functions import Table
 
 TABLE: Final = Table(

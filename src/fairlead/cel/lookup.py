@@ -16,7 +16,7 @@ def field_of(value: Any, field: str) -> Any:
         return found.value
     if type(value) is Optional:
         return find_field(value, field)
-    raise EvaluationError(NO_OVERLOAD)
+    raise EvaluationError(f"no such key: {field}")
 
 
 def find_field(value: Any, field: Any) -> Optional:
@@ -51,7 +51,7 @@ def at_index(value: Any, key: Any) -> Any:
         return value[place]
     if type(value) is Optional:
         return find_index(value, key)
-    raise EvaluationError(NO_OVERLOAD)
+    raise EvaluationError(f"no such key: {show(key)}")
 
 
 def find_index(value: Any, key: Any) -> Optional:

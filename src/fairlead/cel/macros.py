@@ -142,7 +142,6 @@ _MACROS: Final[dict[tuple[str, int, bool], _Macro]] = {
     ("exists", 3, True): _quantifier("any", 2),
     ("exists_one", 2, True): _quantifier("one", 1),
     ("exists_one", 3, True): _quantifier("one", 2),
-    ("existsOne", 2, True): _quantifier("one", 1),
     ("existsOne", 3, True): _quantifier("one", 2),
     ("map", 2, True): _collect(1, "item"),
     ("map", 3, True): _collect(1, "item"),

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.functions import Overload, overload
 from fairlead.cel.operators import tenth
-from fairlead.cel.values import Map
+from fairlead.cel.values import NO_OVERLOAD, Map
 
 _LONGEST: Final = 64
 """Characters of an address that are read at all."""
@@ -76,8 +76,7 @@ def _address(text: str) -> IPv4Address | IPv6Address:
         found = ip_address(text)
     except ValueError:
         raise EvaluationError(
-            f'IP Address "{text[:_LONGEST]}" parse error during conversion from string: ParseAddr("{text[:_LONGEST]}"): '
-            "unable to parse IP"
+            f'IP Address "{text[:_LONGEST]}" parse error during conversion from string: unable to parse IP'
         ) from None
     if isinstance(found, IPv6Address):
         if found.scope_id is not None:
@@ -108,6 +107,14 @@ def _cidr(text: str) -> CIDR:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return CIDR(address, bits)
+
+
+def _within(read: Any, text: str) -> Any:
+    try:
+        return read(text)
+    except EvaluationError:
+        # Kubernetes hands the error on as if it were the address.
+        raise EvaluationError(NO_OVERLOAD) from None
 
 
 def _is(read: Any) -> Any:
@@ -163,7 +170,10 @@ def parse_url(text: str) -> Url:
     found = _SCHEME.match(whole)
     scheme, rest = (found[1].lower(), whole[found.end() :]) if found else ("", whole)
     if not scheme and ":" in rest.partition("/")[0]:
-        raise _url_fault(text, "first path segment in URL cannot contain colon" if rest[0] != ":" else "missing protocol scheme")
+        raise _url_fault(
+            text,
+            "first path segment in URL cannot contain colon" if rest[0] != ":" else "missing protocol scheme",
+        )
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
@@ -206,7 +216,9 @@ def _path(given: Url) -> str:
     if _UNESCAPED_PATH.fullmatch(re.sub(r"%[0-9A-Fa-f]{2}", "", given.path)):
         return given.path
     return "".join(
-        letter if _UNESCAPED_PATH.fullmatch(letter) or letter == "%" else "".join(f"%{byte:02X}" for byte in letter.encode())
+        letter
+        if _UNESCAPED_PATH.fullmatch(letter) or letter == "%"
+        else "".join(f"%{byte:02X}" for byte in letter.encode())
         for letter in given.path
     )
 
@@ -243,13 +255,15 @@ OVERLOADS: Final[list[Overload]] = [
     overload("cidr(string) cidr", _cidr, _once),
     overload(
         ".cidr.containsIP(string) bool",
-        lambda network, text: network.contains(_address(text)),
+        lambda network, text: network.contains(_within(_address, text)),
         _of_network,
     ),
-    overload(".cidr.containsIP(ip) bool", lambda network, given: network.contains(given.address), _of_network),
+    overload(
+        ".cidr.containsIP(ip) bool", lambda network, given: network.contains(given.address), _of_network
+    ),
     overload(
         ".cidr.containsCIDR(string) bool",
-        lambda network, text: _contains_cidr(network, _cidr(text)),
+        lambda network, text: _contains_cidr(network, _within(_cidr, text)),
         _of_network,
     ),
     overload(".cidr.containsCIDR(cidr) bool", _contains_cidr, _of_network),

@@ -18,6 +18,7 @@ from fairlead.cel.values import (
     as_uint,
     compare,
     equal,
+    equals,
     kind_name,
     size,
 )
@@ -83,7 +84,7 @@ def multiply(one: Any, other: Any) -> Any:
     return _number(type(one), one, other, int.__mul__)
 
 
-def _number(kind: type, one: Any, other: Any, run: Callable[[int, int], int]) -> int:
+def _number(kind: type[Any], one: Any, other: Any, run: Callable[[int, int], int]) -> int:
     if kind is not type(other) or kind not in (int, UInt):
         raise EvaluationError(NO_OVERLOAD)
     found = run(int(one), int(other))
@@ -218,8 +219,8 @@ OVERLOADS: Final = [
     overload("_||_(bool,bool) bool"),
     overload("@not_strictly_false(bool) bool"),
     overload("!_(bool) bool", logical_not),
-    overload("_==_(A,A) bool", equal, _cost_pair),
-    overload("_!=_(A,A) bool", lambda one, other: not equal(one, other), _cost_pair),
+    overload("_==_(A,A) bool", equals, _cost_pair),
+    overload("_!=_(A,A) bool", lambda one, other: not equals(one, other), _cost_pair),
     *_sums(),
     *_orders(),
     overload("_[_](list(A),int) A"),

@@ -15,7 +15,10 @@ _LEVELS: Final = (
 """Operators that bind alike, the loosest first."""
 _CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 _RESERVED: Final = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+    (
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"),
+        *("namespace", "package", "return", "var", "void", "while"),
+    )
 )
 _DEEPEST: Final = 100
 """Brackets in brackets; Kubernetes takes 250, and nobody writes ten."""
@@ -80,8 +83,7 @@ class _Parser:
 
     def _joined(self, text: str, function: str) -> Node:
         """Return operands that `&&` or `||` join: a call with any number of arguments."""
-        below = self._joined if text == "||" else self._binary
-        parts: list[Node] = [below("&&", "_&&_") if text == "||" else self._binary(0)]
+        parts: list[Node] = [self._joined("&&", "_&&_") if text == "||" else self._binary(0)]
         at = -1
         while token := self._skip(text):
             at = token.at if at < 0 else at
@@ -139,6 +141,9 @@ class _Parser:
 
     def _name(self, *, selector: bool = False) -> Token:
         token = self._peek()
+        if selector and token.kind == "escaped":
+            self._take()
+            return Token("name", token.text[1:-1], token.at)
         if token.kind != "name" or token.text in _CONSTANTS or token.text == "in":
             raise self._unexpected(token, "IDENTIFIER")
         if not selector and token.text in _RESERVED:

@@ -15,7 +15,7 @@ _MEMORY: Final = 8 << 20
 def compiled(pattern: str) -> Any:
     """Return a compiled pattern; ValueError for what is none."""
     try:
-        import re2  # noqa: PLC0415  # a selector without a pattern needs no library
+        import re2  # type: ignore[import-untyped]  # noqa: PLC0415  # untyped; needed by patterns alone
     except ImportError as error:
         raise MissingPartError(
             "regular expressions in selectors need google-re2", "pip install 'fairlead[cluster]'"
@@ -26,7 +26,8 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise ValueError(str(error)) from None
+        said = error.args[0] if error.args else ""
+        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from None
 
 
 def _compiled(pattern: str) -> Any:

@@ -148,10 +148,7 @@ class Planner:
                 name, held = key(frame), value(frame)
                 found += [(name, each) for each in (_present(held) if optional else [held])]
             frame.charge(_MAP_COST)
-            made = Map(found)
-            if len(made) != len(found):
-                raise EvaluationError("Failed with repeated key")
-            return made
+            return Map(found)
 
         return make
 
@@ -179,7 +176,8 @@ class Planner:
         step, test = node.step, None
         if isinstance(step, Call) and step.function == "_?_:_":
             test, step = self.plan(step.args[0]), step.args[1]
-        assert isinstance(step, Call) and isinstance(step.args[1], ListNode)
+        assert isinstance(step, Call)
+        assert isinstance(step.args[1], ListNode)
         return test, self.plan(step.args[1].items[0])
 
 
@@ -188,7 +186,9 @@ _NO_FRAME: Final = Frame(Map(), 0)
 
 def _present(value: Any) -> list[Any]:
     if not isinstance(value, Optional):
-        raise EvaluationError(f"cannot initialize optional list element from non-optional value {kind_name(value)}")
+        raise EvaluationError(
+            f"cannot initialize optional list element from non-optional value {kind_name(value)}"
+        )
     return [value.value] if value.there else []
 
 
@@ -254,7 +254,9 @@ def _gathered(over: Step, slots: tuple[int, int], test: Step | None, item: Step)
     return gather
 
 
-def _folded(over: Step, slots: tuple[int, int, int], init: Step, loop: tuple[Step, Step], result: Step) -> Step:
+def _folded(
+    over: Step, slots: tuple[int, int, int], init: Step, loop: tuple[Step, Step], result: Step
+) -> Step:
     accu, first, second = slots
     condition, step = loop
 
@@ -310,7 +312,8 @@ def _conditional(args: Sequence[Step]) -> Step:
 def _not_strictly_false(args: Sequence[Step]) -> Step:
     def test(frame: Frame) -> bool:
         frame.charge(1)
-        return _kept(args[0], frame) is not False
+        value: object = _kept(args[0], frame)
+        return value is not False
 
     return test
 
@@ -369,7 +372,7 @@ def _dispatch(name: str, overloads: Sequence[Overload], args: Sequence[Step]) ->
                 frame.charge(1 if overload.cost is None else overload.cost(*values))
                 assert overload.run is not None
                 return overload.run(*values)
-        shown = ", ".join(kind_name(value) for value in values)
-        raise EvaluationError(f"{NO_OVERLOAD}: {name}({shown})")
+        shown = f": {name}({', '.join(kind_name(value) for value in values)})" if len(overloads) > 1 else ""
+        raise EvaluationError(f"{NO_OVERLOAD}{shown}")
 
     return call

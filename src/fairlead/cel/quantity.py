@@ -18,9 +18,7 @@ _INT64: Final = 2**63 - 1
 _DIGITS: Final = 18
 """What an int64 holds of decimal digits in any case."""
 
-FORMAT: Final = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
+FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NUMERIC: Final = "unable to parse numeric part of quantity"
 SUFFIX: Final = "unable to parse quantity's suffix"
 
@@ -60,7 +58,7 @@ class Quantity:
         """Return -1, 0 or 1."""
         low = min(self.scale, other.scale)
         mine, theirs = self.value * 10 ** (self.scale - low), other.value * 10 ** (other.scale - low)
-        return (mine > theirs) - (mine < theirs)
+        return int(mine > theirs) - int(mine < theirs)
 
     def plus(self, other: "Quantity", sign: int = 1) -> "Quantity":
         """Return the sum; with the sign -1, the difference."""

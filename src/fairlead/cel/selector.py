@@ -11,7 +11,7 @@ from fairlead.cel.library import TABLE
 from fairlead.cel.parser import parse
 from fairlead.cel.plan import Frame, Planner, Step
 from fairlead.cel.validate import faults
-from fairlead.cel.values import STEPS
+from fairlead.cel.values import STEPS, kind_name
 
 LONGEST: Final = 10 * 1024
 """Bytes of an expression: `CELSelectorExpressionMaxLength` of Kubernetes."""
@@ -44,7 +44,7 @@ class Selector:
         except RecursionError:
             raise EvaluationError(_TOO_DEEP) from None
         if type(found) is not bool:
-            raise EvaluationError("CEL result could not be converted to bool")
+            raise EvaluationError(f"CEL result of type {kind_name(found)} could not be converted to bool")
         return found
 
 

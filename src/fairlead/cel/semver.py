@@ -32,7 +32,7 @@ class Version:
         """Read a version; ValueError for what is none."""
         found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
         if found is None:
-            raise ValueError(f"{text[:64]!r} is not a semantic version")
+            raise ValueError(_fault(text[:_LONGEST]))
         numbers = (int(found[1]), int(found[2]), int(found[3]))
         pre = tuple(found[4].split(".")) if found[4] else ()
         if any(number > _LARGEST for number in (*numbers, *(int(each) for each in pre if each.isdecimal()))):
@@ -57,3 +57,18 @@ class Version:
 
 def _rank(word: str) -> tuple[int, int, str]:
     return (0, int(word), "") if word.isdecimal() else (1, 0, word)
+
+
+def _fault(text: str) -> str:
+    """Say what is wrong with a text that is no version, in the words of the Go library."""
+    if not text:
+        return "Version string empty"
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        return "No Major.Minor.Patch elements found"
+    for name, part in zip(("major", "minor"), parts, strict=False):
+        if not (part.isascii() and part.isdecimal()):
+            return f'Invalid character(s) found in {name} number "{part}"'
+        if len(part) > 1 and part.startswith("0"):
+            return f'{name.capitalize()} number must not contain leading zeroes "{part}"'
+    return f'Invalid character(s) found in patch number "{parts[2]}"'

@@ -1,7 +1,7 @@
 """The strings extension of CEL, in the version that Kubernetes has on."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fairlead.cel.conversions import show_double
@@ -12,7 +12,10 @@ from fairlead.cel.syntax import UInt
 from fairlead.cel.times import show_duration, show_timestamp
 from fairlead.cel.values import STEPS, Duration, Map, Timestamp, TypeValue, kind_name
 
-_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""What Go takes for white space."""
 _QUOTED: Final = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
     "\\": "\\\\", '"': '\\"',
@@ -98,33 +101,44 @@ def _upper(text: str) -> str:
 def written(value: Any, *, inside: bool = False) -> str:
     """Return a value as `%s` writes it; in a list or map, texts are quoted."""
     STEPS.take(1)
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case float():
-            shown = f"{value:.6f}" if inside and math.isfinite(value) else show_double(value)
-            return shown.removeprefix("+") if not math.isfinite(value) else shown
-        case str():
-            return f'"{value}"' if inside else value
-        case bytes():
-            return f'b"{value.decode(errors="replace")}"' if inside else value.decode(errors="replace")
-        case Duration():
-            return f'duration("{show_duration(value)}")' if inside else show_duration(value)
-        case Timestamp():
-            return f'timestamp("{show_timestamp(value)}")' if inside else show_timestamp(value)
-        case TypeValue():
-            return value.name
-        case tuple():
-            return "[" + ", ".join(written(each, inside=True) for each in value) + "]"
-        case Map():
-            entries = sorted((written(key, inside=True), written(each, inside=True)) for key, each in value.items())
-            return "{" + ", ".join(f"{key}:{each}" for key, each in entries) + "}"
-        case int():
-            return str(int(value))
-    raise EvaluationError(f"error during formatting: string clause can only be used on strings, bools, bytes, "
-                          f"ints, doubles, maps, lists, types, durations, and timestamps, was given {kind_name(value)}")
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        raise EvaluationError(
+            "error during formatting: string clause can only be used on strings, bools, bytes, ints, "
+            f"doubles, maps, lists, types, durations, and timestamps, was given {kind_name(value)}"
+        )
+    return writer(value, inside)
+
+
+def _written_double(value: float, inside: bool) -> str:
+    if not math.isfinite(value):
+        return f'"{show_double(value).removeprefix("+")}"' if inside else show_double(value).removeprefix("+")
+    return f"{value:.6f}" if inside else show_double(value)
+
+
+def _written_map(value: Map, _inside: bool) -> str:
+    entries = [(written(key, inside=True), written(held, inside=True)) for key, held in value.items()]
+    return "{" + ", ".join(f"{key}:{held}" for key, held in sorted(entries)) + "}"
+
+
+def _literal(function: str, text: str, inside: bool) -> str:
+    return f'{function}("{text}")' if inside else text
+
+
+_WRITERS: Final[dict[type, Callable[[Any, bool], str]]] = {
+    type(None): lambda _value, _inside: "null",
+    bool: lambda value, _inside: "true" if value else "false",
+    int: lambda value, _inside: str(value),
+    UInt: lambda value, _inside: str(int(value)),
+    float: _written_double,
+    str: lambda value, inside: f'"{value}"' if inside else value,
+    bytes: lambda value, inside: ('b"{}"' if inside else "{}").format(value.decode(errors="replace")),
+    Duration: lambda value, inside: _literal("duration", show_duration(value), inside),
+    Timestamp: lambda value, inside: _literal("timestamp", show_timestamp(value), inside),
+    TypeValue: lambda value, _inside: value.name,
+    tuple: lambda value, _inside: "[" + ", ".join(written(each, inside=True) for each in value) + "]",
+    Map: _written_map,
+}
 
 
 def _wrong(clause: str, value: Any) -> EvaluationError:
@@ -178,33 +192,49 @@ def _clause(text: str, at: int) -> tuple[str, int, int]:
             end += 1
         digits = text[at + 1 : end] or "0"
         if len(digits) > 4 or int(digits) > _FINEST:
-            raise EvaluationError(f"could not parse formatting clause: precision {digits[:8]} exceeds {_FINEST}")
+            raise EvaluationError(
+                f"could not parse formatting clause: precision {digits[:8]} exceeds {_FINEST}"
+            )
         precision, at = int(digits), end
     if at >= len(text):
         raise EvaluationError("unexpected end of string")
     if text[at] not in _CLAUSES:
-        raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{text[at]}"')
+        raise EvaluationError(
+            f'could not parse formatting clause: unrecognized formatting clause "{text[at]}"'
+        )
     return text[at], precision, at + 1
+
+
+def clauses(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield what is before each clause of a format, its letter and its precision; the rest has no letter."""
+    at, plain = 0, ""
+    while (percent := text.find("%", at)) >= 0:
+        plain += text[at:percent]
+        if text[percent + 1 : percent + 2] == "%":
+            plain, at = f"{plain}%", percent + 2
+            continue
+        letter, precision, at = _clause(text, percent + 1)
+        yield plain, letter, precision
+        plain = ""
+    yield plain + text[at:], "", 0
 
 
 def _format(text: str, values: tuple[Any, ...]) -> str:
     built: list[str] = []
-    at, used = 0, 0
-    while (percent := text.find("%", at)) >= 0:
-        built.append(text[at:percent])
-        if text[percent + 1 : percent + 2] == "%":
-            built.append("%")
-            at = percent + 2
-            continue
-        letter, precision, at = _clause(text, percent + 1)
+    used = 0
+    for plain, letter, precision in clauses(text):
+        built.append(plain)
+        if not letter:
+            break
         if used >= len(values):
             raise EvaluationError(f"index {used} out of range")
         built.append(_CLAUSES[letter](values[used], precision))
         STEPS.take(len(built[-1]) // 10)
         used += 1
     if used < len(values):
-        raise EvaluationError(f"too many arguments supplied to string.format (expected {used}, got {len(values)})")
-    return "".join(built) + text[at:]
+        counts = f"(expected {used}, got {len(values)})"
+        raise EvaluationError(f"too many arguments supplied to string.format {counts}")
+    return "".join(built)
 
 
 def _once(text: str, *_: Any) -> int:

@@ -27,7 +27,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  # the 
 
 def parse_duration(text: str) -> Duration:
     """Read `1h30m`, as Go does."""
-    wrong = EvaluationError(f'time: invalid duration "{text[:64]}"')
+    wrong = EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'")
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return Duration(0)
@@ -54,7 +54,7 @@ def show_duration(value: Duration) -> str:
 def parse_timestamp(text: str) -> Timestamp:
     """Read a moment by RFC 3339."""
     found = _MOMENT.fullmatch(text)
-    wrong = EvaluationError(f'parsing time "{text[:64]}" as "2006-01-02T15:04:05Z07:00": cannot parse')
+    wrong = EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
     if found is None:
         raise wrong
     try:

@@ -21,7 +21,7 @@ class Type:
     weight: int = field(default=1, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A map of maps of itself doubles with every step: nobody means it, and it would never be read to its end.
+        # A map from itself to itself doubles with every step, and would never be read to its end.
         weight = 1 + sum(each.weight for each in self.params)
         if weight > _HEAVIEST:
             raise CompileError(1, 1, "the type of the expression is too large")

@@ -151,7 +151,7 @@ def equal(one: Any, other: Any) -> bool:
     """Say whether two values are equal: numbers across their types, other types never."""
     kind, theirs = type(one), type(other)
     if kind in _NUMBERS and theirs in _NUMBERS:
-        return bool(one == other)
+        return bool(one == other) if float not in (kind, theirs) else float(one) == float(other)
     if kind is not theirs:
         return False
     if kind is tuple:
@@ -169,6 +169,13 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def equals(one: Any, other: Any) -> bool:
+    """Return `one == other`: Kubernetes' own types refuse to be compared with others."""
+    if type(one) is not type(other) and "." in kind_name(one) and not kind_name(one).startswith("google."):
+        raise EvaluationError(NO_OVERLOAD)
+    return equal(one, other)
+
+
 _NUMBERS: Final = frozenset((int, UInt, float))
 _ORDERED: Final = frozenset((bool, str, bytes, Duration, Timestamp))
 
@@ -179,6 +186,8 @@ def compare(one: Any, other: Any) -> int:
     if kind in _NUMBERS and theirs in _NUMBERS:
         if math.isnan(one) or math.isnan(other):
             raise EvaluationError("NaN values cannot be ordered")
+        if float in (kind, theirs):
+            one, other = float(one), float(other)
         return int(one > other) - int(one < other)
     if kind is not theirs or kind not in _ORDERED:
         raise EvaluationError(NO_OVERLOAD)

@@ -1,13 +1,13 @@
 """What the claims of a pod (DRA) ask of accelerators."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.objects import PodResourceClaim
 from fairlead.errors import ManifestError
-from fairlead.manifest import amounts, cel, seen, shapes, wanted
+from fairlead.manifest import amounts, offered, seen, shapes
 from fairlead.manifest.collect import Objects
 from fairlead.manifest.deviceshapes import ClaimRequest, ClaimSpec, DeviceRequest
 from fairlead.offer import DRIVER
@@ -17,6 +17,8 @@ from fairlead.units import Bytes
 _VENDOR_OF: Final = {"gpu.nvidia.com": "NVIDIA", "gpu.amd.com": "AMD", "gpu.intel.com": "Intel"}
 """Drivers, and device classes of the same name, of vendors that have one."""
 _KINDS: Final = ("dsp", "fpga", "gpu", "npu", "tpu", "vpu")
+_LONGEST: Final = 200
+"""Characters of an expression in a message."""
 Key = tuple[str, str]
 """A claim's namespace and name."""
 
@@ -27,8 +29,6 @@ class Around:
 
     objects: Objects
     catalog: Catalog
-    models: tuple[str, ...] = ()
-    """Of the accelerators in the cluster."""
 
 
 def demand(where: str, pod: shapes.Pod, around: Around) -> Demand:
@@ -87,11 +87,18 @@ def _request(where: str, request: ClaimRequest, around: Around) -> Demand:
     if not found:
         raise ManifestError(f"{where}: neither exactly nor firstAvailable", "say what is wanted")
     first = found[0]
-    # Alternatives that differ in model alone are one demand for any of them; otherwise the first one counts.
-    alike = [each for each in found if replace(each, models=first.models, vendors=first.vendors) == first]
-    if all(each.models for each in alike):
-        return replace(first, models=tuple(dict.fromkeys(name for each in alike for name in each.models)))
+    # Alternatives that differ in selectors alone are one demand for any of them; else the first one counts.
+    alike = [each for each in found if replace(each, selectors=first.selectors) == first]
+    if len(alike) > 1 and all(each.selectors for each in alike):
+        return replace(first, selectors=(_selector(where, _any_of(alike)),))
     return first
+
+
+def _any_of(demands: Iterable[Demand]) -> str:
+    """Return one selector for what all selectors of one of these demands match."""
+    # A line break before each bracket: a selector may end in a comment.
+    each = (" && ".join(f"({text}\n)" for text in demand.selectors) for demand in demands)
+    return " || ".join(f"({text})" for text in each)
 
 
 def _exactly(where: str, request: DeviceRequest, around: Around) -> Demand:
@@ -101,27 +108,49 @@ def _exactly(where: str, request: DeviceRequest, around: Around) -> Demand:
         raise ManifestError(f"{where}.count: {request.count}", "a claim may have 1 to 32 devices")
     expressions = [
         *_class(where, request.device_class_name, around.objects),
-        *(each.cel.expression for each in request.selectors),
+        *(
+            (f"{where}.selectors[{at}].cel.expression", each.cel.expression)
+            for at, each in enumerate(request.selectors)
+        ),
     ]
     found = Demand(request.count, *_capacity(f"{where}.capacity.requests", request))
     vendor = _VENDOR_OF.get(request.device_class_name)
-    found = replace(found, vendors=(vendor,)) if vendor else found
-    for at, expression in enumerate(expressions):
-        place = f"{where}.selectors[{at}]"
-        found = _narrowed(place, found, cel.parse(place, expression), around)
-    return found
+    if vendor and around.objects.get("DeviceClass", "", request.device_class_name) is None:
+        found = replace(found, vendors=(vendor,))
+    return replace(found, selectors=tuple(_selector(*each) for each in expressions))
 
 
-def _class(where: str, name: str, objects: Objects) -> list[str]:
-    """Return the conditions of a class; those that our chart brings need not be in the files."""
+def _selector(where: str, text: str) -> str:
+    """Return a selector that compiles, and asks nothing that differs from device to device."""
+    # Pods without claims never get here, and do without the evaluator.
+    from fairlead.cel import CompileError, compile_selector  # noqa: PLC0415
+
+    try:
+        compile_selector(text)
+    except CompileError as error:
+        raise ManifestError(f"{where}: {error}", f"the expression is {text[:_LONGEST]}") from None
+    if name := offered.singular(text):
+        raise ManifestError(
+            f"{where}: a condition on {name!r}, which differs from device to device",
+            "select by what devices of a kind have in common: model, vendor, capacity",
+        )
+    return text
+
+
+def _class(where: str, name: str, objects: Objects) -> list[tuple[str, str]]:
+    """Return the selectors of a class with their places; our chart's classes need not be in the files."""
     if not name:
         raise ManifestError(f"{where}.deviceClassName: it has none", f"write deviceClassName: {DRIVER}")
     found = objects.get("DeviceClass", "", name)
     if found is not None:
-        return [each.cel.expression for each in found.spec.selectors]
+        return [
+            (f"DeviceClass {name}: spec.selectors[{at}].cel.expression", each.cel.expression)
+            for at, each in enumerate(found.spec.selectors)
+        ]
     kind, _, rest = name.partition(".")
     if kind in _KINDS and rest == DRIVER:
-        return [f'device.attributes["{DRIVER}"].kind == "{kind}"']
+        ours = f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].kind == "{kind}"'
+        return [(where, ours)]
     if name in (DRIVER, *_VENDOR_OF):
         return []
     raise ManifestError(
@@ -141,32 +170,3 @@ def _capacity(where: str, request: DeviceRequest) -> tuple[Bytes | None, int | N
             case other:
                 raise ManifestError(f"{where}[{name}]: no capacity {other!r}", "known: memory, compute")
     return memory, compute
-
-
-def _narrowed(where: str, found: Demand, asked: cel.Wanted, around: Around) -> Demand:
-    for name, values in asked.attributes:
-        if name == "model":
-            found = _of_models(where, found, wanted.models(where, values, around.catalog))
-        elif name == "vendor":
-            found = replace(found, vendors=wanted.vendors(where, values, around.catalog))
-        elif name == "kind":
-            found = _of_kinds(found, values, around)
-        else:
-            raise ManifestError(f"{where}: a condition on {name!r}", "known: kind, model, vendor")
-    vendors = tuple(_VENDOR_OF[each] for each in asked.drivers if each in _VENDOR_OF)
-    return replace(found, vendors=vendors) if vendors else found
-
-
-def _of_models(where: str, found: Demand, names: tuple[str, ...]) -> Demand:
-    """Return a demand for models that all conditions allow."""
-    left = tuple(name for name in names if not found.models or name in found.models)
-    if not left:
-        raise ManifestError(f"{where}: no model fits all conditions", f"others say {', '.join(found.models)}")
-    return replace(found, models=left)
-
-
-def _of_kinds(found: Demand, kinds: tuple[str, ...], around: Around) -> Demand:
-    """Return a demand that rules out what the cluster has of other kinds: the catalog has hundreds."""
-    rows = around.catalog.devices
-    others = tuple(name for name in around.models if name in rows and rows[name].kind not in kinds)
-    return replace(found, excluded=tuple(dict.fromkeys((*found.excluded, *others))))

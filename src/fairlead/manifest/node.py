@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead.catalog import Catalog, Device
-from fairlead.manifest import amounts, keys, rules, shapes
+from fairlead.manifest import amounts, keys, offered, rules, shapes
 from fairlead.manifest.amounts import MIB
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import Device as Listed
@@ -68,9 +68,10 @@ def _piece(where: str, name: str, value: object) -> int:
 def _named(given: shapes.Node, slices: Sequence[Slice], catalog: Catalog) -> dict[str, DeviceState]:
     """Return the accelerators that a source calls by their names, by id; our agent's list, else slices."""
     listed = parse_devices(given.metadata.annotations.get(DEVICES, ""))
-    if listed:
-        return {each.id: _told(each, catalog) for each in listed}
     ours = [each for each in slices if each.spec.driver == DRIVER]
+    if listed:
+        in_slices = {device.name: device for each in ours for device in each.spec.devices}
+        return {each.id: _told(each, in_slices.get(each.id), catalog) for each in listed}
     return {
         device.name: _listed(device, each.spec.driver, catalog)
         for each in ours or slices
@@ -90,18 +91,22 @@ def _counted(
     )
 
 
-def _told(said: Told, catalog: Catalog) -> DeviceState:
-    """Return an accelerator of an agent's list."""
+def _told(said: Told, listed: Listed | None, catalog: Catalog) -> DeviceState:
+    """Return an accelerator of an agent's list, as a slice lists it where one does."""
     row = catalog.devices.get(said.model)
+    memory = Bytes(said.mebibytes * MIB)
     return DeviceState(
         said.id,
         said.model,
         said.vendor,
-        Bytes(said.mebibytes * MIB),
+        memory,
         healthy=said.healthy,
         unified=said.unified,
         shareable=said.shareable,
         precisions=_precisions(row),
+        offered=offered.of_slice(DRIVER, listed, memory)
+        if listed
+        else offered.of_row(row, said.model, said.vendor, memory),
     )
 
 
@@ -124,6 +129,7 @@ def _listed(device: Listed, driver: str, catalog: Catalog) -> DeviceState:
         # A server that knows no consumable capacity drops the field; our attribute stays.
         shareable=said.get("shareable", device.allow_multiple_allocations) is True,
         precisions=_precisions(row),
+        offered=offered.of_slice(driver, device),
     )
 
 
@@ -137,17 +143,19 @@ def _labelled(labels: Mapping[str, str], catalog: Catalog) -> list[DeviceState]:
         }
         memory = Bytes(int(told["memory-mib"]) * MIB) if told["memory-mib"].isdecimal() else Bytes(0)
         unified = labels.get(f"{keys.PREFIX}{each.model}.unified-memory") == "true"
+        vendor = row.vendor if row else told["vendor"]
         for number in range(each.count):
             found.append(
                 DeviceState(
                     f"{each.model}-{number}",
                     each.model,
-                    row.vendor if row else told["vendor"],
+                    vendor,
                     memory,
                     healthy=number < each.usable,
                     unified=unified,
                     shareable=bool(row and row.shareable and memory),
                     precisions=_precisions(row),
+                    offered=offered.of_row(row, each.model, vendor, memory),
                 )
             )
     return found
@@ -165,7 +173,8 @@ def _featured(
     memory = amounts.mebibytes(f"{_FEATURES}memory", labels.get(f"{_FEATURES}memory", 0))
     for number in range(amounts.whole(f"{where}: {_FEATURES}count", count, 1024)):
         model = row.id if row else product.lower()
-        yield DeviceState(f"gpu-{number}", model, "NVIDIA", memory, precisions=_precisions(row))
+        seen = offered.of_row(row, model, "NVIDIA", memory)
+        yield DeviceState(f"gpu-{number}", model, "NVIDIA", memory, precisions=_precisions(row), offered=seen)
 
 
 def _gpushare(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:

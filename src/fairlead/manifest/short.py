@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead.catalog import Catalog, Device
 from fairlead.errors import CatalogError, ManifestError
-from fairlead.manifest import amounts
+from fairlead.manifest import amounts, offered
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Effect, Taint
 from fairlead.units import Bytes
@@ -179,16 +179,19 @@ def _device(table: Table, ram: Bytes, catalog: Catalog) -> DeviceState:
     name = table.text("model")
     row = _row(table, name, catalog)
     known = known_memory(row, ram) if row else Bytes(0)
+    vendor = table.text("vendor", row.vendor if row else "")
+    size = amounts.size(table.at("memory"), table.get("memory", known))
     return DeviceState(
         "",
         row.id if row else name,
-        table.text("vendor", row.vendor if row else ""),
-        amounts.size(table.at("memory"), table.get("memory", known)),
+        vendor,
+        size,
         table.number("compute", 1000, 100_000),
         healthy=table.flag("healthy", default=True),
         unified=row.unified if row else False,
         shareable=table.flag("shareable", default=row.shareable if row else True),
         precisions=tuple(sorted(row.peak)) if row else (),
+        offered=offered.of_row(row, row.id if row else name, vendor, size),
     )
 
 

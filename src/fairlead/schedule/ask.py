@@ -8,6 +8,7 @@ from fairlead.placement import DeviceState, Reason, Share, share_of, taken_whole
 from fairlead.request import Expectation, Request
 from fairlead.schedule.cluster import Cluster
 from fairlead.schedule.columns import Floats, Ints, Mask
+from fairlead.schedule.selectors import verdict
 
 UNKNOWN: Final = Expectation()
 NO_MATTER: Final = -(1 << 62)
@@ -30,6 +31,8 @@ class Ask:
         self.against: list[tuple[Reason, str] | None] = []
         """By kind: why it cannot be, or None."""
         self.allowed: Mask = np.zeros(1, np.bool_)
+        self.failed: Mask = np.zeros(1, np.bool_)
+        """Kinds on which a device selector fails: as in kube-scheduler, their node is out."""
         self.memory: Ints = np.zeros(1, np.int64)
         self.compute: Ints = np.zeros(1, np.int64)
         self.seconds: Floats = np.full(1, np.nan)
@@ -62,6 +65,8 @@ class Ask:
         shares = [self.share(kind) for kind in kinds]
         known = [self.request.estimates.get(kind.model, UNKNOWN) for kind in kinds]
         self.allowed = np.array([*(found is None for found in self.against), False])
+        if self.request.demand.selectors:
+            self.failed = np.array([*(bool(selector_fault(self.request, kind)) for kind in kinds), False])
         self.memory = np.array([*(share.memory for share in shares), 0], np.int64)
         self.compute = np.array([*(share.compute for share in shares), 0], np.int64)
         self.seconds = np.array([*(each.seconds for each in known), None], np.float64)
@@ -113,6 +118,21 @@ def right_vendor(request: Request, device: DeviceState) -> str:
     return "" if known else f"are not from {' or '.join(wanted)}"
 
 
+def right_selectors(request: Request, device: DeviceState) -> str:
+    """Refuse accelerators that the selectors of the claims do not match, or fail on."""
+    if not request.demand.selectors:
+        return ""
+    unmatched, fault = verdict(request.demand.selectors, device.offered)
+    if fault:
+        return f"fail the selector {unmatched} ({fault})"
+    return f"do not match {unmatched}" if unmatched else ""
+
+
+def selector_fault(request: Request, device: DeviceState) -> str:
+    """Return the error of the selectors on an accelerator; empty: they say yes or no."""
+    return verdict(request.demand.selectors, device.offered)[1]
+
+
 def right_precision(request: Request, device: DeviceState) -> str:
     """Refuse accelerators known not to compute in the precision."""
     precision = request.demand.precision
@@ -147,6 +167,7 @@ KIND_FILTERS: Final = {
     Reason.HEALTH: healthy,
     Reason.MODEL: right_model,
     Reason.VENDOR: right_vendor,
+    Reason.DEVICE_SELECTOR: right_selectors,
     Reason.PRECISION: right_precision,
     Reason.ESTIMATE: runs,
     Reason.SLO: fast_enough,

@@ -189,6 +189,7 @@ def alike(device: DeviceState) -> DeviceState:
         device.unified,
         device.shareable,
         device.precisions,
+        device.offered,
     )
 
 

@@ -50,6 +50,14 @@ def attracted(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return passed
 
 
+def selectors_evaluate(ask: Ask, rows: Ints) -> Mask | np.bool_:
+    """Pass nodes with no accelerator on which a selector of the claims fails."""
+    if not ask.failed.any():
+        return ALL
+    failed: Mask = np.any(ask.failed[ask.cluster.columns.kind[rows]], axis=1)
+    return ~failed
+
+
 def has_cpu(ask: Ask, rows: Ints) -> Mask:
     """Pass nodes with enough CPU left."""
     return ask.cluster.columns.cpu[rows] >= int(ask.needs[0])
@@ -144,12 +152,14 @@ NODE_FILTERS: Final[dict[Reason, Filter]] = {
     Reason.MEMORY: has_memory,
     Reason.PODS: has_pods,
     Reason.RESOURCE: has_resources,
+    Reason.DEVICE_SELECTOR: selectors_evaluate,
 }
 """One verdict for each row."""
 QUICK_FILTERS: Final[tuple[Filter, ...]] = (
     has_room,
     schedulable,
     tolerated,
+    selectors_evaluate,
     selected,
     attracted,
     has_resources,

@@ -9,6 +9,7 @@ from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, repels
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.columns import UNSTATED, Ints, Mask
+from fairlead.schedule.selectors import verdict
 from fairlead.units import format_bytes, format_number
 
 
@@ -38,7 +39,18 @@ def _node_words(ask: Ask, reason: Reason, rows: Ints) -> tuple[str, float | None
         return _resource_words(ask, rows)
     if reason is Reason.TAINT:
         return f"have a taint that is not tolerated ({_taint(ask, rows)})", None, None
+    if reason is Reason.DEVICE_SELECTOR:
+        return _selector_words(ask, rows), None, None
     return _WORDS[reason](request), None, None
+
+
+def _selector_words(ask: Ask, rows: Ints) -> str:
+    """Name the selector that fails there, and its error."""
+    kinds = list(ask.cluster.columns.kinds)
+    there = np.unique(ask.cluster.columns.kind[rows])
+    failed = next(kinds[at] for at in there.tolist() if at >= 0 and ask.failed[at])
+    text, fault = verdict(ask.request.demand.selectors, failed.offered)
+    return f"have a device on which the selector {text} fails ({fault})"
 
 
 def _resource_words(ask: Ask, rows: Ints) -> tuple[str, float, float]:

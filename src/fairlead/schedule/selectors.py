@@ -1,0 +1,40 @@
+"""Device selectors of claims on kinds of accelerator: each pair is evaluated once."""
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fairlead.cel import Device
+
+_LONGEST: Final = 120
+"""Characters of a selector in a sentence."""
+
+
+@lru_cache(maxsize=1 << 16)
+def verdict(selectors: tuple[str, ...], offered: str) -> tuple[str, str]:
+    """Return the first selector that does not match and its error; both empty: all of them match.
+
+    As in kube-scheduler they are evaluated in turn: behind one that does not match, none can fail.
+    """
+    # Requests without selectors never get here, and do without the evaluator.
+    from fairlead.cel import CompileError, EvaluationError, compile_selector  # noqa: PLC0415
+
+    for text in selectors:
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+        if not offered:
+            return shown, ""
+        try:
+            if not compile_selector(text).matches(_device(offered)):
+                return shown, ""
+        except (CompileError, EvaluationError) as error:
+            return shown, str(error)
+    return "", ""
+
+
+@lru_cache(maxsize=4096)
+def _device(offered: str) -> "Device":
+    from fairlead.cel import Device  # noqa: PLC0415
+
+    given = json.loads(offered)
+    return Device.of(given["driver"], given["device"])

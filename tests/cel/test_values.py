@@ -1,0 +1,91 @@
+"""Quantities, versions and devices as selectors see them."""
+
+import pytest
+
+from fairlead.cel import Device, EvaluationError, Quantity, Version, compile_selector
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "integer"),
+    [
+        ("4Gi", 4 << 30, 4 << 30),
+        ("500m", 0.5, None),
+        ("1e3", 1000, 1000),
+        ("1.5", 1.5, None),
+        ("2.0", 2, None),
+        ("-1k", -1000, -1000),
+        ("1.5Gi", 3 << 29, None),
+        ("9223372036854775807", 2**63 - 1, None),
+    ],
+)
+def test_a_quantity(text: str, value: float, integer: int | None) -> None:
+    found = Quantity.parse(text)
+    assert found.approximate == pytest.approx(value)
+    assert found.integer == integer
+
+
+@pytest.mark.parametrize("text", ["", "Gi", "1Zi", "1 Gi", "1.2.3", "0x10", "1e99999", "9" * 300])
+def test_no_quantity(text: str) -> None:
+    if text == "Gi":
+        assert Quantity.parse(text) == Quantity(0)  # so in Kubernetes
+        return
+    with pytest.raises(ValueError, match="quantit"):
+        Quantity.parse(text)
+
+
+def test_equal_quantities_are_one_key() -> None:
+    assert len({Quantity.parse("1Ki"), Quantity.parse("1024"), Quantity.parse("1.024k")}) == 1
+    assert sorted([Quantity.parse("1M"), Quantity.parse("1Ki")])[0] == Quantity(1024)
+
+
+def test_versions_are_ordered_by_precedence() -> None:
+    order = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0", "1.0.1", "2.0.0+b"]
+    found = [Version.parse(text) for text in order]
+    assert [one.compare(other) for one, other in zip(found, found[1:], strict=False)] == [-1] * 6
+    assert Version.parse("1.0.0+a").compare(Version.parse("1.0.0+b")) == 0
+    assert str(found[-1]) == "2.0.0+b"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.99999999999999999999"]
+)
+def test_no_version(text: str) -> None:
+    with pytest.raises(ValueError, match="."):
+        Version.parse(text)
+
+
+def test_a_device_of_a_slice() -> None:
+    entry = {
+        "name": "gpu-0",
+        "attributes": {
+            "cores": {"int": 8},
+            "other.dev/model": {"string": "x"},
+            "ok": {"bool": True},
+            "v": {"version": "1.2.3"},
+            "tags": {"strings": ["a"]},
+        },
+        "capacity": {"memory": {"value": "4Gi"}},
+        "allowMultipleAllocations": True,
+    }
+    found = Device.of("gpu.dev", entry)
+    assert found.attributes["gpu.dev"] == {"cores": 8, "ok": True, "v": Version(1, 2, 3), "tags": ("a",)}
+    assert found.attributes["other.dev"] == {"model": "x"}
+    assert found.capacity["gpu.dev"]["memory"] == Quantity(4 << 30)
+    assert found.allow_multiple
+    assert not found.fault
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"v": {"version": "x"}},
+        {"v": {}},
+        {"v": {"int": "1"}},
+        {"v": {"int": True}},
+        {"v": {"ints": 3}},
+        {"v": 3},
+    ],
+)
+def test_every_selector_fails_on_a_device_that_cannot_be_read(entry: dict[str, object]) -> None:
+    with pytest.raises(EvaluationError, match="attribute v: "):
+        compile_selector("true").matches(Device.of("d", {"attributes": entry}))
