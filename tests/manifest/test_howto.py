@@ -16,13 +16,14 @@ from tests import catalogs
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/schedule-pods.md"
 SIZES = {"t4": Bytes(16 << 30), "a100": Bytes(40 << 30)}
+GPUS = 'device.driver == "fairlead.dev" && device.attributes["fairlead.dev"].kind == "gpu"'
 EXPECTED = {
     "detector": Demand(1, Bytes(2048 * MIB)),
     "pair": Demand(2, Bytes(2048 * MIB), 250),
     "trainer": Demand(2, vendors=("NVIDIA",)),
     "chosen": Demand(1, models=("t4", "a100"), excluded=("k80",), vendors=("NVIDIA",), precision="fp16"),
     "classifier": Demand(1),
-    "claimant": Demand(1, Bytes(2048 * MIB)),
+    "claimant": Demand(1, Bytes(2048 * MIB), selectors=(GPUS,)),
     "from-gpushare": Demand(1, Bytes(3072 * MIB), vendors=("NVIDIA",)),
     "from-kai": Demand(1),
     "ring-0": Demand(1, Bytes(8192 * MIB)),

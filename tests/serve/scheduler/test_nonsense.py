@@ -36,6 +36,7 @@ def uses(**claim: str) -> dict[str, Any]:
     return {"resourceClaims": [{"name": "gpu", **claim}]}
 
 
+FAILS = 'device.attributes["x"].y == 1'
 ODD = {
     "more-than-any": Odd(
         ("accelerators can take more-than-any", "need 977 GiB, most 16 GiB"),
@@ -98,7 +99,7 @@ ODD = {
         ("no ResourceClaimTemplate", "of its namespace"), {}, {}, uses(resourceClaimTemplateName="theirs")
     ),
     "no-such-class": Odd(("no DeviceClass 'classless'",), {}, {}, uses(resourceClaimName="classless")),
-    "odd-condition": Odd(("is not understood", "write it like"), {}, {}, uses(resourceClaimName="odd")),
+    "odd-condition": Odd(("the selector", "no such key: y"), {}, {}, uses(resourceClaimName="odd")),
     "claim-and-resource": Odd(
         ("by resource and by claim", "keep one"), GPU, {}, uses(resourceClaimName="plain")
     ),
@@ -142,7 +143,7 @@ async def set_out(world: Mixed) -> None:
     """Make the claims that some of the pods name."""
     for name, about in {
         "classless": {"deviceClassName": "classless"},
-        "odd": {"deviceClassName": "fairlead.dev", "selectors": [{"cel": {"expression": "1 < 2 || true"}}]},
+        "odd": {"deviceClassName": "fairlead.dev", "selectors": [{"cel": {"expression": FAILS}}]},
         "plain": {"deviceClassName": "fairlead.dev"},
     }.items():
         spec = {"devices": {"requests": [{"name": "one", "exactly": about}]}}

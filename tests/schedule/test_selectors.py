@@ -1,0 +1,101 @@
+"""Device selectors of claims where pods are placed: what they match, what they fail on, and what that costs."""
+
+import subprocess
+import sys
+
+from tests import catalogs
+from fairlead.manifest import node as nodes
+from fairlead.manifest.collect import collect
+from fairlead.placement import Decision, NodeState, Reason
+from fairlead.request import Demand, Request
+from fairlead.schedule import POLICIES, Cluster, decide
+
+CATALOG = catalogs.shipped()
+MODEL = 'device.attributes["fairlead.dev"].model'
+
+
+def listed(name: str, driver: str, *models: str, **more: dict[str, object]) -> NodeState:
+    """Return a node with the devices of a ResourceSlice."""
+    devices = [
+        {
+            "name": f"{model}-{at}",
+            "attributes": {"model": {"string": model}, "uuid": {"string": f"{name}-{at}"}, **more},
+            "capacity": {"memory": {"value": "16Gi"}},
+        }
+        for at, model in enumerate(models)
+    ]
+    found = collect(
+        [
+            ("n", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}),
+            (
+                "s",
+                {
+                    "apiVersion": "resource.k8s.io/v1",
+                    "kind": "ResourceSlice",
+                    "metadata": {"name": name},
+                    "spec": {"driver": driver, "nodeName": name, "pool": {"name": name}, "devices": devices},
+                },
+            ),
+        ]
+    )
+    slices = [each.body for each in found.all("ResourceSlice")]
+    (given,) = (each.body for each in found.all("Node"))
+    return nodes.node("n", given, slices, CATALOG)
+
+
+def decided(*states: NodeState, selectors: tuple[str, ...]) -> Decision:
+    cluster = Cluster(states)
+    return decide(cluster, Request("pod", demand=Demand(1, selectors=selectors)), POLICIES["pack"])
+
+
+def where(decision: Decision) -> str:
+    return decision.placement.node if decision.placement else decision.sentence()
+
+
+JETSON = listed("jetson", "fairlead.dev", "jetson-agx-orin", int8Gops={"int": 138000})
+TESLA = listed("tesla", "fairlead.dev", "t4", int8Gops={"int": 130})
+NVIDIA = listed("nvidia", "gpu.nvidia.com", "a100")
+
+
+def test_the_page_s_own_example_is_placed() -> None:
+    wanted = ('device.attributes["fairlead.dev"].int8Gops > 20000',)
+    assert where(decided(TESLA, JETSON, selectors=wanted)) == "jetson"
+
+
+def test_a_domain_is_looked_for_and_not_passed_over() -> None:
+    wanted = ('"gpu.nvidia.com" in device.attributes',)
+    assert where(decided(JETSON, NVIDIA, selectors=wanted)) == "nvidia"
+    refused = decided(JETSON, TESLA, selectors=wanted)
+    assert refused.sentence() == (
+        '0 of 2 accelerators can take pod: 2 do not match "gpu.nvidia.com" in device.attributes'
+    )
+    assert [each.reason for each in refused.rejections] == [Reason.DEVICE_SELECTOR]
+
+
+def test_an_error_is_no_match_and_keeps_the_pod_off_the_node() -> None:
+    both = listed("both", "fairlead.dev", "t4", "l4")
+    odd = f'{MODEL} == "t4" || device.attributes["x"].y == 1'
+    assert where(decided(listed("one", "fairlead.dev", "t4"), selectors=(odd,))) == "one"
+    refused = decided(both, selectors=(odd,)).sentence()
+    assert "the selector" in refused
+    assert "no such key: y" in refused
+
+
+def test_a_class_that_does_not_match_hides_the_error_of_a_claim() -> None:
+    """As in kube-scheduler: the selectors of the class come first, and the first no is the answer."""
+    both = listed("both", "fairlead.dev", "t4", "l4")
+    picky = (f'{MODEL} == "t4"', f'{MODEL} == "t4" || device.attributes["x"].y == 1')
+    assert where(decided(both, selectors=picky)) == "both"
+
+
+def test_devices_that_differ_in_their_serial_numbers_alone_are_one_kind() -> None:
+    cluster = Cluster(listed(f"n{at}", "fairlead.dev", "t4", "t4") for at in range(20))
+    assert len(cluster.columns.kinds) == 1
+
+
+def test_placing_pods_without_claims_loads_no_evaluator() -> None:
+    code = (
+        "import sys, fairlead.schedule.decide, fairlead.manifest.pod, fairlead.whatif;"
+        "sys.exit(any(name.startswith(('fairlead.cel', 're2')) for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
