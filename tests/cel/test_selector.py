@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.cel import CompileError, Device, EvaluationError, compile_selector
-from fairlead.cel.plan import MOST_COST
+from fairlead.cel.frame import MOST_COST
 
 DEVICE = Device.of(
     "gpu.dev",

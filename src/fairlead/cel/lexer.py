@@ -56,19 +56,28 @@ class Source:
         return CompileError(line, column, message)
 
 
-def tokens(source: Source) -> list[Token]:
-    """Return the tokens, with one of kind `end` behind them."""
+def tokens(source: Source) -> tuple[list[Token], CompileError | None]:
+    """Return the tokens, with one of kind `end` behind them, and the first fault: what is none is left out.
+
+    A fault of the parser before it comes first.
+    """
     found: list[Token] = []
+    fault: CompileError | None = None
     at = 0
     while at < len(source.text):
         match = _TOKEN.match(source.text, at)
         if match is None:
-            raise source.error(at, f"Syntax error: token recognition error at: {source.text[at : at + 1]!r}")
+            letter = source.text[at]
+            fault = fault or source.error(at, f"Syntax error: token recognition error at: {letter!r}")
+            line_end = source.text.find("\n", at)
+            # An open quote takes the rest of its line with it.
+            at = at + 1 if letter not in "\"'" else line_end if line_end >= 0 else len(source.text)
+            continue
         if match.lastgroup != "space":
             found.append(Token(match.lastgroup or "", match[0], at))
         at = match.end()
     found.append(Token("end", "<EOF>", len(source.text)))
-    return found
+    return found, fault
 
 
 def text_of(source: Source, token: Token) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.functions import Overload, overload
+from fairlead.cel.semver import Version
 from fairlead.cel.syntax import UInt
 from fairlead.cel.values import (
     INT_LEAST,
@@ -17,6 +18,7 @@ from fairlead.cel.values import (
     as_int,
     as_uint,
     compare,
+    differs,
     equal,
     equals,
     kind_name,
@@ -148,6 +150,13 @@ def contains(item: Any, within: Any) -> bool:
     raise EvaluationError(NO_OVERLOAD)
 
 
+def is_one_of(item: Any, constants: tuple[Any, ...]) -> bool:
+    """Return `item in constants` for a list of plain literals: Go looks it up in a table of hashes."""
+    if type(item) in (bytes, Version):
+        raise EvaluationError(f"internal error: runtime error: hash of unhashable type {kind_name(item)}")
+    return contains(item, constants)
+
+
 def _size(value: Any) -> int:
     if type(value) not in (str, bytes, tuple, Map):
         raise EvaluationError(NO_OVERLOAD)
@@ -220,7 +229,7 @@ OVERLOADS: Final = [
     overload("@not_strictly_false(bool) bool"),
     overload("!_(bool) bool", logical_not),
     overload("_==_(A,A) bool", equals, _cost_pair),
-    overload("_!=_(A,A) bool", lambda one, other: not equals(one, other), _cost_pair),
+    overload("_!=_(A,A) bool", differs, _cost_pair),
     *_sums(),
     *_orders(),
     overload("_[_](list(A),int) A"),

@@ -35,14 +35,20 @@ def parse(source: Source) -> Node:
 class _Parser:
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._tokens = tokens(source)
+        self._tokens, self._fault = tokens(source)
         self._next = 0
         self._depth = 0
 
     def whole(self) -> Node:
-        found = self._expression()
-        if self._peek().kind != "end":
-            raise self._unexpected(self._peek(), "<EOF>")
+        try:
+            found = self._expression()
+            if self._peek().kind != "end":
+                raise self._unexpected(self._peek(), "<EOF>")
+        except CompileError as error:
+            if self._fault is None or (error.line, error.column) < (self._fault.line, self._fault.column):
+                raise
+        if self._fault is not None:
+            raise self._fault
         return found
 
     def _peek(self) -> Token:
@@ -109,7 +115,8 @@ class _Parser:
             return self._member()
         sign, count = token.text, 0
         while self._is(sign):
-            if sign == "-" and self._tokens[self._next + 1].kind in ("int", "float"):
+            # One minus belongs to a number; of several, none does.
+            if sign == "-" and not count and self._tokens[self._next + 1].kind in ("int", "float"):
                 break
             count += 1
             self._take()

@@ -4,37 +4,27 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from fairlead.cel.checker import Checker, qualified
-from fairlead.cel.errors import CostError, EvaluationError
+from fairlead.cel.errors import EvaluationError
+from fairlead.cel.frame import Frame, Step
 from fairlead.cel.functions import Overload
 from fairlead.cel.lookup import at_index, field_of, find_field, find_index, has_field
 from fairlead.cel.macros import ACCUMULATOR, UNUSED
+from fairlead.cel.operators import is_one_of
 from fairlead.cel.runtime import accepts, go_name
-from fairlead.cel.syntax import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select
+from fairlead.cel.syntax import (
+    Call,
+    Comprehension,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    is_plain_list,
+)
 from fairlead.cel.values import NO_OVERLOAD, Map, Optional, TypeValue, kind_name
 
-MOST_COST: Final = 1_000_000
-"""What one evaluation may cost: `CELSelectorExpressionMaxCost` of Kubernetes."""
 _LIST_COST, _MAP_COST = 10, 30
-
-
-class Frame:
-    """One evaluation: its variables, and what it has cost."""
-
-    __slots__ = ("cost", "device", "variables")
-
-    def __init__(self, device: Map, variables: int) -> None:
-        self.device = device
-        self.variables: list[Any] = [None] * variables
-        self.cost = 0
-
-    def charge(self, cost: int) -> None:
-        """Count a step; CostError beyond the limit."""
-        self.cost += cost
-        if self.cost > MOST_COST:
-            raise CostError
-
-
-Step = Callable[[Frame], Any]
 
 
 class Failed:
@@ -115,6 +105,8 @@ class Planner:
         name = self._checker.names.get(id(node), node.function)
         target = [] if node.target is None or id(node) in self._checker.names else [node.target]
         args = [self.plan(each) for each in (*target, *node.args)]
+        if name == "@in" and is_plain_list(node.args[1]):
+            return _one_of(args[0], args[1](_NO_FRAME))
         special = _SPECIAL.get(name)
         if special is not None:
             return special(args)
@@ -182,6 +174,18 @@ class Planner:
 
 
 _NO_FRAME: Final = Frame(Map(), 0)
+
+
+def _one_of(item: Step, constants: tuple[Any, ...]) -> Step:
+    if not constants:
+        return lambda _: False
+
+    def look(frame: Frame) -> bool:
+        value = item(frame)
+        frame.charge(1)
+        return is_one_of(value, constants)
+
+    return look
 
 
 def _present(value: Any) -> list[Any]:
@@ -287,7 +291,7 @@ def _either(args: Sequence[Step], wins: bool) -> Step:
                 fault = fault or error
                 continue
             if value is wins:
-                return wins
+                return bool(wins)
             if type(value) is not bool:
                 fault = fault or EvaluationError(NO_OVERLOAD)
         if fault is not None:

@@ -1,7 +1,7 @@
 """Kubernetes' quantities: `4Gi`, `500m`, `1e3`, read and counted as `k8s.io/apimachinery` does."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import total_ordering
 from typing import Final
 
@@ -32,6 +32,8 @@ class Quantity:
     scale: int = 0
     small: bool = True
     """Go keeps it as an int64 and a scale; of what it keeps otherwise it never says that it is an integer."""
+    summed: bool = False
+    """It is a sum or a difference."""
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
@@ -62,14 +64,17 @@ class Quantity:
 
     def plus(self, other: "Quantity", sign: int = 1) -> "Quantity":
         """Return the sum; with the sign -1, the difference."""
+        amount = sign * other.value
         if self.small and other.small:
+            if amount > _INT64 and self.value >= 0:
+                amount = -amount  # the least int64 has no opposite: Go keeps it as it is
             if other.value == 0:
-                return self
+                return replace(self, summed=True)
             if self.value == 0:
-                return Quantity(sign * other.value, other.scale)
+                return Quantity(amount, other.scale, summed=True)
         low = min(self.scale, other.scale)
-        total = self.value * 10 ** (self.scale - low) + sign * other.value * 10 ** (other.scale - low)
-        return Quantity(total, low, self.small and other.small and abs(total) <= _INT64)
+        total = self.value * 10 ** (self.scale - low) + amount * 10 ** (other.scale - low)
+        return Quantity(total, low, self.small and other.small and abs(total) <= _INT64, summed=True)
 
     @property
     def integer(self) -> int | None:

@@ -6,10 +6,11 @@ from typing import Final
 from fairlead.cel.checker import Checker
 from fairlead.cel.device import Device
 from fairlead.cel.errors import CompileError, CostError, EvaluationError
+from fairlead.cel.frame import Frame, Step
 from fairlead.cel.lexer import Source
 from fairlead.cel.library import TABLE
 from fairlead.cel.parser import parse
-from fairlead.cel.plan import Frame, Planner, Step
+from fairlead.cel.plan import Planner
 from fairlead.cel.validate import faults
 from fairlead.cel.values import STEPS, kind_name
 

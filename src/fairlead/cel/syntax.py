@@ -91,6 +91,13 @@ class Comprehension:
 Node = Literal | Ident | Select | Call | ListNode | MapNode | StructNode | Comprehension
 
 
+def is_plain_list(node: Node) -> bool:
+    """Say whether a node is a list of literals of which Go makes a table of hashes."""
+    if not isinstance(node, ListNode) or node.optional:
+        return False
+    return all(isinstance(each, Literal) and not isinstance(each.value, bytes | None) for each in node.items)
+
+
 def children(node: Node) -> list[Node]:
     """Return the nodes below a node."""
     match node:

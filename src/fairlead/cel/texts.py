@@ -151,17 +151,34 @@ def _decimal(value: Any, _precision: int) -> str:
     return str(int(value))
 
 
+_TIMES: Final = "\u00d7"
+_RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _double(clause: str, value: Any) -> float:
+    if type(value) is str and value in ("NaN", "Infinity", "-Infinity"):
+        return float(value)
+    if type(value) is not float:
+        raise _wrong(clause, value)
+    return value
+
+
+def _endless(number: float) -> str:
+    return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
+
+
 def _fixed(value: Any, precision: int) -> str:
-    if type(value) not in (int, UInt, float):
-        raise _wrong("fixed-point", value)
-    number = float(value)
-    return f"{number:.{precision}f}" if math.isfinite(number) else written(number)
+    number = _double("fixed-point", value)
+    return f"{number:,.{precision}f}" if math.isfinite(number) else _endless(number)
 
 
 def _scientific(value: Any, precision: int) -> str:
-    if type(value) not in (int, UInt, float):
-        raise _wrong("scientific", value)
-    return f"{float(value):.{precision}e}"
+    """Return a number as Kubernetes does: always six digits; the precision is the least width."""
+    number = _double("scientific", value)
+    if not math.isfinite(number):
+        return _endless(number).rjust(precision)
+    digits, _, power = f"{number:.6e}".partition("e")
+    return f"{digits}{_TIMES}10{power.removeprefix('+').translate(_RAISED)}".rjust(precision)
 
 
 def _based(form: str) -> Callable[[Any, int], str]:

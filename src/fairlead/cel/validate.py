@@ -1,7 +1,7 @@
 """What Kubernetes checks of an expression beyond its types: literals that can only fail, mixed lists."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from fairlead.cel.checker import Checker
 from fairlead.cel.errors import CompileError, EvaluationError
@@ -12,13 +12,33 @@ from fairlead.cel.runtime import accepts
 from fairlead.cel.syntax import Call, ListNode, Literal, MapNode, Node, children
 from fairlead.cel.texts import clauses
 from fairlead.cel.types import Type, unwrapped
+from fairlead.cel.values import NO_OVERLOAD
 
 _CONVERSIONS: Final = ("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint")
 _ANY: Final = ("dyn", "error", "param")
+_PLAIN: Final = ("int", "uint", "double", "bool", "string", "bytes")
 _ALLOWED: Final = {
+    "s": (
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
+        "durations, and timestamps",
+        (
+            "list",
+            "map",
+            "int",
+            "uint",
+            "double",
+            "bool",
+            "string",
+            "timestamp",
+            "bytes",
+            "duration",
+            "type",
+            "null",
+        ),
+    ),
     "d": ("decimal clause can only be used on integers", ("int", "uint")),
-    "f": ("fixed-point clause can only be used on doubles", ("int", "uint", "double")),
-    "e": ("scientific clause can only be used on doubles", ("int", "uint", "double")),
+    "f": ("fixed-point clause can only be used on doubles", ("double", "string")),
+    "e": ("scientific clause can only be used on doubles", ("double", "string")),
     "b": ("only integers and bools can be formatted as binary", ("int", "uint", "bool")),
     "x": (
         "only integers, byte buffers, and strings can be formatted as hex",
@@ -93,19 +113,36 @@ def _call(source: Source, checker: Checker, node: Call) -> Iterator[CompileError
 
 
 def _conversion(source: Source, node: Call) -> Iterator[CompileError]:
-    """Yield a fault where a literal cannot be converted: it never could."""
-    literal = node.args[0]
-    if not isinstance(literal, Literal):
-        return
-    for overload in TABLE.get(node.function):
-        if not overload.member and overload.run is not None and accepts(overload.args[0], literal.value):
-            try:
-                overload.run(literal.value)
-            except EvaluationError as error:
-                if node.function in ("duration", "timestamp"):
-                    yield source.error(literal.at, f"invalid {node.function} argument")
-                else:
-                    yield source.error(node.at, str(error))
+    """Yield a fault where a constant cannot be converted: it never could."""
+    try:
+        found, value = _constant(node.args[0])
+    except EvaluationError:
+        return  # the fault of the conversion inside
+    try:
+        if found:
+            _converted(node.function, value)
+    except EvaluationError as error:
+        if node.function in ("duration", "timestamp") and isinstance(node.args[0], Literal):
+            yield source.error(node.args[0].at, f"invalid {node.function} argument")
+        else:
+            yield source.error(node.at, str(error))
+
+
+def _constant(node: Node) -> tuple[bool, Any]:
+    """Return whether a node is a literal or a conversion of one, and its value."""
+    if isinstance(node, Literal):
+        return True, node.value
+    if not (isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS):
+        return False, None
+    found, value = _constant(node.args[0]) if len(node.args) == 1 else (False, None)
+    return found, _converted(node.function, value) if found else None
+
+
+def _converted(function: str, value: Any) -> Any:
+    for overload in TABLE.get(function):
+        if not overload.member and overload.run is not None and accepts(overload.args[0], value):
+            return overload.run(value)
+    raise EvaluationError(NO_OVERLOAD)
 
 
 def _format(source: Source, checker: Checker, node: Call) -> Iterator[CompileError]:
@@ -125,6 +162,6 @@ def _format(source: Source, checker: Checker, node: Call) -> Iterator[CompileErr
         yield source.error(node.at, f"too many arguments supplied to string.format {counts}")
     for letter, item in zip(letters, values.items, strict=False):
         kind = checker.type_of(item)
-        says, allowed = _ALLOWED.get(letter, ("", (kind.kind,)))
+        says, allowed = _ALLOWED[letter]
         if kind.kind not in (*allowed, *_ANY):
             yield source.error(item.at, f"error during formatting: {says}, was given {kind}")

@@ -156,11 +156,11 @@ def equal(one: Any, other: Any) -> bool:
         return False
     if kind is tuple:
         STEPS.take(len(one))
-        return len(one) == len(other) and all(map(equal, one, other))
+        return len(one) == len(other) and all(map(_agrees, one, other))
     if kind is Map:
         STEPS.take(len(one))
         return len(one) == len(other) and all(
-            (found := other.find(key)).there and equal(value, found.value) for key, value in one.items()
+            (found := other.find(key)).there and _agrees(value, found.value) for key, value in one.items()
         )
     if kind is Optional:
         return one.there == other.there and (not one.there or equal(one.value, other.value))
@@ -169,11 +169,33 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _refuses(one: Any, other: Any) -> bool:
+    """Say whether `one == other` is an error: Kubernetes' own types refuse to be compared with others.
+
+    A sum of quantities is a pointer in Go, which no quantity takes for one of its kind.
+    """
+    if one is None or other is None:
+        return False
+    if type(one) is type(other):
+        return type(other) is Quantity and other.summed
+    return "." in kind_name(one) and not kind_name(one).startswith("google.")
+
+
+def _agrees(one: Any, other: Any) -> bool:
+    """Say whether elements of lists and maps do not differ: an error is no difference to cel-go."""
+    return _refuses(one, other) or equal(one, other)
+
+
 def equals(one: Any, other: Any) -> bool:
-    """Return `one == other`: Kubernetes' own types refuse to be compared with others."""
-    if type(one) is not type(other) and "." in kind_name(one) and not kind_name(one).startswith("google."):
+    """Return `one == other`."""
+    if _refuses(one, other):
         raise EvaluationError(NO_OVERLOAD)
     return equal(one, other)
+
+
+def differs(one: Any, other: Any) -> bool:
+    """Return `one != other`: true also where `==` is an error."""
+    return _refuses(one, other) or not equal(one, other)
 
 
 _NUMBERS: Final = frozenset((int, UInt, float))
