@@ -1,5 +1,7 @@
 """Quantities, versions and devices as selectors see them."""
 
+from itertools import pairwise
+
 import pytest
 
 from fairlead.cel import Device, EvaluationError, Quantity, Version, compile_selector
@@ -41,7 +43,7 @@ def test_equal_quantities_are_one_key() -> None:
 def test_versions_are_ordered_by_precedence() -> None:
     order = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0", "1.0.1", "2.0.0+b"]
     found = [Version.parse(text) for text in order]
-    assert [one.compare(other) for one, other in zip(found, found[1:], strict=False)] == [-1] * 6
+    assert [one.compare(other) for one, other in pairwise(found)] == [-1] * 6
     assert Version.parse("1.0.0+a").compare(Version.parse("1.0.0+b")) == 0
     assert str(found[-1]) == "2.0.0+b"
 
@@ -50,7 +52,7 @@ def test_versions_are_ordered_by_precedence() -> None:
     "text", ["", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.99999999999999999999"]
 )
 def test_no_version(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"[a-z]"):
         Version.parse(text)
 
 

@@ -1,14 +1,14 @@
-"""Device selectors of claims where pods are placed: what they match, what they fail on, and what that costs."""
+"""Device selectors of claims where pods are placed: what they match, and what they fail on."""
 
 import subprocess
 import sys
 
-from tests import catalogs
 from fairlead.manifest import node as nodes
 from fairlead.manifest.collect import collect
 from fairlead.placement import Decision, NodeState, Reason
 from fairlead.request import Demand, Request
-from fairlead.schedule import POLICIES, Cluster, decide
+from fairlead.schedule import Cluster, decide
+from tests import catalogs
 
 CATALOG = catalogs.shipped()
 MODEL = 'device.attributes["fairlead.dev"].model'
@@ -45,7 +45,7 @@ def listed(name: str, driver: str, *models: str, **more: dict[str, object]) -> N
 
 def decided(*states: NodeState, selectors: tuple[str, ...]) -> Decision:
     cluster = Cluster(states)
-    return decide(cluster, Request("pod", demand=Demand(1, selectors=selectors)), POLICIES["pack"])
+    return decide(cluster, Request("pod", demand=Demand(1, selectors=selectors)), "fairlead")
 
 
 def where(decision: Decision) -> str:
