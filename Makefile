@@ -43,6 +43,9 @@ test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three sch
 manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values (the first time compiles Helm: minutes)
 	$(BIN)/python deploy/render.py
 
+cel-table: $(VENV)/.dev ## Ask Kubernetes' own evaluator about the expressions of tests/cel (Go; minutes the first time)
+	$(BIN)/python -m tests.cel.table
+
 check: $(VENV)/.dev ## Run formatter, linter, type checker, layer contracts and catalog linter
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -120,5 +123,5 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help setup demo lab image check-nvidia test test-chaos manifests check format bench-detect bench-client bench-agent bench-agents \
+.PHONY: help setup demo lab image check-nvidia test test-chaos manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
 	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain lock clean

@@ -159,6 +159,12 @@ def test_kubernetes_and_its_33_staging_modules_match() -> None:
     assert {version_of for _, version_of in targets} == {f"v0.{version}"}
 
 
+def test_selectors_are_held_against_the_evaluator_of_the_same_kubernetes() -> None:
+    version = pinned_version(PARTS[0], sources() / "kube").removeprefix("v1.")
+    (part,) = [part for part in PARTS if part.name == "cel"]
+    assert pinned_version(part, sources() / "cel") == f"v0.{version}"
+
+
 def test_no_two_parts_make_the_same_program() -> None:
     programs = [program for part in PARTS for program in part.programs]
     assert len(programs) == len(set(programs))

@@ -132,6 +132,15 @@ PARTS: Final = (
         # The clients of every cloud are left out. Debian's package leaves out Kubernetes instead.
         tags=("remove_all_sd", "enable_kubernetes_sd"),
     ),
+    # In no profile: `make cel-table` alone asks for it.
+    Part(
+        name="cel",
+        programs=("cel-oracle",),
+        pin="k8s.io/dynamic-resource-allocation",
+        room=parse_bytes("2GiB"),
+        target=".",
+        binary="cel-oracle",
+    ),
 )
 
 

@@ -1,0 +1,51 @@
+"""Our evaluator of device selectors beside Kubernetes' own: the same answer for every expression and device."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+
+from fairlead.cel import CompileError, Device, EvaluationError, Selector, compile_selector
+from tests.cel.table import Row, expressions, rows, slices
+
+TOPICS = {topic: tuple(found) for topic, found in groupby(rows(), key=lambda row: row.topic)}
+DEVICES = [Device.of(each["spec"]["driver"], device) for each in slices() for device in each["spec"]["devices"]]
+
+
+def result(selector: Selector, device: Device) -> bool | None:
+    """Return whether the device matches; None where the evaluation ends in an error."""
+    try:
+        return selector.matches(device)
+    except EvaluationError as error:
+        assert str(error)
+        return None
+
+
+def mismatches(row: Row) -> Iterator[str]:
+    """Yield what our evaluator says otherwise."""
+    try:
+        selector = compile_selector(row.expression)
+    except CompileError as error:
+        if row.compile_error is None:
+            yield f"{row.expression}\n  compiles there; here: {error}"
+        elif row.places and (error.line, error.column) != row.places[0]:
+            yield f"{row.expression}\n  at {row.places[0]} there ({row.compile_error}); here: {error}"
+        return
+    if row.compile_error is not None:
+        yield f"{row.expression}\n  compiles here; there: {row.compile_error}"
+        return
+    wanted = tuple(None if isinstance(each, str) else each for each in row.devices)
+    found = tuple(result(selector, device) for device in DEVICES)
+    if found != wanted:
+        yield f"{row.expression}\n  there {row.devices}; here {found}"
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_says_what_kubernetes_says(topic: str) -> None:
+    assert [each for row in TOPICS[topic] for each in mismatches(row)] == []
+
+
+def test_the_table_is_the_answer_to_the_expressions() -> None:
+    assert [(row.topic, row.expression) for row in rows()] == list(expressions()), "run make cel-table"
+    assert len({row.expression for row in rows()}) == len(rows())
+    assert all(len(row.devices) == len(DEVICES) or row.compile_error for row in rows())
