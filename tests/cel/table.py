@@ -1,6 +1,6 @@
 """The table of device selectors: expressions, devices, and what Kubernetes' own evaluator says of each pair.
 
-`python -m tests.cel.table` (`make cel-table`) writes `table.json` anew from `expressions.txt` and `slices.json`.
+`python -m tests.cel.table` (`make cel-table`) writes `table.json` from `expressions.txt` and `slices.json`.
 It builds the lab's part `cel`, a Go program around `k8s.io/dynamic-resource-allocation/cel`, once per user.
 """
 
@@ -58,13 +58,13 @@ def rows() -> list[Row]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Yield each expression of `expressions.txt` with its topic: blocks between empty lines, kept verbatim."""
+    """Yield each expression of `expressions.txt` with its topic: the blocks between empty lines, verbatim."""
     topic = ""
     for block in (FOLDER / "expressions.txt").read_text().strip("\n").split("\n\n"):
-        if block.startswith("## "):
-            title, _, block = block.partition("\n")
+        title, _, rest = block.partition("\n")
+        if title.startswith("## "):
             topic = title.removeprefix("## ")
-        yield topic, block
+        yield topic, rest if title.startswith("## ") else block
 
 
 def ask(oracle: Path) -> list[Row]:

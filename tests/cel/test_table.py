@@ -1,4 +1,4 @@
-"""Our evaluator of device selectors beside Kubernetes' own: the same answer for every expression and device."""
+"""Our evaluator of device selectors beside Kubernetes' own: one answer for each expression and device."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -9,15 +9,16 @@ from fairlead.cel import CompileError, Device, EvaluationError, Selector, compil
 from tests.cel.table import Row, expressions, rows, slices
 
 TOPICS = {topic: tuple(found) for topic, found in groupby(rows(), key=lambda row: row.topic)}
-DEVICES = [Device.of(each["spec"]["driver"], device) for each in slices() for device in each["spec"]["devices"]]
+DEVICES = [
+    Device.of(each["spec"]["driver"], device) for each in slices() for device in each["spec"]["devices"]
+]
 
 
 def result(selector: Selector, device: Device) -> bool | None:
     """Return whether the device matches; None where the evaluation ends in an error."""
     try:
         return selector.matches(device)
-    except EvaluationError as error:
-        assert str(error)
+    except EvaluationError:
         return None
 
 

@@ -31,6 +31,7 @@ COMMANDS = (
     "simulate",
     "bench",
     "nodes",
+    "devices",
     "snapshot",
     "doctor",
     "serve",

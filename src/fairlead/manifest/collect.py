@@ -35,6 +35,7 @@ KINDS: Final[Mapping[str, type[Object]]] = {
 """Every kind that says something about placing pods; others in a file are passed over."""
 _WIDE: Final = frozenset({"Node", "PriorityClass", "DeviceClass", "ResourceSlice"})
 """Kinds without a namespace."""
+Kinds = Mapping[str, type[Object]]
 _DEEPEST: Final = 4
 """Lists in lists."""
 
@@ -100,12 +101,12 @@ def is_kubernetes(document: Any) -> bool:
     return isinstance(document, dict) and "kind" in document and "apiVersion" in document
 
 
-def collect(documents: Iterable[tuple[str, Any]]) -> Objects:
-    """Return the objects of documents; lists are opened, kinds that say nothing of placement are left out."""
-    return Objects.of(each for where, value in documents for each in _opened(where, value, 0))
+def collect(documents: Iterable[tuple[str, Any]], kinds: Kinds = KINDS) -> Objects:
+    """Return the objects of documents; lists are opened, other kinds than those named are left out."""
+    return Objects.of(each for where, value in documents for each in _opened(where, value, kinds, 0))
 
 
-def typed(where: str, kind: str, document: Mapping[str, Any]) -> Found:
+def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> Found:
     """Return one object, or say which of its fields is wrong."""
     metadata = document.get("metadata")
     meta: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
@@ -117,9 +118,9 @@ def typed(where: str, kind: str, document: Mapping[str, Any]) -> Found:
     place = f"{where}: {kind} {name}" if wide else f"{where}: {kind} {namespace}/{name}"
     named = {**document, "metadata": {**meta, "name": name.rstrip("-"), "namespace": namespace}}
     with suppress(msgspec.ValidationError):
-        return Found(place, kind, msgspec.convert(named, KINDS[kind]))
+        return Found(place, kind, msgspec.convert(named, kinds[kind]))
     try:  # something in it is null, or wrong
-        return Found(place, kind, msgspec.convert(without_nulls(named), KINDS[kind]))
+        return Found(place, kind, msgspec.convert(without_nulls(named), kinds[kind]))
     except msgspec.ValidationError as error:
         raise ManifestError(f"{place}: {_readable(error)}", "see the Kubernetes reference") from None
 
@@ -131,7 +132,7 @@ def _readable(error: Exception) -> str:
     return f"{path.rstrip('`')}: {what}" if path else what
 
 
-def _opened(where: str, value: Any, depth: int) -> Iterable[Found]:
+def _opened(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[Found]:
     if not is_kubernetes(value):
         raise ManifestError(
             f"{where}: neither an object of Kubernetes nor one of ours",
@@ -144,9 +145,9 @@ def _opened(where: str, value: Any, depth: int) -> Iterable[Found]:
     if kind.endswith("List") and isinstance(items, list) and depth < _DEEPEST:
         for at, item in enumerate(items):
             whole = item if is_kubernetes(item) else _of_list(value, item)
-            yield from _opened(f"{where}: items[{at}]", whole, depth + 1)
-    elif kind in KINDS:
-        yield typed(where, kind, value)
+            yield from _opened(f"{where}: items[{at}]", whole, kinds, depth + 1)
+    elif kind in kinds:
+        yield typed(where, kind, value, kinds)
 
 
 def _of_list(whole: Mapping[str, Any], item: Any) -> Any:

@@ -1,0 +1,200 @@
+"""`fairlead devices`: the devices of all ResourceSlices, and which of them a selector matches."""
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+from fairlead.cli import options as shared
+from fairlead.cli.output import show, show_list, to_table
+
+if TYPE_CHECKING:
+    from fairlead.manifest.collect import Found, Objects
+    from fairlead.manifest.selection import SlicedDevice, Verdict
+
+_OUTPUTS: Final = ("table", "wide", "name", "json", "yaml")
+_GET: Final = (
+    "kubectl get resourceslices,deviceclasses,resourceclaims,resourceclaimtemplates -A -o json > FILE"
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "devices",
+        help="list the devices that claims can have, and which of them a selector matches",
+        description="List the devices of all ResourceSlices, of a cluster or of a file, and say of each "
+        "whether a selector (CEL) matches it. Conditions given together must all hold.",
+    )
+    command.add_argument(
+        "-f",
+        "--file",
+        metavar="FILE",
+        help="read what kubectl wrote as JSON or YAML; - is the standard input",
+    )
+    command.add_argument("--select", metavar="CEL", help="a selector, as in a claim or a DeviceClass")
+    command.add_argument(
+        "--class", dest="class_name", metavar="NAME", help="the selectors of this DeviceClass"
+    )
+    command.add_argument(
+        "--claim",
+        metavar="NAME",
+        help="the requests of this ResourceClaim or ResourceClaimTemplate, each with its class's selectors",
+    )
+    command.add_argument(
+        "-n", "--namespace", metavar="NS", help="of the claim (default: the context's, in a file: default)"
+    )
+    shared.add_cluster(command)
+    command.add_argument(
+        "-o",
+        "--output",
+        choices=_OUTPUTS,
+        default="table",
+        help="how to print it; wide: with attributes and capacity; name: driver/pool/device of each match",
+    )
+    command.add_argument("--no-headers", action="store_true", help="with a table: leave out the first line")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from fairlead.manifest import selection
+
+    # Before anything is read: an expression that does not compile needs no cluster to say so.
+    selectors = [] if options.select is None else [selection.compiled("--select", options.select)]
+    objects, namespace = _objects(options)
+    devices = selection.sliced_devices(objects)
+    if options.class_name is not None:
+        selectors += selection.of_class(objects, options.class_name)
+    alternatives = [selection.Alternative("", tuple(selectors))]
+    if options.claim is not None:
+        requests = selection.of_claim(objects, *_claim(options, namespace))
+        alternatives = [
+            selection.Alternative(each.request, (*selectors, *each.selectors)) for each in requests
+        ]
+    _print(options, [(each, selection.verdict(alternatives, each.device)) for each in devices])
+    return 0
+
+
+def _objects(options: argparse.Namespace) -> "tuple[Objects, str]":
+    """Return what selectors and devices are read from, and the namespace of a claim that names none."""
+    if options.file is not None:
+        return _in_file(options.file), "default"
+    import asyncio
+
+    from fairlead.cluster import kubeconfig
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    namespace = config.namespace or "default"
+    return asyncio.run(_live(config, options, _claim(options, namespace)[0])), namespace
+
+
+def _in_file(path: str) -> "Objects":
+    from fairlead.errors import ManifestError
+    from fairlead.manifest import device_kinds, text
+    from fairlead.manifest.collect import collect
+
+    documents = text.read(path)
+    if not documents:
+        raise ManifestError(f"{path}: nothing in it", _GET)
+    objects = collect(documents, device_kinds.KINDS)
+    # A cluster without devices gives an empty list; a file about something else is the wrong file.
+    if not objects.found and any(value.get("items") != [] for _, value in documents):
+        raise ManifestError(f"{path}: no ResourceSlice in it", _GET)
+    return objects
+
+
+async def _live(config: Any, options: argparse.Namespace, namespace: str) -> "Objects":
+    from fairlead.cluster.client import Client
+    from fairlead.manifest import device_kinds
+    from fairlead.manifest.collect import Objects
+
+    kinds = [device_kinds.SLICE]
+    if options.class_name is not None or options.claim is not None:
+        kinds.append(device_kinds.CLASS)
+    if options.claim is not None:
+        kinds += [device_kinds.CLAIM, device_kinds.TEMPLATE]
+    async with Client.connect(config) as client:
+        return Objects.of([found for kind in kinds for found in await _listed(client, kind, namespace)])
+
+
+async def _listed(client: Any, kind: str, namespace: str) -> "list[Found]":
+    """Return a cluster's objects of a kind, in the newest version of the API that it serves."""
+    from fairlead.errors import MissingApiError
+    from fairlead.manifest.collect import Found
+    from fairlead.manifest.device_kinds import VERSIONS, served
+
+    missing: MissingApiError | None = None
+    for version in VERSIONS:
+        resource = served(kind, version)
+        try:
+            listing = await client.list(resource, namespace if resource.namespaced else None)
+        except MissingApiError as error:
+            missing = missing or error
+            continue
+        return [Found(f"{kind} {item.metadata.name}", kind, item) for item in listing.items]
+    assert missing is not None
+    raise missing
+
+
+def _claim(options: argparse.Namespace, usual: str) -> tuple[str, str]:
+    """Return the namespace and the name of the claim; `shop/gpu` names both."""
+    from fairlead.errors import SettingsError
+
+    namespace, slash, name = (options.claim or "").rpartition("/")
+    if slash and options.namespace not in (None, namespace):
+        raise SettingsError(f"{options.claim} is not in the namespace {options.namespace}", "leave one out")
+    return (namespace if slash else options.namespace or usual), name
+
+
+def _print(options: argparse.Namespace, listed: "list[tuple[SlicedDevice, Verdict]]") -> None:
+    if options.output in ("json", "yaml"):
+        claim = options.claim is not None
+        show({"devices": [to_json(device, says, claim=claim) for device, says in listed]}, options.output)
+    elif options.output == "name":
+        names = [(f"{each.driver}/{each.pool}/{each.name}",) for each, says in listed if says.matches]
+        show_list(("DEVICE",), names, "name", headers=False)
+    elif not listed and not options.no_headers:
+        print("no devices")
+    elif listed:
+        head, *rows = _columns(options, listed)
+        print(to_table(head, rows, headers=not options.no_headers))
+
+
+def to_json(device: "SlicedDevice", says: "Verdict", *, claim: bool) -> dict[str, Any]:
+    """Return a device and what the selectors say of it as a document."""
+    document = {
+        "node": device.node,
+        "driver": device.driver,
+        "pool": device.pool,
+        "name": device.name,
+        "matches": says.matches,
+        "error": says.error,
+    }
+    return {**document, "requests": list(says.requests)} if claim else document
+
+
+def _columns(
+    options: argparse.Namespace, listed: "list[tuple[SlicedDevice, Verdict]]"
+) -> list[tuple[str, ...]]:
+    """Return the head and the rows of the table: only columns that say something of some device."""
+    from fairlead.host import printable
+    from fairlead.manifest.selection import fields
+
+    columns: list[tuple[str, ...]] = [
+        ("NODE", *(each.node or "-" for each, _ in listed)),
+        ("DRIVER", *(each.driver for each, _ in listed)),
+        ("POOL", *(f"{each.pool} (outdated)" if each.outdated else each.pool for each, _ in listed)),
+        ("DEVICE", *(each.name for each, _ in listed)),
+        ("MATCHES", *(_answer(says) for _, says in listed)),
+    ]
+    if options.claim is not None:
+        columns.append(("REQUESTS", *(", ".join(says.requests) or "-" for _, says in listed)))
+    if any(says.error for _, says in listed):
+        columns.append(("ERROR", *(says.error or "-" for _, says in listed)))
+    if options.output == "wide":
+        facts = [fields(each.facts) for each, _ in listed]
+        columns += [("ATTRIBUTES", *(each[0] for each in facts)), ("CAPACITY", *(each[1] for each in facts))]
+    return [tuple(map(printable, row)) for row in zip(*columns, strict=True)]
+
+
+def _answer(says: "Verdict") -> str:
+    return "yes" if says.matches else "error" if says.error else "no"
