@@ -35,8 +35,10 @@ def mismatches(row: Row) -> Iterator[str]:
     if row.compile_error is not None:
         yield f"{row.expression}\n  compiles here; there: {row.compile_error}"
         return
-    wanted = tuple(None if isinstance(each, str) else each for each in row.devices)
-    found = tuple(result(selector, device) for device in DEVICES)
+    # An expression that names no device says the same of each, and some take a second of computing.
+    count = len(DEVICES) if "device" in row.expression else 1
+    wanted = tuple(None if isinstance(each, str) else each for each in row.devices[:count])
+    found = tuple(result(selector, device) for device in DEVICES[:count])
     if found != wanted:
         yield f"{row.expression}\n  there {row.devices}; here {found}"
 
