@@ -66,7 +66,7 @@ class Quantity:
         """Return the sum; with the sign -1, the difference."""
         amount = sign * other.value
         if self.small and other.small:
-            if amount > _INT64 and self.value >= 0:
+            if amount > _INT64 and self.value >= 0 and self.scale >= other.scale:
                 amount = -amount  # the least int64 has no opposite: Go keeps it as it is
             if other.value == 0:
                 return replace(self, summed=True)
