@@ -14,6 +14,7 @@ from fairlead.calibration import Calibration, Features, Latency, Measured, Seen,
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
 from fairlead.cluster.knowledge import DEVICE_LABEL
+from fairlead.compat.aio import timeout
 from fairlead.errors import MissingApiError
 from fairlead.units import Bytes, Seconds, Watts
 from tests.labs import RealApi, RealCluster
@@ -78,7 +79,7 @@ def define(api: RealApi) -> None:
                     body=json.dumps(definition()).encode(),
                     content_type="application/apply-patch+yaml",
                 )
-            async with asyncio.timeout(30):
+            async with timeout(30):
                 while not await _served(client):
                     await asyncio.sleep(0.05)
 

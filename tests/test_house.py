@@ -3,12 +3,12 @@
 import ast
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from fairlead import __version__
+from fairlead.compat import toml
 
 HOUSE = Path(__file__).parent.parent
 SOURCES = sorted((HOUSE / "src").rglob("*.py"))
@@ -43,7 +43,7 @@ def test_everything_public_says_what_it_is(path: Path) -> None:
 
 
 def test_the_version_is_said_once() -> None:
-    project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = toml.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == __version__
 
 

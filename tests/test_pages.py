@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from fairlead.cli import nodes
 from fairlead.cli.main import main, parser
 from fairlead.cli.output import to_table
 from fairlead.cluster.objects import Node
+from fairlead.compat import toml
 from fairlead.zoo import PACK
 from fairlead.zoo.__main__ import main as zoo
 
@@ -145,7 +145,7 @@ def test_a_policy_of_ones_own_installs(tmp_path: Path) -> None:
     assert set(files) == {"tidy.py", "pyproject.toml"}
     for name, body in files.items():
         (tmp_path / name).write_text(body)
-    backend = tomllib.loads(files["pyproject.toml"])["build-system"]["build-backend"]
+    backend = toml.loads(files["pyproject.toml"])["build-system"]["build-backend"]
     code = f"import {backend} as backend; print(backend.build_wheel('dist'))"
     built = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from fairlead.compat import StrEnum
 from fairlead.units import BitsPerSecond, Bytes, Ops, Watts
 
 

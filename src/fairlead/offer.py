@@ -5,8 +5,9 @@ Three forms of one accelerator: the whole of it, some of its memory, or a claim 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
+
+from fairlead.compat import StrEnum
 
 DRIVER: Final = "fairlead.dev"
 """The name of the DRA driver, of the device plugin's resources and of the CDI vendor."""

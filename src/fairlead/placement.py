@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, Final
 
+from fairlead.compat import StrEnum
 from fairlead.inventory import Accelerator, Inventory
 from fairlead.offer import DRIVER
 from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
+from fairlead.compat import StrEnum
 from fairlead.units import Bytes
 
 NO_BYTES: Final = Bytes(0)

@@ -1,7 +1,8 @@
 """What was measured of an accelerator, in base units, and the running totals that busy shares come from."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+
+from fairlead.compat import StrEnum
 
 
 class Metric(StrEnum):

@@ -1,11 +1,10 @@
 """The linter: each fault that a schema cannot see is found, and named with the row."""
 
-import tomllib
-
 import pytest
 
 from fairlead.catalog import Catalog, lint
 from fairlead.catalog.parse import parse_document
+from fairlead.compat import toml
 
 SOUND = 'match.pci = ["aaaa:0001"]\npeak.int8 = 1e12\ndriver = [{name = "d"}]'
 
@@ -17,7 +16,7 @@ def row(name: str, text: str = SOUND) -> str:
 
 def faults(*rows: str) -> list[str]:
     """Return what the linter says of a catalog."""
-    devices, shapes = parse_document(tomllib.loads("schema = 1\n" + "".join(rows)), "mine.toml")
+    devices, shapes = parse_document(toml.loads("schema = 1\n" + "".join(rows)), "mine.toml")
     return lint(Catalog.of(devices, shapes))
 
 

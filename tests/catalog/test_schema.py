@@ -1,10 +1,9 @@
 """The schema: a wrong document is refused with the file, the row and the field."""
 
-import tomllib
-
 import pytest
 
 from fairlead.catalog.parse import parse_document, parse_node_key, parse_pci_key
+from fairlead.compat import toml
 from fairlead.errors import CatalogError
 
 ROW = 'id = "x"\nname = "X"\nvendor = "V"\nkind = "npu"\n'
@@ -18,7 +17,7 @@ def document(row: str = "", *, more: str = "") -> str:
 def parsed(text: str) -> CatalogError:
     """Return the error that a document gives."""
     with pytest.raises(CatalogError) as caught:
-        parse_document(tomllib.loads(text), "mine.toml")
+        parse_document(toml.loads(text), "mine.toml")
     return caught.value
 
 
@@ -138,7 +137,7 @@ def test_an_error_says_what_to_do(text: str, hint: str) -> None:
 def test_defaults_fill_in_what_a_row_leaves_out() -> None:
     text = 'schema = 1\n[defaults]\nkind = "npu"\nvendor = "V"\n[[device]]\nid = "a"\nname = "A"\n'
     text += '[[device]]\nid = "b"\nname = "B"\nkind = "gpu"\n'
-    (a, b), _ = parse_document(tomllib.loads(text), "mine.toml")
+    (a, b), _ = parse_document(toml.loads(text), "mine.toml")
     assert (a.kind, b.kind, b.vendor, b.family) == ("npu", "gpu", "V", "b")
 
 

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from fairlead.cluster.kinds import NODES
+from fairlead.compat.times import UTC
 from tests.cluster.loopback import Authority
 from tests.labs import LABEL, RealCluster
 

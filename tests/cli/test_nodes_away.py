@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from fairlead.cluster.kinds import NODES
+from fairlead.compat.aio import timeout
 from tests.labs import LABEL, RealCluster
 
 RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
@@ -98,7 +99,7 @@ async def watching(*words: str) -> AsyncIterator[Process]:
 async def line(stream: asyncio.StreamReader | None, holding: str) -> str:
     """Return the next line that holds a text."""
     assert stream is not None
-    async with asyncio.timeout(PATIENCE):
+    async with timeout(PATIENCE):
         while text := (await stream.readline()).decode():
             if holding in text:
                 return text

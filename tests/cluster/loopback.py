@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.cluster.retry import Patience
 from fairlead.cluster.transport import Transport
+from fairlead.compat.times import UTC
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Talk = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from fairlead.cluster.config import Config, ExecPlugin, Impersonation, Login
 from fairlead.cluster.kinds import NODES
 from fairlead.cluster.times import format_time
 from fairlead.cluster.transport import Transport, World
+from fairlead.compat.times import UTC
 from fairlead.errors import AccessError, KubeconfigError
 from tests.cluster.loopback import answering
 

@@ -15,6 +15,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, NODES, PODS
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap
+from fairlead.compat.aio import timeout
 from tests.cluster.loopback import (
     STREAM,
     Seen,
@@ -210,7 +211,7 @@ def test_a_silent_watch_is_a_dead_one() -> None:
     async def scenario(client: Client, seen: Seen) -> None:
         watch = client.watch(PODS, idle=0.2)
         assert (await anext(watch)).object.metadata.name == "a"
-        async with asyncio.timeout(5):
+        async with timeout(5):
             with pytest.raises(errors.ClusterAwayError, match="did not answer in time"):
                 await anext(watch)
 
@@ -222,7 +223,7 @@ def test_a_server_that_takes_the_question_and_falls_silent() -> None:
         await asyncio.sleep(30)
 
     async def scenario(client: Client, seen: Seen) -> None:
-        async with asyncio.timeout(5):
+        async with timeout(5):
             with pytest.raises(errors.ClusterAwayError, match="did not answer in time"):
                 await anext(client.watch(PODS, idle=0.2))
         assert len(seen.requests) == 1, "who was silent once would be so again"
@@ -247,7 +248,7 @@ def test_a_watch_can_be_left() -> None:
         async with aclosing(client.watch(PODS)) as events:
             async for _ in events:
                 break
-        async with asyncio.timeout(5):
+        async with timeout(5):
             await left.wait()
 
     with_talk(talk, scenario)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +19,8 @@ from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, LEASES, NODES, PODS, SERVI
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap, Lease, LeaseSpec, ServiceAccount
 from fairlead.cluster.times import format_micro
+from fairlead.compat.aio import timeout
+from fairlead.compat.times import UTC
 from tests.cluster.loopback import Authority
 from tests.labs import LABEL, RealCluster
 
@@ -303,7 +305,7 @@ def test_a_fresh_definition_reads_with_its_nulls(real_cluster: RealCluster) -> N
         )
         assert made.spec.names.plural == plural
         try:
-            async with asyncio.timeout(20):
+            async with timeout(20):
                 while not any(
                     item.type == "Established" and item.status == "True"
                     for item in (await client.get(CRDS, made.metadata.name)).status.conditions

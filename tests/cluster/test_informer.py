@@ -15,6 +15,7 @@ from fairlead.cluster.memory import Memory
 from fairlead.cluster.meta import Listing, T, WatchEvent
 from fairlead.cluster.objects import ConfigMap
 from fairlead.cluster.replica import Timing
+from fairlead.compat.aio import timeout
 from fairlead.errors import (
     AccessError,
     ClusterAwayError,
@@ -63,7 +64,7 @@ def play(scenario: Callable[[Moody], Coroutine[Any, Any, None]]) -> Callable[[],
 
     def test() -> None:
         async def limited() -> None:
-            async with asyncio.timeout(20):
+            async with timeout(20):
                 await scenario(Moody())
 
         asyncio.run(limited())
@@ -323,7 +324,7 @@ async def test_selectors_choose_what_is_copied(cluster: Moody) -> None:
 def test_a_rough_life_ends_in_the_truth(seed: int) -> None:
     async def scenario() -> None:
         cluster, random, told = Moody(), Random(seed), Told()
-        async with asyncio.timeout(20), informer(cluster) as copy:
+        async with timeout(20), informer(cluster) as copy:
             copy.subscribe(told)
             for _ in range(150):
                 await mishap(cluster, random)

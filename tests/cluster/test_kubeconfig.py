@@ -2,7 +2,7 @@
 
 import base64
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fairlead.cluster import certificate
 from fairlead.cluster.config import Config, Impersonation
 from fairlead.cluster.kubeconfig import in_cluster, load
+from fairlead.compat.times import UTC
 from fairlead.errors import KubeconfigError
 from tests.cluster.loopback import Authority
 

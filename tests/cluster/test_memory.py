@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -13,6 +13,7 @@ from fairlead.cluster.api import Cluster
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, NAMESPACES, NODES, PODS, Kind
 from fairlead.cluster.memory import Memory
+from fairlead.compat.times import UTC
 from fairlead.errors import ClusterAwayError, GoneError, InvalidError, MissingApiError, NotFoundError
 from tests.cluster.contract.arena import pod, settings
 

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from fairlead import errors
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.proxy import proxy_of
+from fairlead.compat.times import UTC
 from tests.cluster.loopback import Authority, answering, talking
 
 HOME, STRANGER = Authority("home"), Authority("stranger")

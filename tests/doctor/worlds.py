@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import structs
 
 from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import format_micro, format_time
+from fairlead.compat.times import UTC
 from fairlead.doctor.read import Welcome
 from fairlead.doctor.sight import Pod, PodStatus, Right, Sight
 from fairlead.manifest.deviceshapes import Slice

@@ -5,12 +5,13 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Login
+from fairlead.compat.times import UTC
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Finding, Verdict
 from fairlead.doctor.read import ApiServer, read

@@ -1,11 +1,11 @@
 """Doors that echo, and whoever knocks at them."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from fairlead.compat.aio import timeout
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import Message
 from fairlead.kubelet.sockets import Call, Door
@@ -30,7 +30,7 @@ async def opened(made: Door) -> AsyncIterator[Line]:
         async with dial(made.path) as line:
             yield line
     finally:
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             await made.close()
 
 

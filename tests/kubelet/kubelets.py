@@ -14,6 +14,7 @@ from grpclib.config import Configuration
 from grpclib.const import Cardinality
 from grpclib.encoding.base import CodecBase
 
+from fairlead.compat.aio import timeout
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import M, Message, decode, encode
 
@@ -68,7 +69,7 @@ class Line:
 
     async def send(self, method: str, data: bytes) -> bytes:
         """Call a method with these bytes."""
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             asked = self._channel.request(method, Cardinality.UNARY_UNARY, bytes, bytes)
             async with asked as stream:
                 await stream.send_message(data, end=True)
@@ -82,7 +83,7 @@ class Line:
     @asynccontextmanager
     async def lists(self) -> AsyncIterator["Lists"]:
         """Open a ListAndWatch; leaving it breaks it off, as a kubelet that dies does."""
-        async with asyncio.timeout(PATIENCE), self.stream(f"{DEVICES}/ListAndWatch") as stream:
+        async with timeout(PATIENCE), self.stream(f"{DEVICES}/ListAndWatch") as stream:
             await stream.send_message(encode(wire.Empty()), end=True)
             yield Lists(stream)
             with contextlib.suppress(Exception):
@@ -129,7 +130,7 @@ async def notify(socket: Path, status: wire.RegistrationStatus) -> None:
 
 async def until(true: Any) -> None:
     """Wait for something to become true."""
-    async with asyncio.timeout(PATIENCE):
+    async with timeout(PATIENCE):
         while not true():
             await asyncio.sleep(0.005)
 

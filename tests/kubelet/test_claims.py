@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.compat.aio import timeout
 from fairlead.errors import FairleadError, RefusedError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.claims import Claim, ClaimPlugin, Prepared, Preparer
@@ -65,7 +66,7 @@ async def plugged(place: Rooms, desk: Preparer, **more: Any) -> AsyncIterator[Li
         async with dial(place.folder / "dra.sock") as line:
             yield line
     finally:
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             await plugin.close()
 
 

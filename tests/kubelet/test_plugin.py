@@ -10,6 +10,7 @@ import pytest
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
+from fairlead.compat.aio import timeout
 from fairlead.errors import KubeletError, RefusedError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.plugin import LIST_LIMIT, DevicePlugin, encoded_size, socket_paths
@@ -68,7 +69,7 @@ async def plugged(place: Rooms, offer: Offer, **more: Any) -> AsyncIterator[Devi
     try:
         yield plugin
     finally:
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             await plugin.close()
 
 
@@ -98,7 +99,7 @@ def test_a_kubelet_registers_it(place: Rooms) -> None:
 def test_who_finds_the_registration_finds_the_endpoint(place: Rooms) -> None:
     async def watch() -> None:
         registration = place.registry / "gpu-mem-reg.sock"
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             while not registration.exists():
                 await asyncio.sleep(0)
         async with dial((await info(registration)).endpoint) as line:

@@ -1,7 +1,7 @@
 """Keys: everyone is vouched for by the lab's own authority, for what he does and nothing else."""
 
 import stat
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fairlead.cluster import kubeconfig
+from fairlead.compat.times import UTC
 from fairlead.lab import certs
 
 

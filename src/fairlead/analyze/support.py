@@ -4,13 +4,13 @@ A reason begins with its cause, so that programs can tell what a conversion cure
 `shape:` and `operator:`.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from fairlead.compat import toml
 from fairlead.units import counted
 from fairlead.workload import COMPUTE, Operator
 
@@ -40,7 +40,7 @@ class Runtime:
 def runtimes() -> Mapping[str, Runtime]:
     """Return every runtime that is spoken of."""
     text = files(__package__).joinpath("support.toml").read_text(encoding="utf-8")
-    return {name: _runtime(row) for name, row in tomllib.loads(text).items()}
+    return {name: _runtime(row) for name, row in toml.loads(text).items()}
 
 
 def _runtime(row: Mapping[str, object]) -> Runtime:

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeAlias
 
 from fairlead.calibrate.job import Job, Outcome
 from fairlead.calibrate.targets import Target
 from fairlead.calibrate.trial import rounds, trial
 from fairlead.calibration import Calibration, features
+from fairlead.compat.times import UTC
 from fairlead.workload import Profile
 from fairlead.zoo import BUILDERS
 from fairlead.zoo.onnxfile import write

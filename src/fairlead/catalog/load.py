@@ -2,13 +2,13 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable
 from typing import Final
 
 from fairlead.catalog.device import Device, Shape
 from fairlead.catalog.index import Catalog
 from fairlead.catalog.parse import parse_document
+from fairlead.compat import toml
 from fairlead.errors import CatalogError
 
 SHIPPED: Final = os.path.join(os.path.dirname(__file__), "data")
@@ -52,12 +52,12 @@ def read_file(path: str) -> tuple[list[Device], list[Shape]]:
             data = stream.read(_SIZE_LIMIT + 1)
         if len(data) > _SIZE_LIMIT:
             raise CatalogError(f"{path}: larger than {_SIZE_LIMIT >> 20} MiB", "split it into several files")
-        return parse_document(tomllib.loads(data.decode()), origin)
+        return parse_document(toml.loads(data.decode()), origin)
     except OSError as error:
         raise CatalogError(
             f"{path}: {error.strerror}", "name a readable TOML file or a folder of them"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (toml.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CatalogError(f"{path}: not TOML: {error}", "see: fairlead catalog show coral-usb") from None
 
 

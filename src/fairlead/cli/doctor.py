@@ -83,10 +83,11 @@ def _row(each: "Finding") -> tuple[str | Cell, ...]:
 
 async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]":
     import asyncio
-    from datetime import UTC, datetime
+    from datetime import datetime
 
     from fairlead.cluster import kubeconfig
     from fairlead.cluster.client import Client
+    from fairlead.compat.times import UTC
     from fairlead.doctor.read import ApiServer
     from fairlead.doctor.visit import visit
 

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.cli.listing import LISTS
 from fairlead.cli.output import FORMATS
 from fairlead.cli.terminal import COLORS
+from fairlead.errors import MissingPartError
 
 if TYPE_CHECKING:  # `fairlead --help` must not load the catalog
     from fairlead.catalog import Catalog
@@ -147,3 +149,12 @@ def gpus_of(host: "Host") -> "list[Gpu]":
         return []
     with nvml.session() as session:
         return session.gpus() if session else []
+
+
+def check_python(program: str, version: tuple[int, int] = sys.version_info[:2]) -> None:
+    """Refuse to start a control-plane program on a Python that has no task groups."""
+    if version < (3, 11):
+        raise MissingPartError(
+            f"serve {program} needs Python 3.11 or newer, this is Python {version[0]}.{version[1]}",
+            "run it in its image (docs/how-to/image.md), or with a newer Python; nodes need 3.10 alone",
+        )

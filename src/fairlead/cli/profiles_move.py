@@ -79,10 +79,11 @@ def run_import(options: argparse.Namespace) -> int:
 
 def analysed(models: list[str], shapes: list[str], node: str) -> "list[ModelProfile]":
     """Return what the files of models say of them."""
-    from datetime import UTC, datetime
+    from datetime import datetime
 
     from fairlead.analyze import analyze, parse_shapes
     from fairlead.cluster.modelfile import of_profile
+    from fairlead.compat.times import UTC
 
     bound, made = parse_shapes(shapes), datetime.now(UTC).isoformat(timespec="seconds")
     return [of_profile(analyze(model, bound), made, node) for model in models]

@@ -47,6 +47,7 @@ def add(programs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the webhook."""
+    shared.check_python("admission")
     from fairlead.cluster import kubeconfig  # keeps --help fast
     from fairlead.serve.admission import program
     from fairlead.serve.admission.webhook import Rules

@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
         print(configuration(options.print_config), end="")
         return 0
+    shared.check_python("extender")
     from fairlead.cluster import kubeconfig  # keeps --help fast
     from fairlead.schedule import policy_named
     from fairlead.serve.extender import program

@@ -55,6 +55,7 @@ def add(programs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the scheduler."""
+    shared.check_python("scheduler")
     from fairlead.cluster import kubeconfig  # keeps --help fast
     from fairlead.schedule import policy_named
     from fairlead.serve.scheduler import program

@@ -112,9 +112,10 @@ def _row(node: "NodeState", pods: int) -> tuple[str, ...]:
 
 async def _taken(config: "Config", catalog: "Catalog") -> "tuple[Snapshot, list[str]]":
     from dataclasses import replace
-    from datetime import UTC, datetime
+    from datetime import datetime
 
     from fairlead.cluster.client import Client
+    from fairlead.compat.times import UTC
     from fairlead.manifest.clusterfile import of_objects
     from fairlead.manifest.live import objects
 

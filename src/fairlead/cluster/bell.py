@@ -3,6 +3,7 @@
 import asyncio
 from enum import Enum, auto
 
+from fairlead.compat.aio import timeout_at
 from fairlead.errors import ClusterAwayError
 
 
@@ -43,7 +44,7 @@ class Bell:
     async def wait(self) -> Turn:
         """Sleep until there is something to do."""
         try:
-            async with asyncio.timeout_at(min(self._end, self._bookmark, self._silent)):
+            async with timeout_at(min(self._end, self._bookmark, self._silent)):
                 await self._rung.wait()
         except TimeoutError:
             return self._due()

@@ -6,6 +6,7 @@ import aiohttp
 
 from fairlead.cluster.answers import READS, Asked
 from fairlead.cluster.config import Config
+from fairlead.compat.aio import TIMEOUTS
 from fairlead.errors import ClusterAwayError
 
 _CUT = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientPayloadError, ConnectionError)
@@ -39,7 +40,7 @@ def _words(error: Exception, config: Config) -> tuple[str, str]:
     if isinstance(error, aiohttp.ClientConnectorError):
         what = f"nothing answers at {server}: {_reason(error)}"
         return what, f"is the cluster up, and is {config.place} the one you mean?"
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TIMEOUTS):
         return f"{server} did not answer in time", "is the cluster up, and does a firewall stand between?"
     if isinstance(error, aiohttp.ClientPayloadError):
         return f"the answer of {server} was cut short", _AGAIN

@@ -6,8 +6,10 @@ validity, whose second element is the end. Pure.
 
 import base64
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
+
+from fairlead.compat.times import UTC
 
 _PEM: Final = re.compile(
     rb"-----BEGIN (?:X509 )?CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+?)-----END (?:X509 )?CERTIFICATE-----"

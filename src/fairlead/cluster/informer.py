@@ -22,6 +22,7 @@ from fairlead.cluster.changes import Backlog, Change, Key
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import T, WatchEvent
 from fairlead.cluster.replica import End, Replica, Step, Timing
+from fairlead.compat.aio import TIMEOUTS
 
 Handler = Callable[[Change[T]], None]
 _ENDS: Final[Mapping[type[errors.FairleadError], End]] = {
@@ -233,4 +234,4 @@ class Informer(Generic[T]):
         end = next((end for kind, end in _ENDS.items() if isinstance(error, kind)), End.FAILED)
         # A connection that is not made in time is one that failed; one that stood and said nothing is dead.
         quiet = min(self.age, self._clock() - began) >= 0.9 * self._timing.silence
-        return End.SILENT if quiet and isinstance(error.__cause__, TimeoutError) else end
+        return End.SILENT if quiet and isinstance(error.__cause__, TIMEOUTS) else end

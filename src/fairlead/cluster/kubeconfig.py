@@ -6,7 +6,7 @@ Whatever is wrong with them is one line that says what, where and what to do.
 import os
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ from fairlead.cluster import certificate
 from fairlead.cluster.config import Config, ExecPlugin, Impersonation, Login
 from fairlead.cluster.kubefile import ClusterEntry, E, Entry, Exec, Kubefile, UserEntry, read
 from fairlead.cluster.plugin import API, VERSIONS
+from fairlead.compat.times import UTC
 from fairlead.errors import KubeconfigError
 
 SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

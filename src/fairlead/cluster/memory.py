@@ -10,7 +10,7 @@ most validation, and what nobody here reads.
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from random import Random
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import INITIAL_END, Listing, Object, Raw, Status, StatusDetails, T, WatchEvent
 from fairlead.cluster.rules import Refused
 from fairlead.cluster.store import Record, told
+from fairlead.compat.times import UTC
 
 _CONFIG: Final = Config(server="memory", source="memory", user="memory")
 _MANAGER: Final = "fairlead"

@@ -14,6 +14,7 @@ import msgspec
 from fairlead.cluster.config import Config, ExecPlugin
 from fairlead.cluster.meta import Part
 from fairlead.cluster.times import parse_time
+from fairlead.compat.aio import timeout
 from fairlead.errors import KubeconfigError
 
 API: Final = "client.authentication.k8s.io"
@@ -72,7 +73,7 @@ async def _output(path: str, plugin: ExecPlugin, env: Mapping[str, str], here: s
             f"{here} cannot be run: {error.strerror}", hint="correct or reinstall it"
         ) from None
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             printed, complaint = await process.communicate()
     except TimeoutError:
         raise KubeconfigError(

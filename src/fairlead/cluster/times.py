@@ -1,11 +1,13 @@
 """Times as the API server writes and takes them: RFC 3339, UTC."""
 
-from datetime import UTC, datetime
+from datetime import datetime
+
+from fairlead.compat.times import UTC, parse_iso
 
 
 def parse_time(text: str) -> datetime:
     """Read a time of the API: `2026-11-15T23:40:07Z`, with or without a fraction."""
-    at = datetime.fromisoformat(text)
+    at = parse_iso(text)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

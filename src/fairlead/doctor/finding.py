@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
+from fairlead.compat import StrEnum
 from fairlead.units import counted
 
 _MOST: Final = 4

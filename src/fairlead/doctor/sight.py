@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from fairlead.cluster.meta import Part
 from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import parse_time
+from fairlead.compat.times import UTC
 from fairlead.manifest import seen
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.keys import LEADS_FOR

@@ -1,12 +1,12 @@
 """How much of its data sheet a device gives, and what its runtimes are like: two tables, read once."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from fairlead.compat import toml
 from fairlead.units import parse_bytes
 
 _NARROWING: Final = ("kind", "vendor", "families")
@@ -89,4 +89,4 @@ def _means(row: Mapping[str, Any], kind: str, vendor: str, family: str) -> bool:
 
 @cache
 def _table(name: str) -> Mapping[str, Any]:
-    return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    return toml.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))

@@ -1,7 +1,6 @@
 """Read a device's description: which processor it names, and what the data sheet says of that one."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -9,6 +8,7 @@ from typing import Any, Final
 
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import Device as Row
+from fairlead.compat import toml
 from fairlead.evaluate.cores import Processors, count_of
 from fairlead.evaluate.naming import Name, bare, look_up, nearly, plain, said, tells
 
@@ -56,7 +56,7 @@ class Sheets:
     def of(cls, catalog: Catalog) -> "Sheets":
         """Collect the names of all that have figures."""
         text = resources.files("fairlead.evaluate").joinpath("chips.toml").read_text(encoding="utf-8")
-        chips: dict[str, Any] = tomllib.loads(text)
+        chips: dict[str, Any] = toml.loads(text)
         parts: dict[str, dict[Name, Any]] = {
             part: {tuple(name.split()): value for name, value in rows.items()} for part, rows in chips.items()
         }

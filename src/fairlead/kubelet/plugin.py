@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+from fairlead.compat.aio import timeout
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.listing import LIST_LIMIT, check, encode_list, encoded_size
 from fairlead.kubelet.registration import Entrance, Registered
@@ -128,7 +129,7 @@ class DevicePlugin:
         """Knock where nobody comes back: a kubelet that lost its stream waits for a new socket to appear."""
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience):
+                async with timeout(self._patience):
                     await self._over.wait()
             if not self._over.is_set() and not self._streams:
                 self._say(f"{self.resource}: no kubelet listens any more, registering again")

@@ -23,6 +23,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.protocol import H2Protocol
 from grpclib.server import Server, Stream
 
+from fairlead.compat import aio
 from fairlead.errors import FairleadError, KubeletError, RefusedError
 from fairlead.kubelet.proto import M, Message, decode, encode
 
@@ -178,7 +179,7 @@ async def ask(path: Path, method: str, request: Message, answer: type[M], timeou
 async def _ask(path: Path, method: str, request: Message, answer: type[M], timeout: float, limit: int) -> M:
     channel = _Channel(limit, path=str(path), codec=_Raw())
     try:
-        async with asyncio.timeout(timeout):
+        async with aio.timeout(timeout):
             asked = channel.request(method, Cardinality.UNARY_UNARY, bytes, bytes)
             async with asked as stream:
                 await stream.send_message(encode(request), end=True)

@@ -6,10 +6,10 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from fairlead.compat import StrEnum
 from fairlead.errors import LabError
 from fairlead.lab import cache as caches
 from fairlead.lab import compiler, errand, toolchain

@@ -1,9 +1,10 @@
 """From a group of a fleet to nodes that kwok plays: an inventory, then what Kubernetes would see of it."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from fairlead.catalog import Catalog, Device
+from fairlead.compat.times import UTC
 from fairlead.inventory import Accelerator, Engine, Inventory, Machine, State
 from fairlead.lab.commands import KWOK_MARK
 from fairlead.lab.fleet import ARCHITECTURES, Fitting, Fleet, Group

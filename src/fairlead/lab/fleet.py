@@ -16,7 +16,6 @@ TOML, or YAML with the same keys. `fairlead docs fleet` has every key.
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -25,6 +24,7 @@ from typing import Any, Final
 import yaml
 
 from fairlead.catalog import Catalog, Device
+from fairlead.compat import toml
 from fairlead.errors import CatalogError, FleetError
 from fairlead.units import Bytes, parse_bytes
 
@@ -130,13 +130,13 @@ def _document(path: str) -> Any:
             )
         with open(path, "rb") as stream:
             text = stream.read(_SIZE_LIMIT + 1).decode()
-        return _yaml(path, text) if path.endswith((".yaml", ".yml")) else tomllib.loads(text)
+        return _yaml(path, text) if path.endswith((".yaml", ".yml")) else toml.loads(text)
     except OSError as error:
         raise FleetError(
             f"{path}: {error.strerror}",
             hint="name a readable fleet file, like the one that this prints: fairlead examples fleet.toml",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (toml.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FleetError(f"{path}: not TOML: {error}", hint="a YAML fleet must be called *.yaml") from None
 
 

@@ -139,8 +139,11 @@ def _write_layer(path: Path, entries: Iterable[Entry]) -> str:
                 info.type = tarfile.SYMTYPE if entry.link else tarfile.DIRTYPE
                 info.linkname = entry.link
                 layer.addfile(info)
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _add(archive: tarfile.TarFile, info: tarfile.TarInfo | str, data: bytes) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.cluster.objects import Condition, Node
+from fairlead.compat.times import parse_iso
 from fairlead.errors import AlreadyExistsError, ClusterError, NotFoundError
 
 IN_FLIGHT: Final = 64
@@ -43,9 +43,13 @@ async def _create_nodes(where: Config, manifests: Sequence[Mapping[str, Any]], t
             done += 1
             tell(done, len(manifests))
 
-    async with Client.connect(where, connections=IN_FLIGHT) as client, asyncio.TaskGroup() as group:
-        for _ in range(min(IN_FLIGHT, len(manifests))):
-            group.create_task(worker(client))
+    async with Client.connect(where, connections=IN_FLIGHT) as client:
+        tasks = [asyncio.create_task(worker(client)) for _ in range(min(IN_FLIGHT, len(manifests)))]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:  # the first that fails ends the others
+                task.cancel()
 
 
 def ready_nodes(where: Config) -> int:
@@ -81,7 +85,7 @@ def kubelet_ready(where: Config, node: str, since: float) -> bool:
 
 
 def _said(condition: Mapping[str, str], kind: str, since: float) -> bool:
-    moment = datetime.fromisoformat(condition["lastHeartbeatTime"]).timestamp()
+    moment = parse_iso(condition["lastHeartbeatTime"]).timestamp()
     # The API counts in whole seconds.
     return condition["type"] == kind and condition["status"] == "True" and moment >= int(since)
 

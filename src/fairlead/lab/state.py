@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from fairlead.compat import StrEnum
 from fairlead.lab.process import Process, alive, boot_id
 
 FORMAT: Final = 1

@@ -4,11 +4,11 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import cache
 from math import isfinite
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from fairlead.compat import StrEnum
 from fairlead.errors import ManifestError
 from fairlead.units import counted
 

@@ -10,8 +10,11 @@ def run_until_told(program: Callable[[asyncio.Event], Coroutine[Any, Any, None]]
     """Run a program, which ends when its event is set; raise what went wrong in it first."""
     try:
         asyncio.run(_told(program))
-    except BaseExceptionGroup as found:
-        raise _first(found) from found
+    except BaseException as found:
+        first = _first(found)
+        if first is found:
+            raise
+        raise first from found
 
 
 async def _told(program: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
@@ -23,6 +26,7 @@ async def _told(program: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -
 
 def _first(found: BaseException) -> BaseException:
     """Return what went wrong first: tasks that fell with it are of no interest."""
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
+    # By its attribute: Python 3.10 has no exception groups, and no program there raises one.
+    while inner := getattr(found, "exceptions", ()):
+        found = inner[0]
     return found

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from random import Random
 from typing import Final
 
+from fairlead.compat import StrEnum
 from fairlead.placement import Decision, Placement
 from fairlead.simulate.admission import Admission, Admitted
 from fairlead.simulate.events import Agenda, Event, Kind

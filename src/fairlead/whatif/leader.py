@@ -16,6 +16,7 @@ from typing import Any, Final
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import LEASES, PODS
 from fairlead.cluster.objects import Lease
+from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.manifest import keys
 from fairlead.manifest.seen import Pod
@@ -97,7 +98,7 @@ async def _through_the_server(client: Client, pod: str, page: str) -> bytes | Si
     namespace, _, name = pod.partition("/")
     path = f"{PODS.path(namespace)}/{name}/proxy/{page}"
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with timeout(_PATIENCE):
             return await client.request("GET", path)
     except AccessError:
         return Silence(f"asking the leader {pod} needs the right to get pods/proxy in {namespace}")

@@ -9,6 +9,7 @@ from typing import Any
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import T, WatchEvent
+from fairlead.compat.aio import timeout
 from tests.labs import LABEL
 
 
@@ -35,7 +36,7 @@ def contract(scenario: Scenario) -> Callable[[Arena], None]:
 
     def test(arena: Arena) -> None:
         async def play() -> None:
-            async with asyncio.timeout(60), arena() as place:
+            async with timeout(60), arena() as place:
                 await scenario(place)
 
         asyncio.run(play())

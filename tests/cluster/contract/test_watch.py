@@ -1,11 +1,11 @@
 """The contract, on watches: what is told, from which moment, in which order, and how it ends."""
 
-import asyncio
 from contextlib import aclosing
 
 import pytest
 
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS
+from fairlead.compat.aio import timeout
 from fairlead.errors import ClusterAwayError
 from tests.cluster.contract.arena import Place, contract, heard, pod, settings
 
@@ -138,7 +138,7 @@ async def test_silence_is_an_error(place: Place) -> None:
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     quiet = cluster.watch(CONFIG_MAPS, namespace, resource_version=start, bookmarks=False, idle=0.5)
     with pytest.raises(ClusterAwayError):
-        async with aclosing(quiet) as events, asyncio.timeout(10):
+        async with aclosing(quiet) as events, timeout(10):
             await anext(events)
 
 

@@ -12,12 +12,13 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.transport import Transport
+from fairlead.compat.times import UTC
 from fairlead.errors import ClusterAwayError, ClusterError
 from fairlead.serve.scheduler.lead import Terms
 from fairlead.serve.scheduler.loop import Scheduler, SchedulerSettings

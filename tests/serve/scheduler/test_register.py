@@ -1,13 +1,14 @@
 """Whoever is given something, or has it taken back, is on the roster until that is done."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.memory import Memory
+from fairlead.compat.times import UTC
 from fairlead.schedule import policy_named
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.fold import Fold

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from fairlead.compat.aio import TIMEOUTS
 from fairlead.errors import KubeletError, RefusedError
 from fairlead.inventory import Inventory, Machine
 from fairlead.kubelet import podresources
@@ -160,7 +161,7 @@ class Books:
                 pause = GRACE / 2
             else:
                 pause = min(max(_SHARE * took, _OFTEN if self.ledger.books else 3 * _OFTEN), _SELDOM)
-            with suppress(TimeoutError):
+            with suppress(*TIMEOUTS):
                 await asyncio.wait_for(self._early.wait(), pause)
             self._early.clear()
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.cluster.api import Cluster
+from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, KubeletError, NotFoundError, RefusedError
 from fairlead.kubelet.podresources import Listed, PodReader
 from fairlead.offer import Form
@@ -71,7 +72,7 @@ class Handover:
         if not self.able:
             return None
         try:
-            async with asyncio.timeout(_LIMIT):
+            async with timeout(_LIMIT):
                 found = await self._settled(resource, size)
         except AccessError:
             self._turn(able=False)
@@ -159,7 +160,7 @@ class Handover:
     async def _allowed(self, cluster: Cluster) -> bool:
         namespace, name = _NOBODY
         try:
-            async with asyncio.timeout(_LIMIT):
+            async with timeout(_LIMIT):
                 await cluster.get(PODS, name, namespace)
         except NotFoundError:
             return True

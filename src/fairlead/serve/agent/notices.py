@@ -17,6 +17,7 @@ from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
 from fairlead.cluster.meta import Object
 from fairlead.cluster.objects import Node, ResourceSlice
+from fairlead.compat.aio import timeout
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
 from fairlead.offer import DRIVER, Holding
@@ -104,7 +105,7 @@ class Notices:
         if node is not None and HANDS_OVER in node.metadata.annotations:
             patch = {"metadata": {"annotations": {HANDS_OVER: None}}}
             with suppress(FairleadError, TimeoutError):
-                async with asyncio.timeout(_PARTING):
+                async with timeout(_PARTING):
                     await self._cluster.patch(NODES, self._terms.node, patch, field_manager=MANAGER)
 
     async def _show_node(self, inventory: Inventory, told: Told) -> Node:

@@ -1,9 +1,9 @@
 """What happens in a cluster that may help a request that was refused, and which reasons it helps with."""
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from typing import Final
 
+from fairlead.compat import StrEnum
 from fairlead.placement import Reason, Rejection
 
 

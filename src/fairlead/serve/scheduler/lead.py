@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.cluster.times import format_micro
+from fairlead.compat.times import UTC
 from fairlead.errors import ClusterError, ConflictError, NotFoundError
 from fairlead.serve.scheduler import roster
 from fairlead.serve.scheduler.roster import EVERYBODY, NOBODY, Roster

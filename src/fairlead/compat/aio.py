@@ -1,0 +1,39 @@
+"""Deadlines of asyncio, and which errors say that one has passed."""
+
+import asyncio
+import sys
+from typing import Final
+
+__all__ = ["TIMEOUTS", "timeout", "timeout_at"]
+
+if sys.version_info >= (3, 11):
+    from asyncio import timeout, timeout_at
+
+    TIMEOUTS: Final = (TimeoutError,)
+    """What a deadline that has passed raises, in asyncio and in what is built upon it."""
+else:
+    from collections.abc import AsyncIterator
+    from contextlib import asynccontextmanager
+
+    import async_timeout
+
+    # Before 3.11 these are two classes, and libraries raise the second.
+    TIMEOUTS: Final = (TimeoutError, asyncio.TimeoutError)
+
+    @asynccontextmanager
+    async def timeout(delay: float | None) -> AsyncIterator[None]:
+        """End the block after `delay` seconds with a TimeoutError."""
+        try:
+            async with async_timeout.timeout(delay):
+                yield
+        except asyncio.TimeoutError as error:
+            raise TimeoutError(*error.args) from error
+
+    @asynccontextmanager
+    async def timeout_at(when: float | None) -> AsyncIterator[None]:
+        """End the block at a time of the loop's clock with a TimeoutError."""
+        try:
+            async with async_timeout.timeout_at(when):
+                yield
+        except asyncio.TimeoutError as error:
+            raise TimeoutError(*error.args) from error

@@ -1,0 +1,138 @@
+"""A Python 3.10 for tests: that of JetPack 6 and Ubuntu 22.04, on machines whose own is newer.
+
+It comes as data of a pinned Go module: a relocatable build for Linux on amd64 and on arm64. It is unpacked
+into the lab's cache, and so are the packages that the tests need there.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead.errors import LabError
+from fairlead.lab import cache as caches
+from fairlead.lab import errand, toolchain
+from fairlead.lab.build import Site, default_site
+from fairlead.lab.cache import Cache
+from fairlead.lab.parts import architecture, needs_go
+from fairlead.units import parse_bytes
+
+MODULE: Final = "github.com/kluctl/go-embed-python"
+MACHINES: Final = ("amd64", "arm64")
+_NAME: Final = "python310"
+_ROOM: Final = parse_bytes("1GiB")
+_FOLDER: Final = 1 << 31
+"""How Go's file mode marks a folder."""
+
+Tick = Callable[[], None]
+
+
+def ensure_python(machine: str = "", tick: Tick = lambda: None, *, site: Site | None = None) -> Path:
+    """Return the path of a Python 3.10 for a machine (Go's name; empty: this one); fetch it if missing."""
+    site, machine = site or default_site(), machine or architecture()
+    if machine not in MACHINES:
+        raise LabError(
+            f"{MODULE} has no Python 3.10 for {machine}", hint=f"it has one for {', '.join(MACHINES)}"
+        )
+    source = site.sources / _NAME
+    pins = "".join((source / name).read_text(encoding="utf-8") for name in ("go.mod", "go.sum"))
+    key = f"{_NAME}-{machine}-{_digest(pins)}"
+    folder = site.cache.folder(key)
+    if not caches.is_done(folder):
+        with caches.locked(site.cache, key, tick):
+            if not caches.is_done(folder):
+                caches.make_room(site.cache, _ROOM)
+                with caches.using_go(site.cache), caches.made_aside(site.cache, key, {}) as aside:
+                    unpack(_module(site, source, aside, tick) / f"python/internal/data/linux-{machine}", aside)
+    return folder / "bin" / "python3.10"
+
+
+def ensure_packages(
+    python: Path,
+    pins: Path,
+    tick: Tick = lambda: None,
+    *,
+    cache: Cache | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Path:
+    """Return a folder with the packages that a hashed requirements file names, for such a Python."""
+    cache = cache or caches.default(environ)
+    key = f"{_NAME}-packages-{_digest(pins.read_text(encoding='utf-8') + str(python))}"
+    if not caches.is_done(cache.folder(key)):
+        with caches.locked(cache, key, tick):
+            if not caches.is_done(cache.folder(key)):
+                with caches.made_aside(cache, key, {}) as aside:
+                    _install(python, pins, aside, cache.log(key), environ, tick)
+                cache.log(key).unlink()
+    return cache.folder(key)
+
+
+def unpack(packed: Path, target: Path) -> None:
+    """Write out what the module embeds: a list of files, the larger ones compressed."""
+    listed: list[dict[str, Any]] = json.loads((packed / "files.json").read_text(encoding="utf-8"))["files"]
+    for entry in listed:
+        path = target / entry["name"]
+        if not path.resolve().is_relative_to(target.resolve()):
+            raise LabError(f"{packed}: {entry['name']} lies outside of it", hint="the module is not what it was")
+        if entry["perm"] & _FOLDER:
+            path.mkdir(exist_ok=True)
+        elif entry.get("symlink"):
+            path.symlink_to(entry["symlink"])
+        else:
+            _write(packed / entry["name"], path, packed=bool(entry.get("compressed")))
+            path.chmod(entry["perm"] & 0o755)
+
+
+def _write(source: Path, target: Path, *, packed: bool) -> None:
+    if not packed:
+        shutil.copyfile(source, target)
+        return
+    with gzip.open(f"{source}.gz") as read, target.open("wb") as written:
+        shutil.copyfileobj(read, written)
+
+
+def _module(site: Site, source: Path, aside: Path, tick: Tick) -> Path:
+    """Download the pinned module, and return its folder."""
+    pins, log = site.sources / "toolchain.txt", site.cache.log(aside.name.lstrip("."))
+    go = toolchain.fetch(
+        site.cache, toolchain.find(needs_go(source), pins, site.environ), pins, site.environ, tick
+    )
+    env, answer = toolchain.environment(site.cache, aside, site.environ), aside / "module.json"
+    argv = [str(go), "mod", "download", "-json", MODULE]
+    if errand.run(argv, log, env=env, cwd=source, watch=tick, answer=answer) != 0:
+        said = answer.read_text(errors="replace") + log.read_text(errors="replace")
+        raise LabError(
+            f"a Python 3.10 cannot be fetched from {MODULE}: {' '.join(said.split())[-300:]}",
+            hint="the module proxy cannot be reached: look at the network, or set GOPROXY",
+        )
+    folder = Path(json.loads(answer.read_text(encoding="utf-8"))["Dir"])
+    answer.unlink()
+    log.unlink()
+    return folder
+
+
+def _install(
+    python: Path, pins: Path, folder: Path, log: Path, environ: Mapping[str, str], tick: Tick
+) -> None:
+    # This Python's pip, run by the other: that one comes without, and markers are read by who runs it.
+    argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
+    argv += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:", "--no-deps"]
+    own = {name: value for name, value in environ.items() if name != "PYTHONPATH"}
+    code = errand.run(
+        [*argv, "--target", str(folder), "-r", str(pins)], log, env=own, cwd=folder, watch=tick
+    )
+    if code != 0:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
+        raise LabError(
+            f"the packages of {pins} cannot be installed for {python}:\n{tail}",
+            hint=f"let pip reach its index; whole log: {log}",
+        )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
