@@ -1,6 +1,6 @@
 """Run a Python 3.10 with fairlead from this checkout and what its tests need: `py310.py -m pytest ...`.
 
-With --print: say where the interpreter and its packages lie; --print arm64: the interpreter of such a machine.
+`--print` says where the interpreter and its packages lie; `--print arm64`: the interpreter of such a board.
 """
 
 import os
@@ -26,9 +26,27 @@ def main(argv: list[str]) -> None:
     if argv[:1] == ["--print"]:
         print(python, packages, sep="\n")
         return
-    own = os.pathsep.join((str(HOUSE / "src"), str(packages)))
-    environ = {**os.environ, "PYTHONPATH": own, "PYTHONDONTWRITEBYTECODE": "1"}
-    os.execve(python, [str(python), *argv], environ)
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    mine = environment(python, packages)
+    os.execve(mine, [str(mine), *argv], {**environ, "PYTHONDONTWRITEBYTECODE": "1"})  # noqa: S606  # the user's own words
+
+
+def environment(python: Path, packages: Path) -> Path:
+    """Make a virtual environment in build/, and return its Python.
+
+    Programs that are started with -I see no PYTHONPATH; those of an environment they do see.
+    """
+    folder = HOUSE / "build" / "py310"
+    site = folder / "lib/python3.10/site-packages"
+    site.mkdir(parents=True, exist_ok=True)
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "pyvenv.cfg").write_text(f"home = {python.parent}\n", encoding="utf-8")
+    (site / "fairlead.pth").write_text(f"{HOUSE / 'src'}\n{packages}\n", encoding="utf-8")
+    mine = folder / "bin" / "python3.10"
+    if not mine.exists() or mine.resolve() != python.resolve():
+        mine.unlink(missing_ok=True)
+        mine.symlink_to(python)
+    return mine
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -235,7 +236,10 @@ def test_an_answer_that_is_none(place: Path, method: Method, why: str) -> None:
                 await read_books(place, timeout)
             current = asyncio.current_task()
             assert current is not None
-            assert current.cancelling() == 0
+            await asyncio.sleep(0)  # a cancellation that was left behind would come out here
+            assert not current.cancelled()
+            if sys.version_info >= (3, 11):
+                assert current.cancelling() == 0
 
     asyncio.run(scenario())
 

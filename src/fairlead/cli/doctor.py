@@ -102,10 +102,15 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
 
 
 def _here(options: argparse.Namespace) -> "list[Finding]":
+    from datetime import datetime
+
     from fairlead import nvml
+    from fairlead.compat.times import UTC
     from fairlead.detect import detect
     from fairlead.detect.nvidia import driver_is_there
     from fairlead.doctor.here import Machine, examine_here
+    from fairlead.doctor.join import Clock, examine_node
+    from fairlead.doctor.kernelclock import synchronised
     from fairlead.host import Host
 
     host, catalog = Host("/"), shared.catalog_of(options)
@@ -115,4 +120,5 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
         inventory = detect(host, catalog, session.gpus() if session and driver else [])
     nodes = {each.node for each in inventory.accelerators if each.node}
     opens = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
-    return examine_here(Machine(inventory, driver, speaks, opens))
+    clock = Clock(datetime.now(UTC), synchronised())
+    return [*examine_here(Machine(inventory, driver, speaks, opens)), *examine_node(host, clock)]

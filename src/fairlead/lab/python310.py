@@ -48,7 +48,9 @@ def ensure_python(machine: str = "", tick: Tick = lambda: None, *, site: Site | 
             if not caches.is_done(folder):
                 caches.make_room(site.cache, _ROOM)
                 with caches.using_go(site.cache), caches.made_aside(site.cache, key, {}) as aside:
-                    unpack(_module(site, source, aside, tick) / f"python/internal/data/linux-{machine}", aside)
+                    unpack(
+                        _module(site, source, aside, tick) / f"python/internal/data/linux-{machine}", aside
+                    )
     return folder / "bin" / "python3.10"
 
 
@@ -78,7 +80,9 @@ def unpack(packed: Path, target: Path) -> None:
     for entry in listed:
         path = target / entry["name"]
         if not path.resolve().is_relative_to(target.resolve()):
-            raise LabError(f"{packed}: {entry['name']} lies outside of it", hint="the module is not what it was")
+            raise LabError(
+                f"{packed}: {entry['name']} lies outside of it", hint="the module is not what it was"
+            )
         if entry["perm"] & _FOLDER:
             path.mkdir(exist_ok=True)
         elif entry.get("symlink"):
@@ -123,9 +127,7 @@ def _install(
     argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
     argv += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:", "--no-deps"]
     own = {name: value for name, value in environ.items() if name != "PYTHONPATH"}
-    code = errand.run(
-        [*argv, "--target", str(folder), "-r", str(pins)], log, env=own, cwd=folder, watch=tick
-    )
+    code = errand.run([*argv, "--target", str(folder), "-r", str(pins)], log, env=own, cwd=folder, watch=tick)
     if code != 0:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
         raise LabError(

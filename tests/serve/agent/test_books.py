@@ -46,5 +46,7 @@ def test_however_many_containers_are_given_something_one_look_is_due(tmp_path: P
         books.give([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((60, 60),))])
         assert len(loop.later) == 1
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(play())
+    try:
+        loop.run_until_complete(play())
+    finally:
+        loop.close()

@@ -1,0 +1,76 @@
+"""Where distributions of Kubernetes keep the kubelet's files and containerd's socket."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.host import Host
+
+USUAL: Final = "/var/lib/kubelet"
+"""The kubelet's folder where no option moves it: the chart's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution, how a machine shows it, and its paths."""
+
+    name: str
+    signs: tuple[str, ...]
+    """Paths of which each shows that it is installed."""
+    kubelet: tuple[str, ...] = (USUAL,)
+    """Where its kubelet may keep its files, the usual one first."""
+    socket: str = "/run/containerd/containerd.sock"
+    service: str = "kubelet"
+    certificate: str = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+    """What the kubelet shows to the API server."""
+    swap: bool = False
+    """Whether its kubelet starts beside swap without being told so."""
+
+
+DISTRIBUTIONS: Final = (
+    Distribution(
+        "k3s",
+        ("/var/lib/rancher/k3s/agent", "/run/k3s", "/etc/rancher/k3s"),
+        # The second: k3s without root, and k3s before 1.0.
+        (USUAL, "/var/lib/rancher/k3s/agent/kubelet"),
+        "/run/k3s/containerd/containerd.sock",
+        "k3s or k3s-agent",
+        "/var/lib/rancher/k3s/agent/client-kubelet.crt",
+        swap=True,
+    ),
+    Distribution(
+        "rke2",
+        ("/var/lib/rancher/rke2/agent", "/etc/rancher/rke2"),
+        (USUAL,),
+        "/run/k3s/containerd/containerd.sock",
+        "rke2-server or rke2-agent",
+        "/var/lib/rancher/rke2/agent/client-kubelet.crt",
+        swap=True,
+    ),
+    Distribution(
+        "microk8s",
+        ("/var/snap/microk8s",),
+        ("/var/snap/microk8s/common/var/lib/kubelet",),
+        "/var/snap/microk8s/common/run/containerd.sock",
+        "snap.microk8s.daemon-kubelite",
+        swap=True,
+    ),
+    Distribution(
+        "k0s",
+        ("/var/lib/k0s",),
+        ("/var/lib/k0s/kubelet",),
+        "/run/k0s/containerd.sock",
+        "k0sworker",
+        "/var/lib/k0s/kubelet/pki/kubelet-client-current.pem",
+    ),
+    Distribution("kubeadm", ("/etc/kubernetes/kubelet.conf", f"{USUAL}/config.yaml")),
+)
+
+
+def installed(host: Host) -> Distribution | None:
+    """Return the distribution that a machine shows; None where no kubelet was installed yet."""
+    return next((each for each in DISTRIBUTIONS if any(map(host.exists, each.signs))), None)
+
+
+def kubelet_folder(host: Host, found: Distribution) -> str:
+    """Return the folder in which a distribution's kubelet has worked; empty where it has not run."""
+    return next((path for path in found.kubelet if host.exists(f"{path}/device-plugins")), "")
