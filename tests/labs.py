@@ -32,6 +32,7 @@ from fairlead.lab.build import ensure
 from fairlead.lab.down import down
 from fairlead.lab.home import Home
 from fairlead.lab.kit import gather
+from fairlead.lab.layout import PLAIN, Layout
 from fairlead.lab.load import load
 from fairlead.lab.narrate import Narrator
 from fairlead.lab.restart import Restarted, restart
@@ -113,7 +114,7 @@ class RealNode:
 
     @property
     def kubelet(self) -> Path:
-        """Where the host has what the node has in /var/lib/kubelet."""
+        """Where the host has what the node has in the kubelet's folder."""
         return self.lab.folder / "nodes" / "1" / "kubelet"
 
     @property
@@ -238,6 +239,22 @@ async def _drop_namespace(config: Config, namespace: str) -> None:
 
 
 @contextmanager
+def own_node(layout: Layout) -> Iterator[RealNode]:
+    """Hold a lab of one's own, with a real node that keeps its files where a distribution does."""
+    where = home.default(os.environ)
+    obstacle = spaces.obstacle(where.root)
+    if obstacle:
+        give_up(obstacle)
+    name = f"test-{os.getpid()}-{layout.name}"
+    lab = _start(where, name, os.getpid(), Profile.NODE, layout)
+    try:
+        (lab.folder / "shared").mkdir()
+        yield RealNode(kubeconfig.load(str(lab.kubeconfig)), where, name, lab.folder / "shared")
+    finally:
+        down(where, name)
+
+
+@contextmanager
 def _shared_lab(factory: pytest.TempPathFactory, profile: Profile) -> Iterator[Lab]:
     """Hold the lab of this test run; the first holder starts it, the last one ends it."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
@@ -264,13 +281,13 @@ def _running(where: Home, name: str) -> Lab | None:
     return lab if lab is not None and not lab.orphaned() else None
 
 
-def _start(where: Home, name: str, owner: int, profile: Profile) -> Lab:
+def _start(where: Home, name: str, owner: int, profile: Profile, layout: Layout = PLAIN) -> Lab:
     quiet = Narrator(io.StringIO())
     try:
         gather(profile, quiet, kwok=False)
     except LabError as error:
         give_up(str(error).splitlines()[0])
-    return up(where, Wish(profile, name, owner=owner), quiet)
+    return up(where, Wish(profile, name, owner=owner, layout=layout), quiet)
 
 
 @contextmanager

@@ -39,12 +39,16 @@ class Site:
         self.unusual = False
         """Whether it was installed with values of some test."""
 
-    def install(self, values: Mapping[str, Any] | None = None) -> None:
-        """Install the chart, or upgrade it to other values, and wait until the agent is ready."""
+    def install(self, values: Mapping[str, Any] | None = None, *files: Path) -> None:
+        """Install the chart, or upgrade it to other values, and wait until the agent is ready.
+
+        `files` are files of values, such as the chart has for a distribution.
+        """
         self.unusual = bool(values)
         chosen = {"replay.root": str(self.machine.folder), "agent.sweep": "1s", "agent.sample": "1s"}
         chosen |= values or {}
-        settings = [f"--set-json={path}={json.dumps(value)}" for path, value in chosen.items()]
+        settings = [f"--values={file}" for file in files]
+        settings += [f"--set-json={path}={json.dumps(value)}" for path, value in chosen.items()]
         before = {pod["metadata"]["uid"] for pod in self.api.items(_AGENTS)}
         spec = self._template()
         self.helm("upgrade", "--install", RELEASE, str(CHART), *settings)

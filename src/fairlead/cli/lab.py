@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead.lab.tuning import Tuning
 
 _PROFILES: Final = ("api", "control", "node")
+_LAYOUTS: Final = ("plain", "k3s", "k0s")
 _PLAIN_NODES: Final = 3
 _HEAD: Final = (
     Column("LAB", Fit.KEEP),
@@ -91,6 +92,12 @@ def _add_up(verbs: Any) -> None:
         action="store_true",
         help="node: also a Prometheus that looks at every pod that wants it",
     )
+    verb.add_argument(
+        "--layout",
+        choices=_LAYOUTS,
+        default=_LAYOUTS[0],
+        help="node: keep the files of kubelet and containerd as a distribution does (default: %(default)s)",
+    )
     lab_inside.add_rules(verb)
     _add_tuning(verb)
     shared.add_catalog(verb)
@@ -118,6 +125,7 @@ def _add_tuning(verb: argparse.ArgumentParser) -> None:
 
 
 def _up(options: argparse.Namespace) -> int:
+    from fairlead.lab import layout
     from fairlead.lab.narrate import Narrator
     from fairlead.lab.state import Profile
     from fairlead.lab.up import Wish, up
@@ -133,6 +141,7 @@ def _up(options: argparse.Namespace) -> int:
         owner=options.owner,
         prometheus=options.prometheus or options.rules is not None,
         rules=options.rules,
+        layout=layout.named(options.layout),
         tuning=_tuning(options),
     )
     narrator = Narrator(sys.stderr)

@@ -73,4 +73,5 @@ def installed(host: Host) -> Distribution | None:
 
 def kubelet_folder(host: Host, found: Distribution) -> str:
     """Return the folder in which a distribution's kubelet has worked; empty where it has not run."""
-    return next((path for path in found.kubelet if host.exists(f"{path}/device-plugins")), "")
+    # Not device-plugins: a kubelet makes that folder in /var/lib/kubelet wherever its own is.
+    return next((path for path in found.kubelet if host.exists(f"{path}/plugins_registry")), "")

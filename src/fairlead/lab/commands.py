@@ -195,13 +195,13 @@ options:
 """
 
 
-def kubelet(folder: Path, keys: Path, node: str, address: str) -> list[str]:
-    """Return the arguments of a node's kubelet; `folder` is the node's."""
+def kubelet(folder: Path, keys: Path, node: str, address: str, root: str) -> list[str]:
+    """Return the arguments of a node's kubelet; `folder` is the node's, `root` the kubelet's own."""
     return [
         f"--config={folder / 'kubelet.yaml'}",
         f"--kubeconfig={keys / f'kubelet-{node}.kubeconfig'}",
-        "--root-dir=/var/lib/kubelet",
-        "--cert-dir=/var/lib/kubelet/pki",
+        f"--root-dir={root}",
+        f"--cert-dir={root}/pki",
         f"--hostname-override={node}",
         f"--node-ip={address}",
     ]

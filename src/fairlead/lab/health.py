@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from fairlead.lab import inside, nodefiles, populate, probe, ready
+from fairlead.lab import inside, populate, probe, ready
 from fairlead.lab.commands import OWN_PORTS
 from fairlead.lab.state import Lab, Program, Space
 
@@ -28,7 +28,7 @@ def well(lab: Lab, program: Program, since: float = 0.0) -> bool:
         return False
     if kind == "containerd" and space is not None:
         ctr = binary.with_name("ctr")
-        return inside.run(space, [str(ctr), "-a", nodefiles.SOCKET, "version"]).returncode == 0
+        return inside.run(space, [str(ctr), "-a", lab.layout.socket, "version"]).returncode == 0
     port, keys = lab.ports["kube-apiserver"], lab.folder / "keys"
     if not ready.answers(port, "/readyz", ready.trusting(keys)):
         return False

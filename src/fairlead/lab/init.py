@@ -1,8 +1,8 @@
 """The first process of a node's namespaces: it makes the node's own file tree, then buries the dead.
 
-Run as `python -I -S init.py FOLDER HOSTNAME ADDRESS` in fresh mount, PID, network and UTS namespaces. It
-imports nothing but the standard library, since it runs before anything else could be found. When it is
-killed, the kernel ends every process, mount and network device of the node with it.
+Run as `python -I -S init.py FOLDER HOSTNAME ADDRESS KUBELET CONTAINERD` in fresh mount, PID, network and UTS
+namespaces. It imports nothing but the standard library, since it runs before anything else could be found.
+When it is killed, the kernel ends every process, mount and network device of the node with it.
 """
 
 import os
@@ -26,7 +26,7 @@ def mount(*arguments: str) -> None:
         sys.exit(f"mount {' '.join(arguments)} failed")
 
 
-def make_tree(folder: str) -> None:
+def make_tree(folder: str, kubelet: str, containerd: str) -> None:
     """Give the node its own /proc, /run, /var/log and /var/lib, kept below `folder` or in memory.
 
     The kubelet and device plugins have fixed paths below /var/lib. An overlay shows what the host has
@@ -43,9 +43,9 @@ def make_tree(folder: str) -> None:
     hide_knobs(f"{folder}/overlay/knobs")
     layers = f"lowerdir=/var/lib,upperdir={folder}/overlay/upper,workdir={folder}/overlay/work"
     mount("-t", "overlay", "overlay", "-o", layers, "/var/lib")
-    for name in ("kubelet", "containerd"):
-        os.makedirs(f"/var/lib/{name}", exist_ok=True)
-        mount("--bind", f"{folder}/{name}", f"/var/lib/{name}")
+    for name, place in (("kubelet", kubelet), ("containerd", containerd)):
+        os.makedirs(place, exist_ok=True)
+        mount("--bind", f"{folder}/{name}", place)
     mount("--bind", f"{folder}/log", "/var/log")
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     mount("--make-rshared", "/")
@@ -82,11 +82,11 @@ def bury() -> None:
             pass
 
 
-def main(folder: str, hostname: str, address: str) -> None:
+def main(folder: str, hostname: str, address: str, kubelet: str, containerd: str) -> None:
     """Make the node's world, say under which number the host knows us, and stay."""
     # Before our own /proc is mounted, this one still counts as the host does.
     number = os.readlink("/proc/self")
-    make_tree(folder)
+    make_tree(folder, kubelet, containerd)
     name_itself(folder, hostname, address)
     with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as knob:
         knob.write("1")

@@ -60,7 +60,7 @@ def check(archive: Path) -> None:
 def _import(lab: Lab, space: Space, archive: Path, ctr: Path) -> list[str]:
     """Import an archive into a node and return the names of its images."""
     snapshotter = nodefiles.snapshotter(lab.folder)
-    argv = [str(ctr), "-a", nodefiles.SOCKET, "-n", "k8s.io", "images", "import", "--local"]
+    argv = [str(ctr), "-a", lab.layout.socket, "-n", "k8s.io", "images", "import", "--local"]
     # Read here and handed over: a node does not see all files of the host.
     with archive.open("rb") as file:
         done = inside.run(space, [*argv, "--snapshotter", snapshotter, "-"], stdin=file)

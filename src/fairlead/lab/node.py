@@ -9,6 +9,7 @@ from fairlead.errors import LabError
 from fairlead.lab import certs, cgroups, commands, nodefiles, populate, ready, spaces
 from fairlead.lab.control import LIMIT, Control
 from fairlead.lab.kit import RUNC, Kit
+from fairlead.lab.layout import Layout
 from fairlead.lab.narrate import Narrator
 from fairlead.lab.process import exit_code
 from fairlead.lab.running import Running
@@ -60,6 +61,10 @@ class Nodes:
     def _numbers(self) -> range:
         return range(1, self._count + 1)
 
+    @property
+    def _layout(self) -> Layout:
+        return self._running.lab.layout
+
     def _folder(self, number: int) -> Path:
         return self._running.lab.folder / "nodes" / str(number)
 
@@ -83,10 +88,10 @@ class Nodes:
         snapshotter = nodefiles.snapshotter(folder)
         config = folder / "containerd.toml"
         runc = self._kit.programs.paths.get(RUNC, tools.runc)
-        text = nodefiles.containerd(runc, tools.cni, wiring, snapshotter)
+        text = nodefiles.containerd(runc, tools.cni, wiring, snapshotter, self._layout)
         config.write_text(text, encoding="utf-8")
         self._start("containerd", number, ["--config", str(config)], space)
-        ctr = f'"$1" -a {nodefiles.SOCKET}'
+        ctr = f'"$1" -a {self._layout.socket}'
         script = (
             f"until {ctr} version >/dev/null 2>&1; do sleep 0.05; done; "
             f'exec {ctr} -n k8s.io images import --local --snapshotter {snapshotter} "$2"'
@@ -104,8 +109,9 @@ class Nodes:
         group = f"{cgroups.family(self._running.lab.folder)}{number}"
         cgroups.make(group)
         (folder / "resolv.conf").write_text(nodefiles.RESOLV_CONF, encoding="utf-8")
-        (folder / "kubelet.yaml").write_text(nodefiles.kubelet(keys, folder, name, group), encoding="utf-8")
-        arguments = commands.kubelet(folder, keys, name, space.address)
+        text = nodefiles.kubelet(keys, folder, name, group, self._layout)
+        (folder / "kubelet.yaml").write_text(text, encoding="utf-8")
+        arguments = commands.kubelet(folder, keys, name, space.address, self._layout.kubelet)
         self._start("kubelet", number, [*arguments, *self._tuning.all_programs()], space)
         self._start("kube-proxy", number, commands.proxy(keys, name, spaces.PODS), space)
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from fairlead.lab import spaces
 from fairlead.lab.images import COREDNS, PAUSE
+from fairlead.lab.layout import PLAIN, Layout
 
-SOCKET: Final = "/run/containerd/containerd.sock"
 DNS_ADDRESS: Final = "10.96.0.10"
 _OVERLAYS: Final = frozenset({"overlay", "aufs"})
 """File systems on which no overlay can stand."""
@@ -21,20 +21,20 @@ def snapshotter(folder: Path) -> str:
     return "native" if spaces.file_system(folder) in _OVERLAYS else "overlayfs"
 
 
-def containerd(runc: Path, plugins: Path, wiring: Path, snapshotter: str) -> str:
+def containerd(runc: Path, plugins: Path, wiring: Path, snapshotter: str, layout: Layout = PLAIN) -> str:
     """Return containerd's configuration; `restrict_oom_score_adj` lets it run without CAP_SYS_RESOURCE."""
     return f"""\
 version = 4
-root = "/var/lib/containerd"
-state = "/run/containerd"
+root = "{layout.containerd}"
+state = "{layout.state}"
 [plugins."io.containerd.server.v1.grpc"]
-  address = "{SOCKET}"
+  address = "{layout.socket}"
 [plugins."io.containerd.server.v1.ttrpc"]
-  address = "{SOCKET}.ttrpc"
+  address = "{layout.socket}.ttrpc"
 [plugins."io.containerd.nri.v1.nri"]
   disable = true
 [plugins."io.containerd.internal.v1.opt"]
-  path = "/var/lib/containerd/opt"
+  path = "{layout.containerd}/opt"
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "{snapshotter}"
   [plugins."io.containerd.cri.v1.images".pinned_images]
@@ -68,7 +68,7 @@ def cni(pods: str) -> str:
     return json.dumps({"cniVersion": "0.4.0", "name": "lab", "plugins": [bridge, ports]})
 
 
-def kubelet(keys: Path, folder: Path, node: str, cgroup: str) -> str:
+def kubelet(keys: Path, folder: Path, node: str, cgroup: str, layout: Layout = PLAIN) -> str:
     """Return the kubelet's configuration; the disk is the user's, so it is never too full for a lab.
 
     What has changed it tells within a second, not within ten: whoever works with a lab waits for that.
@@ -77,7 +77,7 @@ def kubelet(keys: Path, folder: Path, node: str, cgroup: str) -> str:
     return f"""\
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-containerRuntimeEndpoint: unix://{SOCKET}
+containerRuntimeEndpoint: unix://{layout.socket}
 failCgroupV1: false
 cgroupDriver: cgroupfs
 cgroupRoot: /{cgroup}
@@ -98,7 +98,7 @@ resolvConf: "{folder / "resolv.conf"}"
 evictionHard: {{memory.available: 100Mi, nodefs.available: "1%", imagefs.available: "1%"}}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-volumePluginDir: /var/lib/kubelet/volume-plugins
+volumePluginDir: {layout.kubelet}/volume-plugins
 """
 
 

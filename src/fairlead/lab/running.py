@@ -47,7 +47,7 @@ class Running:
     def add_space(self, number: int, folder: Path) -> Space:
         """Make a node's namespaces."""
         first = self.lab.spaces[0] if self.lab.spaces else None
-        space = spaces.create(number, folder, self.lab.folder, self.env, first)
+        space = spaces.create(number, folder, self.lab, self.env, first)
         self.lab = save(replace(self.lab, spaces=(*self.lab.spaces, space)))
         return space
 

@@ -22,7 +22,7 @@ from typing import Final
 from fairlead.errors import LabError
 from fairlead.lab import cgroups, process
 from fairlead.lab.process import Process
-from fairlead.lab.state import Space
+from fairlead.lab.state import Lab, Space
 
 PODS: Final = "10.88.0.0/16"
 MOST_NODES: Final = 64
@@ -77,16 +77,17 @@ def file_system(path: Path) -> str:
     return found
 
 
-def create(number: int, folder: Path, lab: Path, env: Mapping[str, str], first: Space | None) -> Space:
-    """Make a node's namespaces below those of the first node; `folder` is the node's, `lab` the lab's."""
+def create(number: int, folder: Path, lab: Lab, env: Mapping[str, str], first: Space | None) -> Space:
+    """Make a node's namespaces below those of the first node; `folder` is the node's."""
     for name in ("kubelet", "containerd", "log", "overlay"):
         (folder / name).mkdir(parents=True)
     node, log = node_name(number), folder / "init.log"
     init = [sys.executable, "-I", "-S", str(Path(__file__).with_name("init.py"))]
-    argv = [*_UNSHARE, *init, str(folder), node, address(number)]
+    paths = (lab.layout.kubelet, lab.layout.containerd)
+    argv = [*_UNSHARE, *init, str(folder), node, address(number), *paths]
     if first is not None:
         argv = ["nsenter", "-t", str(first.init.pid), "-p", *argv]
-    outer = process.start(argv, log, lab, env)
+    outer = process.start(argv, log, lab.folder, env)
     until = time.monotonic() + _PATIENCE
     while not (folder / "init.pid").exists():
         if not process.alive(outer) or time.monotonic() > until:

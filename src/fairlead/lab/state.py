@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead.compat import StrEnum
+from fairlead.errors import LabError
+from fairlead.lab.layout import PLAIN, Layout, named
 from fairlead.lab.process import Process, alive, boot_id
 
 FORMAT: Final = 1
@@ -89,6 +91,8 @@ class Lab:
     """What its programs were started with."""
     spaces: tuple[Space, ...] = ()
     nodes: int = 0
+    layout: Layout = PLAIN
+    """Where its real nodes keep their files."""
     times: Mapping[str, float] = field(default_factory=dict)
     """What each step of the start took, in seconds."""
 
@@ -143,6 +147,7 @@ class Lab:
                 {"node": each.node, "address": each.address, **each.init.to_json()} for each in self.spaces
             ],
             "nodes": self.nodes,
+            "layout": self.layout.name,
             "times": dict(self.times),
         }
 
@@ -159,7 +164,7 @@ def load(folder: Path) -> Lab | None:
     """Read a lab's state; None where it was never written down, or not by this program."""
     try:
         return _from_json(json.loads((folder / "lab.json").read_text(encoding="utf-8")), folder)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, LabError):
         return None
 
 
@@ -182,5 +187,6 @@ def _from_json(fields: Mapping[str, Any], folder: Path) -> Lab:
             for each in fields["spaces"]
         ),
         nodes=int(fields["nodes"]),
+        layout=named(str(fields.get("layout", PLAIN.name))),
         times={str(step): float(seconds) for step, seconds in fields["times"].items()},
     )

@@ -15,6 +15,7 @@ from fairlead.lab.control import Control
 from fairlead.lab.down import end, reap
 from fairlead.lab.home import DEFAULT_NAME, Home
 from fairlead.lab.kit import Kit, gather
+from fairlead.lab.layout import PLAIN, Layout
 from fairlead.lab.narrate import Narrator
 from fairlead.lab.node import Nodes
 from fairlead.lab.running import Running
@@ -40,6 +41,8 @@ class Wish:
     """Whether a Prometheus runs in the first real node."""
     rules: Path | None = None
     """The folder of Prometheus's rules."""
+    layout: Layout = PLAIN
+    """Where its real nodes keep their files."""
     tuning: Tuning = field(default_factory=Tuning)
     """What its programs are told beyond the usual."""
 
@@ -68,6 +71,8 @@ def check(where: Home, wish: Wish) -> None:
     prometheus.check_rules(wish.rules)
     if wish.prometheus and wish.profile is not Profile.NODE:
         raise LabError("Prometheus runs in a real node", hint="choose --profile node")
+    if wish.layout != PLAIN and wish.profile is not Profile.NODE:
+        raise LabError(f"only real nodes have the layout {wish.layout.name}", hint="choose --profile node")
     if wish.profile is Profile.API and wish.tuning.scheduler is not None:
         raise LabError("the profile api has no scheduler", hint="choose --profile control")
     if wish.owner is not None and process.find(wish.owner) is None:
@@ -108,6 +113,7 @@ def _claimed(where: Home, wish: Wish) -> Iterator[Lab]:
                 owner=None if wish.owner is None else process.find(wish.owner),
                 ports=home.free_ports(PORTS[wish.profile], taken),
                 nodes=len(wish.fleet) + (wish.nodes if wish.profile is Profile.NODE else 0),
+                layout=wish.layout,
             )
             save(lab)
         for name in ("logs", "tmp"):
