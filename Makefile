@@ -6,9 +6,9 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The first Python >= 3.11 on PATH; PYTHON=... overrides.
-PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
-	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# The first Python >= 3.10 on PATH; PYTHON=... overrides. The scheduler and the extender need 3.11.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE ?=
 # Published tables and traces, for benchmarks alone.
@@ -39,6 +39,16 @@ check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery
 
 test-chaos: $(VENV)/.dev ## Play mishaps on a real API server: client, three schedulers, preemption, extender (15 minutes)
 	FAIRLEAD_CHAOS=long $(BIN)/pytest -q -s tests/cluster/chaos tests/serve/scheduler/chaos tests/serve/scheduler/test_machine.py tests/serve/extender/test_stock.py
+
+test-py310: $(VENV)/.dev ## Run every test of the core and the agent on a real Python 3.10 (some minutes)
+	$(BIN)/python scripts/py310.py -m pytest -q -p no:cacheprovider tests/analyze tests/calibrate tests/catalog tests/detect \
+	tests/doctor tests/estimate tests/kubelet tests/measure tests/publish tests/serve/agent tests/warden tests/zoo \
+	tests/cluster/test_client_lines.py tests/cluster/test_informer.py tests/cluster/test_kubeconfig.py tests/cluster/test_memory.py \
+	tests/test_calibration.py tests/test_compat.py tests/test_host.py tests/test_hosts.py tests/test_inventory.py tests/test_metrics.py \
+	tests/test_nvml.py tests/test_prediction.py tests/test_settings.py tests/test_units.py
+
+test-layouts: $(VENV)/.dev ## Install the chart on labs with the paths of k3s and of k0s (a minute)
+	FAIRLEAD_LAYOUTS=all $(BIN)/pytest -q tests/e2e/test_layouts.py
 
 manifests: $(VENV)/.run ## Render the chart for kubectl apply, and the table of its values (the first time compiles Helm: minutes)
 	$(BIN)/python deploy/render.py
@@ -94,15 +104,17 @@ bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000
 	$(BIN)/python -m bench.explain
 
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
-	cd requirements && for set in run agent scheduler dev bench; do \
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-header --upgrade $$set.in -o $$set.txt; done
+	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 bench:3.11; do \
+	uv pip compile --quiet --universal --python-version $${set#*:} --generate-hashes --no-emit-index-url \
+	--no-header --upgrade $${set%:*}.in -o $${set%:*}.txt; done
+	cd requirements && uv pip compile --quiet --python-version 3.10 --generate-hashes --no-emit-index-url \
+	--no-header --upgrade --constraint dev.txt py310.in -o py310.txt
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
-	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or say: make PYTHON=/path/to/python3 ..." >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.10 on PATH. Install one, or say: make PYTHON=/path/to/python3 ..." >&2; exit 2; }
 	@echo "Making $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "This Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
 
@@ -123,5 +135,5 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help setup demo lab image check-nvidia test test-chaos manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
+.PHONY: help setup demo lab image check-nvidia test test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
 	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain lock clean
