@@ -1,0 +1,25 @@
+"""The chart's values for a distribution and the paths that the doctor knows of it are the same."""
+
+import pytest
+
+from deploy import render
+from fairlead.doctor.distributions import DISTRIBUTIONS, USUAL, Distribution
+from tests.deploy.chart.charts import Chart, containers, one
+
+OWN = [each for each in DISTRIBUTIONS if each.name not in ("kubeadm", "rke2")]
+
+
+@pytest.mark.parametrize("distribution", OWN, ids=lambda each: each.name)
+def test_values_name_the_kubelets_folder(chart: Chart, distribution: Distribution) -> None:
+    file = render.CHART / f"values-{distribution.name}.yaml"
+    pod = one(chart.render({}, f"--values={file}"), "DaemonSet")["spec"]["template"]["spec"]
+    assert f"--kubelet-dir={distribution.kubelet[0]}" in containers(pod)["agent"]["args"]
+    paths = [each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each]
+    assert f"{distribution.kubelet[0]}/pod-resources" in paths
+    if distribution.kubelet[0] != USUAL:
+        assert not [path for path in paths if path.startswith(f"{USUAL}/")]
+
+
+def test_every_file_of_values_belongs_to_a_distribution() -> None:
+    files = {path.name for path in render.CHART.glob("values-*.yaml")}
+    assert files == {f"values-{each.name}.yaml" for each in OWN}
