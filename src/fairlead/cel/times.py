@@ -22,7 +22,7 @@ _MOMENT: Final = re.compile(
     re.ASCII,
 )
 _ZONE: Final = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})", re.ASCII)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  # the core runs on Python 3.10
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def parse_duration(text: str) -> Duration:
@@ -58,7 +58,7 @@ def parse_timestamp(text: str) -> Timestamp:
     if found is None:
         raise wrong
     try:
-        moment = datetime(*(int(found[at]) for at in range(1, 7)), tzinfo=timezone.utc)  # type: ignore[misc,arg-type]  # noqa: UP017  # six numbers; the core runs on Python 3.10
+        moment = datetime(*(int(found[at]) for at in range(1, 7)), tzinfo=timezone.utc)  # type: ignore[misc,arg-type]  # six numbers
     except ValueError:
         raise wrong from None
     seconds = int((moment - _EPOCH).total_seconds())
