@@ -12,7 +12,6 @@ from typing import Any, Final
 from deploy.image.contents import USER
 from deploy.image.recipes import Recipe
 from fairlead import __version__
-from fairlead.lab.parts import architecture
 
 ENVIRONMENT: Final = (
     "PATH=/usr/bin",
@@ -21,6 +20,10 @@ ENVIRONMENT: Final = (
     "MALLOC_MMAP_THRESHOLD_=131072",
     "MALLOC_TRIM_THRESHOLD_=131072",
 )
+
+
+VARIANTS: Final = {"arm64": "v8"}
+"""The OCI image specification asks for a variant where an architecture has several."""
 
 
 def config(recipe: Recipe) -> dict[str, Any]:
@@ -55,13 +58,14 @@ def _of_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
     return info
 
 
-def write_archive(path: Path, recipe: Recipe, packed: bytes) -> None:
-    """Write an image of one layer."""
+def write_archive(path: Path, recipe: Recipe, packed: bytes, architecture: str) -> None:
+    """Write an image of one layer for an architecture."""
     digest = hashlib.sha256(packed).hexdigest()
     made = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), UTC)
     about = json.dumps(
         {
-            "architecture": architecture(),
+            "architecture": architecture,
+            **({"variant": VARIANTS[architecture]} if architecture in VARIANTS else {}),
             "os": "linux",
             "created": f"{made:%Y-%m-%dT%H:%M:%SZ}",
             "config": config(recipe),

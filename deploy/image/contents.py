@@ -1,4 +1,4 @@
-"""What an image holds: this machine's Python, trimmed; the libraries it needs; fairlead and its packages.
+"""What an image holds: a Python, trimmed; the libraries it needs; fairlead and its packages.
 
     /usr/bin/fairlead             the command
     /usr/bin/python3              its interpreter, with /usr/lib/python3.*
@@ -13,8 +13,6 @@ more memory; sources beside them would make the image a fifth larger, for the li
 
 import os
 import subprocess
-import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,14 +21,12 @@ from typing import Final
 from deploy.image import elf
 from deploy.image.libraries import closure
 from deploy.image.packages import ensure_packages
+from deploy.image.pythons import Python
 from deploy.image.recipes import HOUSE, Recipe
 from fairlead.errors import UserError
 
 USER: Final = 10001
-INTERPRETER: Final[str] = getattr(sys, "_base_executable", "") or sys.executable
-"""Not that of a virtual environment, which is a link or a copy that cannot stand alone."""
 PROGRAM: Final = "usr/bin/python3"
-STANDARD: Final = f"usr/{sys.platlibdir}/python{sys.version_info.major}.{sys.version_info.minor}"
 APPLICATION: Final = "usr/lib/fairlead"
 
 _NEVER: Final = ("__pycache__", "test", "tests", "_test*")
@@ -64,19 +60,18 @@ _TEXTS: Final = {
 _FOLDERS: Final = ("dev", "proc", "run", "sys", "tmp", "var/lib")
 
 
-def assemble(root: Path, recipe: Recipe, from_source: Sequence[str] = ()) -> None:
+def assemble(root: Path, recipe: Recipe, python: Python, from_source: Sequence[str] = ()) -> None:
     """Make the root file system in an empty folder; the same inputs give the same bytes, dates and rights."""
-    program = Path(INTERPRETER).resolve()
-    files = standard_library() | application(recipe, ensure_packages(recipe.lock, from_source))
+    files = standard_library(python) | application(recipe, ensure_packages(recipe.lock, python, from_source))
     modules = [path for path in files.values() if path.suffix == ".so"]
-    _write(root, {PROGRAM: program, **files, **closure(program, modules)})
-    compile_modules(root, (STANDARD, APPLICATION))
+    _write(root, {PROGRAM: python.program, **files, **closure(python.program, modules, python.root)})
+    compile_modules(root, (python.standard, APPLICATION), python)
     _settle(root, int(os.environ.get("SOURCE_DATE_EPOCH") or 0))
 
 
-def standard_library() -> dict[str, Path]:
-    """Return what of this Python's own modules goes in, by its path in the image."""
-    return _tree(Path(sysconfig.get_path("stdlib")), STANDARD, (".py", ".so", ".txt"), _NOT_OF_PYTHON)
+def standard_library(python: Python) -> dict[str, Path]:
+    """Return what of a Python's own modules goes in, by its path in the image."""
+    return _tree(python.modules, python.standard, (".py", ".so", ".txt"), _NOT_OF_PYTHON)
 
 
 def application(recipe: Recipe, packages: Path) -> dict[str, Path]:
@@ -121,7 +116,7 @@ def _write(root: Path, files: Mapping[str, Path]) -> None:
         (root / name).write_bytes(elf.slim(data) if elf.is_elf(data) else data)
 
 
-def compile_modules(root: Path, folders: Iterable[str]) -> None:
+def compile_modules(root: Path, folders: Iterable[str], python: Python) -> None:
     """Put the compiled form in the place of every module.
 
     What a compiler writes depends a little on what else it has in memory: so a fresh one does it, one file
@@ -131,10 +126,10 @@ def compile_modules(root: Path, folders: Iterable[str]) -> None:
     options = ["-q", "-b", "--invalidation-mode", "unchecked-hash", "-s", str(root), "-p", "/"]
     paths = [str(root / folder) for folder in folders]
     done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
-        [INTERPRETER, "-S", "-m", "compileall", *options, *paths],
+        [*python.compiler, "-S", "-m", "compileall", *options, *paths],
         capture_output=True,
         check=False,
-        env={**env, "PYTHONHASHSEED": "0"},
+        env={**env, **python.environ, "PYTHONHASHSEED": "0"},
         text=True,
     )
     if done.returncode:

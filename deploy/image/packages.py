@@ -3,24 +3,38 @@
 import hashlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
+from typing import Final
 
+from deploy.image.pythons import MACHINES, Python
 from fairlead.errors import UserError
 from fairlead.lab import cache as caches
 
+_OLDEST: Final = 17
+"""manylinux_2_17 is the oldest tag that wheels for 64-bit ARM have; older ones are only x86's."""
 
-def ensure_packages(lock: Path, from_source: Sequence[str] = ()) -> Path:
+
+def ensure_packages(lock: Path, python: Python, from_source: Sequence[str] = ()) -> Path:
     """Return a folder with the packages of a lock file, installed where the cache has none for this Python.
 
     Only wheels are taken, whose installation runs no code of theirs; `from_source` names the exceptions.
     """
+    if python.root is not None and from_source:
+        raise UserError(
+            f"{', '.join(from_source)} cannot be built from source for {python.architecture} on this machine",
+            hint="leave out --from-source, or use deploy/image/Dockerfile",
+        )
     cache = caches.default(os.environ)
-    made_for = [sysconfig.get_config_var("SOABI"), platform.machine(), *platform.libc_ver(), *from_source]
+    own = (
+        sysconfig.get_config_var("SOABI")
+        if python.root is None
+        else f"cp{python.version[0]}{python.version[1]}"
+    )
+    made_for = [own, python.architecture, python.libc, *from_source]
     digest = hashlib.sha256(json.dumps(made_for).encode() + lock.read_bytes()).hexdigest()
     key = f"{lock.stem}-packages-{digest[:12]}"
     folder = cache.folder(key)
@@ -28,16 +42,21 @@ def ensure_packages(lock: Path, from_source: Sequence[str] = ()) -> Path:
         with caches.locked(cache, key, lambda: None):
             if not caches.is_done(folder):
                 with caches.made_aside(cache, key, {"made_for": made_for}) as aside:
-                    _install(lock, aside, from_source)
+                    _install(lock, aside, python, from_source)
     return folder
 
 
-def _install(lock: Path, folder: Path, from_source: Sequence[str]) -> None:
+def _install(lock: Path, folder: Path, python: Python, from_source: Sequence[str]) -> None:
     sources = [word for name in from_source for word in ("--no-binary", name)]
     options = ["--quiet", "--no-compile", "--require-hashes", "--only-binary", ":all:", *sources]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
+    chosen = lock
+    if python.root is not None:
+        chosen = folder / "requirements.txt"
+        chosen.write_text("\n".join(requirements(lock.read_text(encoding="utf-8"), python)), encoding="utf-8")
+        pip += ["--no-deps", *_target(python)]
     done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
-        [*pip, "--target", folder, "--requirement", lock], capture_output=True, check=False, text=True
+        [*pip, "--target", folder, "--requirement", chosen], capture_output=True, check=False, text=True
     )
     if done.returncode:
         said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
@@ -45,3 +64,41 @@ def _install(lock: Path, folder: Path, from_source: Sequence[str]) -> None:
             f"the packages of {lock.name} cannot be installed: {said[0]}",
             hint="the first build for a Python needs pip and a package index; later ones need neither",
         )
+
+
+def _target(python: Python) -> list[str]:
+    """Return what makes pip take the wheels of another kind of machine."""
+    machine, newest = MACHINES[python.architecture], int(python.libc.split(".")[1])
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(newest, _OLDEST - 1, -1)]
+    platforms = [word for tag in (*tags, f"manylinux2014_{machine}") for word in ("--platform", tag)]
+    version = f"{python.version[0]}.{python.version[1]}"
+    return ["--implementation", "cp", "--python-version", version, *platforms]
+
+
+def requirements(lock: str, python: Python, only: Container[str] | None = None) -> list[str]:
+    """Return the lines of a lock file that another kind of machine needs; `only` names some of them.
+
+    pip would read the conditions behind the semicolons as if they were asked of the Python that runs it.
+    """
+    from packaging.requirements import Requirement  # noqa: PLC0415  # the Dockerfile's Python has none
+
+    version = f"{python.version[0]}.{python.version[1]}"
+    machine = {
+        "implementation_name": "cpython",
+        "os_name": "posix",
+        "platform_machine": MACHINES[python.architecture],
+        "platform_python_implementation": "CPython",
+        "platform_system": "Linux",
+        "python_full_version": f"{version}.0",
+        "python_version": version,
+        "sys_platform": "linux",
+    }
+    wanted = []
+    for line in lock.replace("\\\n", " ").splitlines():
+        named, _, hashes = line.partition(" --hash=")
+        if not hashes or named.startswith("#"):
+            continue
+        each = Requirement(named)
+        if (only is None or each.name in only) and (each.marker is None or each.marker.evaluate(machine)):
+            wanted.append(f"{each.name}{each.specifier} --hash={' '.join(hashes.split())}")
+    return wanted

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from deploy.image import archive, contents, elf
+from deploy.image import archive, contents, elf, pythons
 from deploy.image.recipes import RECIPES
 from fairlead import __version__
 from tests.cluster.loopback import Authority, answering
@@ -146,7 +146,7 @@ def test_modules_compile_to_the_same_bytes(tmp_path: Path) -> None:
     made = []
     for name in ("one", "two"):
         shutil.copytree(HOUSE / "src" / "fairlead" / "catalog", tmp_path / name / "usr" / "catalog")
-        contents.compile_modules(tmp_path / name, ["usr"])
+        contents.compile_modules(tmp_path / name, ["usr"], pythons.choose(""))
         made.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).rglob("*.pyc"))})
     assert made[0]
     assert made[0] == made[1]

@@ -37,6 +37,7 @@ _IPTABLES: Final = tuple(
 )
 _FOLDERS: Final = ("links", "usr/sbin", "usr/bin", "sbin", "bin")
 _HOW: Final = "the node profile needs Debian or Ubuntu; the profiles api and control run anywhere"
+_OTHER: Final = "apt's sources must offer {kind}: Debian's do, Ubuntu's need a line for its ports"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,19 @@ class _Apt:
     environ: Mapping[str, str]
     log: Path
     tick: Callable[[], None]
+    architecture: str = ""
     options: tuple[str, ...] = ()
+
+    def with_lists(self, root: Path) -> "_Apt":
+        """Return apt with package lists of our own, below the cache's root."""
+        lists = root / (f"apt-{self.architecture}" if self.architecture else "apt")
+        (lists / "partial").mkdir(parents=True, exist_ok=True)
+        chosen = [f"Dir::State::Lists={lists}", "Dir::Cache::pkgcache="]
+        if self.architecture:
+            # An empty status: what the host has installed is for its own kind of machine.
+            chosen += [f"{name}={self.architecture}" for name in ("APT::Architecture", "APT::Architectures")]
+            chosen += ["Dir::State::status=/dev/null", "Dir::Cache::srcpkgcache="]
+        return replace(self, options=tuple(word for option in chosen for word in ("-o", option)))
 
     def do(self, argv: Sequence[str], cwd: Path) -> None:
         """Run a program to its end, or say why it failed."""
@@ -115,6 +128,7 @@ def ensure_tools(
     tick: Callable[[], None] = lambda: None,
     *,
     packages: tuple[str, ...] = PACKAGES,
+    architecture: str = "",
     refresh: bool = False,
     cache: Cache | None = None,
     environ: Mapping[str, str] = os.environ,
@@ -123,9 +137,11 @@ def ensure_tools(
 
     They are kept by the versions that were found. Those at hand are taken without asking apt, which
     takes seconds and the network: they fit as long as packages, release and machine are the same.
+    `architecture` (Debian's name, for example arm64) asks for another kind of machine's packages, with every
+    package that they depend on; empty: this machine's, without what the host has already.
     """
     cache = cache or caches.default(environ)
-    host = [*_host(), *packages]
+    host = [*_host(architecture), *packages]
     if not refresh and (kept := _kept(cache, host)):
         return kept
     for name in ("apt-get", "dpkg"):
@@ -134,17 +150,17 @@ def ensure_tools(
                 f"{name} is not on this machine, so {', '.join(packages)} cannot be had", hint=_HOW
             )
     with caches.locked(cache, "debian", tick):
-        apt = _Apt(packages, {**environ, "LC_ALL": "C"}, cache.log("debian"), tick)
+        apt = _Apt(packages, {**environ, "LC_ALL": "C"}, cache.log("debian"), tick, architecture)
         return (None if refresh else _kept(cache, host)) or _fetch(cache, host, apt)
 
 
-def _host() -> list[str]:
+def _host(architecture: str) -> list[str]:
     """Return what unpacked packages must fit: a distribution's release, and a machine."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
         release = {}
-    return [release.get("ID", ""), release.get("VERSION_ID", ""), platform.machine()]
+    return [release.get("ID", ""), release.get("VERSION_ID", ""), architecture or platform.machine()]
 
 
 def _kept(cache: Cache, host: list[str]) -> Tools | None:
@@ -165,17 +181,16 @@ def _tools(folder: Path) -> Tools:
 def _fetch(cache: Cache, host: list[str], theirs: _Apt) -> Tools:
     """Fetch with the host's package lists; where those are missing or outdated, with fresh ones."""
     theirs.log.write_bytes(b"")
-    ours = replace(
-        theirs, options=("-o", f"Dir::State::Lists={cache.root / 'apt'}", "-o", "Dir::Cache::pkgcache=")
-    )
     with suppress(LabError):
-        if versions := theirs.versions():
+        if not theirs.architecture and (versions := theirs.versions()):
             return _unpack(cache, host, theirs, versions)
-    (cache.root / "apt" / "partial").mkdir(parents=True, exist_ok=True)
+    ours = theirs.with_lists(cache.root)
     ours.do(["apt-get", "update", *ours.options], cache.root)
     versions = ours.versions()
     if not versions:
-        raise LabError(f"apt knows not all of {', '.join(ours.packages)}", hint=_HOW)
+        kind = f" for {ours.architecture}" if ours.architecture else ""
+        how = _OTHER.format(kind=ours.architecture) if ours.architecture else _HOW
+        raise LabError(f"apt knows not all of {', '.join(ours.packages)}{kind}", hint=how)
     return _unpack(cache, host, ours, versions)
 
 
