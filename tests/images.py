@@ -1,13 +1,18 @@
 """The images for tests: each made once from what the working tree holds, and kept for this user."""
 
 import hashlib
+import io
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,30 +27,56 @@ _KEPT = 24 * 3600.0
 
 def agent_archive() -> Path:
     """Return the archive of the agent's image; the test fails where it cannot be made."""
-    return _archive("agent")
+    return image_archive("agent")
 
 
 def scheduler_archive() -> Path:
     """Return the archive of the image of scheduler and extender."""
-    return _archive("scheduler")
+    return image_archive("scheduler")
 
 
-def _archive(recipe: str) -> Path:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An image's archive, taken apart."""
+
+    tags: list[str]
+    about: dict[str, Any]
+    """The image's configuration."""
+    packed: bytes
+    members: dict[str, tarfile.TarInfo]
+
+
+def take_apart(path: Path, root: Path) -> Parts:
+    """Unpack an image's archive into a folder, and return what it says of itself."""
+    with tarfile.open(path) as outer:
+        files = {each.name: outer.extractfile(each).read() for each in outer}  # type: ignore[union-attr]  # all are files
+    listed = json.loads(files["manifest.json"])[0]
+    packed = files[listed["Layers"][0]]
+    with tarfile.open(fileobj=io.BytesIO(packed)) as layer:
+        layer.extractall(root, filter="fully_trusted")
+        members = {each.name: each for each in layer}
+    root.chmod(0o755)
+    return Parts(listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members)
+
+
+def image_archive(recipe: str, architecture: str = "") -> Path:
+    """Return the archive of an image; empty: for machines of this kind."""
     cache = caches.default(os.environ)
-    key = f"{recipe}-image-{_digest()}"
+    key = f"{recipe}-image-{architecture}{_digest()}"
     folder = cache.folder(key)
     if not caches.is_done(folder):
         with caches.locked(cache, key, lambda: None):
             if not caches.is_done(folder):
                 _forget_old(cache, recipe)
                 with caches.made_aside(cache, key, {}) as aside:
-                    _make(recipe, aside / "fairlead-image.tar")
+                    _make(recipe, architecture, aside / "fairlead-image.tar")
     os.utime(folder)
     return folder / "fairlead-image.tar"
 
 
-def _make(recipe: str, archive: Path) -> None:
+def _make(recipe: str, architecture: str, archive: Path) -> None:
     command: list[str | Path] = [sys.executable, SCRIPT, "--for", recipe, "--archive", archive]
+    command += ["--arch", architecture] if architecture else []
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     if done.returncode:
         pytest.fail(f"the {recipe}'s image cannot be made:\n{done.stderr}", pytrace=False)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +18,13 @@ _OLDEST: Final = 17
 """manylinux_2_17 is the oldest tag that wheels for 64-bit ARM have; older ones are only x86's."""
 
 
-def ensure_packages(lock: Path, python: Python, from_source: Sequence[str] = ()) -> Path:
+def ensure_packages(
+    lock: Path, python: Python, from_source: Sequence[str] = (), only: Collection[str] = ()
+) -> Path:
     """Return a folder with the packages of a lock file, installed where the cache has none for this Python.
 
     Only wheels are taken, whose installation runs no code of theirs; `from_source` names the exceptions.
+    For another kind of machine, `only` chooses some of the packages.
     """
     if python.root is not None and from_source:
         raise UserError(
@@ -34,7 +37,7 @@ def ensure_packages(lock: Path, python: Python, from_source: Sequence[str] = ())
         if python.root is None
         else f"cp{python.version[0]}{python.version[1]}"
     )
-    made_for = [own, python.architecture, python.libc, *from_source]
+    made_for = [own, python.architecture, python.libc, *from_source, *sorted(only)]
     digest = hashlib.sha256(json.dumps(made_for).encode() + lock.read_bytes()).hexdigest()
     key = f"{lock.stem}-packages-{digest[:12]}"
     folder = cache.folder(key)
@@ -42,18 +45,22 @@ def ensure_packages(lock: Path, python: Python, from_source: Sequence[str] = ())
         with caches.locked(cache, key, lambda: None):
             if not caches.is_done(folder):
                 with caches.made_aside(cache, key, {"made_for": made_for}) as aside:
-                    _install(lock, aside, python, from_source)
+                    _install(lock, aside, python, from_source, only)
     return folder
 
 
-def _install(lock: Path, folder: Path, python: Python, from_source: Sequence[str]) -> None:
+def _install(
+    lock: Path, folder: Path, python: Python, from_source: Sequence[str], only: Collection[str]
+) -> None:
     sources = [word for name in from_source for word in ("--no-binary", name)]
     options = ["--quiet", "--no-compile", "--require-hashes", "--only-binary", ":all:", *sources]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
     chosen = lock
     if python.root is not None:
         chosen = folder / "requirements.txt"
-        chosen.write_text("\n".join(requirements(lock.read_text(encoding="utf-8"), python)), encoding="utf-8")
+        chosen.write_text(
+            "\n".join(requirements(lock.read_text(encoding="utf-8"), python, only)), encoding="utf-8"
+        )
         pip += ["--no-deps", *_target(python)]
     done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
         [*pip, "--target", folder, "--requirement", chosen], capture_output=True, check=False, text=True
@@ -75,7 +82,7 @@ def _target(python: Python) -> list[str]:
     return ["--implementation", "cp", "--python-version", version, *platforms]
 
 
-def requirements(lock: str, python: Python, only: Container[str] | None = None) -> list[str]:
+def requirements(lock: str, python: Python, only: Collection[str] = ()) -> list[str]:
     """Return the lines of a lock file that another kind of machine needs; `only` names some of them.
 
     pip would read the conditions behind the semicolons as if they were asked of the Python that runs it.
@@ -99,6 +106,6 @@ def requirements(lock: str, python: Python, only: Container[str] | None = None) 
         if not hashes or named.startswith("#"):
             continue
         each = Requirement(named)
-        if (only is None or each.name in only) and (each.marker is None or each.marker.evaluate(machine)):
+        if (not only or each.name in only) and (each.marker is None or each.marker.evaluate(machine)):
             wanted.append(f"{each.name}{each.specifier} --hash={' '.join(hashes.split())}")
     return wanted

@@ -23,7 +23,7 @@ from deploy.image import archive, contents, elf, pythons
 from deploy.image.recipes import RECIPES
 from fairlead import __version__
 from tests.cluster.loopback import Authority, answering
-from tests.images import HOUSE, SCRIPT, agent_archive, scheduler_archive
+from tests.images import HOUSE, SCRIPT, agent_archive, scheduler_archive, take_apart
 
 FORBIDDEN = {
     "a shell": ("sh", "bash", "dash", "ash", "busybox", "toybox"),
@@ -91,15 +91,8 @@ def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def taken_apart(recipe: str, root: Path) -> Made:
-    with tarfile.open(ARCHIVES[recipe]()) as outer:
-        files = {each.name: outer.extractfile(each).read() for each in outer}  # type: ignore[union-attr]  # all are files
-    listed = json.loads(files["manifest.json"])[0]
-    packed = files[listed["Layers"][0]]
-    with tarfile.open(fileobj=io.BytesIO(packed)) as layer:
-        layer.extractall(root, filter="fully_trusted")
-        members = {each.name: each for each in layer}
-    root.chmod(0o755)
-    return Made(recipe, listed["RepoTags"], json.loads(files[listed["Config"]]), packed, members, root)
+    parts = take_apart(ARCHIVES[recipe](), root)
+    return Made(recipe, parts.tags, parts.about, parts.packed, parts.members, root)
 
 
 @pytest.fixture

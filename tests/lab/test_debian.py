@@ -83,6 +83,22 @@ def test_host_without_package_lists_gets_lists_of_our_own(host: Path, environ: d
     assert [f"Dir::State::Lists={host}" in call for call in updates] == [True]
 
 
+def test_other_architecture_has_lists_and_a_folder_of_its_own(host: Path, environ: dict[str, str]) -> None:
+    own = ensure_tools(environ=environ)
+    (host / "calls").write_text("")
+    other = ensure_tools(environ=environ, architecture="arm64")
+    assert other.root != own.root
+    calls = (host / "calls").read_text().splitlines()
+    assert [call.split()[0] for call in calls] == ["update", "-o", "download"]
+    for option in ("APT::Architecture=arm64", "Dir::State::status=/dev/null", "/apt-arm64 "):
+        assert all(option in call for call in calls), option
+    assert ensure_tools(environ=environ) == own
+    assert ensure_tools(environ=environ, architecture="arm64") == other
+    with pytest.raises(LabError, match="apt knows not all of nonesuch for arm64") as caught:
+        ensure_tools(environ=environ, architecture="arm64", packages=("nonesuch",))
+    assert "apt's sources must offer arm64" in caught.value.hint
+
+
 def test_failed_download_says_what_apt_said(host: Path, environ: dict[str, str]) -> None:
     (host / "away").touch()
     with pytest.raises(LabError, match="404  Not Found") as caught:

@@ -1,0 +1,160 @@
+"""The arm64 images under an emulator: their own programs, and tests of the working tree with their Python.
+
+    python -m tests.arm64 [PYTEST'S ARGUMENTS]
+
+runs all tests of the core, or those that are named. The emulator is Debian's qemu-user-static, unpacked into
+the cache. A user namespace keeps all of it apart: it needs no rights, and no other program sees it. Programs
+that a program starts are emulated as well where the kernel lets a user namespace register an emulator (Linux
+6.7), or where the machine has one registered; elsewhere only tests that start no program can pass.
+
+Python, the C library and the packages are the image's; fairlead is the working tree's. The tests' own
+packages, and what the image leaves out of the standard library, are searched last.
+"""
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deploy.image import archive, packages, pythons
+from deploy.image.recipes import RECIPES
+from fairlead.errors import FairleadError
+from fairlead.lab import cache as caches
+from fairlead.lab.debian import ensure_tools
+from tests.images import HOUSE, image_archive, take_apart
+
+CORE: Final = {
+    "agent": (
+        *("tests/catalog", "tests/detect", "tests/kubelet", "tests/measure", "tests/publish", "tests/warden"),
+        *("tests/serve/agent", "tests/cli/test_contract.py", "tests/cli/test_warden.py"),
+        *("tests/test_host.py", "tests/test_hosts.py", "tests/test_inventory.py", "tests/test_metrics.py"),
+        *("tests/test_nvml.py", "tests/test_settings.py", "tests/test_units.py"),
+    ),
+    "scheduler": (
+        *("tests/analyze", "tests/calibrate", "tests/estimate", "tests/zoo", "tests/manifest"),
+        *("tests/cli/test_analyze.py", "tests/cli/test_calibrate.py", "tests/cli/test_estimate.py"),
+        *("tests/test_calibration.py", "tests/test_prediction.py", "tests/test_placement.py"),
+    ),
+}
+"""The core's tests by the image whose Python and packages they run with."""
+_TESTS_NEED: Final = frozenset(
+    {
+        *("pytest", "iniconfig", "packaging", "pluggy", "pygments", "hypothesis", "sortedcontainers"),
+        *("pytest-xdist", "execnet", "prometheus-client", "psutil", "pyyaml"),
+        *("cryptography", "cffi", "pycparser", "grpclib", "h2", "hpack", "hyperframe", "typing-extensions"),
+        *("numpy", "onnxruntime", "flatbuffers", "protobuf", "ml-dtypes"),
+    }
+)
+
+_MAGIC: Final = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
+_MASK: Final = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
+"""What the first bytes of a program for 64-bit ARM look like, and which of their bits count."""
+_PATH: Final = "/run/house/src:/run/house:/usr/lib/fairlead:/run/beside:/run/late"
+_LATE: Final = 'import sys; sys.path += ["/run/standard", "/run/standard/lib-dynload"]\n'
+"""Behind the image's own: what it leaves out of the standard library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """An image's root file system on an emulated machine."""
+
+    root: Path
+    qemu: Path
+    environ: Mapping[str, str]
+    """The environment that the image asks for."""
+
+    def run(self, *argv: str, bind: Mapping[Path, str] | None = None) -> "subprocess.CompletedProcess[str]":
+        """Run the image's Python to its end; `bind` shows folders of the host at paths below /run."""
+        command = self.command(argv, self.environ, bind or {})
+        return subprocess.run(command, capture_output=True, check=False, text=True)
+
+    def fairlead(self, *argv: str, bind: Mapping[Path, str] | None = None) -> str:
+        """Return what the image's command prints; it must succeed."""
+        done = self.run("-IS", "/usr/bin/fairlead", *argv, bind=bind)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def command(self, argv: Sequence[str], environ: Mapping[str, str], bind: Mapping[Path, str]) -> list[str]:
+        """Return how to run the image's Python, in a user namespace that ends with it."""
+        root, qemu = shlex.quote(str(self.root)), shlex.quote(str(self.qemu))
+        places = [(shlex.quote(str(path)), shlex.quote(f"{self.root}{to}")) for path, to in bind.items()]
+        variables = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in environ.items())])
+        lines = [
+            f"mount -t tmpfs none {root}/run",
+            f"mkdir {root}/run/binfmt {root}/run/late",
+            f"echo {shlex.quote(_LATE)} > {root}/run/late/sitecustomize.py",
+            f"cp {qemu} {root}/run/qemu",
+            # Where the kernel is too old for it, programs that tests start are not emulated.
+            f"! mount -t binfmt_misc none {root}/run/binfmt 2>/dev/null ||"
+            f" printf %s ':fairlead:M::{_MAGIC}:{_MASK}:{self.qemu}:F' > {root}/run/binfmt/register",
+            f"mount -t tmpfs none {root}/tmp",
+            f"mount --rbind /proc {root}/proc",
+            f"mount --rbind /dev {root}/dev",
+            *(f"mkdir -p {to} && mount --rbind {path} {to}" for path, to in places),
+            f'exec {variables} "$(command -v chroot)" {root} /run/qemu /usr/bin/python3 {shlex.join(argv)}',
+        ]
+        return ["unshare", "--user", "--map-root-user", "--mount", "bash", "-euc", "\n".join(lines)]
+
+
+def obstacle() -> str:
+    """Say why nothing can be emulated here; empty where it can."""
+    if not sys.platform.startswith("linux"):
+        return f"arm64 is emulated on Linux only, this is {sys.platform}"
+    if platform.machine() == "aarch64":
+        return "this machine is arm64 itself: its own tests are these"
+    if shutil.which("unshare") is None:
+        return "no unshare on this machine (on Debian: apt-get install util-linux)"
+    trial = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    done = subprocess.run(trial, capture_output=True, check=False, text=True)
+    return f"no user namespaces for an emulated arm64: {done.stderr.strip()}" if done.returncode else ""
+
+
+def board(recipe: str, root: Path) -> Board:
+    """Unpack an arm64 image into a folder, and return how to run it."""
+    take_apart(image_archive(recipe, "arm64"), root)
+    wanted = archive.config(RECIPES[recipe])["Env"]
+    qemu = ensure_tools(packages=("qemu-user-static",)).program("qemu-aarch64-static")
+    return Board(root, qemu, dict(each.split("=", 1) for each in wanted))
+
+
+def pytest_command(board: Board, arguments: Sequence[str]) -> list[str]:
+    """Return how to run pytest on the working tree, with the image's Python and packages."""
+    python = pythons.choose("arm64")
+    beside = packages.ensure_packages(HOUSE / "requirements" / "dev.txt", python, only=_TESTS_NEED)
+    compiled = caches.default(os.environ).root / "arm64-pycache"
+    compiled.mkdir(exist_ok=True)
+    places = {HOUSE: "/run/house", beside: "/run/beside", python.modules: "/run/standard"}
+    places |= {compiled: "/run/pycache"}  # to compile takes the emulator longer than to test
+    environ = {**board.environ, "PYTHONPATH": _PATH, "PYTHONPYCACHEPREFIX": "/run/pycache", "HOME": "/tmp"}
+    environ |= {name: os.environ[name] for name in ("CI", "TERM") if name in os.environ}
+    go = "import os, sys, pytest; os.chdir('/run/house'); sys.exit(pytest.main(sys.argv[1:]))"
+    return board.command(["-c", go, "-q", "-p", "no:cacheprovider", *arguments], environ, places)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the core's tests, or those that the arguments name with the agent's image; return an exit code."""
+    reason = obstacle()
+    if reason:
+        sys.stderr.write(f"arm64: {reason}\n")
+        return 2
+    failed = 0
+    for recipe, tests in ({"scheduler": tuple(arguments)} if arguments else CORE).items():
+        with tempfile.TemporaryDirectory(prefix="fairlead-arm64-") as folder:
+            try:
+                command = pytest_command(board(recipe, Path(folder)), tests)
+            except FairleadError as error:
+                sys.stderr.write(f"arm64: {error}\n  {error.hint}\n")
+                return 2
+            failed |= subprocess.run(command, check=False).returncode
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""The arm64 images, made on any machine: no file of this machine is in them, and no library is missing."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploy.image import elf, packages, pythons
+from deploy.image.libraries import closure
+from deploy.image.pythons import Python
+from deploy.image.recipes import RECIPES
+from fairlead.errors import FairleadError, UserError
+from fairlead.lab.parts import architecture
+from tests.images import HOUSE, Parts, image_archive, take_apart
+from tests.labs import give_up
+
+LARGEST_PAGE = 64 * 1024
+"""Kernels for 64-bit ARM have pages of 4, 16 (Raspberry Pi 5) or 64 KiB."""
+LOCK = """\
+numpy==2.4.6 ; python_full_version < '3.12' \\
+    --hash=sha256:aa \\
+    --hash=sha256:bb
+    # via -r scheduler.in
+numpy==2.5.4 ; python_full_version >= '3.12' \\
+    --hash=sha256:cc
+colorama==0.4.6 ; sys_platform == 'win32' \\
+    --hash=sha256:dd
+yarl==1.25.1 ; platform_machine == 'aarch64' \\
+    --hash=sha256:ee
+"""
+
+
+@pytest.fixture(scope="session", params=RECIPES)
+def recipe(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def unpacked(recipe: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Parts, Path]:
+    try:
+        pythons.choose("arm64")
+    except FairleadError as error:
+        give_up(f"no packages for arm64: {str(error).splitlines()[0]}")
+    root = tmp_path_factory.mktemp("arm64")
+    return take_apart(image_archive(recipe, "arm64"), root), root
+
+
+def test_says_what_it_is_for(recipe: str, unpacked: tuple[Parts, Path]) -> None:
+    parts, _ = unpacked
+    assert (parts.about["architecture"], parts.about["variant"], parts.about["os"]) == (
+        "arm64",
+        "v8",
+        "linux",
+    )
+    assert parts.tags == [RECIPES[recipe].tag]
+
+
+def test_every_program_and_library_is_for_arm64_and_pages_of_any_size(unpacked: tuple[Parts, Path]) -> None:
+    _, root = unpacked
+    data = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    binaries = {name: each for name, each in data.items() if elf.is_elf(each)}
+    assert {"usr/bin/python3", "lib/ld-linux-aarch64.so.1"} <= set(binaries)
+    assert {name: elf.machine(each) for name, each in binaries.items()} == dict.fromkeys(
+        binaries, elf.AARCH64
+    )
+    small = {
+        name
+        for name, each in binaries.items()
+        if any(piece.alignment < LARGEST_PAGE for piece in elf.segments(each) if piece.loaded)
+    }
+    assert small == set()
+
+
+def test_every_library_that_is_named_is_there(unpacked: tuple[Parts, Path]) -> None:
+    _, root = unpacked
+    there = {path.name for path in root.rglob("*.so*")}
+    for path in [*root.rglob("*.so*"), root / "usr/bin/python3"]:
+        assert set(elf.wants(path.read_bytes()).names) <= there, path
+
+
+def test_holds_the_same_modules_as_the_image_for_this_machine(
+    recipe: str, unpacked: tuple[Parts, Path], tmp_path: Path
+) -> None:
+    ours = take_apart(image_archive(recipe), tmp_path)
+
+    def modules(parts: Parts) -> set[str]:
+        return {name for name in parts.members if name.startswith("usr/lib/fairlead/fairlead/")}
+
+    assert modules(unpacked[0]) == modules(ours)
+    assert len(modules(ours)) > 100
+
+
+def other(version: tuple[int, int] = (3, 11)) -> Python:
+    """Return a Python of another kind of machine, of which only what pip must know is filled in."""
+    return Python("arm64", version, Path(), Path(), "lib", (), root=Path("/nowhere"), libc="2.36")
+
+
+@pytest.mark.parametrize(("version", "numpy"), [((3, 11), "2.4.6"), ((3, 13), "2.5.4")])
+def test_conditions_of_a_lock_are_asked_of_the_other_machine(version: tuple[int, int], numpy: str) -> None:
+    lines = packages.requirements(LOCK, other(version))
+    assert [line.split()[0] for line in lines] == [f"numpy=={numpy}", "yarl==1.25.1"]
+    assert packages.requirements(LOCK, other(), only={"yarl"}) == ["yarl==1.25.1 --hash=sha256:ee"]
+    assert packages.requirements(LOCK, other(), only={"numpy"}) == [
+        "numpy==2.4.6 --hash=sha256:aa --hash=sha256:bb"
+    ]
+
+
+def test_locks_have_hashes_for_every_package() -> None:
+    for recipe in RECIPES.values():
+        named = packages.requirements(recipe.lock.read_text(), other())
+        assert len(named) > 10
+        assert all("--hash=sha256:" in line for line in named)
+
+
+def test_reads_what_a_program_names_as_the_loader_does() -> None:
+    own = pythons.choose("")
+    found = {Path(name).name for name in closure(own.program, [])}
+    assert set(elf.wants(own.program.read_bytes()).names) <= found
+
+
+def test_unknown_architecture_is_refused() -> None:
+    with pytest.raises(UserError, match="architecture 'z80'") as caught:
+        pythons.choose("z80")
+    assert "arm64" in caught.value.hint
+
+
+def test_own_architecture_by_its_name_is_this_machines_python() -> None:
+    assert pythons.choose(architecture()) == pythons.choose("")
+    assert pythons.choose("").version == sys.version_info[:2]
+
+
+def test_nothing_is_compiled_for_another_architecture() -> None:
+    lock = HOUSE / "requirements" / "agent.txt"
+    with pytest.raises(UserError, match="msgspec cannot be built from source for arm64"):
+        packages.ensure_packages(lock, replace(other()), ["msgspec"])
