@@ -11,6 +11,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE ?=
+# The kind of machine that images are for; empty: this machine's. Another kind's packages are asked for again each time.
+ARCH ?=
+FOR_ARCH = $(if $(ARCH),--arch $(ARCH) --refresh)
 # Published tables and traces, for benchmarks alone.
 DATA ?= ../shared/data
 
@@ -30,9 +33,12 @@ test: $(VENV)/.dev ## Run every check and every test
 lab: $(VENV)/.run ## Build the Kubernetes that tests and demos run on, once per user
 	$(BIN)/fairlead lab build --profile node
 
-image: $(VENV)/.run ## Make the container images, with no container engine, into build/
-	$(BIN)/python deploy/image/rootfs.py --archive build/fairlead-image.tar
-	$(BIN)/python deploy/image/rootfs.py --for scheduler --archive build/fairlead-scheduler-image.tar
+image: $(VENV)/.run ## Make the container images, with no container engine, into build/ (ARCH=arm64 or amd64)
+	$(BIN)/python deploy/image/rootfs.py $(FOR_ARCH) --archive build/fairlead-image$(ARCH:%=-%).tar
+	$(BIN)/python deploy/image/rootfs.py $(FOR_ARCH) --for scheduler --archive build/fairlead-scheduler-image$(ARCH:%=-%).tar
+
+test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an emulator (half an hour)
+	$(BIN)/python -m tests.arm64
 
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
 	$(BIN)/python bench/nvidia.py
@@ -135,5 +141,5 @@ $(VENV)/bench/.installed: requirements/bench.txt | $(VENV)/bin/python
 	@rm -rf $(@D) && $(PIP) install --require-hashes --target $(@D) -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help setup demo lab image check-nvidia test test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
+.PHONY: help setup demo lab image check-nvidia test test-arm64 test-chaos test-py310 test-layouts manifests cel-table check format bench-detect bench-client bench-agent bench-agents \
 	bench-predict bench-real bench-estimate bench-openb bench-engine bench-simulate bench-scheduler bench-explain lock clean

@@ -70,16 +70,9 @@ class Board:
     environ: Mapping[str, str]
     """The environment that the image asks for."""
 
-    def run(self, *argv: str, bind: Mapping[Path, str] | None = None) -> "subprocess.CompletedProcess[str]":
-        """Run the image's Python to its end; `bind` shows folders of the host at paths below /run."""
-        command = self.command(argv, self.environ, bind or {})
-        return subprocess.run(command, capture_output=True, check=False, text=True)
-
-    def fairlead(self, *argv: str, bind: Mapping[Path, str] | None = None) -> str:
-        """Return what the image's command prints; it must succeed."""
-        done = self.run("-IS", "/usr/bin/fairlead", *argv, bind=bind)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def run(self, *argv: str, bind: Mapping[Path, str] | None = None) -> str:
+        """Return what the image's Python prints; `bind` shows folders of the host at paths below /run."""
+        return printed(self.command(argv, self.environ, bind or {}))
 
     def command(self, argv: Sequence[str], environ: Mapping[str, str], bind: Mapping[Path, str]) -> list[str]:
         """Return how to run the image's Python, in a user namespace that ends with it."""
@@ -103,6 +96,13 @@ class Board:
         return ["unshare", "--user", "--map-root-user", "--mount", "bash", "-euc", "\n".join(lines)]
 
 
+def printed(command: Sequence[str]) -> str:
+    """Return what a command prints; it must succeed."""
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    return done.stdout
+
+
 def obstacle() -> str:
     """Say why nothing can be emulated here; empty where it can."""
     if not sys.platform.startswith("linux"):
@@ -124,8 +124,8 @@ def board(recipe: str, root: Path) -> Board:
     return Board(root, qemu, dict(each.split("=", 1) for each in wanted))
 
 
-def pytest_command(board: Board, arguments: Sequence[str]) -> list[str]:
-    """Return how to run pytest on the working tree, with the image's Python and packages."""
+def with_tree(board: Board, argv: Sequence[str]) -> list[str]:
+    """Return how to run an image's Python and packages on the working tree's fairlead, with pytest beside."""
     python = pythons.choose("arm64")
     beside = packages.ensure_packages(HOUSE / "requirements" / "dev.txt", python, only=_TESTS_NEED)
     compiled = caches.default(os.environ).root / "arm64-pycache"
@@ -134,12 +134,17 @@ def pytest_command(board: Board, arguments: Sequence[str]) -> list[str]:
     places |= {compiled: "/run/pycache"}  # to compile takes the emulator longer than to test
     environ = {**board.environ, "PYTHONPATH": _PATH, "PYTHONPYCACHEPREFIX": "/run/pycache", "HOME": "/tmp"}
     environ |= {name: os.environ[name] for name in ("CI", "TERM") if name in os.environ}
+    return board.command(argv, environ, places)
+
+
+def pytest_command(board: Board, arguments: Sequence[str]) -> list[str]:
+    """Return how to run pytest on the working tree, with an image's Python and packages."""
     go = "import os, sys, pytest; os.chdir('/run/house'); sys.exit(pytest.main(sys.argv[1:]))"
-    return board.command(["-c", go, "-q", "-p", "no:cacheprovider", *arguments], environ, places)
+    return with_tree(board, ["-c", go, "-q", "-p", "no:cacheprovider", *arguments])
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the core's tests, or those that the arguments name with the agent's image; return an exit code."""
+    """Run the core's tests, or with the scheduler's image those that are named; return an exit code."""
     reason = obstacle()
     if reason:
         sys.stderr.write(f"arm64: {reason}\n")
