@@ -11,14 +11,13 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE ?=
-# The kind of machine that images are for; empty: this machine's. Another kind's packages are asked for again each time.
+# The architecture that images are for; empty: this machine's.
 ARCH ?=
-FOR_ARCH = $(if $(ARCH),--arch $(ARCH) --refresh)
 # Published tables and traces, for benchmarks alone.
 DATA ?= ../shared/data
 
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Install everything for development into .venv
 
@@ -34,8 +33,8 @@ lab: $(VENV)/.run ## Build the Kubernetes that tests and demos run on, once per 
 	$(BIN)/fairlead lab build --profile node
 
 image: $(VENV)/.run ## Make the container images, with no container engine, into build/ (ARCH=arm64 or amd64)
-	$(BIN)/python deploy/image/rootfs.py $(FOR_ARCH) --archive build/fairlead-image$(ARCH:%=-%).tar
-	$(BIN)/python deploy/image/rootfs.py $(FOR_ARCH) --for scheduler --archive build/fairlead-scheduler-image$(ARCH:%=-%).tar
+	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch % --refresh) --archive build/fairlead-image$(ARCH:%=-%).tar
+	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for scheduler --archive build/fairlead-scheduler-image$(ARCH:%=-%).tar
 
 test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an emulator (half an hour)
 	$(BIN)/python -m tests.arm64
