@@ -36,7 +36,7 @@ image: $(VENV)/.run ## Make the container images, with no container engine, into
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch % --refresh) --archive build/fairlead-image$(ARCH:%=-%).tar
 	$(BIN)/python deploy/image/rootfs.py $(ARCH:%=--arch %) --for scheduler --archive build/fairlead-scheduler-image$(ARCH:%=-%).tar
 
-test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an emulator (half an hour)
+test-arm64: $(VENV)/.dev ## Run the core's tests in the arm64 images under an emulator (an hour or more)
 	$(BIN)/python -m tests.arm64
 
 check-nvidia: $(VENV)/.run ## On a machine with an NVIDIA GPU: compare discovery and telemetry with nvidia-smi
