@@ -18,10 +18,31 @@ typedef struct {
     char bus_id[32];
 } pci_t;
 
-enum { OK = 0, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, MISMATCH = 25 };
+typedef struct {
+    device_t device;
+    unsigned long long type, data;
+    unsigned int gpu_instance, compute_instance;
+} event_t;
+typedef struct {
+    unsigned int field, scope;
+    long long timestamp, latency;
+    int type, code;
+    union { double d; unsigned int u; unsigned long ul; unsigned long long ull; long long ll; int i; } value;
+} field_t;
+
+enum { OK = 0, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, MORE = 7, TIMEOUT = 10, LOST = 15, MISMATCH = 25 };
 
 static int first, second;
 static int sessions;
+static unsigned long long uncorrected, events[8];
+static int lost, registered, sets, sent, came, failed_rows;
+
+/* What a test sets: errors, XIDs, rows that failed, a GPU that fell off the bus. */
+void test_uncorrected(unsigned long long count) { uncorrected = count; }
+void test_lost(int now) { lost = now; }
+void test_failed_rows(int now) { failed_rows = now; }
+void test_xid(unsigned long long xid) { events[came++ % 8] = xid; }
+int test_sets(void) { return sets; }
 
 static int known(device_t device) { return (void *)device == &first; }
 
@@ -37,6 +58,7 @@ int nvmlSystemGetDriverVersion(char *text, unsigned int length) {
 int nvmlDeviceGetCount_v2(unsigned int *count) { *count = 3; return OK; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, device_t *device) {
     if (index > 1) return NOT_FOUND;
+    if (!index && lost) return LOST;
     *device = (device_t)(index ? &second : &first);
     return OK;
 }
@@ -82,8 +104,9 @@ int nvmlDeviceGetEnforcedPowerLimit(device_t device, unsigned int *milliwatts) {
     return OK;
 }
 int nvmlDeviceGetTotalEccErrors(device_t device, int type, int counter, unsigned long long *count) {
-    if (!known(device) || type != 1 || counter != 0) return UNSUPPORTED;
-    *count = 5000000000ull;
+    if (!known(device)) return UNSUPPORTED;
+    if (lost) return LOST;
+    *count = type == 1 && counter == 0 ? uncorrected : type == 1 ? 5000000000ull : counter == 0 ? 3 : 4;
     return OK;
 }
 int nvmlDeviceGetUtilizationRates(device_t device, utilization_t *rates) {
@@ -110,5 +133,90 @@ int nvmlDeviceGetTemperature(device_t device, int sensor, unsigned int *celsius)
 int nvmlDeviceGetClockInfo(device_t device, int kind, unsigned int *megahertz) {
     if (!known(device)) return UNSUPPORTED;
     *megahertz = kind == 1 ? 1980 : kind == 2 ? 3201 : 0;
+    return OK;
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char *address, device_t *device) {
+    if (strcmp(address, "0000:3b:00.0")) return NOT_FOUND;
+    if (lost) return LOST;
+    *device = (device_t)&first;
+    return OK;
+}
+int nvmlDeviceGetRemappedRows(device_t device, unsigned int *cor, unsigned int *unc, unsigned int *pending,
+                              unsigned int *failed) {
+    if (!known(device)) return UNSUPPORTED;
+    *cor = 6; *unc = 2; *pending = 1; *failed = failed_rows;
+    return OK;
+}
+int nvmlDeviceGetRetiredPages(device_t device, int cause, unsigned int *count, unsigned long long *addresses) {
+    if (!known(device)) return UNSUPPORTED;
+    if (*count || addresses) return INVALID;
+    *count = cause ? 9 : 0;
+    return cause ? MORE : OK;
+}
+int nvmlDeviceGetRetiredPagesPendingStatus(device_t device, int *pending) {
+    if (!known(device)) return UNSUPPORTED;
+    *pending = 0;
+    return OK;
+}
+#ifdef OLDER_REASONS
+int nvmlDeviceGetCurrentClocksThrottleReasons(device_t device, unsigned long long *reasons) {
+#else
+int nvmlDeviceGetCurrentClocksEventReasons(device_t device, unsigned long long *reasons) {
+#endif
+    if (!known(device)) return UNSUPPORTED;
+    *reasons = 0x24;
+    return OK;
+}
+int nvmlDeviceGetPcieReplayCounter(device_t device, unsigned int *count) {
+    if (!known(device)) return UNSUPPORTED;
+    *count = 8;
+    return OK;
+}
+int nvmlDeviceGetNvLinkState(device_t device, unsigned int link, int *active) {
+    if (!known(device) || link == 1) return UNSUPPORTED;
+    if (link > 3) return INVALID;
+    *active = link != 2;
+    return OK;
+}
+int nvmlDeviceGetFieldValues(device_t device, int count, field_t *values) {
+    if (!known(device)) return UNSUPPORTED;
+    for (int i = 0; i < count; i++) {
+        field_t *value = &values[i];
+        value->value.ull = ~0ull;
+        value->code = OK;
+        switch (value->field) {
+        case 38: value->type = 3; value->value.ull = 6000000000ull; break;
+        case 45: value->code = UNSUPPORTED; break;
+        case 52: value->type = 1; value->value.u = 12; break;
+        case 59: value->type = 3; value->value.ull = 0; break;
+        case 138: case 139:
+            value->code = value->scope == 0xffffffffu ? OK : INVALID;
+            value->type = 3;
+            value->value.ull = value->field == 138 ? 1000 : 2000;
+            break;
+        default: value->code = INVALID;
+        }
+    }
+    return OK;
+}
+int nvmlDeviceGetSupportedEventTypes(device_t device, unsigned long long *types) {
+    if (!known(device)) return UNSUPPORTED;
+    *types = 0xb;
+    return OK;
+}
+int nvmlEventSetCreate(void **set) { *set = &sets; sets++; return OK; }
+int nvmlEventSetFree(void *set) { if (set != &sets) return INVALID; sets--; return OK; }
+int nvmlDeviceRegisterEvents(device_t device, unsigned long long types, void *set) {
+    if (!known(device) || set != &sets || types != 8) return INVALID;
+    registered = 1;
+    return OK;
+}
+int nvmlEventSetWait_v2(void *set, event_t *event, unsigned int timeout) {
+    if (set != &sets || timeout || !registered) return INVALID;
+    if (sent == came) return TIMEOUT;
+    event->device = (device_t)&first;
+    event->type = 8;
+    event->data = events[sent++ % 8];
+    event->gpu_instance = event->compute_instance = 0xffffffffu;
     return OK;
 }

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.nvml import Gpu, Reading, session
+from fairlead.nvml import Gpu, Health, Reading, session
 from fairlead.units import Bytes, Celsius, Hertz, Watts
 
 SOURCE = os.path.join(os.path.dirname(__file__), "nvml.c")
 COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
 
+SILENT = Reading(None, None, None, None, None, None, None, None, None, None)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on PATH (CI has cc)")
 
 
@@ -39,7 +40,8 @@ def test_what_nvml_knows_of_each_gpu(tmp_path: Path) -> None:
                 memory=Bytes(150754820096),
                 power_limit=Watts(700.0),
                 driver_version="550.54.15",
-                ecc_errors=5_000_000_000,
+                ecc_errors=0,
+                remap_failed=False,
             ),
             Gpu(1, "", "Orin (nvgpu)", "", None, None, "550.54.15", None),
         ]
@@ -60,8 +62,31 @@ def test_what_nvml_measures(tmp_path: Path) -> None:
             temperature=Celsius(61),
             sm_clock=Hertz(1980e6),
             memory_clock=Hertz(3201e6),
+            memory_reserved=Bytes(600 << 20),
+            health=Health(
+                corrected_volatile=3,
+                uncorrected_volatile=0,
+                corrected_aggregate=4,
+                uncorrected_aggregate=5_000_000_000,
+                rows_correctable=6,
+                rows_uncorrectable=2,
+                remap_pending=True,
+                remap_failed=False,
+                pages_single_bit=0,
+                pages_double_bit=9,
+                pages_pending=False,
+                clocks_event_reasons=0x24,
+                pcie_replays=8,
+                links=((0, True), (2, False), (3, True)),
+                link_crc_flit=6_000_000_000,
+                link_crc_data=None,
+                link_replay=12,
+                link_recovery=0,
+                link_sent=Bytes(1000 << 10),
+                link_received=Bytes(2000 << 10),
+            ),
         )
-        assert nvml.reading(1) == Reading(*[None] * 10)
+        assert nvml.reading(1) == SILENT
         assert nvml.reading(2) is None
 
 
@@ -72,6 +97,64 @@ def test_a_driver_without_the_second_memory_call_is_asked_the_first(tmp_path: Pa
         reading = nvml.reading(0)
         assert reading is not None
         assert (reading.memory_used, reading.memory_total) == (106127360, 16106127360)
+
+
+@needs_compiler
+def test_a_driver_without_event_reasons_is_asked_for_throttle_reasons(tmp_path: Path) -> None:
+    with session(built(tmp_path, "-DOLDER_REASONS")) as nvml:
+        assert nvml is not None
+        reading = nvml.reading(0)
+        assert reading is not None
+        assert reading.health.clocks_event_reasons == 0x24
+
+
+@needs_compiler
+def test_xids_come_once_and_in_order_and_only_of_gpus_that_report_them(tmp_path: Path) -> None:
+    library = built(tmp_path)
+    stand_in = ctypes.CDLL(library)
+    with session(library) as nvml:
+        assert nvml is not None
+        assert nvml.xids() == {0: []}
+        stand_in.test_xid(ctypes.c_ulonglong(31))
+        stand_in.test_xid(ctypes.c_ulonglong(79))
+        assert nvml.xids() == {0: [31, 79]}
+        assert nvml.xids() == {0: []}
+        assert stand_in.test_sets() == 1
+    assert stand_in.test_sets() == 0
+
+
+@needs_compiler
+def test_a_gpu_that_fell_off_the_bus_is_told_apart_from_one_that_is_not_there(tmp_path: Path) -> None:
+    library = built(tmp_path)
+    stand_in = ctypes.CDLL(library)
+    with session(library) as nvml:
+        assert nvml is not None
+        stand_in.test_lost(1)
+        reading = nvml.reading(0)
+        assert reading is not None
+        assert "lost" in reading.health.fault
+        gone = Gpu(-1, "0000:3b:00.0", "", "", None, None, "550.54.15", None, lost=True)
+        assert nvml.gpus(["0000:3b:00.0", "0000:99:00.0"])[1:] == [gone]
+        assert "lost" in gone.fault
+        stand_in.test_lost(0)
+        assert nvml.gpus(["0000:3b:00.0"])[0].fault == ""
+
+
+@needs_compiler
+def test_uncorrected_errors_and_failed_rows_are_faults(tmp_path: Path) -> None:
+    library = built(tmp_path)
+    stand_in = ctypes.CDLL(library)
+    with session(library) as nvml:
+        assert nvml is not None
+        faults = []
+        for uncorrected, failed in ((0, 0), (1, 0), (0, 1)):
+            stand_in.test_uncorrected(ctypes.c_ulonglong(uncorrected))
+            stand_in.test_failed_rows(failed)
+            reading = nvml.reading(0)
+            assert reading is not None
+            assert reading.health.fault == nvml.gpus()[0].fault
+            faults.append(reading.health.fault.split()[:2])
+        assert faults == [[], ["uncorrected", "memory"], ["a", "row"]]
 
 
 @needs_compiler

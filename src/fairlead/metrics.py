@@ -1,7 +1,7 @@
 """An inventory and its latest samples as a page in Prometheus' text format.
 
 `fairlead_*` metrics are in base units. Beside them, every GPU has the names, units and labels that NVIDIA's
-dcgm-exporter gives to its own, so that boards made for that exporter work here too.
+dcgm-exporter gives to its own, those up to 4.8 and those since 4.9, so that boards made for it work here too.
 """
 
 import platform
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from os.path import basename
 from typing import Final
 
-from fairlead import __version__
+from fairlead import __version__, dcgm
 from fairlead.host import printable
 from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.offer import Form, Holding
@@ -71,6 +71,8 @@ class Snapshot:
     scan_seconds: float = 0.0
     scanned_at: float = 0.0
     publishing: Publishing | None = None
+    dcgm_names: dcgm.Names = dcgm.Names.BOTH
+    """Under which of DCGM's names GPUs are told."""
 
 
 _MEASURED: Final = {  # metric: help, and the label that tells several of them apart
@@ -85,20 +87,64 @@ _MEASURED: Final = {  # metric: help, and the label that tells several of them a
     Metric.CLOCK_MIN: ("Lowest clock frequency that is allowed now.", "clock"),
     Metric.CLOCK_MAX: ("Highest clock frequency that is allowed now.", "clock"),
     Metric.LINK: ("Rate of the link to the host, as negotiated.", ""),
+    Metric.MEMORY_RESERVED: ("Memory that the driver keeps for itself.", ""),
+    Metric.ROW_REMAP: ("1 where the remapping of a row of memory is pending, or has failed.", "remap"),
+    Metric.RETIREMENT_PENDING: ("1 where pages of memory are to be retired at the next reset.", ""),
+    Metric.NVLINK_UP: ("1 where an NVLink is active.", "link"),
+    Metric.XID: ("The last XID that the driver reported; 0 before the first.", ""),
 }
-_DCGM: Final = (  # name, help, metric, detail (None: the first there is), factor to DCGM's unit
-    ("SM_CLOCK", "SM clock frequency (in MHz).", Metric.CLOCK, "core", 1e-6),
-    ("MEM_CLOCK", "Memory clock frequency (in MHz).", Metric.CLOCK, "memory", 1e-6),
-    ("GPU_TEMP", "GPU temperature (in C).", Metric.TEMPERATURE, None, 1),
-    ("POWER_USAGE", "Power draw (in W).", Metric.POWER, None, 1),
-    ("TOTAL_ENERGY_CONSUMPTION", "Total energy consumption since boot (in mJ).", Metric.ENERGY, None, 1e3),
-    ("GPU_UTIL", "GPU utilization (in %).", Metric.BUSY, None, 100),
-    ("MEM_COPY_UTIL", "Memory utilization (in %).", Metric.MEMORY_BUSY, None, 100),
-    ("FB_TOTAL", "Total framebuffer memory (in MiB).", Metric.MEMORY_TOTAL, None, 2**-20),
-    ("FB_FREE", "Framebuffer memory free (in MiB).", Metric.MEMORY_FREE, None, 2**-20),
-    ("FB_USED", "Framebuffer memory used (in MiB).", Metric.MEMORY_USED, None, 2**-20),
+_COUNTED: Final = {  # totals: help, and the label that tells several of them apart
+    Metric.ECC_ERRORS: ("Memory errors, volatile ones since the driver was loaded.", "counter"),
+    Metric.REMAPPED_ROWS: ("Rows of memory that were remapped, by the error that led to it.", "cause"),
+    Metric.RETIRED_PAGES: ("Pages of memory that were retired, by the error that led to it.", "cause"),
+    Metric.PCIE_REPLAYS: ("Retries on the PCIe link.", ""),
+    Metric.NVLINK_ERRORS: ("Errors of all NVLinks.", "counter"),
+    Metric.NVLINK_BYTES: ("Bytes that went over all NVLinks.", "direction"),
+}
+_REASONS: Final = (  # NVML's clock event reasons, bit by bit, by the names that DCGM gives them
+    "gpu_idle",
+    "clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "sync_boost",
+    "sw_thermal",
+    "hw_thermal",
+    "hw_power_brake",
+    "display_clocks",
+)
+_DCGM: Final = (  # DCGM's old name, metric, detail (None: the first there is)
+    ("SM_CLOCK", Metric.CLOCK, "core"),
+    ("MEM_CLOCK", Metric.CLOCK, "memory"),
+    ("GPU_TEMP", Metric.TEMPERATURE, None),
+    ("POWER_USAGE", Metric.POWER, None),
+    ("TOTAL_ENERGY_CONSUMPTION", Metric.ENERGY, None),
+    ("GPU_UTIL", Metric.BUSY, None),
+    ("MEM_COPY_UTIL", Metric.MEMORY_BUSY, None),
+    ("FB_TOTAL", Metric.MEMORY_TOTAL, None),
+    ("FB_FREE", Metric.MEMORY_FREE, None),
+    ("FB_USED", Metric.MEMORY_USED, None),
+    ("FB_RESERVED", Metric.MEMORY_RESERVED, None),
+    ("XID_ERRORS", Metric.XID, None),
+    ("PCIE_REPLAY_COUNTER", Metric.PCIE_REPLAYS, None),
+    ("CLOCK_THROTTLE_REASONS", Metric.CLOCKS_EVENTS, None),
+    ("ECC_SBE_VOL_TOTAL", Metric.ECC_ERRORS, "corrected-volatile"),
+    ("ECC_DBE_VOL_TOTAL", Metric.ECC_ERRORS, "uncorrected-volatile"),
+    ("ECC_SBE_AGG_TOTAL", Metric.ECC_ERRORS, "corrected-aggregate"),
+    ("ECC_DBE_AGG_TOTAL", Metric.ECC_ERRORS, "uncorrected-aggregate"),
+    ("RETIRED_SBE", Metric.RETIRED_PAGES, "single-bit"),
+    ("RETIRED_DBE", Metric.RETIRED_PAGES, "double-bit"),
+    ("RETIRED_PENDING", Metric.RETIREMENT_PENDING, None),
+    ("CORRECTABLE_REMAPPED_ROWS", Metric.REMAPPED_ROWS, "correctable"),
+    ("UNCORRECTABLE_REMAPPED_ROWS", Metric.REMAPPED_ROWS, "uncorrectable"),
+    ("ROW_REMAP_FAILURE", Metric.ROW_REMAP, "failed"),
+    ("ROW_REMAP_PENDING", Metric.ROW_REMAP, "pending"),
+    ("NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", Metric.NVLINK_ERRORS, "crc-flit"),
+    ("NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Metric.NVLINK_ERRORS, "crc-data"),
+    ("NVLINK_REPLAY_ERROR_COUNT_TOTAL", Metric.NVLINK_ERRORS, "replay"),
+    ("NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Metric.NVLINK_ERRORS, "recovery"),
 )
 _DCGM_LABELS: Final = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname")
+_NEW_LABELS: Final = tuple(dcgm.LABELS.get(label, label) for label in _DCGM_LABELS)
 
 
 def render(snapshot: Snapshot) -> bytes:
@@ -161,23 +207,46 @@ def _measured(snapshot: Snapshot) -> Iterator[Family]:
     spent = ((_who(accs[i.accelerator]), i.value) for i in known if i.metric is Metric.ENERGY)
     text = "Energy spent since the driver was loaded."
     yield from _counter("fairlead_accelerator_energy_joules_total", text, ("id", "model"), spent)
+    yield from _counted(accs, known)
     rails = (((i.detail,), i.value) for i in known if i.metric is Metric.RAIL_POWER)
     yield from _gauge("fairlead_power_rail_watts", "Power draw of a rail of the board.", ("rail",), rails)
 
 
+def _counted(accs: Mapping[str, Accelerator], known: Sequence[Sample]) -> Iterator[Family]:
+    """Yield totals, and the reasons for low clocks one by one."""
+    for metric, (text, label) in _COUNTED.items():
+        mine = [item for item in known if item.metric is metric]
+        labels = ("id", "model", label) if label else ("id", "model")
+        rows: Iterable[Row] = (
+            ((*_who(accs[item.accelerator]), *([item.detail] if label else [])), item.value) for item in mine
+        )
+        yield from _counter(f"fairlead_accelerator_{metric.value}", text, labels, rows)
+    masks = [(accs[i.accelerator], int(i.value)) for i in known if i.metric is Metric.CLOCKS_EVENTS]
+    rows = (
+        ((*_who(acc), reason), float(mask >> bit & 1))
+        for acc, mask in masks
+        for bit, reason in enumerate(_REASONS)
+    )
+    text = "Whether the clocks are below their best for this reason."
+    yield from _gauge("fairlead_accelerator_clocks_event", text, ("id", "model", "reason"), rows)
+
+
 def _dcgm(snapshot: Snapshot) -> Iterator[Family]:
-    """Yield the GPUs' samples under DCGM's names."""
+    """Yield the GPUs' samples under DCGM's names, old and new."""
     gpus = [acc for acc in snapshot.inventory.accelerators if acc.kind == "gpu"]
     gpus.sort(key=lambda acc: acc.vendor != "NVIDIA")  # NVIDIA's keep the numbers they have without others
     labels = {acc.id: _dcgm_labels(index, acc, snapshot.node) for index, acc in enumerate(gpus)}
-    for name, text, metric, detail, factor in _DCGM:
-        rows = [
-            (labels[item.accelerator], round(item.value * factor, 6))
-            for item in snapshot.samples
-            if item.metric is metric and item.accelerator in labels and detail in (None, item.detail)
-        ]
-        kind = _counter if metric is Metric.ENERGY else _gauge
-        yield from kind(f"DCGM_FI_DEV_{name}", text, _DCGM_LABELS, rows)
+    for name, metric, detail in _DCGM:
+        field = dcgm.FIELDS[f"DCGM_FI_DEV_{name}"]
+        rows: dict[str, list[Row]] = {}
+        for item in snapshot.samples:
+            if item.metric is metric and item.accelerator in labels and detail in (None, item.detail):
+                for called, value in dcgm.write(field, item.value, snapshot.dcgm_names):
+                    rows.setdefault(called, []).append((labels[item.accelerator], round(value, 6)))
+        for called, mine in rows.items():
+            old = called == field.old and snapshot.dcgm_names is not dcgm.Names.NEW
+            keys = _DCGM_LABELS if old else _NEW_LABELS
+            yield from _filled(called, field.kind, field.help(called), keys, mine)
 
 
 def _own(snapshot: Snapshot) -> Iterator[Family]:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead.dcgm import Names
 from fairlead.errors import SettingsError
+from fairlead.faults import APPLICATION_XIDS, XidPolicy
 from fairlead.units import Seconds, fault, parse_duration
 
 LISTEN: Final = "127.0.0.1:19809"
@@ -65,6 +67,8 @@ class AgentSettings:
     """What the pages are served with; None serves them in the clear."""
     token_file: str = ""
     """Holds the token that a client must show; empty asks for none. Probes are always answered."""
+    dcgm_names: Names = Names.BOTH
+    """Under which of DCGM's names GPUs are told: those up to dcgm-exporter 4.8, those since, or both."""
 
 
 def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked here
@@ -77,6 +81,7 @@ def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked
     tls_cert: str = "",
     tls_key: str = "",
     token_file: str = "",
+    dcgm_names: str = Names.BOTH,
 ) -> AgentSettings:
     """Return the agent's settings from what a user wrote; raise SettingsError for what cannot be."""
     address, tls = parse_address(listen), tls_files(tls_cert, tls_key)
@@ -88,7 +93,21 @@ def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked
         node=node,
         tls=tls,
         token_file=_token_file(token_file, address, tls),
+        dcgm_names=Names(dcgm_names),
     )
+
+
+def parse_xids(text: str) -> XidPolicy:
+    """Read which XIDs leave a GPU healthy beside those that are the application's: `79,94`, or `all`."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if words == ["all"]:
+        return XidPolicy(every=True)
+    odd = [word for word in words if not (word.isascii() and word.isdecimal() and len(word) < 6)]
+    if odd:
+        raise SettingsError(
+            f"ignore-xids: {odd[0]!r} is not the number of an XID", "write numbers with commas, 79,94, or all"
+        )
+    return XidPolicy(APPLICATION_XIDS | {int(word) for word in words})
 
 
 def parse_address(text: str) -> Address:

@@ -23,6 +23,22 @@ class Metric(StrEnum):
     CLOCK_MIN = "clock_min_hertz"
     CLOCK_MAX = "clock_max_hertz"
     LINK = "link_bits_per_second"
+    MEMORY_RESERVED = "memory_reserved_bytes"
+    ECC_ERRORS = "ecc_errors_total"
+    """Memory errors, by counter."""
+    REMAPPED_ROWS = "remapped_rows_total"
+    ROW_REMAP = "row_remap"
+    """1 while a remapping is pending, or has failed."""
+    RETIRED_PAGES = "retired_pages_total"
+    RETIREMENT_PENDING = "page_retirement_pending"
+    CLOCKS_EVENTS = "clocks_event_reasons"
+    """Why the clocks are below their best: NVML's mask."""
+    PCIE_REPLAYS = "pcie_replays_total"
+    NVLINK_UP = "nvlink_up"
+    NVLINK_ERRORS = "nvlink_errors_total"
+    NVLINK_BYTES = "nvlink_bytes_total"
+    XID = "last_xid"
+    """The last XID that the driver reported; 0 before the first."""
 
 
 @dataclass(frozen=True, slots=True)

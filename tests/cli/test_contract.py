@@ -172,6 +172,8 @@ COMMANDS: dict[str, set[str]] = {
         "--sweep",
         "--sample",
         "--no-uevents",
+        "--dcgm-names",
+        "--ignore-xids",
         "--once",
         "--tls-cert",
         "--tls-key",

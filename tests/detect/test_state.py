@@ -198,7 +198,7 @@ def test_vital_signs_of_a_coral(
     [
         (None, State.HEALTHY, ""),
         (0, State.HEALTHY, ""),
-        (2, State.USABLE, "2 uncorrected memory errors since the driver was loaded"),
+        (2, State.DRIVER_BOUND, "uncorrected memory errors since the driver was loaded; reset the GPU"),
     ],
 )
 def test_nvml_is_a_vital_sign(

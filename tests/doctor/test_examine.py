@@ -192,6 +192,22 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
         "older generation: box-1",
         {"slices": (device_slice(), device_slice(generation=2), device_slice("other"))},
     ),
+    "an accelerator that its agent calls unhealthy": (
+        "unhealthy",
+        Verdict.FAIL,
+        f"box: {GPU} (t4) is unhealthy: the driver reported XID 79",
+        {
+            "nodes": (
+                node(
+                    notes={
+                        "fairlead.dev/devices": f'[{{"id":"{GPU}","model":"t4","vendor":"NVIDIA",'
+                        '"memory_mib":1,"unhealthy":true,"reason":"the driver reported XID 79"}]'
+                    }
+                ),
+                node("other"),
+            )
+        },
+    ),
     "a slice that names less than the labels count": (
         "sources",
         Verdict.WARN,

@@ -1,5 +1,7 @@
 """The list of a node's accelerators: read as it was written, and nothing else is believed."""
 
+from dataclasses import replace
+
 import pytest
 
 from fairlead.inventory import State
@@ -7,14 +9,16 @@ from fairlead.publish.devices import Listed, devices, parse_devices
 from tests.accelerators import accelerator, node
 
 GPU = accelerator("pci:0000:01:00.0", kind="gpu", model="gpu-a", mebibytes=8192)
-STICK = accelerator("pci:0000:02:00.0", model="stick", state=State.PRESENT)
+STICK = replace(
+    accelerator("pci:0000:02:00.0", model="stick", state=State.PRESENT), reason="its driver is missing"
+)
 BOARD = accelerator("pci:0000:03:00.0", kind="gpu", model="board", mebibytes=4096, unified=True)
 
 
 def test_what_is_written_is_read() -> None:
     assert parse_devices(devices(node(STICK, GPU, BOARD), {GPU.id})) == (
         Listed(GPU.id, "gpu-a", "Test", 8192, shareable=True, by_units=True),
-        Listed(STICK.id, "stick", "Test", 0, healthy=False),
+        Listed(STICK.id, "stick", "Test", 0, healthy=False, reason="its driver is missing"),
         Listed(BOARD.id, "board", "Test", 4096, shareable=True, unified=True),
     )
 

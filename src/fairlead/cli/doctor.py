@@ -107,7 +107,7 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
     from fairlead import nvml
     from fairlead.compat.times import UTC
     from fairlead.detect import detect
-    from fairlead.detect.nvidia import driver_is_there
+    from fairlead.detect.nvidia import GPUS, driver_is_there
     from fairlead.doctor.here import Machine, examine_here
     from fairlead.doctor.join import Clock, examine_node
     from fairlead.doctor.kernelclock import synchronised
@@ -117,7 +117,7 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
     driver = driver_is_there(host)
     with nvml.session() as session:
         speaks = session is not None
-        inventory = detect(host, catalog, session.gpus() if session and driver else [])
+        inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
     nodes = {each.node for each in inventory.accelerators if each.node}
     opens = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
     clock = Clock(datetime.now(UTC), synchronised())

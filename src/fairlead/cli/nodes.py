@@ -95,8 +95,11 @@ async def _follow(config: "Config", options: argparse.Namespace) -> None:
 
 def to_json(node: "Node") -> dict[str, Any]:
     """Return a node as a document."""
+    from fairlead.publish.devices import parse_devices
     from fairlead.publish.labels import models
+    from fairlead.publish.notice import DEVICES
 
+    listed = parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
     return {
         "name": node.metadata.name,
         "ready": is_ready(node),
@@ -105,6 +108,9 @@ def to_json(node: "Node") -> dict[str, Any]:
         "accelerators": [
             {"model": m.model, "kind": m.kind, "count": m.count, "usable": m.usable, "state": m.state}
             for m in models(node.metadata.labels)
+        ],
+        "unhealthy": [
+            {"id": each.id, "model": each.model, "reason": each.reason} for each in listed if not each.healthy
         ],
     }
 
@@ -122,7 +128,7 @@ def _row(node: "Node") -> tuple[str | Cell, ...]:
         document["name"],
         _ready(document),
         ", ".join(f"{item['count']} x {item['model']}" for item in found) or "-",
-        str(usable),
+        _usable(usable, document["unhealthy"]),
         document["version"] or "-",
         ", ".join(dict.fromkeys(item["state"] for item in found if item["state"])) or "-",
         info.architecture or "-",
@@ -137,3 +143,9 @@ def _ready(document: dict[str, Any]) -> Cell:
     if not document["schedulable"]:
         return Cell("yes, cordoned", tone=Tone.WARN)
     return Cell("yes", tone=Tone.GOOD)
+
+
+def _usable(count: int, unhealthy: list[dict[str, str]]) -> Cell:
+    if not unhealthy:
+        return Cell(str(count), count)
+    return Cell(f"{count}, {len(unhealthy)} unhealthy", count, Tone.BAD)

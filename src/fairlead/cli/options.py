@@ -143,12 +143,12 @@ def inventory_of(catalog: "Catalog") -> "Inventory":
 def gpus_of(host: "Host") -> "list[Gpu]":
     """Ask NVML, but only about the machine that this program runs on."""
     from fairlead import nvml
-    from fairlead.detect.nvidia import driver_is_there
+    from fairlead.detect.nvidia import GPUS, driver_is_there
 
     if not host.live or not driver_is_there(host):
         return []
     with nvml.session() as session:
-        return session.gpus() if session else []
+        return session.gpus(host.names(GPUS)) if session else []
 
 
 def check_python(program: str, version: tuple[int, int] = sys.version_info[:2]) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
-from fairlead.settings import LISTEN, agent_settings
+from fairlead.dcgm import Names
+from fairlead.faults import APPLICATION_XIDS
+from fairlead.settings import LISTEN, agent_settings, parse_xids
 
 if TYPE_CHECKING:
     from fairlead.host import Host
@@ -62,6 +64,24 @@ def _add_watching(agent: argparse.ArgumentParser) -> None:
         "--no-uevents", action="store_true", help="do not listen to the kernel's device events"
     )
     agent.add_argument("--once", action="store_true", help="print the metrics page once and exit")
+    _add_gpus(agent)
+
+
+def _add_gpus(agent: argparse.ArgumentParser) -> None:
+    agent.add_argument(
+        "--dcgm-names",
+        choices=tuple(Names),
+        default=Names.BOTH.value,
+        help="the metrics of GPUs by dcgm-exporter's names up to 4.8 (old), since 4.9 (new) or both "
+        "(default: both)",
+    )
+    agent.add_argument(
+        "--ignore-xids",
+        metavar="LIST",
+        default="",
+        help="XIDs that leave an NVIDIA GPU healthy, beside those that the application causes "
+        f"({', '.join(str(xid) for xid in sorted(APPLICATION_XIDS))}); with commas, or all",
+    )
 
 
 def _add_publishing(group: Any) -> None:
@@ -129,10 +149,12 @@ def run(options: argparse.Namespace) -> int:
         tls_cert=options.tls_cert,
         tls_key=options.tls_key,
         token_file=options.token_file,
+        dcgm_names=options.dcgm_names,
     )
     root, here = options.host_root or options.root, bool(options.host_root)
     catalog = shared.catalog_of(options)
-    seen = watched(root, catalog, use_nvml=not options.no_nvml, here=here, dev=not options.no_dev)
+    xids = parse_xids(options.ignore_xids)
+    seen = watched(root, catalog, use_nvml=not options.no_nvml, here=here, dev=not options.no_dev, xids=xids)
     with seen as watch:
         if not options.once:
             with _publishing(options, node, watch.look) as publisher:

@@ -272,6 +272,8 @@ def _gpu(row: dict[str, object]) -> Gpu:
         power_limit=None if power is None else Watts(power),
         driver_version=printable(str(row["driver_version"])),
         ecc_errors=None if errors is None else round(errors),
+        remap_failed=None if row.get("remap_failed") is None else row["remap_failed"] is True,
+        lost=row.get("lost") is True,
     )
 
 

@@ -53,6 +53,8 @@ def climb(host: Host, sighting: Sighting) -> Standing:
         wanted = " or ".join(driver.nodes) or sighting.usb_node or f"/sys/class/{driver.sysfs_class}"
         ready = f"{name} needs no kernel driver" if driver.userspace else f"{shown} is bound"
         return Standing(State.DRIVER_BOUND, f"{ready}, but there is no {wanted}", shown)
+    if sighting.gpu is not None and sighting.gpu.fault:
+        return Standing(State.DRIVER_BOUND, sighting.gpu.fault, shown, node, evidence)
     return _health(host, sighting, Standing(State.USABLE, "", shown, node, evidence))
 
 
@@ -165,14 +167,7 @@ def _health(host: Host, sighting: Sighting, standing: Standing) -> Standing:
 
 
 def _answers(sighting: Sighting) -> str:
-    gpu = sighting.gpu
-    if gpu is None:
-        return ""
-    return (
-        f"!{gpu.ecc_errors} uncorrected memory errors since the driver was loaded"
-        if gpu.ecc_errors
-        else "NVML"
-    )
+    return "NVML" if sighting.gpu is not None else ""
 
 
 def _power(host: Host, sighting: Sighting) -> str:

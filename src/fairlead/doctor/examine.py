@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.doctor import agents, amounts, crashes, devices, scheduling, server, sources
+from fairlead.doctor import agents, amounts, crashes, devices, health, scheduling, server, sources
 from fairlead.doctor.finding import Finding, Said, Verdict
 from fairlead.doctor.sight import Sight
 
@@ -37,6 +37,7 @@ CHECKS: Final = (
     Check("priority-classes", scheduling.priorities, ("pods", "priorityclasses")),
     Check("other-plugins", devices.others, ("nodes", "pods", "resourceslices")),
     Check("two-schedulers", scheduling.two_schedulers, ("pods", "resourceclaims", "leases")),
+    Check("unhealthy", health.unhealthy, ("nodes",)),
     Check("slices", devices.slices, ("nodes", "resourceslices")),
     Check("sources", sources.sources, ("nodes", "resourceslices"), True),
     Check("given-away", amounts.given_away, ("nodes", "pods", "resourceclaims", "resourceslices"), True),

@@ -49,6 +49,8 @@ def _unwell(each: Accelerator) -> Said:
         return ok(text)  # some devices show no vital sign, and are never more than usable
     if each.state.allocatable:
         return warn(text, "look at memory errors, heat and power: dmesg, nvidia-smi -q")
+    if each.driver == "nvidia" and each.state is State.DRIVER_BOUND:
+        return fail(text, "see what the driver says: dmesg | grep -i xid; nvidia-smi -q")
     return fail(text, "load its driver, or write its udev rule; fairlead detect -v shows what was read")
 
 

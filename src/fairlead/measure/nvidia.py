@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead.measure.view import View
+from fairlead.nvml import Health
 from fairlead.telemetry import Metric, Sample
 
 
@@ -21,6 +22,36 @@ def read(view: View) -> Iterator[Sample]:
     yield from view.sample(Metric.TEMPERATURE, gpu.temperature, "gpu")
     yield from view.sample(Metric.CLOCK, gpu.sm_clock, "core")
     yield from view.sample(Metric.CLOCK, gpu.memory_clock, "memory")
+    yield from view.sample(Metric.MEMORY_RESERVED, gpu.memory_reserved)
+    yield from _errors(view, gpu.health)
+    yield from _links(view, gpu.health)
+
+
+def _errors(view: View, health: Health) -> Iterator[Sample]:
+    yield from view.sample(Metric.ECC_ERRORS, health.corrected_volatile, "corrected-volatile")
+    yield from view.sample(Metric.ECC_ERRORS, health.uncorrected_volatile, "uncorrected-volatile")
+    yield from view.sample(Metric.ECC_ERRORS, health.corrected_aggregate, "corrected-aggregate")
+    yield from view.sample(Metric.ECC_ERRORS, health.uncorrected_aggregate, "uncorrected-aggregate")
+    yield from view.sample(Metric.REMAPPED_ROWS, health.rows_correctable, "correctable")
+    yield from view.sample(Metric.REMAPPED_ROWS, health.rows_uncorrectable, "uncorrectable")
+    yield from view.sample(Metric.ROW_REMAP, health.remap_pending, "pending")
+    yield from view.sample(Metric.ROW_REMAP, health.remap_failed, "failed")
+    yield from view.sample(Metric.RETIRED_PAGES, health.pages_single_bit, "single-bit")
+    yield from view.sample(Metric.RETIRED_PAGES, health.pages_double_bit, "double-bit")
+    yield from view.sample(Metric.RETIREMENT_PENDING, health.pages_pending)
+    yield from view.sample(Metric.CLOCKS_EVENTS, health.clocks_event_reasons)
+    yield from view.sample(Metric.PCIE_REPLAYS, health.pcie_replays)
+
+
+def _links(view: View, health: Health) -> Iterator[Sample]:
+    for link, up in health.links:
+        yield from view.sample(Metric.NVLINK_UP, up, str(link))
+    yield from view.sample(Metric.NVLINK_ERRORS, health.link_crc_flit, "crc-flit")
+    yield from view.sample(Metric.NVLINK_ERRORS, health.link_crc_data, "crc-data")
+    yield from view.sample(Metric.NVLINK_ERRORS, health.link_replay, "replay")
+    yield from view.sample(Metric.NVLINK_ERRORS, health.link_recovery, "recovery")
+    yield from view.sample(Metric.NVLINK_BYTES, health.link_sent, "sent")
+    yield from view.sample(Metric.NVLINK_BYTES, health.link_received, "received")
 
 
 def _ratio(percent: float | None) -> float | None:

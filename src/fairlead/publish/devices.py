@@ -8,11 +8,14 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
+from fairlead.host import printable
 from fairlead.inventory import Inventory
 from fairlead.publish.labels import model_name
 from fairlead.publish.parts import divisible, mebibytes
+
+_LONGEST_REASON: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Listed:
     healthy: bool = True
     shareable: bool = False
     unified: bool = False
+    reason: str = ""
+    """Why it is not healthy."""
     by_units: bool = False
     """Whether its memory is offered in units of an extended resource; a node can bear only so many."""
 
@@ -46,7 +51,8 @@ def devices(inventory: Inventory, by_units: Collection[str]) -> str:
                 "by_units": acc.id in by_units,
                 "unhealthy": not acc.state.allocatable,
             }
-            rows.append({**row, **{name: True for name, said in flags.items() if said}})
+            why = {} if acc.state.allocatable else {"reason": printable(acc.reason)[:_LONGEST_REASON]}
+            rows.append({**row, **{name: True for name, said in flags.items() if said}, **why})
     return json.dumps(rows, separators=(",", ":"))
 
 
@@ -69,6 +75,7 @@ def _listed(row: dict[str, Any]) -> Listed:
         str(row["vendor"]),
         size,
         healthy=row.get("unhealthy") is not True,
+        reason=str(row.get("reason", "")),
         shareable=row.get("shareable") is True,
         unified=row.get("unified") is True,
         by_units=row.get("by_units") is True,

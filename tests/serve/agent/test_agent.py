@@ -23,6 +23,7 @@ class Toy:
     scans: int = 0
     samples: int = 0
     broken: bool = False
+    judgement: list[Accelerator] | None = None
     said: list[str] = field(default_factory=list)
 
     def scan(self) -> Inventory:
@@ -34,6 +35,9 @@ class Toy:
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
         self.samples += 1
         return tuple(Sample(acc.id, Metric.BUSY, 0.5) for acc in inventory.accelerators)
+
+    def judged(self) -> Inventory:
+        return Inventory(Machine(), tuple(self.accelerators if self.judgement is None else self.judgement))
 
     def agent(self) -> Agent:
         return Agent(SETTINGS, self, self.said.append, Clock(self.clock(0.0), self.clock(1e9)))

@@ -1,17 +1,18 @@
 """The watch on one machine, and the NVML session that it keeps."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairlead.catalog import Catalog
-from fairlead.nvml import Gpu, Reading
+from fairlead.nvml import Gpu, Health, Reading
 from fairlead.serve.agent.watch import NvmlLine, watched
 from fairlead.telemetry import Metric
 from fairlead.units import Seconds
 from tests.worlds import X86, World, memory, pci
 
 FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
+SILENT = Reading(None, None, None, None, None, None, None, None, None, None)
 
 
 @dataclass
@@ -22,11 +23,13 @@ class Driver:
     loaded: bool = True
     opened: int = 0
     closed: int = 0
+    health: dict[int, Health] = field(default_factory=dict)
+    events: list[tuple[int, int]] = field(default_factory=list)
 
     @contextmanager
     def session(self) -> Iterator["Opened | None"]:
         self.opened += 1
-        yield Opened(tuple(self.addresses)) if self.loaded else None
+        yield Opened(tuple(self.addresses), self.health, self.events) if self.loaded else None
         self.closed += 1
 
 
@@ -35,13 +38,21 @@ class Opened:
     """An open session."""
 
     addresses: tuple[str, ...]
+    health: dict[int, Health] = field(default_factory=dict)
+    events: list[tuple[int, int]] = field(default_factory=list)
 
-    def gpus(self) -> list[Gpu]:
+    def gpus(self, expected: Collection[str] = ()) -> list[Gpu]:
         rows = enumerate(self.addresses)
         return [Gpu(index, address, "T4", "", None, None, "550", None) for index, address in rows]
 
     def reading(self, index: int) -> Reading | None:
-        return None
+        health = self.health.get(index)
+        return None if health is None else replace(SILENT, health=health)
+
+    def xids(self) -> dict[int, list[int]]:
+        came = list(self.events)
+        self.events.clear()
+        return {index: [xid for at, xid in came if at == index] for index in range(len(self.addresses))}
 
 
 def test_a_session_is_kept_open() -> None:

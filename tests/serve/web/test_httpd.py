@@ -29,6 +29,9 @@ class Bare:
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
         return ()
 
+    def judged(self) -> Inventory:
+        return Inventory(Machine())
+
 
 @pytest.fixture
 def port() -> Iterator[int]:

@@ -33,6 +33,9 @@ class Watched(Protocol):
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
         """Measure what the last scan found."""
 
+    def judged(self) -> Inventory:
+        """Return what the last scan found, with the health that the last sample showed."""
+
 
 class Published(Protocol):
     """Whoever publishes what is found."""
@@ -75,7 +78,7 @@ class Agent:
         self._machine = machine
         self._say = say
         self._clock = clock or Clock()
-        self._snapshot = Snapshot(Inventory(Machine()), node=settings.node)
+        self._snapshot = Snapshot(Inventory(Machine()), node=settings.node, dcgm_names=settings.dcgm_names)
         self._scanned: Seconds | None = None
         self._page = b""
         now = self._now()
@@ -98,25 +101,24 @@ class Agent:
         except (OSError, FairleadError) as error:
             self._say(f"scan failed: {error}")
         else:
-            for line in changes(self._snapshot.inventory, inventory):
-                self._say(line)
             scans = Counter(self._snapshot.scans) + Counter({cause: 1})
             self._scanned = self._now()
             self._snapshot = replace(
                 self._snapshot,
-                inventory=inventory,
                 scans=dict(scans),
                 scan_seconds=self._scanned - start,
                 scanned_at=self._clock.date(),
             )
-            if self._publisher:
-                self._publisher.offer(inventory)
+            self._take(inventory)
         self._plan = scanned(self._plan, self._now(), self._settings)
 
     def sample(self) -> None:
         """Measure every accelerator."""
         date = Seconds(self._clock.date())
         samples = self._machine.sample(self._snapshot.inventory, self._now(), date)
+        inventory = self._machine.judged()
+        if self._scanned is not None and inventory != self._snapshot.inventory:
+            self._take(inventory)
         published = self._publisher.snapshot() if self._publisher else None
         self._snapshot = replace(self._snapshot, samples=samples, publishing=published)
         self._page = b""
@@ -152,6 +154,14 @@ class Agent:
             return Response(503, f"the last scan that worked is {age:.0f} s old\n".encode())
         problem = self._publisher.problem() if self._publisher else ""
         return Response(503, f"{problem}\n".encode()) if problem else Response(200, b"ready\n")
+
+    def _take(self, inventory: Inventory) -> None:
+        """Say what changed, and have it published."""
+        for line in changes(self._snapshot.inventory, inventory):
+            self._say(line)
+        self._snapshot = replace(self._snapshot, inventory=inventory)
+        if self._publisher:
+            self._publisher.offer(inventory)
 
     def _now(self) -> Seconds:
         return Seconds(self._clock.now())

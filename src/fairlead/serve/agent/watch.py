@@ -1,17 +1,19 @@
-"""The machine that an agent watches: scanned anew each time, measured between, NVML kept open."""
+"""The machine that an agent watches: scanned as a whole now and then, measured between, NVML kept open."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from fairlead import nvml
 from fairlead.catalog import Catalog
 from fairlead.detect import detect, nvidia
 from fairlead.detect.capture import opened, read_gpus
+from fairlead.faults import XidPolicy
 from fairlead.host import Host
-from fairlead.inventory import Inventory
-from fairlead.measure import Observer
-from fairlead.nvml import Gpu, Reading
+from fairlead.inventory import Inventory, Machine
+from fairlead.measure import GpuHealth, Observer, index_of
+from fairlead.nvml import Gpu, Health, Reading
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
 
@@ -19,11 +21,14 @@ from fairlead.units import Seconds
 class Session(Protocol):
     """An open NVML session, as far as it is needed here."""
 
-    def gpus(self) -> list[Gpu]:
-        """Return every GPU that NVML can open."""
+    def gpus(self, expected: Collection[str] = ()) -> list[Gpu]:
+        """Return every GPU; of `expected`, the addresses that the driver has, also those that are lost."""
 
     def reading(self, index: int) -> Reading | None:
         """Return what is measured of one GPU now; None when it is gone."""
+
+    def xids(self) -> dict[int, list[int]]:
+        """Return the XIDs since this was last asked, of every GPU that can report any."""
 
 
 class NvmlLine:
@@ -34,24 +39,33 @@ class NvmlLine:
         self._stack = ExitStack()
         self._session: Session | None = None
         self._missed: frozenset[str] = frozenset()
+        self.health: dict[int, Health] = {}
+        """How well each GPU was when it was last measured, by NVML's number."""
 
     def gpus(self, expected: frozenset[str]) -> list[Gpu]:
         """Return every GPU; `expected` are the addresses that the driver has."""
         if self._session is None:
             self._open()
-        found = self._found()
+        found = self._found(expected)
         missed = expected - {gpu.address for gpu in found}
         if missed and missed != self._missed:
             # NVML lists what was there when it was opened. A GPU that stays away is not asked for again.
             self._open()
-            found = self._found()
+            found = self._found(expected)
             missed = expected - {gpu.address for gpu in found}
         self._missed = missed
         return found
 
     def reading(self, index: int) -> Reading | None:
         """Return what is measured of one GPU now; None when it is gone."""
-        return self._session.reading(index) if self._session else None
+        reading = self._session.reading(index) if self._session else None
+        if reading is not None:
+            self.health[index] = reading.health
+        return reading
+
+    def xids(self) -> dict[int, list[int]]:
+        """Return the XIDs since this was last asked, of every GPU that can report any."""
+        return self._session.xids() if self._session else {}
 
     def close(self) -> None:
         """End the session."""
@@ -60,16 +74,23 @@ class NvmlLine:
 
     def _open(self) -> None:
         self.close()
+        self.health = {}
         self._session = self._stack.enter_context(self._connect())
 
-    def _found(self) -> list[Gpu]:
-        return self._session.gpus() if self._session else []
+    def _found(self, expected: frozenset[str]) -> list[Gpu]:
+        return self._session.gpus(expected) if self._session else []
 
 
 class Watch:
     """A watch on one machine."""
 
-    def __init__(self, look: Callable[[], Host], catalog: Catalog, line: NvmlLine | None) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Host],
+        catalog: Catalog,
+        line: NvmlLine | None,
+        xids: XidPolicy | None = None,
+    ) -> None:
         self.look = look
         """Return the machine as it is now; a host remembers what it has read."""
         self._catalog = catalog
@@ -77,16 +98,38 @@ class Watch:
         self._host = look()
         self._observer = Observer()
         self._gpus: Sequence[Gpu] = ()
+        self._found = Inventory(Machine())
+        self._health = GpuHealth(xids or XidPolicy())
 
     def scan(self) -> Inventory:
         """Look at the whole machine."""
+        self._hear()  # a session that is opened again has forgotten what the last one was told
         self._host = self.look()
         self._gpus = self._ask()
-        return detect(self._host, self._catalog, self._gpus)
+        self._found = detect(self._host, self._catalog, self._gpus)
+        self._health.keep(self._found.accelerators)
+        return self.judged()
 
     def sample(self, inventory: Inventory, now: Seconds, date: Seconds) -> tuple[Sample, ...]:
         """Measure what the last scan found."""
-        return self._observer.look(self._host, inventory.accelerators, now, date, self._gpus, self._line)
+        measured = self._observer.look(self._host, inventory.accelerators, now, date, self._gpus, self._line)
+        self._hear()
+        return (*measured, *self._health.samples())
+
+    def judged(self) -> Inventory:
+        """Return what the last scan found, with the health that the last sample showed."""
+        accelerators = tuple(self._health.judge(acc) for acc in self._found.accelerators)
+        return replace(self._found, accelerators=accelerators)
+
+    def _hear(self) -> None:
+        """Take what NVML said since last time of the GPUs that the last scan found."""
+        if self._line is None or not self._gpus:
+            return
+        xids, health = self._line.xids(), self._line.health
+        for acc in self._found.accelerators:
+            index = index_of(acc, self._gpus)
+            if index is not None:
+                self._health.note(acc.id, health.get(index), xids.get(index))
 
     def _ask(self) -> list[Gpu]:
         """Ask NVML about this very machine only, and only a driver that is there: NVML would load it."""
@@ -101,16 +144,23 @@ class Watch:
 
 @contextmanager
 def watched(
-    place: str, catalog: Catalog, *, use_nvml: bool = True, here: bool = False, dev: bool = True
+    place: str,
+    catalog: Catalog,
+    *,
+    use_nvml: bool = True,
+    here: bool = False,
+    dev: bool = True,
+    xids: XidPolicy | None = None,
 ) -> Iterator[Watch]:
     """Open the machine below a root folder or in a captured tarball.
 
-    `here`: the root shows this machine; `dev`: its device nodes are among what it shows.
+    `here`: the root shows this machine; `dev`: its device nodes are among what it shows; `xids`: which XIDs
+    leave a GPU healthy.
     """
     with opened(place) as root:
         line = NvmlLine(nvml.session) if use_nvml else None
         try:
-            yield Watch(lambda: Host(root, here=here, dev=dev), catalog, line)
+            yield Watch(lambda: Host(root, here=here, dev=dev), catalog, line, xids)
         finally:
             if line:
                 line.close()

@@ -1,0 +1,20 @@
+"""Check of the accelerators themselves: those that their node's agent calls unhealthy."""
+
+from fairlead.doctor.finding import Said, fail, ok
+from fairlead.doctor.sight import Sight
+from fairlead.publish.devices import parse_devices
+from fairlead.publish.notice import DEVICES
+
+
+def unhealthy(sight: Sight) -> list[Said]:
+    """Say which accelerators nothing is placed on, and why."""
+    said = [
+        fail(
+            f"{node.metadata.name}: {each.id} ({each.model}) is unhealthy: {each.reason or 'no reason given'}",
+            "nothing is placed on it, and pods that run there stay; docs/explanation/health.md",
+        )
+        for node in sight.nodes
+        for each in parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
+        if not each.healthy
+    ]
+    return said or [ok("no agent calls an accelerator unhealthy")]

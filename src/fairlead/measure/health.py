@@ -1,0 +1,57 @@
+"""The health of NVIDIA GPUs between two scans: what each sample and each XID says of it.
+
+Memory errors, a failed remapping and a GPU that is lost are read again with each sample. An XID is reported
+once: its fault stays until the driver has let go of the GPU, or the agent starts again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from fairlead.faults import XidPolicy, xid_fault
+from fairlead.inventory import Accelerator, State
+from fairlead.nvml import Health
+from fairlead.telemetry import Metric, Sample
+
+
+class GpuHealth:
+    """What is known of the health of a machine's GPUs, by the id of the accelerator."""
+
+    def __init__(self, xids: XidPolicy) -> None:
+        self._policy = xids
+        self._faults: dict[str, str] = {}
+        self._last: dict[str, int] = {}
+        """The last XID of each GPU that can report any; 0 before the first."""
+        self._fatal: dict[str, int] = {}
+        """The first XID since when the GPU must not be given work."""
+
+    def note(self, accelerator: str, health: Health | None, xids: Sequence[int] | None) -> None:
+        """Take a sample, and the XIDs since the one before; None where NVML cannot say."""
+        if health is not None:
+            self._faults[accelerator] = health.fault
+        if xids is None:
+            return
+        self._last.setdefault(accelerator, 0)
+        for xid in xids:
+            self._last[accelerator] = xid
+            if self._policy.is_fatal(xid):
+                self._fatal.setdefault(accelerator, xid)
+
+    def keep(self, accelerators: Iterable[Accelerator]) -> None:
+        """Forget what was said of GPUs that the driver no longer has: it starts with a reset."""
+        bound = {acc.id for acc in accelerators if acc.state is not State.PRESENT}
+        for table in (self._faults, self._last, self._fatal):
+            for gone in set(table) - bound:
+                del table[gone]
+
+    def judge(self, acc: Accelerator) -> Accelerator:
+        """Return an accelerator as the last sample left it; a faulty one is no further than driver-bound."""
+        xid = self._fatal.get(acc.id)
+        why = self._faults.get(acc.id) or (xid_fault(xid) if xid is not None else "")
+        if not why or not acc.state.allocatable:
+            return acc
+        return replace(acc, state=State.DRIVER_BOUND, reason=why)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the last XID of every GPU that can report any."""
+        for accelerator, xid in self._last.items():
+            yield Sample(accelerator, Metric.XID, float(xid))

@@ -1,0 +1,165 @@
+"""How well a GPU is: memory errors, throttle reasons and NVLink, and the event set that XIDs arrive in."""
+
+import ctypes
+from collections.abc import Mapping
+from typing import Final
+
+from fairlead.nvml.library import NO_FUNCTION, SUCCESS, EventData, FieldValue, Handle, Library
+from fairlead.nvml.types import Health
+from fairlead.units import Bytes
+
+_CORRECTED, _UNCORRECTED = 0, 1
+_VOLATILE, _AGGREGATE = 0, 1
+_SINGLE_BIT, _DOUBLE_BIT = 0, 1
+_MORE: Final = 7
+"""NVML_ERROR_INSUFFICIENT_SIZE: the answer to a question that only asks how many there are."""
+_MOST_LINKS: Final = 36
+_NO_SUCH_LINK: Final = 2
+"""NVML_ERROR_INVALID_ARGUMENT."""
+_ALL_LINKS: Final = 0xFFFFFFFF
+_FIELDS: Final = {  # what nvml.h numbers: the field, and whether it wants all links as its scope
+    "link_crc_flit": (38, 0),
+    "link_crc_data": (45, 0),
+    "link_replay": (52, 0),
+    "link_recovery": (59, 0),
+    "link_sent": (138, _ALL_LINKS),
+    "link_received": (139, _ALL_LINKS),
+}
+_UNSIGNED_INT, _UNSIGNED_SHORT, _DOUBLE = 1, 6, 0
+_XID_CRITICAL: Final = 0x8
+_MOST_EVENTS: Final = 256
+"""Events of one look; a GPU that reports without end must not hold the agent up."""
+
+
+def read_health(library: Library, handle: Handle) -> Health:
+    """Return how well a GPU is; whether it is lost is for the caller to add, after all other calls."""
+    rows = _rows(library, handle)
+    fields = _fields(library, handle)
+    sent, received = fields["link_sent"], fields["link_received"]
+    pending = library.number("nvmlDeviceGetRetiredPagesPendingStatus", handle)
+    return Health(
+        corrected_volatile=_ecc(library, handle, _CORRECTED, _VOLATILE),
+        uncorrected_volatile=_ecc(library, handle, _UNCORRECTED, _VOLATILE),
+        corrected_aggregate=_ecc(library, handle, _CORRECTED, _AGGREGATE),
+        uncorrected_aggregate=_ecc(library, handle, _UNCORRECTED, _AGGREGATE),
+        rows_correctable=rows[0] if rows else None,
+        rows_uncorrectable=rows[1] if rows else None,
+        remap_pending=bool(rows[2]) if rows else None,
+        remap_failed=bool(rows[3]) if rows else None,
+        pages_single_bit=_pages(library, handle, _SINGLE_BIT),
+        pages_double_bit=_pages(library, handle, _DOUBLE_BIT),
+        pages_pending=None if pending is None else bool(pending),
+        clocks_event_reasons=_reasons(library, handle),
+        pcie_replays=library.number("nvmlDeviceGetPcieReplayCounter", handle),
+        links=_links(library, handle),
+        link_crc_flit=fields["link_crc_flit"],
+        link_crc_data=fields["link_crc_data"],
+        link_replay=fields["link_replay"],
+        link_recovery=fields["link_recovery"],
+        link_sent=None if sent is None else Bytes(sent << 10),
+        link_received=None if received is None else Bytes(received << 10),
+    )
+
+
+def uncorrected_errors(library: Library, handle: Handle) -> int | None:
+    """Return the uncorrected memory errors since the driver was loaded."""
+    return _ecc(library, handle, _UNCORRECTED, _VOLATILE)
+
+
+def remap_failed(library: Library, handle: Handle) -> bool | None:
+    """Say whether a row of the memory could not be remapped."""
+    rows = _rows(library, handle)
+    return bool(rows[3]) if rows else None
+
+
+class XidEvents:
+    """NVML's event set: it holds the XIDs that came since it was last read, never those from before it."""
+
+    def __init__(self, library: Library, handles: Mapping[int, Handle]) -> None:
+        self._library = library
+        self._set = ctypes.c_void_p()
+        self._indices: dict[int | None, int] = {}
+        if library.call("nvmlEventSetCreate", ctypes.byref(self._set)):
+            self._indices = {handle.value: i for i, handle in handles.items() if self._register(handle)}
+
+    def read(self) -> dict[int, list[int]]:
+        """Return the XIDs of each GPU that reports any, in order; GPUs that cannot report are left out."""
+        found: dict[int, list[int]] = {index: [] for index in self._indices.values()}
+        event = EventData()
+        for _ in range(_MOST_EVENTS if found else 0):
+            waited = ("nvmlEventSetWait_v2", self._set, ctypes.byref(event), ctypes.c_uint(0))
+            if not self._library.call(*waited):
+                break
+            index = self._indices.get(event.device)
+            if event.type == _XID_CRITICAL and index is not None:
+                found[index].append(int(event.data))
+        return found
+
+    def close(self) -> None:
+        """Free the event set."""
+        if self._set:
+            self._library.call("nvmlEventSetFree", self._set)
+
+    def _register(self, handle: Handle) -> bool:
+        able = self._library.number("nvmlDeviceGetSupportedEventTypes", handle, wide=True) or 0
+        wanted = ctypes.c_ulonglong(_XID_CRITICAL)
+        return bool(able & _XID_CRITICAL) and self._library.call(
+            "nvmlDeviceRegisterEvents", handle, wanted, self._set
+        )
+
+
+def _ecc(library: Library, handle: Handle, kind: int, counter: int) -> int | None:
+    return library.number("nvmlDeviceGetTotalEccErrors", handle, kind, counter, wide=True)
+
+
+def _rows(library: Library, handle: Handle) -> tuple[int, int, int, int] | None:
+    """Return remapped rows: correctable, uncorrectable, pending, failed."""
+    values = [ctypes.c_uint() for _ in range(4)]
+    if not library.call("nvmlDeviceGetRemappedRows", handle, *(ctypes.byref(value) for value in values)):
+        return None
+    correctable, uncorrectable, pending, failed = (value.value for value in values)
+    return correctable, uncorrectable, pending, failed
+
+
+def _pages(library: Library, handle: Handle, cause: int) -> int | None:
+    """Return how many pages are retired; asked without room for their addresses."""
+    count = ctypes.c_uint(0)
+    code = library.code("nvmlDeviceGetRetiredPages", handle, cause, ctypes.byref(count), None)
+    return count.value if code in (SUCCESS, _MORE) else None
+
+
+def _reasons(library: Library, handle: Handle) -> int | None:
+    newer = library.number("nvmlDeviceGetCurrentClocksEventReasons", handle, wide=True)
+    if newer is not None:
+        return newer
+    return library.number("nvmlDeviceGetCurrentClocksThrottleReasons", handle, wide=True)
+
+
+def _links(library: Library, handle: Handle) -> tuple[tuple[int, bool], ...]:
+    """Return the state of every NVLink by its number; some numbers in between may have none."""
+    found: list[tuple[int, bool]] = []
+    for link in range(_MOST_LINKS):
+        state = ctypes.c_uint()
+        code = library.code("nvmlDeviceGetNvLinkState", handle, ctypes.c_uint(link), ctypes.byref(state))
+        if code in (_NO_SUCH_LINK, NO_FUNCTION):
+            break
+        if code == SUCCESS:
+            found.append((link, bool(state.value)))
+    return tuple(found)
+
+
+def _fields(library: Library, handle: Handle) -> dict[str, int | None]:
+    """Ask for all fields in one call; each carries a code of its own."""
+    values = (FieldValue * len(_FIELDS))()
+    for value, (field, scope) in zip(values, _FIELDS.values(), strict=True):
+        value.field, value.scope = field, scope
+    asked = library.call("nvmlDeviceGetFieldValues", handle, len(values), values)
+    return {name: _value(value) if asked else None for name, value in zip(_FIELDS, values, strict=True)}
+
+
+def _value(value: FieldValue) -> int | None:
+    """Read the union by its type; only the low bytes of a short one are meant."""
+    if value.code != SUCCESS or value.type == _DOUBLE:
+        return None
+    width = {_UNSIGNED_INT: 0xFFFFFFFF, _UNSIGNED_SHORT: 0xFFFF}.get(value.type)
+    return int(value.value) if width is None else int(value.value) & width

@@ -1,0 +1,154 @@
+"""An open session with NVML."""
+
+import ctypes
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from fairlead.nvml.health import XidEvents, read_health, remap_failed, uncorrected_errors
+from fairlead.nvml.library import Handle, Library, Memory, MemoryV2, Pci, Utilization
+from fairlead.nvml.types import Gpu, Health, Reading
+from fairlead.units import Bytes, Celsius, Hertz, Watts
+
+LIBRARY: Final = "libnvidia-ml.so.1"
+_TEMPERATURE_GPU: Final = 0
+_CLOCK_SM, _CLOCK_MEMORY = 1, 2
+_LOST: Final = Reading(None, None, None, None, None, None, None, None, None, None, health=Health(lost=True))
+
+
+class Nvml:
+    """An open session with NVML."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = Library(library)
+        self._events: XidEvents | None = None
+
+    def gpus(self, expected: Collection[str] = ()) -> list[Gpu]:
+        """Return every GPU; of `expected`, the addresses that the driver has, also those that are lost."""
+        version = self.library.text("nvmlSystemGetDriverVersion") or ""
+        opened = [self._gpu(index, handle, version) for index, handle in self._handles().items()]
+        found = [
+            gpu for gpu in opened if gpu.address or not gpu.lost
+        ]  # a lost one may not know where it sits
+        away = sorted(set(expected) - {gpu.address for gpu in found})
+        lost = [address for address in away if self._is_lost(address)]
+        return found + [Gpu(-1, address, "", "", None, None, version, None, lost=True) for address in lost]
+
+    def reading(self, index: int) -> Reading | None:
+        """Return what is measured of one GPU now; None when it is gone."""
+        self.library.lost = False
+        handle = self._handle(index)
+        if handle is None:
+            return _LOST if self.library.lost else None
+        reading = self._measured(handle)
+        return replace(reading, health=replace(reading.health, lost=self.library.lost))
+
+    def xids(self) -> dict[int, list[int]]:
+        """Return the XIDs since this was last asked, of every GPU that can report any.
+
+        The first call starts the watch: what came before is known to the kernel's log alone.
+        """
+        if self._events is None:
+            self._events = XidEvents(self.library, self._handles())
+        return self._events.read()
+
+    def close(self) -> None:
+        """End the session."""
+        if self._events is not None:
+            self._events.close()
+        self.library.call("nvmlShutdown")
+
+    def _measured(self, handle: Handle) -> Reading:
+        library, memory, busy = self.library, self._memory(handle), Utilization()
+        used = library.call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(busy))
+        energy = library.number("nvmlDeviceGetTotalEnergyConsumption", handle, wide=True)
+        temperature = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
+        return Reading(
+            memory_used=None if memory is None else memory[0],
+            memory_free=None if memory is None else memory[1],
+            memory_total=None if memory is None else memory[2],
+            busy_percent=float(busy.gpu) if used else None,
+            memory_busy_percent=float(busy.memory) if used else None,
+            power=_watts(library.number("nvmlDeviceGetPowerUsage", handle)),
+            energy_joules=None if energy is None else energy / 1000,
+            temperature=None if temperature is None else Celsius(temperature),
+            sm_clock=_megahertz(library.number("nvmlDeviceGetClockInfo", handle, _CLOCK_SM)),
+            memory_clock=_megahertz(library.number("nvmlDeviceGetClockInfo", handle, _CLOCK_MEMORY)),
+            memory_reserved=None if memory is None else memory[3],
+            health=read_health(library, handle),
+        )
+
+    def _gpu(self, index: int, handle: Handle, driver_version: str) -> Gpu:
+        pci, library = Pci(), self.library
+        library.lost = False
+        known = library.call("nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(pci))
+        memory = self._memory(handle)
+        return Gpu(
+            index=index,
+            address=sysfs_address(pci.address.decode("ascii", "replace")) if known else "",
+            name=library.text("nvmlDeviceGetName", handle) or "",
+            uuid=library.text("nvmlDeviceGetUUID", handle) or "",
+            memory=None if memory is None else memory[2],
+            power_limit=_watts(library.number("nvmlDeviceGetEnforcedPowerLimit", handle)),
+            driver_version=driver_version,
+            ecc_errors=uncorrected_errors(library, handle),
+            remap_failed=remap_failed(library, handle),
+            lost=library.lost,
+        )
+
+    def _handles(self) -> dict[int, Handle]:
+        count = self.library.number("nvmlDeviceGetCount_v2") or 0
+        handles = ((index, self._handle(index)) for index in range(count))
+        return {index: handle for index, handle in handles if handle is not None}
+
+    def _handle(self, index: int) -> Handle | None:
+        handle = Handle()
+        asked = ("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+        return handle if self.library.call(*asked) else None
+
+    def _is_lost(self, address: str) -> bool:
+        """Say whether NVML answers that a GPU is lost; one that it may not see is not."""
+        self.library.lost, handle = False, Handle()
+        self.library.call("nvmlDeviceGetHandleByPciBusId_v2", address.encode(), ctypes.byref(handle))
+        return self.library.lost
+
+    def _memory(self, handle: Handle) -> tuple[Bytes, Bytes, Bytes, Bytes | None] | None:
+        """Return used, free, total and reserved; the first version counts the driver's reserve as used."""
+        newer = MemoryV2(version=ctypes.sizeof(MemoryV2) | 2 << 24)
+        if self.library.call("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(newer)):
+            return Bytes(newer.used), Bytes(newer.free), Bytes(newer.total), Bytes(newer.reserved)
+        older = Memory()
+        if self.library.call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(older)):
+            return Bytes(older.used), Bytes(older.free), Bytes(older.total), None
+        return None
+
+
+def sysfs_address(address: str) -> str:
+    """Turn NVML's `00000000:01:00.0` into the `0000:01:00.0` of sysfs."""
+    domain, _, rest = address.lower().partition(":")
+    return f"{domain[-4:]:0>4}:{rest}" if rest else ""
+
+
+@contextmanager
+def session(library: str = LIBRARY) -> Iterator[Nvml | None]:
+    """Open NVML for a while; None where there is no library or no driver behind it."""
+    try:
+        nvml: Nvml | None = Nvml(ctypes.CDLL(library))
+    except OSError:
+        nvml = None
+    if nvml is None or not nvml.library.call("nvmlInit_v2"):
+        yield None
+        return
+    try:
+        yield nvml
+    finally:
+        nvml.close()
+
+
+def _watts(milliwatts: int | None) -> Watts | None:
+    return None if milliwatts is None else Watts(milliwatts / 1000)
+
+
+def _megahertz(value: int | None) -> Hertz | None:
+    return None if value is None else Hertz(value * 1e6)

@@ -1,0 +1,88 @@
+"""What NVML says of one GPU: who it is, what is measured of it now, and how well it is."""
+
+from dataclasses import dataclass
+
+from fairlead.faults import fault
+from fairlead.units import Bytes, Celsius, Hertz, Watts
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as NVML knows it."""
+
+    index: int
+    """NVML's number; -1 for a GPU that it can no longer open."""
+    address: str
+    """The PCI address as sysfs spells it; empty where the GPU has none."""
+    name: str
+    uuid: str
+    memory: Bytes | None
+    power_limit: Watts | None
+    driver_version: str
+    ecc_errors: int | None
+    """Uncorrected errors since the driver was loaded."""
+    remap_failed: bool | None = None
+    """Whether a row of its memory could not be remapped."""
+    lost: bool = False
+    """Whether NVML answers that it is lost or must be reset."""
+
+    @property
+    def fault(self) -> str:
+        """Why it must not be given work; empty where nothing speaks against it."""
+        return fault(lost=self.lost, uncorrected=self.ecc_errors, remap_failed=self.remap_failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How well a GPU is; None is what NVML does not support."""
+
+    lost: bool = False
+    """Whether NVML answers that it is lost or must be reset."""
+    corrected_volatile: int | None = None
+    """Volatile counters start with the driver, aggregate ones with the GPU."""
+    uncorrected_volatile: int | None = None
+    corrected_aggregate: int | None = None
+    uncorrected_aggregate: int | None = None
+    rows_correctable: int | None = None
+    rows_uncorrectable: int | None = None
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    pages_single_bit: int | None = None
+    pages_double_bit: int | None = None
+    pages_pending: bool | None = None
+    clocks_event_reasons: int | None = None
+    """Why the clocks are below their best: a mask."""
+    pcie_replays: int | None = None
+    links: tuple[tuple[int, bool], ...] = ()
+    """Each NVLink by its number, and whether it is active."""
+    link_crc_flit: int | None = None
+    """NVLink's errors are summed over all links."""
+    link_crc_data: int | None = None
+    link_replay: int | None = None
+    link_recovery: int | None = None
+    link_sent: Bytes | None = None
+    link_received: Bytes | None = None
+
+    @property
+    def fault(self) -> str:
+        """Why the GPU must not be given work; empty where nothing speaks against it."""
+        return fault(lost=self.lost, uncorrected=self.uncorrected_volatile, remap_failed=self.remap_failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What NVML measures of one GPU now."""
+
+    memory_used: Bytes | None
+    memory_free: Bytes | None
+    memory_total: Bytes | None
+    busy_percent: float | None
+    memory_busy_percent: float | None
+    power: Watts | None
+    energy_joules: float | None
+    temperature: Celsius | None
+    sm_clock: Hertz | None
+    memory_clock: Hertz | None
+    memory_reserved: Bytes | None = None
+    """What the driver keeps for itself."""
+    health: Health = Health()
