@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from fairlead.dcgm import Names
 from fairlead.inventory import Accelerator, Inventory, Link, Machine, State, Unknown
 from fairlead.metrics import Snapshot, render
 from fairlead.telemetry import Metric, Sample
@@ -133,6 +134,79 @@ def test_gpus_also_go_by_dcgms_names_and_units(
     labels |= {"modelName": "NVIDIA T4", "Hostname": "node-1"}
     suffix = "_total" if metric is Metric.ENERGY else ""  # which the parser gives to every counter
     assert value(page, f"DCGM_FI_DEV_{name}{suffix}", **labels) == shown
+
+
+NEW_NAMES = (
+    (Metric.MEMORY_TOTAL, 16 * 2**30, "", "FB_CAPACITY_BYTES", 16 * 2**30),
+    (Metric.MEMORY_USED, 4 * 2**30, "", "FB_USED_BYTES", 4 * 2**30),
+    (Metric.MEMORY_RESERVED, 600 * 2**20, "", "FB_RESERVED_BYTES", 600 * 2**20),
+    (Metric.BUSY, 0.29, "", "GPU_UTIL_RATIO", 0.29),
+    (Metric.MEMORY_BUSY, 0.05, "", "MEMORY_UTIL_RATIO", 0.05),
+    (Metric.POWER, 70.5, "", "BOARD_POWER_WATTS", 70.5),
+    (Metric.TEMPERATURE, 40.0, "gpu", "GPU_TEMP_CELSIUS", 40),
+    (Metric.CLOCK, 1.59e9, "core", "SM_CLOCK_HERTZ", 1.59e9),
+    (Metric.CLOCK, 5.001e9, "memory", "MEMORY_CLOCK_HERTZ", 5.001e9),
+    (Metric.XID, 79.0, "", "XID_ERROR", 79),
+    (Metric.CLOCKS_EVENTS, 36.0, "", "CLOCKS_EVENT_REASONS", 36),
+    (Metric.ROW_REMAP, 1.0, "failed", "ROW_REMAP_FAILED", 1),
+)
+
+
+@pytest.mark.parametrize(("metric", "measured", "detail", "name", "shown"), NEW_NAMES)
+def test_gpus_also_go_by_the_names_and_units_of_dcgm_exporter_4_9(
+    metric: Metric, measured: float, detail: str, name: str, shown: float
+) -> None:
+    page = page_of(CARD, samples=(Sample(CARD.id, metric, measured, detail),))
+    labels = {"gpu": "0", "UUID": "GPU-1", "modelName": "NVIDIA T4", "hostname": "node-1"}
+    assert value(page, f"DCGM_FI_DEV_{name}", **labels) == shown
+
+
+@pytest.mark.parametrize(
+    ("names", "there"),
+    [
+        (Names.OLD, {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL_total"}),
+        (Names.NEW, {"DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL_total"}),
+        (
+            Names.BOTH,
+            {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL_total"},
+        ),
+    ],
+)
+def test_a_page_carries_old_names_new_names_or_both(names: Names, there: set[str]) -> None:
+    samples = (
+        Sample(CARD.id, Metric.BUSY, 0.5),
+        Sample(CARD.id, Metric.ECC_ERRORS, 1.0, "uncorrected-volatile"),
+    )
+    page = render(Snapshot(Inventory(Machine(), (CARD,)), samples, "node-1", dcgm_names=names))
+    found = {name for name, _ in series(page) if name.startswith("DCGM")}
+    assert found == there
+
+
+def test_reasons_for_low_clocks_are_told_one_by_one() -> None:
+    page = page_of(CARD, samples=(Sample(CARD.id, Metric.CLOCKS_EVENTS, float(0x24)),))
+    reasons = {
+        dict(labels)["reason"]: on
+        for (name, labels), on in series(page).items()
+        if name == "fairlead_accelerator_clocks_event"
+    }
+    assert {reason for reason, on in reasons.items() if on} == {"sw_power_cap", "sw_thermal"}
+    assert len(reasons) == 9
+
+
+def test_errors_and_nvlink_are_told_by_counter_and_link() -> None:
+    samples = (
+        Sample(CARD.id, Metric.ECC_ERRORS, 3.0, "corrected-volatile"),
+        Sample(CARD.id, Metric.NVLINK_UP, 0.0, "2"),
+        Sample(CARD.id, Metric.NVLINK_ERRORS, 12.0, "replay"),
+        Sample(CARD.id, Metric.NVLINK_BYTES, 1024.0, "sent"),
+        Sample(CARD.id, Metric.REMAPPED_ROWS, 6.0, "correctable"),
+    )
+    page = page_of(CARD, samples=samples)
+    assert value(page, "fairlead_accelerator_ecc_errors_total", counter="corrected-volatile") == 3
+    assert value(page, "fairlead_accelerator_nvlink_up", link="2") == 0
+    assert value(page, "fairlead_accelerator_nvlink_errors_total", counter="replay") == 12
+    assert value(page, "fairlead_accelerator_nvlink_bytes_total", direction="sent") == 1024
+    assert value(page, "fairlead_accelerator_remapped_rows_total", cause="correctable") == 6
 
 
 def test_dcgms_energy_is_a_counter_under_its_own_name() -> None:

@@ -123,3 +123,32 @@ def test_what_is_refused(run: Run, words: tuple[str, ...], says: str) -> None:
     assert (code, out) == (2, "")
     assert err.startswith("fairlead: ")
     assert says in err
+
+
+def test_nothing_is_placed_on_a_gpu_that_its_agent_calls_unhealthy(run: Run, tmp_path: Path) -> None:
+    gpu = {
+        "id": "pci-0000-3b-00-0",
+        "model": "t4",
+        "vendor": "NVIDIA",
+        "memory_mib": 15360,
+        "shareable": True,
+    }
+    work = tmp_path / "w.yaml"
+    work.write_text("{name: small, gpu-memory: 1GiB}")
+    codes = []
+    for flags in ({}, {"unhealthy": True, "reason": "the driver reported XID 79"}):
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": "box",
+                "annotations": {"fairlead.dev/devices": json.dumps([{**gpu, **flags}])},
+            },
+            "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
+        }
+        cluster = tmp_path / "c.json"
+        cluster.write_text(json.dumps(node))
+        code, out, _ = run("schedule", "--cluster", str(cluster), "--workloads", str(work))
+        codes.append(code)
+    assert codes == [0, 1]
+    assert "not healthy" in out

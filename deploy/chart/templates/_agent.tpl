@@ -70,6 +70,12 @@ scheme: HTTPS
 {{- end }}
 - --sweep={{ .agent.sweep }}
 - --sample={{ .agent.sample }}
+{{- if ne .metrics.dcgmNames "both" }}
+- --dcgm-names={{ .metrics.dcgmNames }}
+{{- end }}
+{{- with .nvidia.ignoreXids }}
+- --ignore-xids={{ join "," . }}
+{{- end }}
 {{- with include "fairlead.ways" $ }}
 - --publish={{ . }}
 {{- end }}

@@ -10,7 +10,7 @@ def unhealthy(sight: Sight) -> list[Said]:
     """Say which accelerators nothing is placed on, and why."""
     said = [
         fail(
-            f"{node.metadata.name}: {each.id} ({each.model}) is unhealthy: {each.reason or 'no reason given'}",
+            f"{node.metadata.name}: {each.id} ({each.model}) is unhealthy: {each.reason or 'reason unknown'}",
             "nothing is placed on it, and pods that run there stay; docs/explanation/health.md",
         )
         for node in sight.nodes
