@@ -1,20 +1,24 @@
 """Check discovery and telemetry on a machine with a real NVIDIA GPU.
 
 Names every GPU with NVML, without NVML and from a replayed capture; then compares the agent's metrics with
-`nvidia-smi`, idle and, where PyTorch is there, under load. Exits 1 when anything disagrees, 2 where
-there is no GPU to compare with.
+`nvidia-smi`, idle and, where PyTorch is there, under load: live values, ECC counters, clock event reasons and
+the state of every NVLink, by DCGM's old and new names; what nvidia-smi calls N/A must be absent. Exits 1 when
+anything disagrees, 2 where there is no GPU to compare with.
 """
 
 import argparse
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from fairlead import dcgm
 
 FAIRLEAD = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
 FIELDS = {  # nvidia-smi's field: the metric, how much they may differ by being read at different moments
@@ -27,6 +31,15 @@ FIELDS = {  # nvidia-smi's field: the metric, how much they may differ by being 
     "clocks.sm": ("DCGM_FI_DEV_SM_CLOCK", 150.0),
     "clocks.mem": ("DCGM_FI_DEV_MEM_CLOCK", 1.0),
 }
+ERRORS = {  # nvidia-smi's field: the metric; both are counters, and N/A where the GPU has none
+    "ecc.errors.corrected.volatile.total": "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
+    "ecc.errors.uncorrected.volatile.total": "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+    "ecc.errors.corrected.aggregate.total": "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL",
+    "ecc.errors.uncorrected.aggregate.total": "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL",
+}
+REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+"""The newer name first: a driver before 535 knows the older one only."""
+LINK = re.compile(r"^\s+Link (\d+): (.*)$")
 LOAD = """
 import torch, time
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
@@ -52,10 +65,15 @@ def gpus(*words: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def metrics() -> dict[str, float]:
-    """Return the agent's DCGM-compatible values of the first GPU."""
+def page() -> list[str]:
+    """Return the agent's metrics."""
+    return [line for line in fairlead("serve", "agent", "--once").splitlines() if line[:1] != "#"]
+
+
+def metrics(lines: list[str]) -> dict[str, float]:
+    """Return the DCGM-compatible values of the first GPU."""
     values: dict[str, float] = {}
-    for line in fairlead("serve", "agent", "--once").splitlines():
+    for line in lines:
         if line.startswith("DCGM_"):
             values.setdefault(line.partition("{")[0], float(line.rpartition(" ")[2]))
     return values
@@ -93,7 +111,7 @@ def load(seconds: int) -> Iterator[None]:
 
 def compare(title: str) -> int:
     """Print both sides and return the number of disagreements."""
-    before, ours, after = smi(), metrics(), smi()
+    before, ours, after = smi(), metrics(page()), smi()
     wrong = 0
     print(f"{title:24} {'nvidia-smi':>22} {'fairlead':>12}")
     for field, (metric, slack) in FIELDS.items():
@@ -104,6 +122,86 @@ def compare(title: str) -> int:
         shown = "absent" if value is None else f"{value:.1f}"
         print(f"  {field:22} {low:10.1f}-{high:10.1f} {shown:>13} {'' if good else '  DISAGREES'}")
     return wrong
+
+
+def query(field: str) -> str | None:
+    """Return what nvidia-smi says of one field of the first GPU; None where it does not know the field."""
+    words = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", "-i", "0"]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def same_units(ours: dict[str, float]) -> int:
+    """Return how many values differ between DCGM's old and new names."""
+    wrong = 0
+    for field in dcgm.FIELDS.values():
+        old, new = ours.get(field.old), ours.get(field.new)
+        if (old is None) != (new is None) or (
+            old is not None and new is not None and abs(old - new * field.scale) > 1e-3 * abs(old) + 1e-6
+        ):
+            wrong += report(field.old, str(old), f"{field.new} {new}", good=False)
+    print(f"  {'old and new names':44} {sum(field.new in ours for field in dcgm.FIELDS.values())} compared")
+    return wrong
+
+
+def report(name: str, theirs: str, ours: str, *, good: bool) -> int:
+    """Print both sides of one value and return 1 where they disagree."""
+    print(f"  {name:44} {theirs:>20} {ours:>14} {'' if good else '  DISAGREES'}")
+    return int(not good)
+
+
+def errors(ours: dict[str, float]) -> int:
+    """Compare the counters of memory errors."""
+    wrong = 0
+    for field, metric in ERRORS.items():
+        theirs, value = query(field), ours.get(metric)
+        known = theirs is not None and theirs.isdecimal()
+        good = value is None if not known else value == float(theirs or 0)
+        wrong += report(
+            field, theirs or "unknown field", "absent" if value is None else f"{value:.0f}", good=good
+        )
+    return wrong
+
+
+def reasons(before: str | None, ours: dict[str, float], after: str | None) -> int:
+    """Compare the mask of reasons for low clocks; a reason may come or go between the two looks."""
+    masks = [int(text, 16) for text in (before, after) if text and text.startswith("0x")]
+    value = ours.get("DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
+    either, both = (masks[0] | masks[-1], masks[0] & masks[-1]) if masks else (0, 0)
+    good = (value is None) == (not masks) and (
+        value is None or (int(value) & ~either == 0 and int(value) & both == both)
+    )
+    mask = "absent" if value is None else f"{int(value):#x}"
+    return report("clocks event reasons", f"{before} {after}", mask, good=good)
+
+
+def links(lines: list[str]) -> int:
+    """Compare the state of every NVLink of the first GPU."""
+    done = subprocess.run(
+        ["nvidia-smi", "nvlink", "-s", "-i", "0"], check=False, capture_output=True, text=True
+    )
+    found = [match for line in done.stdout.splitlines() if (match := LINK.match(line))]
+    theirs = {int(match[1]): "inactive" not in match[2] for match in found}
+    ours: dict[int, bool] = {}
+    for line in lines:
+        number = re.search(r'link="(\d+)"', line)
+        if line.startswith("fairlead_accelerator_nvlink_up{") and number:
+            ours.setdefault(int(number[1]), line.endswith(" 1.0"))
+    up = f"{sum(theirs.values())} of {len(theirs)} up"
+    return report("NVLink", up, f"{sum(ours.values())} of {len(ours)} up", good=theirs == ours)
+
+
+def compare_health() -> int:
+    """Compare errors, reasons, NVLink and the presence of XIDs; return the number of disagreements."""
+    print(f"{'health':46} {'nvidia-smi':>20} {'fairlead':>14}")
+    field = next((name for name in REASONS if query(name) is not None), REASONS[0])
+    before, lines, after = query(field), page(), query(field)
+    ours = metrics(lines)
+    wrong = errors(ours) + reasons(before, ours, after) + links(lines) + same_units(ours)
+    xid = ours.get("DCGM_FI_DEV_XID_ERRORS")
+    return wrong + report(
+        "XID (nvidia-smi shows none)", "-", "absent" if xid is None else f"{xid:.0f}", good=True
+    )
 
 
 def main() -> int:
@@ -124,6 +222,7 @@ def main() -> int:
     same = models == [model for model, _, _ in without] and with_nvml == replayed
     wrong = int(not models or None in models or not same)
     wrong += compare("idle")
+    wrong += compare_health()
     if importlib.util.find_spec("torch"):
         with load(options.seconds):
             wrong += compare("under load")

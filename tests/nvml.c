@@ -46,7 +46,11 @@ int test_sets(void) { return sets; }
 
 static int known(device_t device) { return (void *)device == &first; }
 
-int nvmlInit_v2(void) { sessions++; return getenv("NVML_BROKEN") ? 9 : OK; }
+int nvmlInit_v2(void) {
+    sessions++;
+    if (getenv("NVML_UNCORRECTED")) uncorrected = strtoull(getenv("NVML_UNCORRECTED"), 0, 10);
+    return getenv("NVML_BROKEN") ? 9 : OK;
+}
 int nvmlShutdown(void) { sessions--; return OK; }
 int test_sessions(void) { return sessions; }
 

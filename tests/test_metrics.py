@@ -182,7 +182,7 @@ def test_a_page_carries_old_names_new_names_or_both(names: Names, there: set[str
     assert found == there
 
 
-def test_reasons_for_low_clocks_are_told_one_by_one() -> None:
+def test_reasons_for_low_clocks_are_separate_series() -> None:
     page = page_of(CARD, samples=(Sample(CARD.id, Metric.CLOCKS_EVENTS, float(0x24)),))
     reasons = {
         dict(labels)["reason"]: on
@@ -193,7 +193,7 @@ def test_reasons_for_low_clocks_are_told_one_by_one() -> None:
     assert len(reasons) == 9
 
 
-def test_errors_and_nvlink_are_told_by_counter_and_link() -> None:
+def test_errors_and_nvlink_are_labelled_by_counter_and_link() -> None:
     samples = (
         Sample(CARD.id, Metric.ECC_ERRORS, 3.0, "corrected-volatile"),
         Sample(CARD.id, Metric.NVLINK_UP, 0.0, "2"),

@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from fairlead.nvml import Gpu, Health, Reading, session
 from fairlead.units import Bytes, Celsius, Hertz, Watts
+from tests.worlds import World, pci
 
 SOURCE = os.path.join(os.path.dirname(__file__), "nvml.c")
 COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
@@ -124,7 +126,7 @@ def test_xids_come_once_and_in_order_and_only_of_gpus_that_report_them(tmp_path:
 
 
 @needs_compiler
-def test_a_gpu_that_fell_off_the_bus_is_told_apart_from_one_that_is_not_there(tmp_path: Path) -> None:
+def test_a_gpu_that_fell_off_the_bus_is_lost_and_one_that_is_not_there_is_not(tmp_path: Path) -> None:
     library = built(tmp_path)
     stand_in = ctypes.CDLL(library)
     with session(library) as nvml:
@@ -191,3 +193,29 @@ def test_no_library_is_none(tmp_path: Path, content: bytes) -> None:
     for library in (str(tmp_path / "junk.so"), str(tmp_path / "missing.so"), "libnot-there-at-all.so.9"):
         with session(library) as nvml:
             assert nvml is None
+
+
+@needs_compiler
+@pytest.mark.parametrize(("uncorrected", "state"), [("0", "healthy"), ("1", "driver-bound")])
+def test_the_agent_opens_it_and_takes_an_uncorrected_error_for_a_fault(
+    tmp_path: Path, world: World, uncorrected: str, state: str
+) -> None:
+    address = "0000:3b:00.0"
+    text = "Model: \t\t NVIDIA H200\nDevice Minor: \t 0\n"
+    files = {
+        **pci(address, "10de:2335", kind="0x030200", driver="nvidia"),
+        f"/proc/driver/nvidia/gpus/{address}/information": text,
+        "/dev/nvidia0": "",
+    }
+    root = world(files).root
+    os.rename(built(tmp_path), tmp_path / "libnvidia-ml.so.1")
+    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "NVML_UNCORRECTED": uncorrected}
+    command = [sys.executable, "-m", "fairlead", "serve", "agent", "--once", "--host-root", root]
+    page = subprocess.run(command, env=env, check=True, capture_output=True, text=True, timeout=60).stdout
+    lines = page.splitlines()
+    assert f'fairlead_accelerator_state{{id="pci-0000-3b-00-0",model="h200",state="{state}"}} 1.0' in lines
+    values = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines if line[:5] == "DCGM_"}
+    assert values["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"] == float(uncorrected)
+    assert values["DCGM_FI_DEV_XID_ERRORS"] == values["DCGM_FI_DEV_XID_ERROR"] == 0
+    assert (values["DCGM_FI_DEV_SM_CLOCK"], values["DCGM_FI_DEV_SM_CLOCK_HERTZ"]) == (1980.0, 1.98e9)
+    assert "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL" not in values  # not supported: absent, not 0

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import SettingsError
-from fairlead.settings import LISTEN, Address, AgentSettings, TlsFiles, agent_settings, parse_address
+from fairlead.settings import (
+    LISTEN,
+    Address,
+    AgentSettings,
+    TlsFiles,
+    agent_settings,
+    parse_address,
+    parse_xids,
+)
 
 
 def test_defaults_are_the_same_wherever_they_are_written() -> None:
@@ -146,3 +154,19 @@ def test_a_token_does_not_leave_the_machine_in_the_clear(files: Files, listen: s
         agent_settings(listen, token_file=files["token_file"])
     assert "--tls-cert" in error.value.hint
     assert LISTEN in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "healthy", "fatal"), [("", 13, 79), ("79, 94", 94, 48), ("all", 48, None), ("13", 109, 79)]
+)
+def test_xids_are_ignored_beside_those_of_applications(text: str, healthy: int, fatal: int | None) -> None:
+    policy = parse_xids(text)
+    assert not policy.is_fatal(healthy)
+    assert not policy.is_fatal(13)
+    assert fatal is None or policy.is_fatal(fatal)
+
+
+@pytest.mark.parametrize("text", ["x", "79;94", "-1", "all,79", "999999", "7.5"])
+def test_what_is_no_xid_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="is not the number of an XID"):
+        parse_xids(text)

@@ -72,7 +72,7 @@ class Snapshot:
     scanned_at: float = 0.0
     publishing: Publishing | None = None
     dcgm_names: dcgm.Names = dcgm.Names.BOTH
-    """Under which of DCGM's names GPUs are told."""
+    """Which of DCGM's names the metrics of GPUs carry."""
 
 
 _MEASURED: Final = {  # metric: help, and the label that tells several of them apart
