@@ -68,7 +68,7 @@ class AgentSettings:
     token_file: str = ""
     """Holds the token that a client must show; empty asks for none. Probes are always answered."""
     dcgm_names: Names = Names.BOTH
-    """Which of DCGM's names the metrics of GPUs carry: those up to dcgm-exporter 4.8, those since, or both."""
+    """Which of DCGM's names the metrics of GPUs carry: up to dcgm-exporter 4.8, since, or both."""
 
 
 def agent_settings(  # noqa: PLR0913  # one for each option, all of them checked here
