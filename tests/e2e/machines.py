@@ -93,6 +93,15 @@ def two_small(root: Path) -> None:
     (root / "fairlead/nvml.json").write_text(json.dumps(rows), encoding="utf-8")
 
 
+def memory_errors(root: Path, uncorrected: int) -> None:
+    """Let NVML count uncorrected memory errors of every GPU."""
+    place = root / "fairlead/nvml.json"
+    rows = json.loads(place.read_text(encoding="utf-8"))
+    text = json.dumps([{**row, "ecc_errors": uncorrected} for row in rows])
+    place.with_suffix(".new").write_text(text, encoding="utf-8")
+    place.with_suffix(".new").rename(place)
+
+
 def unplug(root: Path, device: str) -> None:
     """Take what sysfs calls `device` away: its folder, every link to it, and its node of the device tree."""
     for place in (*root.glob("sys/bus/*/devices"), *root.glob("sys/class/*")):

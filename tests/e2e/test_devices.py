@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.api import wait_for
 from tests.e2e.install import Site
-from tests.e2e.machines import renumber_stick
+from tests.e2e.machines import memory_errors, renumber_stick, two_small
 from tests.e2e.pods import Pods
 
 STICK, BUS, OLD, NEW = "2-1", 2, 2, 6
@@ -41,6 +41,22 @@ def test_nvidia_is_told_which_gpu_to_show(site: Site, pods: Pods) -> None:
     assert told["NVIDIA_VISIBLE_DEVICES"] == "GPU-00000000-0000-0000-0000-000000000000"
     assert told["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
     assert "FAIRLEAD_MEMORY_MIB" not in told
+
+
+def test_a_gpu_with_memory_errors_takes_no_pod_and_keeps_the_one_it_has(site: Site, pods: Pods) -> None:
+    site.become("server-t4", two_small)
+    pods.start(["it"], {"fairlead.dev/t4": 1})
+    pods.wait_running(["it"])
+    memory_errors(site.machine.folder, 1)
+    wait_for("the kubelet to count none", lambda: "fairlead.dev/t4" not in site.allocatable(), pods.explain)
+    wait_for("the slices to name none", lambda: not site.offered(), pods.explain)
+    note = site.node()["metadata"]["annotations"]["fairlead.dev/devices"]
+    assert note.count('"reason":"uncorrected memory errors since the driver was loaded') == 2
+    pods.start(["next"], {"fairlead.dev/t4": 1})
+    wait_for("the next one to wait", lambda: waits(pods, {"next"}, "t4"), pods.explain)
+    assert pods.running() == ["it"]
+    memory_errors(site.machine.folder, 0)
+    pods.wait_running(["it", "next"])
 
 
 def test_a_stick_that_comes_back_under_another_number_can_be_opened_in_place(site: Site, pods: Pods) -> None:
