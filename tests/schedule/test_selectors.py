@@ -8,6 +8,7 @@ from fairlead.manifest.collect import collect
 from fairlead.placement import Decision, NodeState, Reason
 from fairlead.request import Demand, Request
 from fairlead.schedule import Cluster, decide
+from fairlead.serve.scheduler.events import HELPS
 from tests import catalogs
 
 CATALOG = catalogs.shipped()
@@ -91,6 +92,10 @@ def test_a_class_that_does_not_match_hides_the_error_of_a_claim() -> None:
 def test_devices_that_differ_in_their_serial_numbers_alone_are_one_kind() -> None:
     cluster = Cluster(listed(f"n{at}", "fairlead.dev", "t4", "t4") for at in range(20))
     assert len(cluster.columns.kinds) == 1
+
+
+def test_every_reason_has_events_that_help() -> None:
+    assert HELPS.keys() == set(Reason)
 
 
 def test_placing_pods_without_claims_loads_no_evaluator() -> None:

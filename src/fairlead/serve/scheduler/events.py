@@ -50,6 +50,7 @@ HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
     Reason.HEALTH: _NODE,
     Reason.MODEL: _NODE,
     Reason.VENDOR: _NODE,
+    Reason.DEVICE_SELECTOR: frozenset({Event.RULE, Event.CLAIM, Event.NODE}),
     Reason.PRECISION: _NODE,
     Reason.ESTIMATE: _NODE,
     Reason.SLO: _NODE,
