@@ -34,6 +34,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (0, ("serve", "agent", "--once", "--root", "machine")),
         (0, ("doctor", "--here", "-o", "json")),
         (0, ("profiles", "list")),
+        (0, ("completion", "bash")),
         (0, ("docs", "schedule")),
         (0, ("examples", "cluster.yaml")),
         (0, ("manifests", "agent")),
@@ -48,6 +49,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     ),
     "cluster": (
         (0, ("nodes", *CLUSTER)),
+        (0, ("devices", *CLUSTER, "--select", "device.driver.matches('^fairlead')")),
         (0, ("snapshot", *CLUSTER)),
         (0, ("profiles", "list", *CLUSTER)),
         (0, ("retract", "--dry-run", *CLUSTER)),
@@ -77,7 +79,7 @@ PROGRAMS = {
 ROOMS = {
     "predict": ("estimate", "evaluate", "analyze", "zoo"),
     "calibrate": ("calibrate", "estimate"),
-    "cluster": ("cluster", "doctor"),
+    "cluster": ("cluster", "doctor", "cel"),
     "agent": ("serve.agent", "kubelet", "cluster", "warden", "publish"),
     "scheduler": (
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),

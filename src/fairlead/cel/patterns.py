@@ -17,9 +17,7 @@ def compiled(pattern: str) -> Any:
     try:
         import re2  # type: ignore[import-untyped]  # noqa: PLC0415  # untyped; needed by patterns alone
     except ImportError as error:
-        raise MissingPartError(
-            "regular expressions in selectors need google-re2", "pip install 'fairlead[cluster]'"
-        ) from error
+        raise MissingPartError("regular expressions in selectors need google-re2") from error
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY

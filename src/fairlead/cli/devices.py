@@ -4,13 +4,30 @@ import argparse
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import show, show_list, to_table
+from fairlead.cli.listing import sorted_by
+from fairlead.cli.output import show, show_list
+from fairlead.cli.progress import progress
+from fairlead.cli.table import Cell, Column, Fit, Tone
 
 if TYPE_CHECKING:
     from fairlead.manifest.collect import Found, Objects
     from fairlead.manifest.selection import SlicedDevice, Verdict
 
-_OUTPUTS: Final = ("table", "wide", "name", "json", "yaml")
+    Listed = tuple[SlicedDevice, Verdict]
+
+_REQUESTS: Final = Column("REQUESTS")
+_ERROR: Final = Column("ERROR", Fit.PROSE)
+_HEAD: Final = (
+    Column("NODE", Fit.KEEP),
+    Column("DRIVER"),
+    Column("POOL"),
+    Column("DEVICE", Fit.KEEP),
+    Column("MATCHES", Fit.KEEP),
+    _REQUESTS,
+    _ERROR,
+    Column("ATTRIBUTES", Fit.PROSE, wide=True),
+    Column("CAPACITY", Fit.PROSE, wide=True),
+)
 _GET: Final = (
     "kubectl get resourceslices,deviceclasses,resourceclaims,resourceclaimtemplates -A -o json > FILE"
 )
@@ -43,14 +60,7 @@ def add(commands: Any) -> None:
         "-n", "--namespace", metavar="NS", help="of the claim (default: the context's, in a file: default)"
     )
     shared.add_cluster(command)
-    command.add_argument(
-        "-o",
-        "--output",
-        choices=_OUTPUTS,
-        default="table",
-        help="how to print it; wide: with attributes and capacity; name: driver/pool/device of each match",
-    )
-    command.add_argument("--no-headers", action="store_true", help="with a table: leave out the first line")
+    shared.add_list(command, _HEAD)
     command.set_defaults(run=run)
 
 
@@ -60,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
 
     # Before anything is read: an expression that does not compile needs no cluster to say so.
     selectors = [] if options.select is None else [selection.compiled("--select", options.select)]
-    objects, namespace = _objects(options)
+    with progress("reading devices"):
+        objects, namespace = _objects(options)
     devices = selection.sliced_devices(objects)
     if options.class_name is not None:
         selectors += selection.of_class(objects, options.class_name)
@@ -145,18 +156,22 @@ def _claim(options: argparse.Namespace, usual: str) -> tuple[str, str]:
     return (namespace if slash else options.namespace or usual), name
 
 
-def _print(options: argparse.Namespace, listed: "list[tuple[SlicedDevice, Verdict]]") -> None:
+def _print(options: argparse.Namespace, listed: "list[Listed]") -> None:
+    claim = options.claim is not None
+    listed = sorted_by(listed, options.sort_by, _HEAD, _row, lambda each: to_json(*each, claim=claim))
     if options.output in ("json", "yaml"):
-        claim = options.claim is not None
-        show({"devices": [to_json(device, says, claim=claim) for device, says in listed]}, options.output)
-    elif options.output == "name":
+        show({"devices": [to_json(*each, claim=claim) for each in listed]}, options.output)
+        return
+    if options.output == "name":
         names = [(f"{each.driver}/{each.pool}/{each.name}",) for each, says in listed if says.matches]
         show_list(("DEVICE",), names, "name", headers=False)
-    elif not listed and not options.no_headers:
-        print("no devices")
-    elif listed:
-        head, *rows = _columns(options, listed)
-        print(to_table(head, rows, headers=not options.no_headers))
+        return
+    idle = {*(() if claim else (_REQUESTS,)), *(() if any(says.error for _, says in listed) else (_ERROR,))}
+    kept = [index for index, each in enumerate(_HEAD) if each not in idle]
+    rows = [tuple(row[index] for index in kept) for row in map(_row, listed)]
+    head = [_HEAD[index] for index in kept]
+    headers = not options.no_headers
+    show_list(head, rows, options.output, headers=headers, empty="no devices", color=options.color)
 
 
 def to_json(device: "SlicedDevice", says: "Verdict", *, claim: bool) -> dict[str, Any]:
@@ -172,29 +187,18 @@ def to_json(device: "SlicedDevice", says: "Verdict", *, claim: bool) -> dict[str
     return {**document, "requests": list(says.requests)} if claim else document
 
 
-def _columns(
-    options: argparse.Namespace, listed: "list[tuple[SlicedDevice, Verdict]]"
-) -> list[tuple[str, ...]]:
-    """Return the head and the rows of the table: only columns that say something of some device."""
+def _row(listed: "Listed") -> tuple[str | Cell, ...]:
     from fairlead.host import printable
     from fairlead.manifest.selection import fields
 
-    columns: list[tuple[str, ...]] = [
-        ("NODE", *(each.node or "-" for each, _ in listed)),
-        ("DRIVER", *(each.driver for each, _ in listed)),
-        ("POOL", *(f"{each.pool} (outdated)" if each.outdated else each.pool for each, _ in listed)),
-        ("DEVICE", *(each.name for each, _ in listed)),
-        ("MATCHES", *(_answer(says) for _, says in listed)),
-    ]
-    if options.claim is not None:
-        columns.append(("REQUESTS", *(", ".join(says.requests) or "-" for _, says in listed)))
-    if any(says.error for _, says in listed):
-        columns.append(("ERROR", *(says.error or "-" for _, says in listed)))
-    if options.output == "wide":
-        facts = [fields(each.facts) for each, _ in listed]
-        columns += [("ATTRIBUTES", *(each[0] for each in facts)), ("CAPACITY", *(each[1] for each in facts))]
-    return [tuple(map(printable, row)) for row in zip(*columns, strict=True)]
+    device, says = listed
+    pool = f"{device.pool} (outdated)" if device.outdated else device.pool
+    words = (device.node or "-", device.driver, pool, device.name)
+    more = (", ".join(says.requests) or "-", says.error or "-", *fields(device.facts))
+    return (*map(printable, words), _answer(says), *map(printable, more))
 
 
-def _answer(says: "Verdict") -> str:
-    return "yes" if says.matches else "error" if says.error else "no"
+def _answer(says: "Verdict") -> Cell:
+    if says.error and not says.matches:
+        return Cell("error", tone=Tone.BAD)
+    return Cell("yes", tone=Tone.GOOD) if says.matches else Cell("no")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead.cli import options as shared
 from fairlead.cli.commandline import nearest
-from fairlead.cli.output import show, show_list
+from fairlead.cli.output import show_rows
 from fairlead.errors import UserError
 
 SECTIONS: Final = ("tutorial", "how-to", "reference", "explanation", "decisions")
@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
         nargs="?",
         help="a command or a page: schedule, how-to/install, 0009 (default: list all)",
     )
-    shared.add_list(command)
+    shared.add_list(command, ("TOPIC", "TITLE"))
     command.set_defaults(run=run)
 
 
@@ -41,10 +41,7 @@ def run(options: argparse.Namespace) -> int:
         print(pages[page_of(options.topic, pages)].read_text(encoding="utf-8"), end="")
         return 0
     rows = [(name, title(path)) for name, path in pages.items()]
-    if options.output in ("json", "yaml"):
-        show([{"topic": name, "title": text} for name, text in rows], options.output)
-        return 0
-    show_list(("TOPIC", "TITLE"), rows, options.output, headers=not options.no_headers)
+    show_rows(("TOPIC", "TITLE"), rows, options)
     return 0
 
 

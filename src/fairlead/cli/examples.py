@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import show, show_list
+from fairlead.cli.output import show_rows
 from fairlead.cli.shipped_files import chosen, copied
 from fairlead.units import counted
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         "name", metavar="NAME", nargs="?", help="print this one: cluster.yaml, demo/fleet.yaml"
     )
     command.add_argument("--out", metavar="DIR", help="copy it, or all of them, into this folder instead")
-    shared.add_list(command)
+    shared.add_list(command, ("NAME", "ABOUT"))
     command.set_defaults(run=run)
 
 
@@ -41,10 +41,7 @@ def run(options: argparse.Namespace) -> int:
         print(known[options.name].read_text(encoding="utf-8"), end="")
         return 0
     rows = [(name, about(path)) for name, path in known.items()]
-    if options.output in ("json", "yaml"):
-        show([{"name": name, "about": text} for name, text in rows], options.output)
-        return 0
-    show_list(("NAME", "ABOUT"), rows, options.output, headers=not options.no_headers)
+    show_rows(("NAME", "ABOUT"), rows, options)
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead.cli import options as shared
-from fairlead.cli.output import show, show_list
+from fairlead.cli.output import show_rows
 from fairlead.cli.shipped_files import chosen, copied
 from fairlead.errors import SettingsError
 from fairlead.units import counted
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
         "name", metavar="NAME", nargs="*", help=f"some of: {', '.join(MANIFESTS)}; with --out also {CHART}"
     )
     command.add_argument("--out", metavar="DIR", help="write into this folder instead (default: all of them)")
-    shared.add_list(command)
+    shared.add_list(command, ("NAME", "ABOUT"))
     command.set_defaults(run=run)
 
 
@@ -55,10 +55,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     rows = [(name, text) for name, (_, text) in MANIFESTS.items()]
     rows.append((CHART, "the Helm chart, a folder: fairlead manifests chart --out DIR"))
-    if options.output in ("json", "yaml"):
-        show([{"name": name, "about": text} for name, text in rows], options.output)
-        return 0
-    show_list(("NAME", "ABOUT"), rows, options.output, headers=not options.no_headers)
+    show_rows(("NAME", "ABOUT"), rows, options)
     return 0
 
 

@@ -1,12 +1,13 @@
 """Print a document as JSON or YAML for programs, or a list as a table for people."""
 
+import argparse
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from fairlead.cli.listing import chosen
-from fairlead.cli.table import Column
+from fairlead.cli.listing import chosen, sorted_by
+from fairlead.cli.table import Column, Fit
 from fairlead.cli.terminal import Page, show_page
 
 FORMATS: Final = ("table", "json", "yaml")
@@ -95,3 +96,15 @@ def show_list(
 def show(document: object, output: str) -> None:
     """Print a document as JSON or YAML."""
     print(to_yaml(document) if output == "yaml" else to_json(document))
+
+
+def show_rows(head: Sequence[str], rows: Sequence[Sequence[str]], options: argparse.Namespace) -> None:
+    """Print a plain list as its options want it; the fields of its JSON are its columns."""
+    columns = [Column(head[0], Fit.KEEP), *(Column(each, Fit.PROSE) for each in head[1:])]
+    documents = [dict(zip(map(str.lower, head), row, strict=True)) for row in rows]
+    found = sorted_by(documents, options.sort_by, columns, lambda each: tuple(each.values()), dict)
+    if options.output in ("json", "yaml"):
+        show(found, options.output)
+        return
+    cells = [tuple(each.values()) for each in found]
+    show_list(columns, cells, options.output, headers=not options.no_headers, color=options.color)
