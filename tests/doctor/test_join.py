@@ -162,10 +162,10 @@ def test_the_paths_of_k3s(tmp_path: Path) -> None:
             {"/var/lib/rancher/k3s/agent/kubelet/plugins_registry/.keep": ""},
             "--set kubeletDir=/var/lib/rancher/k3s/agent/kubelet",
         ),
-        ({"/var/lib/k0s/kubelet/plugins_registry/.keep": ""}, "-f deploy/chart/values-k0s.yaml"),
+        ({"/var/lib/k0s/kubelet/plugins_registry/.keep": ""}, "its values-k0s.yaml"),
         (
             {"/var/snap/microk8s/common/var/lib/kubelet/plugins_registry/.keep": ""},
-            "-f deploy/chart/values-microk8s.yaml",
+            "its values-microk8s.yaml",
         ),
     ],
     ids=["k3s without root", "k0s", "microk8s"],

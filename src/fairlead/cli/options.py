@@ -156,5 +156,5 @@ def check_python(program: str, version: tuple[int, int] = sys.version_info[:2]) 
     if version < (3, 11):
         raise MissingPartError(
             f"serve {program} needs Python 3.11 or newer, this is Python {version[0]}.{version[1]}",
-            "run it in its image (docs/how-to/image.md), or with a newer Python; nodes need 3.10 alone",
+            "run it in its image (`fairlead docs image`), or with a newer Python; nodes need 3.10 alone",
         )

@@ -11,7 +11,7 @@ def unhealthy(sight: Sight) -> list[Said]:
     said = [
         fail(
             f"{node.metadata.name}: {each.id} ({each.model}) is unhealthy: {each.reason or 'reason unknown'}",
-            "nothing is placed on it, and pods that run there stay; docs/explanation/health.md",
+            "nothing is placed on it, and pods that run there stay; see `fairlead docs health`",
         )
         for node in sight.nodes
         for each in parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()

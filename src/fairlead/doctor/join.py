@@ -60,9 +60,9 @@ def _kubelet(host: Host, found: Distribution | None) -> list[Said]:
     said = [ok(f"{found.name}: the kubelet's folder is {folder}, containerd's socket {found.socket}")]
     if folder != USUAL:
         file = f"values-{found.name}.yaml"
-        how = f"-f deploy/chart/{file}" if folder == found.kubelet[0] else f"--set kubeletDir={folder}"
+        how = f"its {file}" if folder == found.kubelet[0] else f"--set kubeletDir={folder}"
         text = f"the kubelet of {found.name} keeps its files in {folder}, not in {USUAL}"
-        said = [warn(text, f"install the chart with {how}: docs/how-to/boards.md")]
+        said = [warn(text, f"install the chart with {how}: `fairlead docs boards`")]
     if not host.exists(found.socket):
         todo = f"start it: systemctl status {found.service}"
         said.append(warn(f"{found.socket} is not there: containerd of {found.name} does not run", todo))

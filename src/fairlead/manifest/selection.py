@@ -26,7 +26,7 @@ from fairlead.manifest.device_kinds import (
 
 _WIDTH: Final = 96
 """Characters that are shown of a line in which an expression does not compile."""
-_HINT: Final = "correct the expression; docs/reference/devices.md says what one may use"
+_HINT: Final = "correct the expression; `fairlead docs devices` says what one may use"
 
 
 @dataclass(frozen=True, slots=True)
