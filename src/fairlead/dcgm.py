@@ -6,8 +6,9 @@ units. The names are those of its release notes, of DCGM's field identifiers and
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
+
+from fairlead.compat import StrEnum
 
 _DEV, _PROF = "DCGM_FI_DEV_", "DCGM_FI_PROF_"
 

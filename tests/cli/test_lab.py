@@ -18,6 +18,7 @@ VERBS = {
         "--profile",
         "--fleet",
         "--nodes",
+        "--layout",
         "--owner",
         "--prometheus",
         "--rules",

@@ -6,7 +6,7 @@ import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -52,17 +52,22 @@ class Relay:
         self._open = True
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self._open:
-            writer.transport.abort()
-            return
-        far_reader, far_writer = await asyncio.open_connection(self._server.hostname, self._server.port)
-        pair = {writer, far_writer}
-        self._writers |= pair
-        with suppress(ConnectionError):
+        pair = {writer}
+        try:
+            if not self._open:
+                return
+            self._writers.add(writer)
+            hostname, port = self._server.hostname, self._server.port
+            far_reader, far_writer = await asyncio.open_connection(hostname, port)
+            pair.add(far_writer)
+            self._writers |= pair
             await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
-        self._writers -= pair
-        for each in pair:
-            each.transport.abort()
+        except ConnectionError:
+            pass
+        finally:  # also where the loop ends: a connection that is left open is reported by a later test
+            self._writers -= pair
+            for each in pair:
+                each.transport.abort()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

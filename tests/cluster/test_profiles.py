@@ -80,4 +80,4 @@ def test_a_cluster_without_the_kind_says_how_to_get_it() -> None:
     with pytest.raises(MissingApiError, match=r"modelprofiles\.fairlead\.dev") as caught:
         asyncio.run(check(Memory()))
     assert "profiles.enabled" in caught.value.hint
-    assert "modelprofiles.yaml" in caught.value.hint
+    assert "fairlead manifests modelprofiles" in caught.value.hint

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.functions import Overload, overload
@@ -88,8 +87,13 @@ def _local(value: Timestamp, zone: str = "UTC") -> datetime:
         if found := _ZONE.fullmatch(zone):
             offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
             return moment.astimezone(timezone(-offset if found[1] == "-" else offset))
-        return moment.astimezone(ZoneInfo(zone or "UTC"))
-    except (KeyError, ValueError, OSError, OverflowError):
+        if zone in ("", "UTC"):
+            return moment
+        # Our images know no zones by name: their Python finds no folder of them.
+        from zoneinfo import ZoneInfo  # noqa: PLC0415
+
+        return moment.astimezone(ZoneInfo(zone))
+    except (ImportError, KeyError, ValueError, OSError, OverflowError):
         raise EvaluationError(f"unknown time zone {zone[:64]}") from None
 
 

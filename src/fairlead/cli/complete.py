@@ -2,8 +2,9 @@
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
+
+from fairlead.compat import StrEnum
 
 _SHORTEST: Final = 2
 """Characters of an option that a value may follow without a space: `-ojson`."""

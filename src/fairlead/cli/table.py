@@ -1,8 +1,9 @@
 """Tables for people: whole columns for a pipe, and for a terminal columns that fit its width."""
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
+
+from fairlead.compat import StrEnum
 
 _GAP: Final = 2
 _LONGEST_WORD: Final = 32
