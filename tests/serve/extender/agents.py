@@ -61,6 +61,8 @@ class Agents:
         self._dice = dice
         self._group: asyncio.TaskGroup | None = None
         self._coming: set[str] = set()
+        self._pens = {node: asyncio.Lock() for node in devices}
+        """An agent writes one thing after the other: what is older never comes last."""
         self.given = 0
         self.refused: list[str] = []
 
@@ -103,8 +105,9 @@ class Agents:
         await self._tell(node)
 
     async def _tell(self, node: str) -> None:
-        note = {"metadata": {"annotations": {keys.ALLOCATED: self._books[node].told()}}}
-        await self._client.patch(NODES, node, note)
+        async with self._pens[node]:
+            note = {"metadata": {"annotations": {keys.ALLOCATED: self._books[node].told()}}}
+            await self._client.patch(NODES, node, note)
 
 
 def _asked(pod: Pod) -> int:
