@@ -1,5 +1,6 @@
 """Requests and decisions as people and programs read them."""
 
+import json
 import math
 from dataclasses import fields, replace
 
@@ -140,7 +141,7 @@ def test_every_field_is_of_the_shape_or_known_not_to_be() -> None:
     social = {"near", "apart", "spread", "ports"}
     shaped = {"cpu", "memory", "resources", "demand", "selector", "affinity", "preferences", "tolerations"}
     assert {each.name for each in fields(Request)} == apart | social | shaped | {"slo", "estimates"}
-    assert len(fields(Demand)) == 7
+    assert len(fields(Demand)) == 8
 
 
 def test_a_discovered_accelerator_becomes_a_device() -> None:
@@ -148,9 +149,12 @@ def test_a_discovered_accelerator_becomes_a_device() -> None:
         "gpu-1", "t4", "T4", "nvidia", "gpu", State.USABLE, "", 1.0, ("t4",), "pci:0",
         memory=Bytes(16), peak={"fp16": Ops(1), "fp32": Ops(1)}, shareable=True,
     )  # fmt: skip
-    assert DeviceState.of(found) == DeviceState(
+    device = DeviceState.of(found)
+    assert replace(device, offered="") == DeviceState(
         "gpu-1", "t4", "nvidia", Bytes(16), precisions=("fp16", "fp32")
     )
+    offered = json.loads(device.offered)
+    assert (offered["driver"], offered["device"]["attributes"]["model"]) == ("fairlead.dev", {"string": "t4"})
     assert not DeviceState.of(replace(found, state=State.PRESENT, memory=None)).healthy
 
 

@@ -1,7 +1,13 @@
 """Whom we trust, what we show, and what leads there."""
 
 import asyncio
+import gc
+import socket
 import ssl
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -134,6 +140,47 @@ def test_tls_goes_through_a_proxy_untouched(tmp_path: Path) -> None:
                 assert (await client.version()).git_version == "jane"
 
     asyncio.run(run())
+
+
+@contextmanager
+def silent(tls: ssl.SSLContext) -> Iterator[tuple[str, threading.Event]]:
+    """Serve TLS, read one request, and never say a word again, not even goodbye; set the event when read."""
+    asked, over = threading.Event(), threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with tls.wrap_socket(listening.accept()[0], server_side=True) as line:
+                line.recv(1 << 16)
+                asked.set()
+                over.wait(60)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{listening.getsockname()[1]}", asked
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_a_request_that_is_given_up_leaves_no_connection_behind(tmp_path: Path) -> None:
+    """A polite end of TLS waits for the server's goodbye: where the loop ends first, the connection leaks."""
+    unmade: list[str] = []
+
+    async def run(server: str, asked: threading.Event) -> None:
+        login = Login(certificate=JANE.certificate, key=JANE.key)
+        async with Client.connect(Config(server=server, ca=HOME.pem, login=login)) as client:
+            asking = asyncio.create_task(client.version())
+            await asyncio.to_thread(asked.wait)
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    with silent(HOME.server(tmp_path)) as (server, asked), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: unmade.append(str(message))
+        asyncio.run(run(server, asked))
+        gc.collect()
+    assert unmade == []
 
 
 async def pour(source: asyncio.StreamReader, into: asyncio.StreamWriter) -> None:

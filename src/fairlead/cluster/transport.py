@@ -26,6 +26,7 @@ from fairlead.cluster.meta import Status
 from fairlead.cluster.proxy import is_loopback, proxy_of
 from fairlead.cluster.question import Request, headers
 from fairlead.cluster.retry import Patience, Tried
+from fairlead.cluster.sockets import Sockets
 from fairlead.errors import ClusterError
 
 CONNECT: Final = 10.0
@@ -116,18 +117,21 @@ class Transport:
     ) -> AsyncIterator["Transport"]:
         """Prepare connections; none is made yet."""
         near = is_loopback(urlsplit(config.server).hostname or "")
-        async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=KEPT
-            ),  # the slots are the limit, and watches take none
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers(config.impersonate, gzip=not near if compress is None else compress),
-            auto_decompress=False,  # in one go below; the library would take many small steps
-            read_bufsize=_BUFFER,
-        ) as session:
-            yield cls(
-                config, session, connections, patience or Patience(), world or World(), silence or SILENCE
-            )
+        sockets = Sockets()
+        try:
+            async with aiohttp.ClientSession(
+                # The slots are the limit, and watches take none.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT, socket_factory=sockets.make),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=headers(config.impersonate, gzip=not near if compress is None else compress),
+                auto_decompress=False,  # in one go below; the library would take many small steps
+                read_bufsize=_BUFFER,
+            ) as session:
+                yield cls(
+                    config, session, connections, patience or Patience(), world or World(), silence or SILENCE
+                )
+        finally:
+            await sockets.end()
 
     async def send(self, request: Request, asked: Asked) -> bytes:
         """Return the answer's body; every answer that is not a success is an error of ours."""
