@@ -53,6 +53,13 @@ TIMED: Final = (
     "tests/detect/test_hostile.py::test_a_device_tree_of_any_shape_ends_in_time",
 )
 """Tests that bound processor time, of which an emulator takes several times as much."""
+OTHERWISE: Final = (
+    # The program of a virtual environment, which an image has elsewhere.
+    "tests/cli/test_contract.py::test_the_installed_program_runs",
+    # The emulator prints why a program ended.
+    "tests/calibrate/test_trial.py::test_an_end_without_an_answer_is_a_reason",
+)
+"""Tests of what is otherwise in an image, or under an emulator."""
 _TESTS_NEED: Final = frozenset(
     {
         *("pytest", "iniconfig", "packaging", "pluggy", "pygments", "hypothesis", "sortedcontainers"),
@@ -160,7 +167,7 @@ def main(arguments: Sequence[str]) -> int:
     if reason:
         sys.stderr.write(f"arm64: {reason}\n")
         return 2
-    chosen = arguments or ["-n", "2", *CORE, *(f"--deselect={name}" for name in TIMED)]
+    chosen = arguments or ["-n", "2", *CORE, *(f"--deselect={name}" for name in (*TIMED, *OTHERWISE))]
     with tempfile.TemporaryDirectory(prefix="fairlead-arm64-") as folder:
         try:
             command = pytest_command(board("scheduler", Path(folder)), chosen)

@@ -72,9 +72,7 @@ async def place(
             "device_root": str(folder / "machine"),
         }
     )
-    warden = subprocess.Popen(
-        [sys.executable, "-I", "-m", "fairlead.warden", wish], stderr=subprocess.DEVNULL
-    )
+    warden = subprocess.Popen([sys.executable, "-m", "fairlead.warden", wish], stderr=subprocess.DEVNULL)
     kubelet, cluster = Kubelet(folder / "k", folder / "w" / "pod-resources.sock"), cluster or Memory()
     await cluster.create(NODES, {"metadata": {"name": "n1", "labels": {"zone": "a"}}})
     terms = Terms(
