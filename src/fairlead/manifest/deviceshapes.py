@@ -1,4 +1,8 @@
-"""Claims, classes and slices of devices (DRA) as far as placing pods needs them."""
+"""Claims, classes and slices of devices (DRA) as far as placing pods and evaluating selectors needs them.
+
+v1beta1 has what a device says of itself below `basic`, and what a request wants beside its name; v1beta2 and
+v1 agree here.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -39,11 +43,11 @@ class DeviceRequest(Part, frozen=True):
     capacity: Capacity = Capacity()
 
 
-class ClaimRequest(Part, frozen=True):
+class ClaimRequest(DeviceRequest, frozen=True):
     """One request of a claim: one description, or several of which the first that is there is taken."""
 
-    name: str = ""
     exactly: DeviceRequest | None = None
+    """v1beta1 has its fields beside the name instead."""
     first_available: tuple[DeviceRequest, ...] = ()
 
 
@@ -117,14 +121,27 @@ class DeviceClass(Object, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class Device(Part, frozen=True):
-    """One device that may be claimed."""
+class DeviceFacts(Part, frozen=True):
+    """What a device says of itself; each attribute and capacity as the driver wrote it."""
 
-    name: str = ""
+    node_name: str = ""
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     capacity: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     allow_multiple_allocations: bool = False
+
+
+class Device(DeviceFacts, frozen=True):
+    """One device that may be claimed."""
+
+    name: str = ""
+    basic: DeviceFacts | None = None
+    """v1beta1."""
     taints: tuple[objects.Taint, ...] = ()
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What it says of itself, wherever this version has it."""
+        return self.basic or self
 
 
 class SliceSpec(Part, frozen=True):
@@ -146,14 +163,22 @@ class Slice(Object, frozen=True):
         """The node that the devices are on."""
         return self.spec.node_name or self.spec.pool.name
 
+    @property
+    def pool(self) -> tuple[str, str]:
+        """The driver and the name of the pool."""
+        return self.spec.driver, self.spec.pool.name
+
+
+def generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
+    """Return the newest generation of each driver's pool."""
+    latest: dict[tuple[str, str], int] = {}
+    for each in slices:
+        latest[each.pool] = max(latest.get(each.pool, 0), each.spec.pool.generation)
+    return latest
+
 
 def newest(slices: Iterable[Slice]) -> list[Slice]:
     """Return the slices of each pool's newest generation, by name: older ones are on their way out."""
     listed = sorted(slices, key=lambda each: each.key)
-    latest: dict[tuple[str, str], int] = {}
-    for each in listed:
-        key = (each.spec.driver, each.spec.pool.name)
-        latest[key] = max(latest.get(key, 0), each.spec.pool.generation)
-    return [
-        each for each in listed if each.spec.pool.generation == latest[each.spec.driver, each.spec.pool.name]
-    ]
+    latest = generations(listed)
+    return [each for each in listed if each.spec.pool.generation == latest[each.pool]]

@@ -10,19 +10,10 @@ from typing import Any, Final
 
 from fairlead.cel import CompileError, Device, EvaluationError, Selector, compile_selector
 from fairlead.errors import ManifestError
+from fairlead.manifest import deviceshapes
 from fairlead.manifest.collect import Objects
-from fairlead.manifest.device_kinds import (
-    CLAIM,
-    CLASS,
-    SLICE,
-    TEMPLATE,
-    ClaimRequest,
-    ClaimSpec,
-    DeviceFacts,
-    DeviceRequest,
-    SliceDevice,
-    SliceSpec,
-)
+from fairlead.manifest.device_kinds import CLAIM, CLASS, SLICE, TEMPLATE
+from fairlead.manifest.deviceshapes import ClaimRequest, ClaimSpec, DeviceFacts, DeviceRequest, SliceSpec
 
 _WIDTH: Final = 96
 """Characters that are shown of a line in which an expression does not compile."""
@@ -64,11 +55,7 @@ class Verdict:
 
 def sliced_devices(objects: Objects) -> list[SlicedDevice]:
     """Return the devices of all slices, in the order of the slices and of the devices in each."""
-    newest: dict[tuple[str, str], int] = {}
-    for each in objects.all(SLICE):
-        spec: SliceSpec = each.body.spec
-        key = spec.driver, spec.pool.name
-        newest[key] = max(newest.get(key, 0), spec.pool.generation)
+    newest = deviceshapes.generations(each.body for each in objects.all(SLICE))
     return [
         _sliced(f"{each.where}: spec.devices[{at}]", each.body.spec, device, newest)
         for each in objects.all(SLICE)
@@ -130,7 +117,7 @@ def _checked(where: str, spec: SliceSpec) -> SliceSpec:
 
 
 def _sliced(
-    where: str, spec: SliceSpec, device: SliceDevice, newest: Mapping[tuple[str, str], int]
+    where: str, spec: SliceSpec, device: deviceshapes.Device, newest: Mapping[tuple[str, str], int]
 ) -> SlicedDevice:
     if not device.name:
         raise ManifestError(f"{where}.name: it has none", "give the device a name")
