@@ -25,6 +25,8 @@ demo: $(VENV)/.run ## Show this machine's accelerators, then place a dozen model
 	@bash scripts/demo.sh
 
 test: $(VENV)/.dev ## Run every check and every test
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "make test needs Python 3.11 or newer: make clean && make test PYTHON=python3.11" >&2; exit 2; }
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/fairlead lab build --profile node || echo "The lab cannot be built: tests that need it are skipped (with CI=true, failed)."
 	$(BIN)/pytest -n 2 --dist loadgroup -q
