@@ -172,9 +172,12 @@ class Wire:
 
     def repeat(self, dice: Random) -> None:
         """Say again what was said on this connection, not only the last of it."""
-        if self.spoken:
-            start = dice.randrange(len(self.spoken))
-            for told in self.spoken[start : start + dice.randint(1, 3)]:
+        spoken = self.spoken
+        if spoken:
+            start = dice.randrange(len(spoken))
+            for told in spoken[start : start + dice.randint(1, 3)]:
+                if self.spoken is not spoken:
+                    return  # the connection has ended: the next one knows nothing of it
                 self.say(told)
 
     def mark(self, dice: Random) -> None:
