@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from bench.scheduler_lab import IN_FLIGHT
+from fairlead.cache.types import PODS as SEEN
+from fairlead.cache.types import Pod
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS
 from fairlead.errors import ClusterError
-from fairlead.serve.scheduler.seen import PODS as SEEN
-from fairlead.serve.scheduler.seen import Pod
 
 NAME = "nothing"
 

@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
+from fairlead.cache.events import HELPS
 from fairlead.manifest import node as nodes
 from fairlead.manifest.collect import collect
 from fairlead.placement import Decision, NodeState, Reason
 from fairlead.request import Demand, Request
 from fairlead.schedule import Cluster, decide
-from fairlead.serve.scheduler.events import HELPS
 from tests import catalogs
 
 CATALOG = catalogs.shipped()

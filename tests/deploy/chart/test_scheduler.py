@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from fairlead.cache.types import CLAIMS, SCHEDULED
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
@@ -18,7 +19,6 @@ from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.loop import Scheduler
-from fairlead.serve.scheduler.seen import CLAIMS, SCHEDULED
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import OPTIONS, PEERS, Chart, Document, containers, one
 from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted, until_priority

@@ -17,6 +17,8 @@ from typing import Any
 
 import yaml
 
+from fairlead.cache import types as seen
+from fairlead.cache.types import Pod
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, PODS
@@ -31,8 +33,6 @@ from fairlead.lab.restart import restart
 from fairlead.lab.state import Lab, Profile
 from fairlead.lab.up import Wish, up
 from fairlead.serve.extender.config import configuration
-from fairlead.serve.scheduler import seen
-from fairlead.serve.scheduler.seen import Pod
 from tests import catalogs
 from tests.labs import give_up
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
+from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.cluster.kinds import PODS as ANY_PODS
 from fairlead.cluster.memory import Memory
 from fairlead.serve.extender.extender import Extender
-from fairlead.serve.scheduler.seen import Pod
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 Script = Callable[[Memory, Extender], Awaitable[None]]

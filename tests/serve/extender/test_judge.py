@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from msgspec import convert, to_builtins
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.placement import Reason
 from fairlead.schedule import policy_named
 from fairlead.serve.extender.judge import DOUBT, UNSEEN, Judge, Verdict, ranked
-from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.seen import Pod
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 LACKS = "node(s) whose accelerators lack memory (need 3.0 GiB, most 1.0 GiB free)"
@@ -20,18 +20,18 @@ class World:
     """A judge, and what it sees: nodes `a` and `b` with two accelerators of 4 GiB each, `c` with none."""
 
     def __init__(self, catalog: Catalog, policy: str = "fairlead") -> None:
-        self.fold = Fold(catalog, "")
-        self.judge = Judge(self.fold, policy_named(policy))
+        self.cache = SchedulerCache(catalog, "")
+        self.judge = Judge(self.cache, policy_named(policy))
         for name in ("a", "b", "c"):
-            self.fold.note(Change(None, node(name)))
+            self.cache.on_event(Change(None, node(name)))
         for name in ("a", "b"):
-            self.fold.note(Change(None, device_slice(name)))
-        self.fold.settle()
+            self.cache.on_event(Change(None, device_slice(name)))
+        self.cache.sync()
 
     def see(self, now: Pod, before: Pod | None = None) -> None:
         """Let the watch show a pod."""
         self.judge.hear(Change(before, now))
-        self.fold.settle()
+        self.cache.sync()
 
     def filter(self, asked: Pod, *names: str, now: float = 0.0) -> Verdict:
         return self.judge.filter(asked, names or ("a", "b", "c"), now)
@@ -91,8 +91,8 @@ def test_a_node_that_was_not_seen_is_refused_for_now(world: World) -> None:
     assert verdict.passed == ["a"]
     assert verdict.failed == {"new": "node(s) that fairlead has not seen yet"}
     assert verdict.reasons == {UNSEEN: 1}
-    world.fold.note(Change(None, node("odd", cpu="x")))
-    world.fold.settle()
+    world.cache.on_event(Change(None, node("odd", cpu="x")))
+    world.cache.sync()
     assert world.filter(pod("p", mib=1024), "odd").failed["odd"].startswith("node(s) that cannot be read: ")
 
 
@@ -123,7 +123,7 @@ def test_doubt_ends_with_news_of_the_pod(world: World, end: str) -> None:
         world.see(pod("first", 2, phase="Failed", mib=3072), first)
     elif end == "gone":
         world.judge.hear(Change(first, None))
-        world.fold.settle()
+        world.cache.sync()
     elif end == "given up":
         world.see(told(first, status), first)
     elif end == "asked again":

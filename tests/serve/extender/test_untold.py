@@ -30,7 +30,7 @@ def world(catalog: Catalog) -> World:
     """Return a world in which node `a` has an agent and node `b` has none."""
     world = World(catalog)
     world.judge.hear(Change(node("a"), agents_word("a")))
-    world.fold.settle()
+    world.cache.sync()
     return world
 
 
@@ -53,7 +53,7 @@ def test_of_two_the_order_is_not_until_the_agent_tells(world: World) -> None:
     assert not world.filter(pod("large", mib=4096), "a").passed
     world.judge.hear(Change(agents_word("a"), agents_word("a", one=1024)))
     assert len(world.judge.doubts) == 0  # of the one that is left it is known
-    world.fold.settle()
+    world.cache.sync()
     assert world.filter(pod("large", mib=4096), "a").passed
 
 
@@ -70,7 +70,7 @@ def test_of_one_the_place_is_not_known_where_another_left_meanwhile(world: World
     """The agent may come to the pod before it hears of the leaving, and then the room is elsewhere."""
     arrive(world, "old", "a", 3072)
     world.judge.hear(Change(agents_word("a"), agents_word("a", old=3072)))
-    arrive(world, "new", "a", 1024)  # beside the old one, says the fold
+    arrive(world, "new", "a", 1024)  # beside the old one, says the cache
     world.judge.hear(Change(pod("plain", on="a"), None))
     assert len(world.judge.doubts) == 0
     world.judge.hear(Change(pod("old", 2, on="a", mib=3072), None))

@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import CLAIMS, PODS
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.cluster.kinds import Kind
@@ -25,11 +27,9 @@ from fairlead.schedule import policy_named
 from fairlead.serve.scheduler import evict
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.desk import Desk
-from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.lead import Leader, Reign, Terms
 from fairlead.serve.scheduler.preemption import Preemption
 from fairlead.serve.scheduler.register import Register
-from fairlead.serve.scheduler.seen import CLAIMS, PODS
 from fairlead.serve.scheduler.takeover import take_over
 from fairlead.serve.scheduler.writes import Plan
 from tests.serve.scheduler.model import Api
@@ -133,10 +133,10 @@ class Actor:
         self._post = post
         self._known: dict[str, Replica[Any]] = {kind.plural: Replica(Timing(), Random(0)) for kind in KINDS}
         self._heard = dict.fromkeys(self._known, 0)
-        self.fold = Fold(catalog)
-        self._desk = Desk(self.fold, policy_named("fairlead"), own_claims=True)
+        self.cache = SchedulerCache(catalog)
+        self._desk = Desk(self.cache, policy_named("fairlead"), own_claims=True)
         terms = Terms("default", duration=15.0, deadline=10.0)
-        self.leader = Leader(self, name, terms, lambda: self.fold.turn, clock, began=self.fold.began)  # type: ignore[arg-type]  # in part
+        self.leader = Leader(self, name, terms, lambda: self.cache.epoch, clock, began=self.cache.began)  # type: ignore[arg-type]  # in part
         self._hands = Hands(self, leads=self.leader.leads, pause=post.pause)
         self._register = Register(self.leader, self._desk)
         self._taken = 0
@@ -186,7 +186,7 @@ class Actor:
             for _ in range(2 if twice else 1):
                 item = api.read(kind, event.object)
                 for change in self._known[kind.plural].observed(event.type, item):
-                    self.fold.note(change)
+                    self.cache.on_event(change)
         self._heard[kind.plural] = min(len(events), at + most)
 
     def relist(self) -> None:
@@ -194,12 +194,12 @@ class Actor:
         api = self._post.api
         for kind in KINDS:
             for change in self._known[kind.plural].listed(api.seen(kind), str(api.version)):
-                self.fold.note(change)
+                self.cache.on_event(change)
             self._heard[kind.plural] = len(api.history[kind.plural])
 
     def know(self, item: Any) -> None:
         """Learn of something that does not change."""
-        self.fold.note(Change(None, item))
+        self.cache.on_event(Change(None, item))
 
     # What it does
 
@@ -213,11 +213,11 @@ class Actor:
     def work(self) -> None:
         """Take one turn of the loop."""
         self._desk.hear(0.0)
-        while self.fold.owing:
-            uid, pod = self.fold.owing.popitem()
+        while self.cache.orphaned:
+            uid, pod = self.cache.orphaned.popitem()
             self._begin(self._settle(uid, pod))
         reign = self.leader.reign
-        if reign is None or self.fold.turn > reign.turn:
+        if reign is None or self.cache.epoch > reign.turn:
             self._desk.stand_down()
             return
         if reign.turn != self._taken:
@@ -242,13 +242,13 @@ class Actor:
             self._desk.evicted(uid, problem, 0.0)
 
     async def _prepare(self, reign: Reign) -> None:
-        await take_over(self, self.fold, self._hands, reign, claims=True, scheduler="fairlead")  # type: ignore[arg-type]  # in part
+        await take_over(self, self.cache, self._hands, reign, claims=True, scheduler="fairlead")  # type: ignore[arg-type]  # in part
         await self._register.open(reign.turn)
         self._taken = reign.turn
 
     async def _settle(self, uid: str, pod: Any) -> None:
-        await self._hands.drop(pod, self.fold.debts.claims(uid), self._taken)
-        self.fold.forget(uid)
+        await self._hands.drop(pod, self.cache.unobserved.claims(uid), self._taken)
+        self.cache.forget(uid)
 
     async def _give_back(self, pod: Any, claim: Any, turn: int) -> None:
         async with self._register.entered([pod], turn):
@@ -264,7 +264,7 @@ class Actor:
             if plan.uid in failed:
                 self._desk.failed(plan.uid, 0.0)
                 continue
-            if self.fold.pod(plan.uid) is None:
+            if self.cache.pod(plan.uid) is None:
                 await self._hands.drop(plan.pod, [name for _, name in plan.giving], turn)
             self._desk.done(plan.uid, 0.0)
 

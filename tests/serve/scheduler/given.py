@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from fairlead.cache.types import PLACEMENT, Claim, Pod
 from fairlead.manifest import amounts
 from fairlead.placement import parse_shares
-from fairlead.serve.scheduler.seen import PLACEMENT, Claim, Pod
 
 Device = tuple[str, str]
 """A node, and a device of it."""

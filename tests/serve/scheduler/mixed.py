@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from fairlead.cache.types import PLACEMENT, SCHEDULED, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, NODES, PODS, RESOURCE_SLICES
 from fairlead.errors import AccessError
 from fairlead.serve.scheduler.loop import Scheduler
-from fairlead.serve.scheduler.seen import PLACEMENT, SCHEDULED, Pod
 from tests.labs import LABEL, RealCluster
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.world import World

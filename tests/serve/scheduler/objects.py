@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
+from fairlead.cache import types as seen
 from fairlead.cluster.kinds import Kind
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.shapes import Node
-from fairlead.serve.scheduler import seen
 
 GIB = 1 << 30
 

@@ -118,7 +118,7 @@ async def play(path: str, me: str, namespace: str, port: str, lease: float, fenc
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         loop.add_signal_handler(signal.SIGHUP, client.dawdle)
         loop.add_signal_handler(signal.SIGUSR1, wall.jump)
-        loop.add_signal_handler(signal.SIGUSR2, lambda: print(digest(scheduler.fold), flush=True))
+        loop.add_signal_handler(signal.SIGUSR2, lambda: print(digest(scheduler.cache), flush=True))
         print("ready", flush=True)
         await scheduler.run(stop)
 

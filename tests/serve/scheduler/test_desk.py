@@ -5,21 +5,21 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import CLAIMS, PODS, TURN
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.schedule import policy_named, preempt
 from fairlead.serve.scheduler import preemption as preemption_module
 from fairlead.serve.scheduler.desk import Desk
-from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.page import Now, render
-from fairlead.serve.scheduler.seen import CLAIMS, PODS, TURN
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 
 
 def desk_of(catalog: Catalog, *objects: Any) -> Desk:
-    desk = Desk(Fold(catalog), policy_named("fairlead"), own_claims=True)
+    desk = Desk(SchedulerCache(catalog), policy_named("fairlead"), own_claims=True)
     for each in objects:
-        desk.fold.note(Change(None, each))
+        desk.cache.on_event(Change(None, each))
     desk.hear(0.0)
     return desk
 
@@ -50,7 +50,7 @@ def test_who_does_not_fit_is_told_why_and_wakes_when_a_pod_goes(catalog: Catalog
 
     desk.hear(1.0)
     assert desk.decide(1.0) == [], "nothing happened that could help"
-    desk.fold.note(Change(full[0], None))
+    desk.cache.on_event(Change(full[0], None))
     desk.hear(2.0)
     (plan,) = desk.decide(2.0)
     assert plan.pod.metadata.name == "a"
@@ -62,16 +62,16 @@ def test_a_pod_that_asks_for_no_cpu_wakes_on_a_node_whose_cpu_is_over_committed(
     strained = [node("n", cpu="100m"), device_slice("n"), *full, pod("z", on="n")]
     desk = desk_of(catalog, *strained, pod("a", containers=[bare]))
     assert desk.decide(0.0) == []
-    desk.fold.note(Change(full[0], None))
+    desk.cache.on_event(Change(full[0], None))
     desk.hear(2.0)
-    assert desk.fold.cluster.free("n").cpu < 0
+    assert desk.cache.cluster.free("n").cpu < 0
     (plan,) = desk.decide(2.0)
     assert plan.pod.metadata.name == "a"
 
 
 def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=8192))
-    desk.fold.note(Change(None, pod("b", mib=8192)))
+    desk.cache.on_event(Change(None, pod("b", mib=8192)))
     desk.hear(5.0)
     while desk.queue.ready:
         desk.decide(5.0)
@@ -84,7 +84,7 @@ def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
 def test_a_gang_is_planned_together_or_waits_together(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n", devices=1), gang("a"), gang("b"))
     assert desk.decide(0.0) == []
-    desk.fold.note(Change(device_slice("n", devices=1), device_slice("n", 2, devices=2)))
+    desk.cache.on_event(Change(device_slice("n", devices=1), device_slice("n", 2, devices=2)))
     desk.hear(1.0)
     assert sorted(plan.pod.metadata.name for plan in desk.decide(1.0)) == ["a", "b"]
 
@@ -94,13 +94,13 @@ def test_the_more_important_has_others_put_out_once_and_takes_their_place(catalo
     desk = desk_of(catalog, node("n"), device_slice("n"), *low, pod("vip", mib=4096, priority=10))
     assert desk.decide(0.0) == []
     (victim,) = evictions(desk)
-    desk.fold.note(Change(None, pod("other", on="n")))
-    desk.fold.note(Change(pod("other", on="n"), None))
+    desk.cache.on_event(Change(None, pod("other", on="n")))
+    desk.cache.on_event(Change(pod("other", on="n"), None))
     desk.hear(1.0)
     assert desk.decide(1.0) == []
     assert evictions(desk) == [], "it is on its way out"
 
-    desk.fold.note(Change(victim, None))
+    desk.cache.on_event(Change(victim, None))
     desk.hear(2.0)
     assert [plan.pod.metadata.name for plan in desk.decide(2.0)] == ["vip"]
 
@@ -128,7 +128,7 @@ def test_for_many_alike_whom_nobody_can_make_room_it_is_looked_once(
     desk = desk_of(catalog, node("n"), device_slice("n"), low, *held, *vips)
     assert [plan for _ in vips for plan in desk.decide(0.0)] == []
     assert len(looked) == 1
-    desk.fold.note(Change(held[0], None))
+    desk.cache.on_event(Change(held[0], None))
     desk.hear(1.0)
     assert len([plan for _ in vips for plan in desk.decide(1.0)]) == 1
     assert [each.metadata.name for each in evictions(desk)] == ["low"]
@@ -143,7 +143,7 @@ def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: 
     assert [desk.decide(0.0), desk.decide(0.0)] == [[], []]
     assert sorted(each.metadata.name for each in evictions(desk)) == ["x", "y"]
     for each in low:
-        desk.fold.note(Change(each, None))
+        desk.cache.on_event(Change(each, None))
     desk.hear(1.0)
     assert sorted(plan.pod.metadata.name for plan in desk.decide(1.0)) == ["a", "b"]
     assert evictions(desk) == []
@@ -154,7 +154,7 @@ def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
     low = pod("x", on="n", mib=4096)
     desk = desk_of(catalog, node("n"), device_slice("n", devices=1), low)
     for name in "ab":
-        desk.fold.note(Change(None, pod(name, mib=4096, notes=ring, priority=10)))
+        desk.cache.on_event(Change(None, pod(name, mib=4096, notes=ring, priority=10)))
         desk.hear(0.0)
         assert desk.decide(0.0) == []
         assert evictions(desk) == [], "one device is too little for two, whoever goes"
@@ -165,7 +165,7 @@ def test_what_could_not_be_written_frees_its_place_and_is_tried_later(catalog: C
     (plan,) = desk.decide(0.0)
     desk.failed(plan.uid, 0.0)
     desk.hear(0.0)
-    assert desk.fold.cluster.placements() == ()
+    assert desk.cache.cluster.placements() == ()
     assert desk.decide(0.1) == []
     desk.queue.nap(1.0)
     assert [each.uid for each in desk.decide(1.0)] == [plan.uid]
@@ -175,14 +175,14 @@ def test_a_pod_that_goes_while_it_is_being_placed_leaves_nothing_behind(catalog:
     waiting = pod("a", mib=1024)
     desk = desk_of(catalog, node("n"), device_slice("n"), waiting)
     (plan,) = desk.decide(0.0)
-    desk.fold.note(Change(waiting, None))
+    desk.cache.on_event(Change(waiting, None))
     desk.hear(0.0)
-    free = desk.fold.cluster.free("n").devices
+    free = desk.cache.cluster.free("n").devices
     assert sum(each.memory >> 20 for each in free) == 7168, "what is under way may yet take effect"
     desk.failed(plan.uid, 0.0)
     desk.hear(0.0)
     assert len(desk.queue) == 0
-    assert desk.fold.cluster.placements() == ()
+    assert desk.cache.cluster.placements() == ()
 
 
 def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_writes_failed(
@@ -192,9 +192,9 @@ def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_
     nodes = (node("n", here="yes"), device_slice("n", devices=1), node("m"), device_slice("m", devices=1))
     desk = desk_of(catalog, *nodes, waiting)
     (plan,) = desk.decide(0.0)
-    desk.fold.note(Change(waiting, pod("a", 2, on="m", mib=4096, nodeSelector={"here": "yes"})))
+    desk.cache.on_event(Change(waiting, pod("a", 2, on="m", mib=4096, nodeSelector={"here": "yes"})))
     desk.hear(0.0)
-    free = desk.fold.cluster.free
+    free = desk.cache.cluster.free
     assert [free(name).devices[0].memory for name in "nm"] == [0, 0]
     desk.failed(plan.uid, 0.0)
     desk.hear(0.0)
@@ -227,22 +227,22 @@ def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catal
     desk = desk_of(catalog, node("n"), device_slice("n", devices=1), waiting)
     (plan,) = desk.decide(0.0)
     bound = pod("a", 2, on="n", mib=4096)
-    desk.fold.note(Change(waiting, bound))
+    desk.cache.on_event(Change(waiting, bound))
     desk.done(plan.uid, 0.0)
-    desk.fold.note(Change(bound, None))
+    desk.cache.on_event(Change(bound, None))
     desk.hear(0.0)
-    assert desk.fold.cluster.free("n").devices[0].memory == 0
-    assert list(desk.fold.owing) == [plan.uid]
+    assert desk.cache.cluster.free("n").devices[0].memory == 0
+    assert list(desk.cache.orphaned) == [plan.uid]
 
     made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
-    desk.fold.note(Change(None, made))
+    desk.cache.on_event(Change(None, made))
     desk.hear(0.0)
-    assert [each.request.id for each in desk.fold.cluster.placements()] == [
+    assert [each.request.id for each in desk.cache.cluster.placements()] == [
         f"claim default/{plan.giving[0][1]}"
     ]
-    desk.fold.note(Change(made, None))
+    desk.cache.on_event(Change(made, None))
     desk.hear(0.0)
-    assert desk.fold.cluster.placements() == ()
+    assert desk.cache.cluster.placements() == ()
 
 
 def test_one_freed_device_does_not_have_thousands_of_shapes_judged_anew(catalog: Catalog) -> None:
@@ -251,9 +251,9 @@ def test_one_freed_device_does_not_have_thousands_of_shapes_judged_anew(catalog:
     desk = desk_of(catalog, node("n", cpu="4000"), device_slice("n"), *full, *crowd)
     while desk.queue.ready:
         desk.decide(0.0)
-    desk.fold.note(Change(full[0], pod("x", 2, on="n", mib=4096, phase="Succeeded")))
+    desk.cache.on_event(Change(full[0], pod("x", 2, on="n", mib=4096, phase="Succeeded")))
     small = pod("s", on="n", mib=4090)
-    desk.fold.note(Change(None, small))
+    desk.cache.on_event(Change(None, small))
     desk.hear(1.0)
     asked = desk.counts.decisions.total()
     while desk.queue.ready:
@@ -267,7 +267,7 @@ def test_who_is_gated_or_on_its_way_out_does_not_wait(catalog: Catalog) -> None:
     leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x.dev/wait"]}
     desk = desk_of(catalog, node("n"), device_slice("n"), gated, read(PODS, leaving))
     assert desk.decide(0.0) == []
-    desk.fold.note(Change(gated, pod("a", 2, mib=1024)))
+    desk.cache.on_event(Change(gated, pod("a", 2, mib=1024)))
     desk.hear(1.0)
     assert [plan.pod.metadata.resource_version for plan in desk.decide(1.0)] == ["2"]
 
@@ -275,13 +275,13 @@ def test_who_is_gated_or_on_its_way_out_does_not_wait(catalog: Catalog) -> None:
 def test_a_node_that_goes_while_a_pod_is_being_bound_there_is_forgotten_with_it(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
     (plan,) = desk.decide(0.0)
-    desk.fold.note(Change(node("n"), None))
+    desk.cache.on_event(Change(node("n"), None))
     desk.hear(0.0)
     desk.failed(plan.uid, 0.0)
     desk.hear(0.0)
-    desk.fold.note(Change(None, node("n", 2)))
+    desk.cache.on_event(Change(None, node("n", 2)))
     desk.hear(0.0)
-    assert desk.fold.cluster.placements() == ()
+    assert desk.cache.cluster.placements() == ()
     desk.queue.nap(1.0)
     assert [each.uid for each in desk.decide(1.0)] == [plan.uid]
 

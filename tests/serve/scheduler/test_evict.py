@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.cache.types import DISRUPTION, PODS, Pod
 from fairlead.errors import ConflictError, TooManyRequestsError
 from fairlead.serve.scheduler import evict
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.lead import Reign
-from fairlead.serve.scheduler.seen import DISRUPTION, PODS, Pod
 from fairlead.serve.scheduler.takeover import take_over
 from fairlead.serve.scheduler.writes import Write
 from tests.serve.scheduler.objects import pod, read

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.explain import Explainer, signs
-from fairlead.serve.scheduler.seen import Pod
 from fairlead.settings import Address
 from tests.serve.scheduler.objects import device_slice, node, pod
 from tests.serve.scheduler.test_desk import desk_of, gang
@@ -55,7 +55,7 @@ def test_a_refusal_is_told_in_the_words_of_the_condition_and_with_what_would_fit
 def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
     desk = full(catalog, pod("a", mib=8192))
     assert "most 0 B free" in desk.sayings.take(0.0, 9)["uid-a"]
-    desk.fold.note(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
+    desk.cache.on_event(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
     desk.hear(40.0)
     assert not desk.queue.ready, "what became free is too little: nothing is decided for it"
     clock = Clock()
@@ -68,7 +68,7 @@ def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
 
 def test_a_pod_that_fits_meanwhile_is_told_the_age_of_its_refusal_and_no_advice(catalog: Catalog) -> None:
     desk = full(catalog, pod("a", mib=1024))
-    desk.fold.note(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
+    desk.cache.on_event(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
     desk.hear(40.0)
     clock = Clock()
     clock.now = 40.0
@@ -80,11 +80,11 @@ def test_a_pod_that_fits_meanwhile_is_told_the_age_of_its_refusal_and_no_advice(
 
 def test_asking_about_a_gang_changes_nothing(catalog: Catalog) -> None:
     desk = full(catalog, gang("a"), gang("b"))
-    before = set(map(repr, desk.fold.cluster.placements()))
+    before = set(map(repr, desk.cache.cluster.placements()))
     told = asked(desk, "a")
     assert "gang" in told["sentence"]
     assert told["decided_seconds_ago"] == 0
-    assert set(map(repr, desk.fold.cluster.placements())) == before
+    assert set(map(repr, desk.cache.cluster.placements())) == before
 
 
 def test_a_sentence_that_is_too_long_is_cut_once_for_all(catalog: Catalog) -> None:
@@ -186,7 +186,7 @@ def test_changes_are_remembered_and_no_more_than_a_tenth_of_the_time_goes_into_t
 
 def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
     desk = full(catalog, pod("a", mib=8192))
-    desk.fold.note(Change(pod("a", mib=8192), None))
+    desk.cache.on_event(Change(pod("a", mib=8192), None))
     desk.hear(1.0)
     assert (asked(desk, "a")["state"], desk.verdicts) == ("unknown", {})
 

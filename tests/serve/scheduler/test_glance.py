@@ -5,12 +5,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from fairlead.cache.claim_index import ClaimIndex
+from fairlead.cache.pod_changes import as_assumed, claims_named
+from fairlead.cache.types import Pod
 from fairlead.manifest.shapes import ClaimStatus
 from fairlead.placement import PLACEMENT, Placement, Share
 from fairlead.request import Request
-from fairlead.serve.scheduler.claimants import Claimants
-from fairlead.serve.scheduler.glance import as_assumed, claims_named
-from fairlead.serve.scheduler.seen import Pod
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, pod
 
@@ -61,7 +61,7 @@ def test_claims_are_those_that_a_pod_names_or_that_were_made_for_it() -> None:
 
 
 def test_a_claim_concerns_those_who_name_it_now() -> None:
-    claimants = Claimants()
+    claimants = ClaimIndex()
     claimants.put("a", [("default", "x"), ("default", "y")])
     claimants.put("b", [("default", "y")])
     claimants.put("c", [])

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.cache import types as seen
+from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.manifest.shapes import Node
 from fairlead.placement import Share
 from fairlead.publish.notice import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
-from fairlead.serve.scheduler import seen
 from fairlead.serve.scheduler.handover import why_claim
-from fairlead.serve.scheduler.seen import Pod
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects
 from tests.serve.scheduler.objects import pod, read

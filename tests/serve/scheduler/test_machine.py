@@ -16,10 +16,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import CLAIMS, DISRUPTION, NODES, PODS
 from fairlead.cluster.changes import Change
 from fairlead.publish.notice import BY_PLACEMENT, HANDS_OVER
-from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.seen import CLAIMS, DISRUPTION, NODES, PODS
 from tests import catalogs
 from tests.serve.scheduler.actors import KINDS, Actor, Fate, Idle, Post, Sent
 from tests.serve.scheduler.given import given
@@ -276,18 +276,18 @@ class Play(RuleBasedStateMachine):
 
     def all_know(self) -> None:
         """See that what each replica knows is a fold of the list."""
-        truth = Fold(catalogs.shipped())
+        truth = SchedulerCache(catalogs.shipped())
         for each in surroundings():
-            truth.note(Change(None, each))
+            truth.on_event(Change(None, each))
         for kind in KINDS:
             for item in self.api.seen(kind):
-                truth.note(Change(None, item))
-        truth.settle()
+                truth.on_event(Change(None, item))
+        truth.sync()
         for actor in self.cast:
             for kind in KINDS:
                 actor.hear(kind, 1000)
-            actor.fold.settle()
-            assert sight(actor.fold) == sight(truth)
+            actor.cache.sync()
+            assert sight(actor.cache) == sight(truth)
 
 
 TestPlay = Play.TestCase

@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from deploy import render
+from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import Kind
 from fairlead.lab import helm
 from fairlead.lab.narrate import Narrator
-from fairlead.serve.scheduler.seen import Pod
 from tests.labs import LABEL, RealCluster
 from tests.serve.scheduler.mixed import Mixed, mixed
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from fairlead.cache.types import CLAIMS
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.errors import ClusterError, InvalidError
-from fairlead.serve.scheduler.seen import CLAIMS
 from tests.labs import LABEL, RealCluster
 from tests.serve.scheduler.mixed import Mixed, mixed
 

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.cache.types import PODS, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest.policy_types import BUDGETS
 from fairlead.serve.scheduler.preemption import UNNEEDED
-from fairlead.serve.scheduler.seen import PODS, Pod
 from fairlead.serve.scheduler.writes import Plan
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 from tests.serve.scheduler.test_desk import desk_of
@@ -39,7 +39,7 @@ class Story:
         """Let pods come."""
         for each in pods:
             self.there[each.metadata.uid] = each
-            self.desk.fold.note(Change(None, each))
+            self.desk.cache.on_event(Change(None, each))
 
     def step(self, *, gone: bool = True) -> None:
         """Decide all that can be decided; victims end at once where they are `gone`, else they leave."""
@@ -87,7 +87,7 @@ class Story:
 
     def _seen(self, before: Pod, now: Pod | None) -> None:
         uid = before.metadata.uid
-        self.desk.fold.note(Change(self.there[uid], now))
+        self.desk.cache.on_event(Change(self.there[uid], now))
         if now is None:
             del self.there[uid]
         else:
@@ -175,11 +175,11 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
     held = claim("gone-claim", gone, on="n0", mib=2048)
     other = pod("other", on="n0", mib=2048, notes=placed(0, 2048))
     story.come(other)
-    story.desk.fold.note(Change(None, held))
+    story.desk.cache.on_event(Change(None, held))
     story.come(pod("vip", mib=2048, priority=9))
     story.step()
     assert story.evicted == []
-    story.desk.fold.note(Change(held, None))
+    story.desk.cache.on_event(Change(held, None))
     story.step()
     assert story.names() == ["vip"]
 
@@ -190,14 +190,14 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
     held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
     story.come(*low)
     for each in (node("n"), device_slice("n", devices=1, gib=8), *held):
-        story.desk.fold.note(Change(None, each))
+        story.desk.cache.on_event(Change(None, each))
     story.come(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
     story.step()
     assert sorted(story.evicted) == ["low-0", "low-1"]
     for each in held:
         story.step()
         assert story.names() == [], "its claim still holds the device"
-        story.desk.fold.note(Change(each, None))
+        story.desk.cache.on_event(Change(each, None))
     story.step()
     assert sorted(story.names()) == ["a", "b"]
 
@@ -218,8 +218,8 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
     story = Story(catalog, nodes=1, devices=1)
     story.come(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    story.desk.fold.note(Change(None, node("fresh")))
-    story.desk.fold.note(Change(None, device_slice("fresh")))
+    story.desk.cache.on_event(Change(None, node("fresh")))
+    story.desk.cache.on_event(Change(None, device_slice("fresh")))
     story.step()
     assert [plan.placement.node for plan in story.bound] == ["fresh"]
     story.come(pod("wait", mib=2048))
@@ -261,11 +261,11 @@ def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for
 def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_says_it_is_bound(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n", devices=1), pod("low", mib=4096))
     (plan,) = desk.decide(0.0)
-    desk.fold.note(Change(None, pod("vip", mib=4096, priority=9)))
+    desk.cache.on_event(Change(None, pod("vip", mib=4096, priority=9)))
     desk.hear(1.0)
     assert desk.decide(1.0) == []
     assert desk.preempting() == []
-    desk.fold.note(Change(plan.pod, pod("low", 2, on="n", mib=4096)))
+    desk.cache.on_event(Change(plan.pod, pod("low", 2, on="n", mib=4096)))
     desk.done(plan.uid, 2.0)
     desk.hear(2.0)
     assert desk.decide(2.0) == []
@@ -333,14 +333,14 @@ def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(cat
     desk = desk_of(catalog, node("n"), device_slice("n"), web, free, guard, pod("a", mib=4096, priority=9))
     assert desk.decide(0.0) == []
     assert [each.metadata.name for found in desk.preempting() for each in found.victims] == ["free"]
-    desk.fold.note(Change(None, pod("b", mib=4096, priority=9)))
+    desk.cache.on_event(Change(None, pod("b", mib=4096, priority=9)))
     desk.hear(1.0)
     assert desk.decide(1.0) == []
     assert desk.preempting() == []
     text = desk.sayings.text("uid-b")
     assert "forbidden by PodDisruptionBudget web-guard (0 allowed)" in text
     assert desk.verdicts["uid-b"].decision.sentence() == text
-    desk.fold.note(Change(guard, budget("web-guard", 1, app="web")))
+    desk.cache.on_event(Change(guard, budget("web-guard", 1, app="web")))
     desk.hear(2.0)
     assert desk.decide(2.0) == []
     assert [each.metadata.name for found in desk.preempting() for each in found.victims] == ["web"]

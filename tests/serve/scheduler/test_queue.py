@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.cache.events import HELPS, Event, helpful
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Gang, Request
-from fairlead.serve.scheduler.events import HELPS, Event, helpful
 from fairlead.serve.scheduler.queue import SAFETY_NET, Queue
 
 ROOM = frozenset({Event.ROOM})

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.cache.quota import MEMORY, SHARES, Charge, charge
+from fairlead.cache.types import QUOTAS, ResourceQuota
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
 from fairlead.placement import Share
 from fairlead.serve.scheduler.desk import Desk
-from fairlead.serve.scheduler.quota import MEMORY, SHARES, Charge, charge
-from fairlead.serve.scheduler.seen import QUOTAS, ResourceQuota
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import device_slice, node, pod, read
 from tests.serve.scheduler.test_desk import desk_of
@@ -120,7 +120,7 @@ def test_pods_that_ask_by_annotation_are_placed_up_to_the_quota_and_told_which_i
         "used: requests.fairlead.dev/gpu-mem=4596, limited: requests.fairlead.dev/gpu-mem=5000 "
         "(asked for by annotation)"
     )
-    assert [each.memory for each in desk.fold.cluster.free("n").devices] == [0, 4096 * MIB]
+    assert [each.memory for each in desk.cache.cluster.free("n").devices] == [0, 4096 * MIB]
     assert desk.counts.decisions["refused", "quota"] == 1
 
 
@@ -129,17 +129,17 @@ def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Cata
     desk = desk_of(catalog, node("n"), device_slice("n"), before, pod("a", notes=HALF))
     (first,) = desk.decide(0.0)
     for each in running:
-        desk.fold.note(Change(None, each))
+        desk.cache.on_event(Change(None, each))
     desk.hear(1.0)
     assert decide_all(desk, 1.0) == []
-    desk.fold.note(Change(None, pod("plain", on="n")))
+    desk.cache.on_event(Change(None, pod("plain", on="n")))
     desk.hear(2.0)
     assert not desk.queue.ready, "a pod that comes helps with no quota"
     desk.failed(first.uid, 2.0)
     desk.hear(2.0)
     assert decide_all(desk, 2.0) == ["b"]
     grown = quota({SHARES: "2"}, version=2)
-    desk.fold.note(Change(before, grown))
+    desk.cache.on_event(Change(before, grown))
     desk.hear(3.0)
     assert decide_all(desk, 3.0) == ["c"]
 
@@ -157,7 +157,7 @@ def test_a_gang_is_within_its_quota_together_or_not_at_all(catalog: Catalog) -> 
     for hard, placed in (("4095", []), ("4096", ["a", "b"])):
         desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: hard}), *halves(*"ab", **ring))
         assert decide_all(desk) == placed
-        free = sum(each.memory for each in desk.fold.cluster.free("n").devices)
+        free = sum(each.memory for each in desk.cache.cluster.free("n").devices)
         assert free >> 20 == 8192 - 2048 * len(placed)
 
 
@@ -177,7 +177,7 @@ def test_what_a_model_takes_is_known_when_it_has_a_place(catalog: Catalog) -> No
     desk = desk_of(catalog, node("n"), small, node("m", large="yes"), large, quota({MEMORY: "8000"}), odd)
     assert decide_all(desk) == []
     assert "requested: requests.fairlead.dev/gpu-mem=16384" in desk.sayings.take(0.0, 9)["uid-a"]
-    assert desk.fold.cluster.placements() == (), "it was placed to be measured, and released"
+    assert desk.cache.cluster.placements() == (), "it was placed to be measured, and released"
 
 
 def test_quotas_of_other_things_and_of_other_namespaces_bound_nobody_here(catalog: Catalog) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from fairlead.cache.types import CLAIMS, QUOTAS
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.errors import AccessError
-from fairlead.serve.scheduler.seen import CLAIMS, QUOTAS
 from tests.labs import RealCluster
 from tests.serve.scheduler.mixed import Mixed, mixed
 from tests.serve.scheduler.test_moved import policy

@@ -1,9 +1,11 @@
-"""Reading pods of strangers: whatever they say is a request, or a reason for their user; never an end."""
+"""Pods of strangers: whatever they say is a request, or a reason for their user; never an end."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead.cache.translator import PodTranslator, Unreadable
+from fairlead.cache.types import PODS, RULES, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
@@ -11,8 +13,6 @@ from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Request
 from fairlead.schedule import Cluster, decide
-from fairlead.serve.scheduler.reading import Reading, Unreadable
-from fairlead.serve.scheduler.seen import PODS, RULES, Pod
 from fairlead.units import Bytes
 from tests import catalogs
 from tests.serve.scheduler.objects import pod, read
@@ -45,8 +45,8 @@ NUMBERS = st.one_of(st.integers(0, 2**63 - 1), st.integers(0, 200)).map(str)
 CATALOG = catalogs.shipped()
 
 
-def reading(catalog: Catalog) -> Reading:
-    found = Reading(catalog)
+def reading(catalog: Catalog) -> PodTranslator:
+    found = PodTranslator(catalog)
     found.resize(NODES)
     return found
 
@@ -103,10 +103,10 @@ def test_a_group_that_is_only_told_how_it_fares_changes_nothing(catalog: Catalog
         kind, {**body, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}}
     )
     found = reading(catalog)
-    assert found.rule(Change(None, group))
+    assert found.on_rule(Change(None, group))
     member = pod("a", schedulingGroup={"podGroupName": "g"}, priority=3)
     asked = found.waiting(member, {})
     assert isinstance(asked, Request)
     assert (asked.priority, asked.gang.size if asked.gang else 0) == (7, 2)
-    assert not found.rule(Change(group, told))
+    assert not found.on_rule(Change(group, told))
     assert found.group(member) is told

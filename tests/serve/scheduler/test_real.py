@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from fairlead.cache.types import CLAIMS, SCHEDULED, TURN, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
 from fairlead.placement import Placement, Share
@@ -12,7 +13,6 @@ from fairlead.request import Request
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.loop import Scheduler
-from fairlead.serve.scheduler.seen import CLAIMS, SCHEDULED, TURN, Pod
 from fairlead.units import Bytes
 from tests.labs import RealCluster
 from tests.serve.scheduler.replica import settings

@@ -5,13 +5,13 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from fairlead.cache.cache import SchedulerCache
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.memory import Memory
 from fairlead.compat.times import UTC
 from fairlead.schedule import policy_named
 from fairlead.serve.scheduler.desk import Desk
-from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.lead import Leader, Terms
 from fairlead.serve.scheduler.register import Register
 from fairlead.serve.scheduler.roster import ANNOTATION, Roster, parse
@@ -29,7 +29,7 @@ def test_who_is_not_there_by_age_is_by_name_while_something_is_done_for_it(catal
     async def scenario() -> None:
         cluster = Memory()
         leader = Leader(cluster, "one", TERMS, clock=lambda: 0.0)
-        desk = Desk(Fold(catalog), policy_named("fairlead"), own_claims=True)
+        desk = Desk(SchedulerCache(catalog), policy_named("fairlead"), own_claims=True)
         register = Register(leader, desk, lambda: datetime(1999, 1, 1, tzinfo=UTC))
         await leader.look()
         await register.open(1)

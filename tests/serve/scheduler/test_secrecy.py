@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from fairlead.cache.types import RULES, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import MODEL_PROFILES
 from fairlead.cluster.knowledge import of_calibration
@@ -13,7 +14,6 @@ from fairlead.schedule import policy_named
 from fairlead.serve.extender.judge import Judge
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.explain import Explainer
-from fairlead.serve.scheduler.seen import RULES, Pod
 from tests.profiles import calibration
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 from tests.serve.scheduler.test_desk import desk_of
@@ -100,7 +100,7 @@ def test_conditions_and_explanations_name_nothing_of_others(desk: Desk) -> None:
 
 
 def test_the_extender_names_nothing_of_others(desk: Desk) -> None:
-    judge = Judge(desk.fold, policy_named("fairlead"))
+    judge = Judge(desk.cache, policy_named("fairlead"))
     for name, one in ours().items():
         verdict = judge.filter(one, ["n", "unseen"], 0.0)
         said = str((verdict.failed, verdict.for_good)).replace(f"'{SECRET}' may be", "")

@@ -8,6 +8,9 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.translator import Unreadable
+from fairlead.cache.types import CLAIMS, SLICES, Claim, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest.deviceshapes import Slice
@@ -15,9 +18,6 @@ from fairlead.manifest.shapes import Node
 from fairlead.placement import PLACEMENT, Decision, Share
 from fairlead.publish.notice import ALLOCATED, DEVICES
 from fairlead.schedule import place
-from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.reading import Unreadable
-from fairlead.serve.scheduler.seen import CLAIMS, SLICES, Claim, Pod
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, claim, node, pod, read
 from tests.serve.scheduler.test_fold import folded, shares
@@ -71,35 +71,35 @@ def claim_on(device: str, user: Pod) -> Claim:
     return found
 
 
-def devices_of(fold: Fold) -> dict[str, int]:
+def devices_of(cache: SchedulerCache) -> dict[str, int]:
     """Return the free GiB of each device that the engine knows."""
-    return {each.id: each.memory // GIB for each in fold.cluster.free("n").devices}
+    return {each.id: each.memory // GIB for each in cache.cluster.free("n").devices}
 
 
-def decided(fold: Fold, name: str = "new", mib: int = MIB) -> Decision:
+def decided(cache: SchedulerCache, name: str = "new", mib: int = MIB) -> Decision:
     """Return what is decided for one more pod."""
-    fold.note(Change(None, pod(name, mib=mib)))
-    (asked,) = fold.settle().came
+    cache.on_event(Change(None, pod(name, mib=mib)))
+    (asked,) = cache.sync().came
     assert not isinstance(asked, Unreadable)
-    return place(fold.cluster, asked)
+    return place(cache.cluster, asked)
 
 
 def test_a_device_that_is_held_whole_is_not_there_a_second_time_when_another_leaves_the_slice(
     catalog: Catalog,
 ) -> None:
     both = sliced(COUNTED)
-    fold = folded(catalog, [labelled(), both, holding("owner", "a40-1")])
-    assert devices_of(fold) == {"a40-0": 40, "a40-1": 0}
-    fold.note(Change(both, sliced(["a40-1"])))
-    fold.settle()
-    assert devices_of(fold) == {"a40-1": 0}
-    assert not decided(fold).placed
+    cache = folded(catalog, [labelled(), both, holding("owner", "a40-1")])
+    assert devices_of(cache) == {"a40-0": 40, "a40-1": 0}
+    cache.on_event(Change(both, sliced(["a40-1"])))
+    cache.sync()
+    assert devices_of(cache) == {"a40-1": 0}
+    assert not decided(cache).placed
 
 
 def test_no_device_is_made_up_beside_a_slice(catalog: Catalog) -> None:
-    fold = folded(catalog, [labelled(), sliced(BY_BUS[1:]), holding("owner", BY_BUS[1])])
-    assert devices_of(fold) == {BY_BUS[1]: 0}
-    assert not decided(fold).placed
+    cache = folded(catalog, [labelled(), sliced(BY_BUS[1:]), holding("owner", BY_BUS[1])])
+    assert devices_of(cache) == {BY_BUS[1]: 0}
+    assert not decided(cache).placed
 
 
 @pytest.mark.parametrize("told", ["binding", "agent", "claim"])
@@ -111,25 +111,25 @@ def test_holders_of_a_device_that_the_slice_left_out_take_nothing_of_another(
     owner = holding("owner", gone, MIB) if told == "binding" else pod("owner", on="n", mib=MIB)
     given = claim_on(gone, owner)
     world: list[Any] = [labelled(notes if told == "agent" else {}), sliced(BY_BUS), owner]
-    fold = folded(catalog, [*world, given] if told == "claim" else world)
-    assert devices_of(fold) == {gone: 20, stays: 40}
-    fold.note(Change(sliced(BY_BUS), sliced([stays])))
-    fold.settle()
-    assert (devices_of(fold), shares(fold, "uid-owner")) == ({stays: 40}, [])
-    fold.note(Change(sliced([stays]), sliced(BY_BUS)))
-    fold.settle()
-    assert devices_of(fold) == {gone: 20, stays: 40}, "it came back, and with it who holds it"
+    cache = folded(catalog, [*world, given] if told == "claim" else world)
+    assert devices_of(cache) == {gone: 20, stays: 40}
+    cache.on_event(Change(sliced(BY_BUS), sliced([stays])))
+    cache.sync()
+    assert (devices_of(cache), shares(cache, "uid-owner")) == ({stays: 40}, [])
+    cache.on_event(Change(sliced([stays]), sliced(BY_BUS)))
+    cache.sync()
+    assert devices_of(cache) == {gone: 20, stays: 40}, "it came back, and with it who holds it"
 
 
 def test_what_is_being_bound_to_a_device_that_leaves_the_slice_does_no_harm(catalog: Catalog) -> None:
     gone, stays = BY_BUS
-    fold = folded(catalog, [labelled(), sliced([gone]), pod("untold", on="n", mib=MIB)])
-    made = decided(fold).placement
+    cache = folded(catalog, [labelled(), sliced([gone]), pod("untold", on="n", mib=MIB)])
+    made = decided(cache).placement
     assert made is not None
-    fold.assume([made])
-    fold.note(Change(sliced([gone]), sliced([stays])))
-    fold.settle()
-    assert devices_of(fold) == {stays: 20}, "who holds what nobody tells is counted where it may be"
+    cache.assume([made])
+    cache.on_event(Change(sliced([gone]), sliced([stays])))
+    cache.sync()
+    assert devices_of(cache) == {stays: 20}, "who holds what nobody tells is counted where it may be"
 
 
 @pytest.mark.parametrize("told", ["binding", "agent", "claim"])
@@ -143,14 +143,14 @@ def test_where_devices_are_only_counted_one_held_under_another_name_is_among_the
         world.append(claim("c", pod("waits", mib=40960), on="n", mib=40960))
     else:
         world.append(holding("owner", BY_BUS[0], 40960) if told == "binding" else owner)
-    fold = folded(catalog, world)
-    assert sorted(devices_of(fold).values()) == [0, 40]
+    cache = folded(catalog, world)
+    assert sorted(devices_of(cache).values()) == [0, 40]
 
 
 def test_the_list_of_the_agent_counts_alone_whatever_slices_and_labels_say(catalog: Catalog) -> None:
     row = {"id": BY_BUS[0], "model": "a40", "vendor": "NVIDIA", "memory_mib": 40960, "shareable": True}
-    fold = folded(catalog, [labelled({DEVICES: json.dumps([row])}), sliced(["a40-7"])])
-    assert devices_of(fold) == {BY_BUS[0]: 40}
+    cache = folded(catalog, [labelled({DEVICES: json.dumps([row])}), sliced(["a40-7"])])
+    assert devices_of(cache) == {BY_BUS[0]: 40}
 
 
 def test_a_device_that_two_slices_name_is_one_device(catalog: Catalog) -> None:

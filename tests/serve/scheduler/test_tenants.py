@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.translator import asks_for_devices
+from fairlead.cache.types import CLAIMS, NODES, PLACEMENT, PODS, RULES
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
-from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.reading import asks_for_devices
-from fairlead.serve.scheduler.seen import CLAIMS, NODES, PLACEMENT, PODS, RULES
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 from tests.serve.scheduler.test_fold import folded, shares
 
@@ -37,9 +37,9 @@ def decided(device: str, mib: int) -> dict[str, str]:
     return {PLACEMENT: json.dumps([share])}
 
 
-def free(fold: Fold) -> list[int]:
+def free(cache: SchedulerCache) -> list[int]:
     """Return the MiB that are left of each device of node n."""
-    return [each.memory >> 20 for each in fold.cluster.free("n").devices]
+    return [each.memory >> 20 for each in cache.cluster.free("n").devices]
 
 
 @pytest.mark.parametrize("notes", GARBAGE.values(), ids=GARBAGE)
@@ -78,8 +78,8 @@ def test_cpu_memory_ports_and_rules_of_a_pod_count_though_its_annotations_are_ga
     }
     notes: dict[str, str]
     for notes in ({}, {keys.COMPUTE: "garbage"}):
-        fold = folded(catalog, [node("n"), device_slice("n"), pod("a", on="n", notes=notes, **spec)])
-        left, placed = fold.cluster.free("n"), fold.cluster.placement("uid-a")
+        cache = folded(catalog, [node("n"), device_slice("n"), pod("a", on="n", notes=notes, **spec)])
+        left, placed = cache.cluster.free("n"), cache.cluster.placement("uid-a")
         assert placed is not None
         assert (left.cpu, left.memory >> 30, placed.request.priority) == (2000, 15, 7)
         assert (len(placed.request.apart), placed.request.ports[0].number) == (1, 80)
@@ -88,8 +88,8 @@ def test_cpu_memory_ports_and_rules_of_a_pod_count_though_its_annotations_are_ga
 def test_one_resource_that_cannot_be_read_hides_no_other(catalog: Catalog) -> None:
     asked = {"cpu": "2", "memory": "9E", "fairlead.dev/gpu-mem": "4096", "nvidia.com/gpumem": "1"}
     spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": asked}}]}
-    fold = folded(catalog, [node("n"), device_slice("n"), pod("a", on="n", **spec)])
-    assert (fold.cluster.free("n").cpu, sorted(free(fold))) == (2000, [0, 4096])
+    cache = folded(catalog, [node("n"), device_slice("n"), pod("a", on="n", **spec)])
+    assert (cache.cluster.free("n").cpu, sorted(free(cache))) == (2000, [0, 4096])
 
 
 def test_pods_that_ask_for_exabytes_and_name_their_node_leave_it_no_room(catalog: Catalog) -> None:
@@ -105,10 +105,10 @@ def test_a_running_pod_is_read_again_when_its_owner_edits_it(catalog: Catalog) -
     before = pod("a", on="n", mib=1024, notes=decided("gpu-0", 1024))
     document = msgspec.to_builtins(before)
     document["metadata"] |= {"labels": {"app": "web"}, "resourceVersion": "2"}
-    fold = folded(catalog, [node("n"), device_slice("n"), before])
-    fold.note(Change(before, read(PODS, document)))
-    fold.settle()
-    placed = fold.cluster.placement("uid-a")
+    cache = folded(catalog, [node("n"), device_slice("n"), before])
+    cache.on_event(Change(before, read(PODS, document)))
+    cache.sync()
+    placed = cache.cluster.placement("uid-a")
     assert placed is not None
     assert placed.request.labels == {"app": "web"}, "as a scheduler that starts now reads it"
 
@@ -131,9 +131,9 @@ def test_a_bound_pod_that_asks_by_annotation_alone_holds_no_accelerator(
     ghosts = [
         pod(f"g{number}", on="n", notes=notes, schedulerName=scheduler) for number, notes in enumerate(asking)
     ]
-    fold = folded(catalog, [node("n"), device_slice("n"), *ghosts])
-    assert free(fold) == [4096, 4096]
-    assert fold.cluster.free("n").pods == 10 - len(ghosts), "they take their places on the node"
+    cache = folded(catalog, [node("n"), device_slice("n"), *ghosts])
+    assert free(cache) == [4096, 4096]
+    assert cache.cluster.free("n").pods == 10 - len(ghosts), "they take their places on the node"
 
 
 def test_a_bound_pod_holds_by_a_resource_only_what_its_node_has_a_plugin_for(catalog: Catalog) -> None:
@@ -141,12 +141,12 @@ def test_a_bound_pod_holds_by_a_resource_only_what_its_node_has_a_plugin_for(cat
         spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"limits": {resource: "1"}}}]}
         return pod(name, on="n", schedulerName="default-scheduler", **spec)
 
-    fold = folded(catalog, [node("n"), device_slice("n"), ghost("a", "nvidia.com/gpu")])
-    assert free(fold) == [4096, 4096], "a kubelet admits it and leaves out what no plugin offers"
+    cache = folded(catalog, [node("n"), device_slice("n"), ghost("a", "nvidia.com/gpu")])
+    assert free(cache) == [4096, 4096], "a kubelet admits it and leaves out what no plugin offers"
     real = msgspec.to_builtins(node("n"))
     real["status"]["allocatable"]["nvidia.com/gpu"] = "2"
-    fold = folded(catalog, [read(NODES, real), device_slice("n"), ghost("a", "nvidia.com/gpu")])
-    assert sorted(free(fold)) == [0, 4096]
+    cache = folded(catalog, [read(NODES, real), device_slice("n"), ghost("a", "nvidia.com/gpu")])
+    assert sorted(free(cache)) == [0, 4096]
 
 
 def test_annotations_make_what_a_pod_asks_for_by_resource_neither_smaller_nor_vanish(
@@ -167,8 +167,8 @@ def test_annotations_make_what_a_pod_asks_for_by_resource_neither_smaller_nor_va
 
 def test_an_admitted_pod_that_fits_nowhere_is_held_all_the_same(catalog: Catalog) -> None:
     full = [pod(name, on="n", mib=3072, notes=decided(f"gpu-{at}", 3072)) for at, name in enumerate("ab")]
-    fold = folded(catalog, [node("n"), device_slice("n"), *full, pod("c", on="n", mib=2048)])
-    assert sorted(free(fold)) == [-1024, 1024]
+    cache = folded(catalog, [node("n"), device_slice("n"), *full, pod("c", on="n", mib=2048)])
+    assert sorted(free(cache)) == [-1024, 1024]
 
 
 # Claims: their owners may write annotations, owner references and finalizers.
@@ -195,9 +195,9 @@ def test_a_claim_that_names_the_pod_of_another_namespace_as_its_owner_is_not_cou
     bound = pod("a", on="n", mib=4096)
     document = msgspec.to_builtins(owned("tiny", bound))
     document["metadata"]["namespace"] = "elsewhere"
-    fold = folded(catalog, [node("n"), device_slice("n"), bound, read(CLAIMS, document)])
-    assert sorted(free(fold)) == [0, 4095]
-    assert shares(fold, "claim elsewhere/tiny") == [("gpu-0", 1)]
+    cache = folded(catalog, [node("n"), device_slice("n"), bound, read(CLAIMS, document)])
+    assert sorted(free(cache)) == [0, 4095]
+    assert shares(cache, "claim elsewhere/tiny") == [("gpu-0", 1)]
 
 
 def test_a_claim_that_two_pods_share_is_counted_once_for_the_one_that_was_placed_with_it(
@@ -209,8 +209,8 @@ def test_a_claim_that_two_pods_share_is_counted_once_for_the_one_that_was_placed
     document = msgspec.to_builtins(claim("c", first, on="n"))
     reserved = [{"resource": "pods", "name": each, "uid": f"uid-{each}"} for each in "bz"]
     document["status"]["reservedFor"] = reserved
-    fold = folded(catalog, [node("n"), device_slice("n"), first, second, read(CLAIMS, document)])
-    assert free(fold) == [3072, 4096]
+    cache = folded(catalog, [node("n"), device_slice("n"), first, second, read(CLAIMS, document)])
+    assert free(cache) == [3072, 4096]
 
 
 def test_every_annotation_that_asks_for_accelerators_has_its_pod_fenced() -> None:
@@ -221,12 +221,12 @@ def test_every_annotation_that_asks_for_accelerators_has_its_pod_fenced() -> Non
 def test_what_a_tenant_changes_has_only_its_own_pods_read_again(catalog: Catalog) -> None:
     mine, other = pod("mine", mib=1024), msgspec.to_builtins(pod("other", mib=1024))
     other["metadata"]["namespace"] = "elsewhere"
-    fold = folded(catalog, [mine, read(PODS, other)])
+    cache = folded(catalog, [mine, read(PODS, other)])
 
     def changed(kind: str, before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
         of = next(each for each in RULES if each.name == kind)
-        fold.note(Change(read(of, before) if before is not None else None, read(of, after)))
-        return sorted(each.name for each in fold.settle().came)
+        cache.on_event(Change(read(of, before) if before is not None else None, read(of, after)))
+        return sorted(each.name for each in cache.sync().came)
 
     named: dict[str, Any] = {
         "metadata": {"name": "t", "namespace": "default"},

@@ -78,7 +78,7 @@ def test_what_is_told_twice_counts_once(real_cluster: RealCluster, catalog: Cata
 async def until_known(world: World, replica: Scheduler) -> None:
     """Wait until what a replica knows is a fold of a fresh list; other tests change the cluster too."""
     async with asyncio.timeout(20):
-        while digest(replica.fold) != digest(await listed(world.client, world.namespace)):
+        while digest(replica.cache) != digest(await listed(world.client, world.namespace)):
             await asyncio.sleep(0.1)
 
 

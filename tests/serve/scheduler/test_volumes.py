@@ -6,6 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.cache import translator
+from fairlead.cache.types import SCHEDULED, Pod
+from fairlead.cache.volumes import Choice
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.cluster.kinds import EVENTS
@@ -18,11 +21,9 @@ from fairlead.manifest.volumeshapes import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
-from fairlead.serve.scheduler import reading, writes
+from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.explain import Explainer
-from fairlead.serve.scheduler.seen import SCHEDULED, Pod
-from fairlead.serve.scheduler.volumes import Choice
 from tests.labs import RealCluster
 from tests.serve.scheduler.objects import device_slice, node, pod, read
 from tests.serve.scheduler.test_desk import desk_of
@@ -128,9 +129,9 @@ def test_what_is_not_to_be_had_is_told(catalog: Catalog, there: list[Any], says:
     assert list(all_of(desk)) == ["other"]
     assert says in desk.sayings.text("uid-a")
     for each in there:
-        desk.fold.note(Change(each, None))
+        desk.cache.on_event(Change(each, None))
     for each in (volume("v", "n2"), claim("data", "v")):
-        desk.fold.note(Change(None, each))
+        desk.cache.on_event(Change(None, each))
     desk.hear(1.0)
     assert all_of(desk) == {"a": "n2"}
 
@@ -150,19 +151,19 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     assert (told["state"], told["sentence"]) == ("volumes", desk.sayings.text(uid))
 
     for name in ("b", "c", "d", "e"):  # four GPUs, one of which is kept
-        desk.fold.note(Change(None, pod(name, mib=4096)))
+        desk.cache.on_event(Change(None, pod(name, mib=4096)))
     chosen = claim("data", kind=None, node="n2")
-    desk.fold.note(Change(unmade, chosen))
+    desk.cache.on_event(Change(unmade, chosen))
     desk.hear(1.0)
     assert len(all_of(desk)) == 3
     assert desk.choices() == [], "it is noted already"
-    assert list(desk.fold.held) == ["uid-a"]
+    assert list(desk.cache.held) == ["uid-a"]
 
-    desk.fold.note(Change(None, volume("v", "n2")))
-    desk.fold.note(Change(chosen, claim("data", "v", kind=None, node="n2")))
+    desk.cache.on_event(Change(None, volume("v", "n2")))
+    desk.cache.on_event(Change(chosen, claim("data", "v", kind=None, node="n2")))
     desk.hear(2.0)
     assert all_of(desk) == {"a": "n2"}
-    assert desk.fold.held == {}
+    assert desk.cache.held == {}
 
 
 def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
@@ -181,12 +182,12 @@ def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
     assert write.body["spec"] == {"claimRef": {**whose, "name": "data", "uid": "c-data"}}
 
     for each, wanting in ((fitting, unmade), (large, second)):
-        desk.fold.note(Change(each, kept(each, wanting)))
+        desk.cache.on_event(Change(each, kept(each, wanting)))
     desk.hear(1.0)
     assert all_of(desk) == {}
     assert desk.choices() == [], "both are kept for it already"
     for wanting, name in ((unmade, "f"), (second, "l")):
-        desk.fold.note(Change(wanting, claim(wanting.metadata.name, name)))
+        desk.cache.on_event(Change(wanting, claim(wanting.metadata.name, name)))
     desk.hear(2.0)
     assert all_of(desk) == {"a": "n2"}
 
@@ -206,7 +207,7 @@ def test_where_no_volume_is_free_the_pod_is_told(catalog: Catalog, wrong: dict[s
     desk = two(catalog, local, claim("data", size=2), there, using("a", "data"))
     assert all_of(desk) == {}
     assert "no free volume of class late" in desk.sayings.text("uid-a")
-    desk.fold.note(Change(None, free("w", 4, "n1")))
+    desk.cache.on_event(Change(None, free("w", 4, "n1")))
     desk.hear(1.0)
     assert all_of(desk) == {}
     assert [choice.node for _, choice in desk.choices()] == ["n1"]
@@ -228,8 +229,8 @@ def test_where_no_volume_could_be_made_another_node_is_chosen(catalog: Catalog) 
     assert all_of(desk) == {}
     assert desk.choices() == []
     assert desk.sayings.text("uid-a").startswith("a has its place on n1")
-    desk.fold.note(Change(node("n1", zone="a"), None))
-    desk.fold.note(Change(chosen, unmade))
+    desk.cache.on_event(Change(node("n1", zone="a"), None))
+    desk.cache.on_event(Change(chosen, unmade))
     desk.hear(1.0)
     assert all_of(desk) == {}
     assert [choice.node for _, choice in desk.choices()] == ["n2"]
@@ -242,9 +243,9 @@ def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
     desk = two(catalog, storage("late"), unmade, *members)
     assert all_of(desk) == {}
     ((_, choice),) = desk.choices()
-    assert set(desk.fold.held) == {"uid-a", "uid-b"}
-    desk.fold.note(Change(None, volume("v", choice.node)))
-    desk.fold.note(Change(unmade, claim("data", "v")))
+    assert set(desk.cache.held) == {"uid-a", "uid-b"}
+    desk.cache.on_event(Change(None, volume("v", choice.node)))
+    desk.cache.on_event(Change(unmade, claim("data", "v")))
     desk.hear(1.0)
     assert set(all_of(desk)) == {"a", "b"}
 
@@ -252,27 +253,27 @@ def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
 def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
     for each in (using("a", "data", mib=4096), pod("vip", mib=4096, priority=9)):
-        desk.fold.note(Change(None, each))
+        desk.cache.on_event(Change(None, each))
         desk.hear(0.0)
         assert desk.decide(0.0) == []
     assert [each.victims for each in desk.preempting()] == [()], "nobody runs there yet"
-    assert desk.fold.held == {}
+    assert desk.cache.held == {}
     desk.hear(1.0)
     assert all_of(desk) == {"vip": "n"}
-    assert desk.fold.waits("uid-a")
+    assert desk.cache.waits("uid-a")
 
 
 def test_a_place_that_waits_for_volumes_too_long_goes_to_another_pod(catalog: Catalog) -> None:
     desk = desk_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
     for each in (using("a", "data", mib=4096), pod("b", mib=4096)):
-        desk.fold.note(Change(None, each))
+        desk.cache.on_event(Change(None, each))
         desk.hear(0.0)
         assert desk.decide(0.0) == []
     desk.hear(599.0)
     assert all_of(desk) == {}
     desk.hear(600.0)
     assert all_of(desk) == {"b": "n"}
-    assert desk.fold.waits("uid-a")
+    assert desk.cache.waits("uid-a")
 
 
 @pytest.mark.parametrize("end", ["gone", "ended"])
@@ -282,9 +283,9 @@ def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: s
     desk = two(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
     assert all_of(desk) == {}
     over = using("a", "data", mib=4096, notes=ring, phase="Failed") if end == "ended" else None
-    desk.fold.note(Change(member, over))
+    desk.cache.on_event(Change(member, over))
     desk.hear(1.0)
-    assert (desk.fold.held, desk.fold.cluster.placements()) == ({}, ())
+    assert (desk.cache.held, desk.cache.cluster.placements()) == ({}, ())
     assert "uid-a" not in desk.verdicts
     assert [each.id for each in desk.queue.group_of("uid-b").members.values()] == ["uid-b"]  # type: ignore[union-attr]
 
@@ -295,7 +296,7 @@ def test_a_claim_that_is_made_for_one_pod_is_found_by_its_name(catalog: Catalog)
     assert all_of(desk) == {}
     assert "no PersistentVolumeClaim default/a-scratch" in desk.sayings.text("uid-a")
     for each in (volume("v", "n1"), claim("a-scratch", "v")):
-        desk.fold.note(Change(None, each))
+        desk.cache.on_event(Change(None, each))
     desk.hear(1.0)
     assert all_of(desk) == {"a": "n1"}
 
@@ -309,7 +310,7 @@ def test_pods_alike_but_for_their_token_are_read_once(
         asked.append(given[0])
         return manifest_pod.request(*given)
 
-    monkeypatch.setattr(reading, "request", request)
+    monkeypatch.setattr(translator, "request", request)
     pods = [pod(f"p{at}", volumes=[{"name": f"kube-api-access-{at}", "projected": {}}]) for at in range(9)]
     assert len(all_of(two(catalog, *pods))) == 9
     assert len(asked) == 1

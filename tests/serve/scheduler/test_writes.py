@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from fairlead.cache import types as seen
+from fairlead.cache.types import PLACEMENT, Pod
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
-from fairlead.serve.scheduler import seen, writes
-from fairlead.serve.scheduler.seen import PLACEMENT, Pod
+from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.writes import Plan, Write
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, claim, pod, read

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from fairlead.serve.scheduler.seen import TURN
+from fairlead.cache.types import TURN
 
 Asked = tuple[str, str, bytes | None]
 """A method, a path, and a body."""

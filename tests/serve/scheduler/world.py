@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
+from fairlead.cache import types as seen
+from fairlead.cache.types import PLACEMENT, Claim, Pod
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES
 from fairlead.errors import ClusterError
 from fairlead.manifest import amounts
 from fairlead.placement import parse_shares
-from fairlead.serve.scheduler import seen
-from fairlead.serve.scheduler.seen import PLACEMENT, Claim, Pod
 from tests.labs import LABEL, RealCluster
 from tests.serve.scheduler.objects import device_slice
 

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import CLAIMS, NODES, PODS, RULES, SLICES, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.changes import Change
@@ -16,9 +18,7 @@ from fairlead.serve.extender import page, wire
 from fairlead.serve.extender.front import Front, Page, Verb
 from fairlead.serve.extender.judge import Judge, Verdict
 from fairlead.serve.follow import Follower
-from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.page import Timings
-from fairlead.serve.scheduler.seen import CLAIMS, NODES, PODS, RULES, SLICES, Pod
 from fairlead.serve.web.httpd import Response
 from fairlead.units import counted
 
@@ -46,7 +46,7 @@ class Extender:
         self._cluster = cluster
         self._hold = hold
         self._say = say
-        self._judge = Judge(Fold(catalog, _NOBODY), policy_named(policy))
+        self._judge = Judge(SchedulerCache(catalog, _NOBODY), policy_named(policy))
         self._counts = page.Counts()
         self._known = False
         """Whether everything has been listed."""
@@ -70,9 +70,9 @@ class Extender:
         """Follow the cluster, until cancelled."""
         async with asyncio.TaskGroup() as group:
             await Follower(self._cluster, group, self._heard).begin((SLICES, CLAIMS, *RULES), (NODES, PODS))
-            self._judge.fold.settle()
+            self._judge.cache.sync()
             self._known = True
-            self._say(f"the cluster is known: {counted(len(self._judge.fold.cluster.nodes()), 'node')}")
+            self._say(f"the cluster is known: {counted(len(self._judge.cache.cluster.nodes()), 'node')}")
 
     def _heard(self, change: Change[Any]) -> None:
         self._judge.hear(change)
@@ -106,11 +106,11 @@ class Extender:
         return wire.encode_verdict(verdict)
 
     async def _scored(self, pod: Pod, names: Sequence[str]) -> bytes:
-        self._judge.fold.settle()
+        self._judge.cache.sync()
         return wire.encode_scores(names, self._judge.prioritize(pod, names))
 
     def _look(self, pod: Pod, names: Sequence[str]) -> Verdict:
-        self._judge.fold.settle()
+        self._judge.cache.sync()
         return self._judge.filter(pod, names, time.monotonic())
 
     async def _look_again(self, pod: Pod, names: Sequence[str]) -> Verdict:
@@ -129,8 +129,8 @@ class Extender:
         return Response(200, b"ready\n") if self._known else _NOT_YET
 
     def _metrics(self) -> Response:
-        fold, doubts = self._judge.fold, len(self._judge.doubts)
-        text = page.render(self._counts, doubts, len(fold.cluster.nodes()), len(fold.complaints))
+        cache, doubts = self._judge.cache, len(self._judge.doubts)
+        text = page.render(self._counts, doubts, len(cache.cluster.nodes()), len(cache.complaints))
         return Response(200, text, CONTENT_TYPE)
 
 

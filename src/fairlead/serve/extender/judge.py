@@ -11,6 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.translator import Unreadable
+from fairlead.cache.types import SCHEDULED, Pod
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
 from fairlead.manifest.demand import is_accelerator
@@ -24,9 +27,6 @@ from fairlead.schedule.options import open_to
 from fairlead.schedule.survey import Survey, refusals, survey
 from fairlead.serve.extender.doubt import Doubt, Doubts
 from fairlead.serve.extender.untold import Untold, mentions
-from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.reading import Unreadable
-from fairlead.serve.scheduler.seen import SCHEDULED, Pod
 
 BEST: Final = 10
 """What kube-scheduler takes an extender's highest score to be."""
@@ -60,15 +60,15 @@ class Verdict:
 class Judge:
     """Judges by what is known of the cluster, and by what was answered before."""
 
-    def __init__(self, fold: Fold, policy: Policy) -> None:
-        self.fold = fold
+    def __init__(self, cache: SchedulerCache, policy: Policy) -> None:
+        self.cache = cache
         self.doubts = Doubts()
         self._untold = Untold(self.doubts)
         self._policy = policy
 
     def hear(self, change: Change[Any]) -> None:
         """Take in a change of the cluster."""
-        self.fold.note(change)
+        self.cache.on_event(change)
         if isinstance(change.object, Pod):
             self._hear_pod(change.object.metadata.uid, change.old, change.new)
         elif isinstance(change.object, Node):
@@ -90,9 +90,9 @@ class Judge:
     def _arrived(self, pod: Pod, doubt: Doubt) -> None:
         """Wait for the agent's word on a pod, where there is an agent and more than one accelerator."""
         name = pod.spec.node_name
-        state, said = self.fold.cluster.node(name), _told(self.fold.node(name))
+        state, said = self.cache.cluster.node(name), _told(self.cache.node(name))
         if state is not None and len(state.devices) > 1 and said and not mentions(said, "/".join(pod.key)):
-            here = replace(doubt, rows=self.fold.cluster.seek([name]))
+            here = replace(doubt, rows=self.cache.cluster.seek([name]))
             self._untold.add(name, pod.metadata.uid, "/".join(pod.key), here)
 
     def filter(self, pod: Pod, names: Sequence[str], now: float) -> Verdict:
@@ -109,7 +109,7 @@ class Judge:
             return Verdict(
                 for_good=dict.fromkeys(names, text), reasons=Counter({Reason.INVALID.value: len(names)})
             )
-        found = survey(self.fold.cluster, asked, self._policy, names)
+        found = survey(self.cache.cluster, asked, self._policy, names)
         sure = self._sure(found)
         if sure.any():
             self.doubts.add(uid, found.ask, found.rows[sure], now)
@@ -120,7 +120,7 @@ class Judge:
         asked = self._asked(pod)
         if asked is None or isinstance(asked, str):
             return [0] * len(names)
-        found = survey(self.fold.cluster, asked, self._policy, names)
+        found = survey(self.cache.cluster, asked, self._policy, names)
         scores: list[int] = ranked(found.score).tolist()
         return scores
 
@@ -128,7 +128,7 @@ class Judge:
         """Return what a pod asks of accelerators: None for nothing, or why it cannot be meant."""
         if pod.spec.resource_claims:
             return None  # kube-scheduler gives claims their devices itself
-        read = self.fold.read(pod)
+        read = self.cache.read(pod)
         if isinstance(read, Unreadable):
             return read.reason
         if not read.demand.count:
@@ -156,8 +156,8 @@ class Judge:
         self._fail(verdict, names, np.flatnonzero(doubted), _DOUBTED, DOUBT)
         unseen = found.rows == ABSENT
         self._fail(verdict, names, np.flatnonzero(unseen), _UNSEEN, UNSEEN)
-        for name in self.fold.complaints.keys() & verdict.failed.keys():
-            verdict.failed[name] = f"node(s) that cannot be read: {self.fold.complaints[name]}"
+        for name in self.cache.complaints.keys() & verdict.failed.keys():
+            verdict.failed[name] = f"node(s) that cannot be read: {self.cache.complaints[name]}"
         self._refuse(verdict, names, found, np.flatnonzero(~found.fits & ~unseen))
         return verdict
 

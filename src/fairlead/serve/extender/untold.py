@@ -1,7 +1,7 @@
 """Pods seen on a node whose agent has not told yet which accelerator they got.
 
 Of one such pod it is known all the same: the agent takes the accelerator with the least room that suffices,
-and so does the fold. Of several it depends on whom the kubelet comes to first, and where somebody leaves
+and so does the cache. Of several it depends on whom the kubelet comes to first, and where somebody leaves
 meanwhile, on whether the kubelet came before or after; so they are in doubt.
 """
 

@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
+from fairlead.cache.types import Pod
 from fairlead.errors import UserError
 from fairlead.serve.extender.judge import Verdict
-from fairlead.serve.scheduler.seen import Pod
 
 NODES_LIMIT: Final = 65_536
 """Nodes of one request: a body of the largest size can name a million, which take 130 MiB when read."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 from uuid import uuid4
 
+from fairlead.cache.pod_changes import alike
+from fairlead.cache.types import CLAIMS, PODS, Claim, Pod
 from fairlead.cluster import codec
 from fairlead.cluster.changes import Key
 from fairlead.cluster.meta import Object
@@ -25,8 +27,6 @@ from fairlead.errors import (
 from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
 from fairlead.placement import Share
 from fairlead.serve.scheduler import writes
-from fairlead.serve.scheduler.glance import alike
-from fairlead.serve.scheduler.seen import CLAIMS, PODS, Claim, Pod
 from fairlead.serve.scheduler.writes import REQUEST, Plan, Write
 
 S = TypeVar("S", bound=Object)

@@ -5,22 +5,22 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.events import Event, helpful
+from fairlead.cache.nominations import Nomination
+from fairlead.cache.translator import Unreadable
+from fairlead.cache.types import Claim, Pod
+from fairlead.cache.volumes import Choice
 from fairlead.manifest.volumeshapes import VolumeClaim
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place, place_gang
 from fairlead.schedule.hints import resource_fit_hint
-from fairlead.serve.scheduler.events import Event, helpful
-from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.handover import why_claim
-from fairlead.serve.scheduler.nominations import Nomination
 from fairlead.serve.scheduler.page import Counts
 from fairlead.serve.scheduler.preemption import PATIENCE, Preemption, Preemptions, names_budget
 from fairlead.serve.scheduler.queue import LONGEST_PAUSE, Could, Queue
-from fairlead.serve.scheduler.reading import Unreadable
-from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.serve.scheduler.tell import Sayings, waits_for
-from fairlead.serve.scheduler.volumes import Choice
 from fairlead.serve.scheduler.writes import Plan, claim_name, given_for, mapped
 
 _MOMENT: Final = 1.0
@@ -42,8 +42,8 @@ class Verdict:
 class Desk:
     """What is known, who waits, and what is to be said."""
 
-    def __init__(self, fold: Fold, policy: Policy, *, own_claims: bool) -> None:
-        self.fold = fold
+    def __init__(self, cache: SchedulerCache, policy: Policy, *, own_claims: bool) -> None:
+        self.cache = cache
         self.queue = Queue()
         self.sayings = Sayings()
         self.counts = Counts()
@@ -57,7 +57,7 @@ class Desk:
         self._refused_at = -1
         self._freed: frozenset[str] = frozenset()
         """Where something became free that not all who wait for it were tried on."""
-        self.preemptions = Preemptions(fold, policy)
+        self.preemptions = Preemptions(cache, policy)
         self._to_preempt: list[Preemption] = []
         self._preemptors: set[str] = set()
         """Pods that are being bound to a place that was reserved for them."""
@@ -70,20 +70,20 @@ class Desk:
     def hear(self, now: float) -> None:
         """Take in what is new."""
         self._expire_held(now)
-        news = self.fold.settle()
+        news = self.cache.sync()
         for uid in news.gone:
             self._leave(uid)
         for each in news.came:
             self._first_seen.setdefault(each.id, now)
             if isinstance(each, Unreadable):
                 self.queue.remove(each.id)
-                self.fold.nominations.give_up(each.id)
+                self.cache.nominations.give_up(each.id)
                 self._strand(each.id)
                 self.sayings.say(each.id, each.reason)
                 self.counts.decisions["refused", Reason.INVALID.value] += 1
             else:
                 self._enqueue(each, now)
-        if self.fold.nominations:
+        if self.cache.nominations:
             for uid in self.preemptions.progressed(now):
                 self.queue.move_to_active(uid)
         if news.events:
@@ -95,13 +95,13 @@ class Desk:
         members = self.queue.pop()
         if not members:
             return []
-        reserved = [self.fold.nominations.withdraw(each.id) for each in members]
+        reserved = [self.cache.nominations.withdraw(each.id) for each in members]
         withdrawn = [each for each in reserved if each is not None]
-        decisions = self.fold.quotas.decided(members, self.policy.name, self._decided)
+        decisions = self.cache.quotas.decided(members, self.policy.name, self._decided)
         self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
-        self.fold.assume(each.placement for each in placed if each.placement is not None)
+        self.cache.assume(each.placement for each in placed if each.placement is not None)
         if any(self._without_volume(each.request.id) for each in placed):
             self._hold(placed, now)
             placed = []
@@ -114,7 +114,7 @@ class Desk:
             self.counts.decisions["placed", ""] += 1
         plans = [self._plan(each) for each in placed]
         for plan in plans:
-            self.fold.debts.owe(plan.placement, plan.giving)
+            self.cache.unobserved.add(plan.placement, plan.giving)
         return plans
 
     def clearing(self, uid: str) -> list[str]:
@@ -133,7 +133,7 @@ class Desk:
 
     def stand_down(self) -> None:
         """Give up what is reserved for preemptors: another replica decides now."""
-        if self.fold.nominations:
+        if self.cache.nominations:
             for uid in self.preemptions.stand_down():
                 self.queue.move_to_active(uid)
 
@@ -152,29 +152,29 @@ class Desk:
 
         It was given them by one who did not come to bind it; without them it can go elsewhere.
         """
-        found = [self.fold.pod(uid) for uid in sorted(self._stranded) if self.fold.waits(uid)]
+        found = [self.cache.pod(uid) for uid in sorted(self._stranded) if self.cache.waits(uid)]
         self._stranded.clear()
         pods = [pod for pod in found if pod is not None]
-        named = [(pod, claim) for pod in pods for claim in self.fold.claims_of(pod).values()]
+        named = [(pod, claim) for pod in pods for claim in self.cache.claims_of(pod).values()]
         return [(pod, claim) for pod, claim in named if given_for(claim, pod)]
 
     def done(self, uid: str, now: float) -> None:
         """Note that a pod is bound."""
         self.counts.waiting.note(now - self._first_seen.get(uid, now))
-        self.fold.confirm(uid)
+        self.cache.finish_binding(uid)
         self._leave(uid)
 
     def failed(self, uid: str, now: float) -> None:
         """Note that a decision could not be carried out."""
         self.counts.decisions["failed", "write"] += 1
         self.queue.failed(uid, now)
-        place = self.fold.cluster.placement(uid)
-        self.fold.forget(uid)
-        if not self.fold.waits(uid):
+        place = self.cache.cluster.placement(uid)
+        self.cache.forget(uid)
+        if not self.cache.waits(uid):
             self._leave(uid)
         elif place is not None and uid in self._preemptors:
             # Pods were evicted for it: while it waits to be tried again, no other pod takes what they left.
-            self.fold.nominations.reserve(Nomination(place, until=now + PATIENCE + LONGEST_PAUSE))
+            self.cache.nominations.reserve(Nomination(place, until=now + PATIENCE + LONGEST_PAUSE))
             self.queue.nominate(uid)
 
     def _leave(self, uid: str) -> None:
@@ -186,7 +186,7 @@ class Desk:
         self.verdicts.pop(uid, None)
 
     def _decided(self, members: Sequence[Request]) -> list[Decision]:
-        cluster, first = self.fold.cluster, members[0]
+        cluster, first = self.cache.cluster, members[0]
         if first.gang is not None:
             return place_gang(cluster, members, self.policy)
         if self._refused_at != cluster.changes:
@@ -217,40 +217,40 @@ class Desk:
             self.counts.decisions["refused", main.reason.value if main else ""] += 1
 
     def _without_volume(self, uid: str) -> list[VolumeClaim]:
-        pod = self.fold.pod(uid)
-        return self.fold.volumes.missing(pod) if pod is not None and pod.spec.volumes else []
+        pod = self.cache.pod(uid)
+        return self.cache.volumes.missing(pod) if pod is not None and pod.spec.volumes else []
 
     def _expire_held(self, now: float) -> None:
         """Let other pods have places that were kept for volumes for too long."""
         for uid in [uid for uid, until in self._held_until.items() if until <= now]:
             del self._held_until[uid]
-            if uid in self.fold.held:
-                for each in self.fold.held[uid]:
+            if uid in self.cache.held:
+                for each in self.cache.held[uid]:
                     self.queue.failed(each, now)
-                self.fold.let_go(uid)
+                self.cache.requeue_held(uid)
 
     def _hold(self, placed: Sequence[Decision], now: float) -> None:
         """Keep the places of those who belong together until they have their volumes there."""
-        self.fold.hold(each.request.id for each in placed)
+        self.cache.hold(each.request.id for each in placed)
         self._held_until |= {each.request.id: now + VOLUMES_WITHIN for each in placed}
         for each in placed:
             uid, name = each.request.id, each.placement.node if each.placement else ""
-            pod, node = self.fold.pod(uid), self.fold.cluster.node(name)
+            pod, node = self.cache.pod(uid), self.cache.cluster.node(name)
             if pod is None or node is None:
                 continue
-            self._choices += [(uid, choice) for choice in self.fold.volumes.choices(pod, node)]
+            self._choices += [(uid, choice) for choice in self.cache.volumes.choices(pod, node)]
             names = ", ".join(claim.metadata.name for claim in self._without_volume(uid))
             text = f"has its place on {node.name} and waits for its volumes: {names or 'those of its gang'}"
             self.sayings.say(uid, f"{each.request.name} {text}")
 
     def _strand(self, uid: str) -> None:
-        pod = self.fold.pod(uid)
+        pod = self.cache.pod(uid)
         if pod is not None and pod.spec.resource_claims:
             self._stranded.add(uid)
 
     def _enqueue(self, request: Request, now: float) -> None:
         """Queue a pod; one that the leader before evicted others for keeps its precedence."""
-        pod = self.fold.pod(request.id)
+        pod = self.cache.pod(request.id)
         if pod is not None and pod.status.nominated_node_name:
             self.queue.nominate(request.id)
         self.queue.add(request, now)
@@ -276,14 +276,14 @@ class Desk:
 
     def _nominate(self, request: Request) -> tuple[Pod, str] | None:
         """Give a pod its rank in the queue; return it with its node where the API says another."""
-        nomination, pod = self.fold.nominations.of(request.id), self.fold.pod(request.id)
+        nomination, pod = self.cache.nominations.of(request.id), self.cache.pod(request.id)
         self.queue.nominate(request.id, reserved=nomination is not None)
         node = nomination.placement.node if nomination else ""
         return (pod, node) if pod is not None and pod.status.nominated_node_name != node else None
 
     def _nominated(self, request: Request) -> str:
         """Return for a sentence where a pod is nominated to, and which pods it waits for."""
-        nomination = self.fold.nominations.of(request.id)
+        nomination = self.cache.nominations.of(request.id)
         if nomination is None:
             return ""
         waits = waits_for(request.namespace, self.clearing(request.id))
@@ -292,33 +292,33 @@ class Desk:
     def _vacate(self, withdrawn: Sequence[Nomination]) -> None:
         """Let other pods have what was reserved for a pod that has another place now, or none."""
         for each in withdrawn:
-            now = self.fold.cluster.placement(each.placement.request.id)
+            now = self.cache.cluster.placement(each.placement.request.id)
             if now is None or now.node != each.placement.node:
-                self.fold.nominations.vacate(each.placement.node)
+                self.cache.nominations.vacate(each.placement.node)
 
     def _could(self, nodes: frozenset[str]) -> Could:
         """Return what says whether room on these nodes could help; where they are many, it always could."""
         if len(nodes) > _MANY:
             return lambda request: True
-        cluster = self.fold.cluster
+        cluster = self.cache.cluster
         free = [cluster.free(name) for name in nodes if cluster.node(name) is not None]
 
         def could(request: Request) -> bool:
             if any(resource_fit_hint(request, each) for each in free):
                 return True
-            if self.fold.nominations.of(request.id) is not None:
+            if self.cache.nominations.of(request.id) is not None:
                 return False  # its victims are on their way
             return self.preemptions.worthwhile([request])
 
         return could
 
     def _plan(self, decision: Decision) -> Plan:
-        placement, pod = decision.placement, self.fold.pod(decision.request.id)
+        placement, pod = decision.placement, self.cache.pod(decision.request.id)
         assert placement is not None, "only what is placed is planned"
         assert pod is not None, "who waits is there"
-        claims = self.fold.claims_of(pod)
+        claims = self.cache.claims_of(pod)
         own = self._own_claims and not claims and self._needs_claim(pod, placement)
-        made = self.fold.claim(pod.metadata.namespace, claim_name(pod)) if own else None
+        made = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
         ordered = [claims[each.name] for each in pod.spec.resource_claims if each.name in claims]
         return Plan(pod, placement, tuple(ordered), own, made)
 
@@ -326,5 +326,5 @@ class Desk:
         """Say whether a claim must tell the node's agent what the binding would not."""
         if not placement.shares or not mapped(pod):
             return False
-        others = self.fold.pods_on(placement.node)
-        return bool(why_claim(pod, placement.shares, self.fold.node(placement.node), others))
+        others = self.cache.pods_on(placement.node)
+        return bool(why_claim(pod, placement.shares, self.cache.node(placement.node), others))

@@ -11,10 +11,10 @@ leader before that comes late fails from then on.
 from collections.abc import Callable
 from typing import Any, Final
 
+from fairlead.cache.types import DISRUPTION, PODS, PREEMPTED, PREEMPTING, Pod
 from fairlead.errors import ClusterAwayError, ClusterError, ConflictError, NotFoundError
 from fairlead.serve.scheduler.act import Hands, read
 from fairlead.serve.scheduler.preemption import UNNEEDED
-from fairlead.serve.scheduler.seen import DISRUPTION, PODS, PREEMPTED, PREEMPTING, Pod
 from fairlead.serve.scheduler.writes import Write, pod_status
 
 _TRIES: Final = 5

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fairlead.cache.types import Pod
 from fairlead.manifest import keys
 from fairlead.placement import Decision
 from fairlead.request import Request
@@ -17,7 +18,6 @@ from fairlead.schedule import decide, explained, place_gang
 from fairlead.serve.scheduler.desk import Desk, Verdict
 from fairlead.serve.scheduler.preemption import names_budget
 from fairlead.serve.scheduler.queue import Group
-from fairlead.serve.scheduler.seen import Pod
 from fairlead.serve.scheduler.tell import neighbours, spoken
 from fairlead.settings import Address
 
@@ -59,17 +59,17 @@ class Explainer:
         The uid shows that the asker may read the pod. Where it is another's, the pod is as unknown as one
         that does not exist.
         """
-        pod = self._desk.fold.pod(uid)
+        pod = self._desk.cache.pod(uid)
         standing = self._standing(pod) if pod is not None and pod.key == (namespace, name) else None
         return {**self._who, **(standing or _stranger(namespace, name))}
 
     def _standing(self, pod: Pod) -> dict[str, Any] | None:
         uid, now = pod.metadata.uid, self._clock()
         verdict, group = self._desk.verdicts.get(uid), self._desk.queue.group_of(uid)
-        if not self._desk.fold.waits(uid):
+        if not self._desk.cache.waits(uid):
             if verdict is None or not verdict.decision.placed:
                 return None
-            if uid in self._desk.fold.held:
+            if uid in self._desk.cache.held:
                 return {**_told(verdict, "volumes", now), "sentence": self._desk.sayings.text(uid)}
             return _told(verdict, "in-flight", now)
         if group is None:
@@ -78,7 +78,7 @@ class Explainer:
             return {**_bare(pod, "ready", f"{pod.metadata.name} waits for its turn"), **_times(group, now)}
         clearing = neighbours(pod.metadata.namespace, self._desk.clearing(uid))
         judged = {**self._judged(verdict, group, now), "clearing": clearing}
-        if self._desk.fold.nominations.of(uid) is None:
+        if self._desk.cache.nominations.of(uid) is None:
             return judged
         return {**judged, "state": "nominated", "sentence": spoken(self._desk.sayings.text(uid))}
 
@@ -113,7 +113,7 @@ class Explainer:
 
     def _decided(self, request: Request, group: Group, now: float) -> Decision:
         """Decide for a request, with its gang, as the cluster is now; nothing is changed."""
-        cluster, policy = self._desk.fold.cluster, self._desk.policy
+        cluster, policy = self._desk.cache.cluster, self._desk.policy
         members = list(group.members.values())
         if request.gang is None:
             own = decide(cluster, request, policy)

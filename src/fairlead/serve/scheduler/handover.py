@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from fairlead.cache.types import Pod
 from fairlead.manifest import keys
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.effective import effective
@@ -18,7 +19,6 @@ from fairlead.placement import Share
 from fairlead.publish.allocated import ALL, parse_allocated
 from fairlead.publish.devices import parse_devices
 from fairlead.publish.notice import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
-from fairlead.serve.scheduler.seen import Pod
 from fairlead.units import parse_quantity
 
 _UNITS: Final[Mapping[str, int]] = {keys.GPU_MEM: 1 << 20, keys.GPU_MEM_GIB: 1 << 30}

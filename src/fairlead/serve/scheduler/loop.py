@@ -1,6 +1,6 @@
 """The scheduler's loop: follow the cluster, decide while leading, and carry it out.
 
-informers -> fold -> queue -> engine -> plans -> writes
+informers -> cache -> queue -> engine -> plans -> writes
     ^                                             |
     +---------------- the API <-------------------+
 """
@@ -17,6 +17,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import (
+    BUDGETS,
+    CLAIMS,
+    NODES,
+    PODS,
+    QUOTAS,
+    RULES,
+    SLICES,
+    STORAGE,
+    Claim,
+    Pod,
+)
+from fairlead.cache.volumes import Choice
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.client import Client
@@ -29,24 +43,10 @@ from fairlead.serve.scheduler import evict, page, remarks, tell, writes
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.explain import PATH, Explainer
-from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.lead import Leader, Reign, Terms, today
 from fairlead.serve.scheduler.preemption import Preemption
 from fairlead.serve.scheduler.register import Register
-from fairlead.serve.scheduler.seen import (
-    BUDGETS,
-    CLAIMS,
-    NODES,
-    PODS,
-    QUOTAS,
-    RULES,
-    SLICES,
-    STORAGE,
-    Claim,
-    Pod,
-)
 from fairlead.serve.scheduler.takeover import take_over
-from fairlead.serve.scheduler.volumes import Choice
 from fairlead.serve.scheduler.writes import Plan
 from fairlead.serve.web.httpd import Response
 from fairlead.units import counted
@@ -101,10 +101,10 @@ class Scheduler:
         self._client = client
         self._settings = settings
         self._say = say
-        self._fold = Fold(catalog, settings.name)
+        self._cache = SchedulerCache(catalog, settings.name)
         self._wall = wall
         self._leader = Leader(
-            client, settings.me, settings.terms, lambda: self._fold.turn, wall=wall, began=self._fold.began
+            client, settings.me, settings.terms, lambda: self._cache.epoch, wall=wall, began=self._cache.began
         )
         self._hands = Hands(client, settings.in_flight, self._leader.leads, say=say)
         self._bell = asyncio.Event()
@@ -141,7 +141,7 @@ class Scheduler:
         )  # nodes come before pods
         self._loop, self._has_claims = asyncio.get_running_loop(), CLAIMS.plural in follower.served
         own = self._settings.own_claims and self._has_claims
-        desk = Desk(self._fold, policy_named(self._settings.policy), own_claims=own)
+        desk = Desk(self._cache, policy_named(self._settings.policy), own_claims=own)
         settings = self._settings
         self._explainer = Explainer(desk, settings.me, settings.name, time.monotonic)
         self._beside.append(group.create_task(self._leader.follow()))
@@ -152,9 +152,9 @@ class Scheduler:
         await self._work(desk, group)
 
     @property
-    def fold(self) -> Fold:
+    def cache(self) -> SchedulerCache:
         """The cluster as this replica knows it."""
-        return self._fold
+        return self._cache
 
     def announce(self, signs: Mapping[str, str]) -> None:
         """Let the Lease say where this replica can be asked, when it leads."""
@@ -195,7 +195,7 @@ class Scheduler:
         return Response(200, found.encode(), "application/json")
 
     def _heard(self, change: Change[Any]) -> None:
-        self._fold.note(change)
+        self._cache.on_event(change)
         self._bell.set()
 
     async def _work(self, desk: Desk, group: asyncio.TaskGroup) -> None:
@@ -215,12 +215,12 @@ class Scheduler:
     def _reign(self) -> Reign | None:
         """Return our time of leading; a pod that bears the mark of a later one says that it is over."""
         reign = self._leader.reign
-        return reign if reign is not None and self._fold.turn <= reign.turn else None
+        return reign if reign is not None and self._cache.epoch <= reign.turn else None
 
     def _claimed_back(self, desk: Desk, register: Register) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield what is to be done about claims that hold devices for nobody."""
-        while self._fold.owing:
-            yield self._settle(*self._fold.owing.popitem())
+        while self._cache.orphaned:
+            yield self._settle(*self._cache.orphaned.popitem())
         if self._leader.leads(self._taken):
             for pod, claim in desk.returns():
                 yield self._give_back(register, pod, claim, self._taken)
@@ -233,8 +233,8 @@ class Scheduler:
 
     async def _settle(self, uid: str, pod: Pod) -> None:
         """Take back the claims of a pod that went before they were seen."""
-        await self._hands.drop(pod, self._fold.debts.claims(uid), self._taken)
-        self._fold.forget(uid)
+        await self._hands.drop(pod, self._cache.unobserved.claims(uid), self._taken)
+        self._cache.forget(uid)
         self._bell.set()
 
     async def _prepare(self, reign: Reign, register: Register) -> bool:
@@ -242,7 +242,7 @@ class Scheduler:
         try:
             name, claims = self._settings.name, self._has_claims
             marked = await take_over(
-                self._client, self._fold, self._hands, reign, claims=claims, scheduler=name
+                self._client, self._cache, self._hands, reign, claims=claims, scheduler=name
             )
             await register.open(reign.turn)
         except ClusterError as error:
@@ -296,14 +296,14 @@ class Scheduler:
                 desk.failed(plan.uid, now)
             else:
                 desk.counts.binding.note(now - began)
-                if self._fold.pod(plan.uid) is None:  # it went as soon as it was bound
+                if self._cache.pod(plan.uid) is None:  # it went as soon as it was bound
                     await self._hands.drop(plan.pod, [name for _, name in plan.giving], turn)
                 desk.done(plan.uid, now)
         await self._remark([plan for plan in plans if plan.uid not in failed])
 
     async def _remark(self, done: Sequence[Plan]) -> None:
         """Say of pods that were bound together what their users should know."""
-        group = self._fold.group_of(done[0].pod) if done else None
+        group = self._cache.group_of(done[0].pod) if done else None
         if group is None and not any(plan.fenced for plan in done):
             return
         for write in remarks.bound(done, group, format_time(self._wall())):
@@ -340,7 +340,7 @@ class Scheduler:
         if not await self._hands.attempt(writes.choose(choice)):
             self._say(f"{'/'.join(choice.claim.key)}: it could not be given a volume for {choice.node}")
             await asyncio.sleep(_LATER)
-            self._fold.let_go(uid)
+            self._cache.requeue_held(uid)
             self._bell.set()
 
     async def _tick(self, desk: Desk) -> None:
@@ -359,11 +359,11 @@ class Scheduler:
         found = []
         groups: dict[Key, list[writes.Write]] = {}
         for uid, text in desk.sayings.take(moment, _TELLING, desk.newcomers(moment)).items():
-            pod = self._fold.pod(uid)
-            if pod is not None and (self._fold.waits(uid) or uid in self._fold.held):
-                said = tell.kept(pod, text, now) if uid in self._fold.held else tell.refused(pod, text, now)
+            pod = self._cache.pod(uid)
+            if pod is not None and (self._cache.waits(uid) or uid in self._cache.held):
+                said = tell.kept(pod, text, now) if uid in self._cache.held else tell.refused(pod, text, now)
                 found += [self._hands.attempt(write) for write in said]
-                group = self._fold.group_of(pod)
+                group = self._cache.group_of(pod)
                 if group is not None:
                     groups[group.key] = remarks.refused(group, text, now)
         found += [self._hands.attempt(write) for told in groups.values() for write in told]
@@ -373,9 +373,9 @@ class Scheduler:
         parked, waiting = desk.queue.parked, len(desk.queue)
         states = {"ready": waiting - parked, "parked": parked, "in-flight": len(self._under_way)}
         written = dict(self._hands.count)
-        nodes = len(self._fold.cluster.rows())
+        nodes = len(self._cache.cluster.rows())
         leading = self._reign() is not None
-        return page.Now(leading, self._taken, states, nodes, written, len(self._fold.complaints))
+        return page.Now(leading, self._taken, states, nodes, written, len(self._cache.complaints))
 
     async def _finish(self) -> None:
         """Let what is under way come to its end, and say whether it did: then the next may begin at once."""

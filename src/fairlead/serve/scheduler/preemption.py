@@ -10,14 +10,14 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.nominations import Nomination
+from fairlead.cache.types import Pod
 from fairlead.manifest.holdings import claim_id
 from fairlead.placement import Decision, DisruptionBudget, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place_gang, preempt
 from fairlead.schedule.budgets import spent
-from fairlead.serve.scheduler.fold import Fold
-from fairlead.serve.scheduler.nominations import Nomination
-from fairlead.serve.scheduler.seen import Pod
 
 PATIENCE: Final = 30.0
 """Seconds that victims have beyond their grace period before the reservation is given up."""
@@ -41,8 +41,8 @@ class Preemption:
 class Preemptions:
     """Who is being evicted, and for which pods."""
 
-    def __init__(self, fold: Fold, policy: Policy) -> None:
-        self._fold = fold
+    def __init__(self, cache: SchedulerCache, policy: Policy) -> None:
+        self._cache = cache
         self._policy = policy
         self._evicting: dict[str, frozenset[str]] = {}
         """By victim: the ids of the pods that it is evicted for."""
@@ -57,9 +57,9 @@ class Preemptions:
 
     def stand_down(self) -> set[str]:
         """Give up every reservation, as another replica leads now; return the ids of the preemptors."""
-        waiting = set(self._fold.nominations)
+        waiting = set(self._cache.nominations)
         for uid in waiting:
-            self._fold.nominations.give_up(uid)
+            self._cache.nominations.give_up(uid)
         self._evicting.clear()
         return waiting
 
@@ -87,24 +87,24 @@ class Preemptions:
 
     def blocked(self, requests: Iterable[Request]) -> bool:
         """Say whether a pod that is being bound might be a victim as soon as the API says that it is."""
-        placed = (self._fold.cluster.placement(uid) for uid in self._fold.unsettled)
+        placed = (self._cache.cluster.placement(uid) for uid in self._cache.unsettled)
         lowest = min((each.request.priority for each in placed if each is not None), default=None)
         return lowest is not None and any(each.preempts and each.priority > lowest for each in requests)
 
     def needs(self, victim: str) -> bool:
         """Say whether the eviction of a pod still serves a pod that waits for it."""
-        nominations = (self._fold.nominations.of(uid) for uid in self._evicting.get(victim, ()))
+        nominations = (self._cache.nominations.of(uid) for uid in self._evicting.get(victim, ()))
         return any(each is not None and victim in each.awaited for each in nominations)
 
     def preemptors_of(self, victim: str) -> list[Pod]:
         """Return the pods that a pod is evicted for; of a gang, the first."""
-        pods = [self._fold.pod(uid) for uid in sorted(self._evicting.get(victim, ()))]
+        pods = [self._cache.pod(uid) for uid in sorted(self._evicting.get(victim, ()))]
         return [pod for pod in pods if pod is not None][:1]
 
     def victims_of(self, uid: str) -> list[Pod]:
         """Return the pods that a preemptor waits for and that are still there."""
-        nomination = self._fold.nominations.of(uid)
-        pods = [self._fold.pod(each) for each in sorted(nomination.awaited)] if nomination else []
+        nomination = self._cache.nominations.of(uid)
+        pods = [self._cache.pod(each) for each in sorted(nomination.awaited)] if nomination else []
         return [pod for pod in pods if pod is not None and pod.spec.node_name]
 
     def evicted(self, victim: str, problem: str, now: float) -> frozenset[str]:
@@ -121,12 +121,12 @@ class Preemptions:
         preemptors = self._evicting.pop(victim, frozenset())
         self._evicting = {uid: whose for uid, whose in self._evicting.items() if whose.isdisjoint(preemptors)}
         for uid in preemptors:
-            self._fold.nominations.give_up(uid)
+            self._cache.nominations.give_up(uid)
         return preemptors
 
     def progressed(self, now: float) -> set[str]:
         """Return the ids of preemptors to be decided again: a victim is gone, or their time is over."""
-        cluster, nominations = self._fold.cluster, self._fold.nominations
+        cluster, nominations = self._cache.cluster, self._cache.nominations
         self._evicting = {uid: who for uid, who in self._evicting.items() if cluster.placement(uid)}
         self._stuck = {uid for uid in self._stuck if cluster.placement(uid)}
         late = nominations.expired(now)
@@ -136,12 +136,12 @@ class Preemptions:
                 each for each in (nomination.awaited if nomination else ()) if cluster.placement(each)
             }
         for uid in late:
-            self._fold.nominations.give_up(uid)
+            self._cache.nominations.give_up(uid)
         return {*late, *nominations.met(cluster.placement)}
 
     def _lowest(self) -> int:
         """Return the lowest priority of all that is placed; worked out once for a state of the cluster."""
-        cluster = self._fold.cluster
+        cluster = self._cache.cluster
         if self._least[0] != cluster.changes:
             found = min((each.request.priority for each in cluster.placements()), default=0)
             self._least = cluster.changes, found
@@ -149,7 +149,7 @@ class Preemptions:
 
     def _has_failed(self, alike: Hashable) -> bool:
         """Say whether no victims were found for a pod like this, and nothing has changed since."""
-        state = self._fold.cluster.changes, self._fold.disruptions.revision
+        state = self._cache.cluster.changes, self._cache.disruptions.revision
         if self._failed_at != state:
             self._failed_at = state
             self._failed.clear()
@@ -157,7 +157,7 @@ class Preemptions:
 
     def search(self, refused: Sequence[Request], now: float) -> list[Decision]:
         """Decide as if the pods that are leaving were gone, with preemption; nothing is changed."""
-        cluster = self._fold.cluster
+        cluster = self._cache.cluster
         mark = cluster.checkpoint()
         cluster.limit_disruptions(self._budgets())
         for uid in self._leaving():
@@ -172,32 +172,32 @@ class Preemptions:
 
     def _leaving(self) -> set[str]:
         """Return the ids of placements that end soon: evicted, deleted, or claims of pods that are gone."""
-        fold = self._fold
-        orphaned = {claim_id(each) for each in fold.orphaned_claims()}
-        found = fold.disruptions.leaving | self._evicting.keys() | orphaned
-        return {uid for uid in found - self._stuck if fold.cluster.placement(uid) is not None}
+        cache = self._cache
+        orphaned = {claim_id(each) for each in cache.orphaned_claims()}
+        found = cache.disruptions.leaving | self._evicting.keys() | orphaned
+        return {uid for uid in found - self._stuck if cache.cluster.placement(uid) is not None}
 
     def _spared(self, now: float) -> Collection[str]:
         self._unevictable = {uid: until for uid, until in self._unevictable.items() if until > now}
-        return self._fold.unsettled | self._unevictable.keys() | self._stuck
+        return self._cache.unsettled | self._unevictable.keys() | self._stuck
 
     def _budgets(self) -> list[DisruptionBudget]:
         """Return budgets less the evictions that they do not show yet."""
-        cluster, leaving = self._fold.cluster, self._fold.disruptions.leaving
+        cluster, leaving = self._cache.cluster, self._cache.disruptions.leaving
         placed = [cluster.placement(uid) for uid in self._evicting.keys() - leaving]
-        return list(spent(self._fold.disruptions.budgets, [each for each in placed if each is not None]))
+        return list(spent(self._cache.disruptions.budgets, [each for each in placed if each is not None]))
 
     def _reserve(self, decisions: Sequence[Decision], now: float) -> Preemption:
-        fold = self._fold
+        cache = self._cache
         placed = [each.placement for each in decisions if each.placement is not None]
         victims = list(dict.fromkeys(uid for each in decisions for uid in each.victims))
         nodes = {each.node for each in placed}
-        leaving = {uid for uid in self._leaving() if _node(fold, uid) in nodes}
-        displaced = tuple(uid for uid in victims if fold.nominations.of(uid) is not None)
+        leaving = {uid for uid in self._leaving() if _node(cache, uid) in nodes}
+        displaced = tuple(uid for uid in victims if cache.nominations.of(uid) is not None)
         for uid in victims:
-            fold.let_go(uid)
-            fold.nominations.give_up(uid)
-        bound = [pod for uid in victims if (pod := fold.pod(uid)) is not None and pod.spec.node_name]
+            cache.requeue_held(uid)
+            cache.nominations.give_up(uid)
+        bound = [pod for uid in victims if (pod := cache.pod(uid)) is not None and pod.spec.node_name]
         out = [pod for pod in bound if not pod.metadata.deletion_timestamp]
         preemptors = frozenset(each.request.id for each in placed)
         self._evicting |= {pod.metadata.uid: preemptors for pod in out}
@@ -205,11 +205,11 @@ class Preemptions:
         until = (
             now
             + PATIENCE
-            + max((_grace(pod) for pod in map(fold.pod, awaited) if pod is not None), default=0)
+            + max((_grace(pod) for pod in map(cache.pod, awaited) if pod is not None), default=0)
         )
         for placement in placed:
-            fold.nominations.reserve(Nomination(placement, awaited, until))
-        pods = [(fold.pod(each.request.id), each.node) for each in placed]
+            cache.nominations.reserve(Nomination(placement, awaited, until))
+        pods = [(cache.pod(each.request.id), each.node) for each in placed]
         nominated = tuple((pod, node) for pod, node in pods if pod is not None)
         return Preemption(nominated, tuple(out), displaced)
 
@@ -219,8 +219,8 @@ def names_budget(decision: Decision) -> bool:
     return not decision.placed and any(each.reason is Reason.BUDGET for each in decision.rejections)
 
 
-def _node(fold: Fold, uid: str) -> str:
-    placement = fold.cluster.placement(uid)
+def _node(cache: SchedulerCache, uid: str) -> str:
+    placement = cache.cluster.placement(uid)
     return placement.node if placement is not None else ""
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from fairlead.cache.events import Event
 from fairlead.request import Request
-from fairlead.serve.scheduler.events import Event
 
 SAFETY_NET: Final = 300.0
 """Seconds after which a parked group is tried again though nothing happened that should help."""

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Final
 
+from fairlead.cache.types import Pod
 from fairlead.cluster.times import format_time
 from fairlead.serve.scheduler.desk import Desk
 from fairlead.serve.scheduler.lead import Leader, today
 from fairlead.serve.scheduler.roster import MOST, Roster, choose
-from fairlead.serve.scheduler.seen import Pod
 
 AHEAD: Final = timedelta(seconds=5)
 """How far into the future newcomers are on the roster: till after the next renewal."""
@@ -49,9 +49,9 @@ class Register:
     def roster(self) -> Roster:
         """Return the roster as it should be now."""
         until = format_time(self._wall() + AHEAD)
-        fold, queue = self._desk.fold, self._desk.queue
+        cache, queue = self._desk.cache, self._desk.queue
         if len(queue.askers) <= MOST:
             return choose((), self._busy, (), until)
-        waiting = [pod.metadata for uid in queue.askers if (pod := fold.pod(uid)) is not None]
+        waiting = [pod.metadata for uid in queue.askers if (pod := cache.pod(uid)) is not None]
         line = [uid for uid in queue.line(2 * MOST) if uid in queue.askers]
         return choose(waiting, self._busy, line[:MOST], until)

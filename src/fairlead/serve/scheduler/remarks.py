@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from fairlead.cache.types import RULES
 from fairlead.cluster.kinds import Kind
 from fairlead.manifest.shapes import PodGroup
 from fairlead.serve.scheduler import tell
-from fairlead.serve.scheduler.seen import RULES
 from fairlead.serve.scheduler.writes import STRATEGIC, Plan, Write, mapped
 
 PLACED_ONCE: Final = "PodGroupInitiallyScheduled"

@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.translator import asks_for_devices
+from fairlead.cache.types import CLAIMS, PODS, TURN, Claim, Pod
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.times import format_time
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.evict import unmark
-from fairlead.serve.scheduler.fold import Fold
 from fairlead.serve.scheduler.lead import Reign, today
-from fairlead.serve.scheduler.reading import asks_for_devices
 from fairlead.serve.scheduler.roster import Roster
-from fairlead.serve.scheduler.seen import CLAIMS, PODS, TURN, Claim, Pod
 from fairlead.serve.scheduler.writes import Write
 
 _PAUSE: Final = 0.02
@@ -29,7 +29,7 @@ _LOOKS: Final = 25
 
 
 async def take_over(
-    cluster: Cluster, fold: Fold, hands: Hands, reign: Reign, *, claims: bool, scheduler: str
+    cluster: Cluster, cache: SchedulerCache, hands: Hands, reign: Reign, *, claims: bool, scheduler: str
 ) -> int:
     """Return how many waiting pods had to be marked, once decisions are safe; `claims`: the cluster has any.
 
@@ -37,7 +37,7 @@ async def take_over(
     """
     objects = await _listed(cluster, claims=claims)
     if reign.clean:
-        await _until_seen(cluster, fold, hands, objects, claims=claims)
+        await _until_seen(cluster, cache, hands, objects, claims=claims)
         return 0
     pods = [each for each in objects if isinstance(each, Pod) and _begun(each, reign.left, scheduler)]
     victims = [each for each in objects if isinstance(each, Pod) and each.is_victim]
@@ -47,7 +47,7 @@ async def take_over(
     touched = await asyncio.gather(*(hands.touch(claim.key, reign.turn) for claim in loose))
     changed = [each for part in ended for each in part] + [each for each in touched if each is not None]
     latest = {each.metadata.uid: each for each in (*objects, *changed)}
-    await _until_seen(cluster, fold, hands, latest.values(), claims=claims)
+    await _until_seen(cluster, cache, hands, latest.values(), claims=claims)
     return len(pods)
 
 
@@ -85,13 +85,13 @@ async def _end(hands: Hands, pod: Pod, turn: int) -> list[Pod | Claim]:
 
 
 async def _until_seen(
-    cluster: Cluster, fold: Fold, hands: Hands, objects: Iterable[Pod | Claim], *, claims: bool
+    cluster: Cluster, cache: SchedulerCache, hands: Hands, objects: Iterable[Pod | Claim], *, claims: bool
 ) -> None:
     """Wait until what the watches have told is no older than any of these; what is gone is not waited for."""
     left = list(objects)
     while True:
         for _ in range(_LOOKS):
-            left = [each for each in left if not fold.has_seen(each)]
+            left = [each for each in left if not cache.has_seen(each)]
             if not left:
                 return
             await hands.pause(_PAUSE)

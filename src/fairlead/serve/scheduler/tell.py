@@ -5,8 +5,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fairlead.cache.types import PODS, SCHEDULED, Pod
 from fairlead.cluster.kinds import EVENTS
-from fairlead.serve.scheduler.seen import PODS, SCHEDULED, Pod
 from fairlead.serve.scheduler.writes import STRATEGIC, Write
 
 COMPONENT: Final = "fairlead-scheduler"

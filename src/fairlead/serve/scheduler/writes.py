@@ -15,12 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from fairlead.manifest.demand import is_accelerator
-from fairlead.manifest.deviceshapes import ClaimRequest
-from fairlead.manifest.volumeshapes import SELECTED, VOLUME_CLAIMS, VOLUMES
-from fairlead.offer import DRIVER
-from fairlead.placement import Placement, Share
-from fairlead.serve.scheduler.seen import (
+from fairlead.cache.types import (
     CLAIMS,
     OWN_CLAIM,
     PLACEMENT,
@@ -30,7 +25,12 @@ from fairlead.serve.scheduler.seen import (
     Claim,
     Pod,
 )
-from fairlead.serve.scheduler.volumes import Choice
+from fairlead.cache.volumes import Choice
+from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.deviceshapes import ClaimRequest
+from fairlead.manifest.volumeshapes import SELECTED, VOLUME_CLAIMS, VOLUMES
+from fairlead.offer import DRIVER
+from fairlead.placement import Placement, Share
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from fairlead.cache.types import CLAIMS, DISRUPTION, PODS, PREEMPTING, Claim, Pod
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import Kind
 from fairlead.errors import ClusterError, GoneError
-from fairlead.serve.scheduler.seen import CLAIMS, DISRUPTION, PODS, PREEMPTING, Claim, Pod
 from tests.serve.scheduler.given import given
 
 _EVICTED = "EvictionByEvictionAPI"

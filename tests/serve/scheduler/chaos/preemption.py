@@ -8,10 +8,10 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from fairlead.cache.types import DISRUPTION, PREEMPTED, PREEMPTING, Pod
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, PODS, Kind
 from fairlead.errors import AlreadyExistsError, ClusterError
-from fairlead.serve.scheduler.seen import DISRUPTION, PREEMPTED, PREEMPTING, Pod
 from tests.serve.scheduler.world import World, bound
 
 HIGH = "preempts"

@@ -13,8 +13,8 @@ from random import Random
 
 import pytest
 
+from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster.client import Client
-from fairlead.serve.scheduler.seen import CLAIMS, PODS
 from tests.cluster.chaos.api import ChaosApi
 from tests.serve.scheduler.chaos.digest import digest, listed
 from tests.serve.scheduler.chaos.judge import Judge

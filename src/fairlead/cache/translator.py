@@ -7,6 +7,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import structs
 
+from fairlead.cache.latency import LatencyEstimator
+from fairlead.cache.types import Claim, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.cluster.meta import Metadata
@@ -22,8 +24,6 @@ from fairlead.manifest.pod import Context, request, sizes
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import PLACEMENT, NodeState
 from fairlead.request import Request
-from fairlead.serve.scheduler.foresight import Foresight
-from fairlead.serve.scheduler.seen import Claim, Pod
 from fairlead.units import Bytes
 
 K = TypeVar("K")
@@ -65,12 +65,12 @@ def concerned(change: Change[Any], pods: Iterable[Pod]) -> set[str]:
     return {each.metadata.uid for each in pods if namespace in ("", each.metadata.namespace)}
 
 
-class Reading:
+class PodTranslator:
     """What pods are read against, and those that were read."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._foresight = Foresight(catalog)
+        self._latency = LatencyEstimator(catalog)
         self._rules: dict[tuple[str, str, str], Found] = {}
         self._objects: Objects | None = Objects()
         self._sizes: dict[str, Bytes] = {}
@@ -79,7 +79,7 @@ class Reading:
         """Of those that had to be read from their spec alone."""
         self._patterns: dict[bytes, Request] = {}
 
-    def rule(self, change: Change[Any]) -> bool:
+    def on_rule(self, change: Change[Any]) -> bool:
         """Take in a class, template or group; say whether pods may now read otherwise."""
         kind = type(change.object).__name__
         kind = "ResourceClaimTemplate" if kind == "ClaimTemplate" else kind
@@ -100,9 +100,9 @@ class Reading:
         found = self._rules.get(("PodGroup", pod.metadata.namespace, name)) if name else None
         return found.body if found else None
 
-    def learn(self, change: Change[ModelProfile]) -> bool:
+    def on_profile(self, change: Change[ModelProfile]) -> bool:
         """Take in what is known of a model; say whether pods that name one may read otherwise."""
-        new = self._foresight.take(change)
+        new = self._latency.on_event(change)
         if new:
             self._forget()
         return new
@@ -202,7 +202,7 @@ class Reading:
         return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
 
     def _asked(self, where: str, pod: Pod, context: Context) -> Request:
-        return self._foresight.expecting(where, pod, request(where, pod, context), self._sizes)
+        return self._latency.expecting(where, pod, request(where, pod, context), self._sizes)
 
     def _around(self, claims: Mapping[str, Claim]) -> Objects:
         if self._objects is None:

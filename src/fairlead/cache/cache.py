@@ -1,6 +1,6 @@
 """The engine's cluster as a fold of what the API holds: objects in, placements and waiting requests out.
 
-    note(change) ... note(change) -> settle() -> the cluster is as a fold of the whole list would make it
+    on_event(change) ... on_event(change) -> sync() -> the cluster is as the whole list would make it
 
 What is remembered beside the objects is only what was decided and is not yet seen in the API: assumptions,
 which end when the pod is seen bound, is gone, or the writing failed.
@@ -9,6 +9,20 @@ which end when the pod is seen bound, is gone, or the writing failed.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from fairlead.cache.claim_index import ClaimIndex
+from fairlead.cache.claims import ClaimCache
+from fairlead.cache.delta import CacheDelta, Waiting
+from fairlead.cache.disruptions import Disruptions
+from fairlead.cache.events import FREED, Event
+from fairlead.cache.latency import names_model
+from fairlead.cache.nodes import NodeCache
+from fairlead.cache.nominations import Nominations
+from fairlead.cache.pod_changes import alike, as_assumed, claims_named, home
+from fairlead.cache.quota import Quotas
+from fairlead.cache.translator import PodTranslator, Unreadable, concerned
+from fairlead.cache.types import Claim, Pod, ResourceQuota
+from fairlead.cache.unobserved import UnobservedAllocations
+from fairlead.cache.volumes import Volumes
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.cluster.meta import Object
@@ -23,86 +37,72 @@ from fairlead.manifest.volumeshapes import StorageClass, Volume, VolumeClaim
 from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.schedule import Cluster
-from fairlead.serve.scheduler.claimants import Claimants
-from fairlead.serve.scheduler.claimstore import ClaimStore
-from fairlead.serve.scheduler.debts import Debts
-from fairlead.serve.scheduler.disruptions import Disruptions
-from fairlead.serve.scheduler.events import FREED, Event
-from fairlead.serve.scheduler.foresight import names_model
-from fairlead.serve.scheduler.glance import alike, as_assumed, claims_named, home
-from fairlead.serve.scheduler.hardware import Hardware
-from fairlead.serve.scheduler.news import News, Waiting
-from fairlead.serve.scheduler.nominations import Nominations
-from fairlead.serve.scheduler.quota import Quotas
-from fairlead.serve.scheduler.reading import Reading, Unreadable, concerned
-from fairlead.serve.scheduler.seen import Claim, Pod, ResourceQuota
-from fairlead.serve.scheduler.volumes import Volumes
 
 
-class Fold:
+class SchedulerCache:
     """Objects, indexed by the node they matter to, and the engine's cluster that follows from them."""
 
     def __init__(self, catalog: Catalog, scheduler: str = "fairlead") -> None:
         self.cluster = Cluster()
-        self.turn = 0
+        self.epoch = 0
         """The highest turn that a waiting pod was marked with: whose own is lower, leads no more."""
-        self._reading = Reading(catalog)
-        self._hardware = Hardware(catalog)
+        self._translator = PodTranslator(catalog)
+        self._nodes = NodeCache(catalog)
         self._scheduler = scheduler
         self._pods: dict[str, Pod] = {}
         self._on: dict[str, set[str]] = {}
-        self._claims = ClaimStore()
+        self._claims = ClaimCache()
         self._assumed: dict[str, Placement] = {}
         self._assumed_on: dict[str, set[str]] = {}
         self._in_flight: set[str] = set()
         """Of those, whose writes are under way: whatever becomes of the pod, they may yet take effect."""
-        self.debts = Debts()
-        self.owing: dict[str, Pod] = {}
+        self.unobserved = UnobservedAllocations()
+        self.orphaned: dict[str, Pod] = {}
         """Pods that are gone and whose claims have not been seen; whoever takes them out sees to these."""
         self._waiting: set[str] = set()
-        self._claimants = Claimants()
+        self._claim_index = ClaimIndex()
         self.volumes = Volumes()
         self.quotas = Quotas(self.cluster, self.pod)
         self.held: dict[str, frozenset[str]] = {}
         """Who has a place that is kept while volumes are made there, and with whom."""
         self.nominations = Nominations(self.cluster)
         self.disruptions = Disruptions()
-        self._stale: set[str] = set()
+        self._stale_nodes: set[str] = set()
         """Nodes on which something else may be placed than the engine knows."""
-        self._doubtful: set[str] = set()
+        self._stale_pods: set[str] = set()
         """Waiting pods to be read anew."""
         self._events: set[Event] = set()
         self._gone: set[str] = set()
-        self._takers = self._by_kind()
+        self._handlers = self._handlers_by_kind()
 
-    def _by_kind(self) -> Mapping[type[Object], Callable[[Change[Any]], None]]:
+    def _handlers_by_kind(self) -> Mapping[type[Object], Callable[[Change[Any]], None]]:
         return {
-            Node: self._hardware.take_node,
-            Slice: self._hardware.take_slice,
-            Pod: self._take_pod,
-            Claim: self._take_claim,
-            ModelProfile: self._take_profile,
-            PodDisruptionBudget: self._take_budget,
-            ResourceQuota: self._take_quota,
-            **dict.fromkeys((VolumeClaim, Volume, StorageClass), self._take_volume),
+            Node: self._nodes.on_node,
+            Slice: self._nodes.on_slice,
+            Pod: self._on_pod,
+            Claim: self._on_claim,
+            ModelProfile: self._on_profile,
+            PodDisruptionBudget: self._on_budget,
+            ResourceQuota: self._on_quota,
+            **dict.fromkeys((VolumeClaim, Volume, StorageClass), self._on_volume),
         }
 
-    def note(self, change: Change[Any]) -> None:
-        """Take a change in; what follows from it is worked out by `settle`."""
-        self._takers.get(type(change.object), self._take_rule)(change)
+    def on_event(self, change: Change[Any]) -> None:
+        """Take a change in; what follows from it is worked out by `sync`."""
+        self._handlers.get(type(change.object), self._on_rule)(change)
 
-    def settle(self) -> News:
+    def sync(self) -> CacheDelta:
         """Bring the engine's cluster up to date, and return what is new for those who wait."""
         if vacated := self.nominations.take_vacated():
-            self._stale |= vacated
+            self._stale_nodes |= vacated
             self._events.add(Event.ROOM)
-        if self._lay_nodes() and self._reading.resize(self.cluster.nodes()):
-            self._doubtful |= self._waiting
-            self._stale |= set(self._on)
-        nodes = frozenset(self._stale)
-        self._place()
-        came = tuple(self._read_waiting())
-        news = News(came, tuple(sorted(self._gone)), frozenset(self._events), nodes)
+        if self._update_nodes() and self._translator.resize(self.cluster.nodes()):
+            self._stale_pods |= self._waiting
+            self._stale_nodes |= set(self._on)
+        nodes = frozenset(self._stale_nodes)
+        self._update_placements()
+        came = tuple(self._translate_waiting())
+        news = CacheDelta(came, tuple(sorted(self._gone)), frozenset(self._events), nodes)
         self._gone.clear()
         self._events.clear()
         return news
@@ -113,12 +113,12 @@ class Fold:
 
     def node(self, name: str) -> Node | None:
         """Return a node as last seen."""
-        return self._hardware.node(name)
+        return self._nodes.node(name)
 
     @property
     def complaints(self) -> Mapping[str, str]:
         """Nodes that cannot be read, and why."""
-        return self._hardware.complaints
+        return self._nodes.complaints
 
     def pods_on(self, name: str) -> list[Pod]:
         """Return the pods on a node, and those on their way there."""
@@ -127,7 +127,7 @@ class Fold:
 
     def read(self, pod: Pod) -> Waiting:
         """Return a pod as a request, whoever is to place it."""
-        return self._reading.waiting(pod, self.claims_of(pod))
+        return self._translator.waiting(pod, self.claims_of(pod))
 
     def waits(self, uid: str) -> bool:
         """Say whether a pod waits and nothing is being done for it."""
@@ -159,7 +159,7 @@ class Fold:
 
     def group_of(self, pod: Pod) -> PodGroup | None:
         """Return the group that a pod is placed with, where Kubernetes keeps one."""
-        return self._reading.group(pod)
+        return self._translator.group(pod)
 
     def assume(self, placements_made: Iterable[Placement]) -> None:
         """Count decisions as carried out until the API shows what became of them; they are bound already."""
@@ -168,14 +168,14 @@ class Fold:
             self._assumed_on.setdefault(each.node, set()).add(each.request.id)
             self._in_flight.add(each.request.id)
             self._waiting.discard(each.request.id)
-            self._claimants.drop(each.request.id)
+            self._claim_index.drop(each.request.id)
 
-    def confirm(self, uid: str) -> None:
+    def finish_binding(self, uid: str) -> None:
         """Note that a decision was carried out; it counts until the pod is seen bound, or gone."""
         self._in_flight.discard(uid)
         pod = self._pods.get(uid)
         if pod is None or pod.ended:
-            self.debts.forgive(uid)
+            self.unobserved.drop(uid)
             self._end_assumption(uid)
 
     def hold(self, uids: Iterable[str]) -> None:
@@ -184,7 +184,7 @@ class Fold:
         self._in_flight -= together
         self.held |= dict.fromkeys(together, together)
 
-    def let_go(self, uid: str) -> None:
+    def requeue_held(self, uid: str) -> None:
         """Have those decided anew whose places are kept together with this one's."""
         for each in self.held.get(uid, ()):
             self.forget(each)
@@ -193,10 +193,10 @@ class Fold:
         """Count a decision no more: it could not be carried out. A pod that still waits is read anew."""
         self.held.pop(uid, None)
         self._in_flight.discard(uid)
-        self.debts.forgive(uid)
+        self.unobserved.drop(uid)
         if self._end_assumption(uid):
             self._events |= FREED
-        self._look_at(uid)
+        self._requeue(uid)
 
     def orphaned_claims(self) -> list[Claim]:
         """Return the claims that hold devices for pods that are gone: a controller frees them soon."""
@@ -207,13 +207,13 @@ class Fold:
         """The ids of pods that are being bound: the API does not say yet that they are."""
         return self._assumed.keys() - self.held.keys()
 
-    def _take_budget(self, change: Change[PodDisruptionBudget]) -> None:
-        self.disruptions.take_budget(change)
+    def _on_budget(self, change: Change[PodDisruptionBudget]) -> None:
+        self.disruptions.on_budget(change)
         self._events.add(Event.BUDGET)
 
     # Taking in
 
-    def _take_pod(self, change: Change[Pod]) -> None:
+    def _on_pod(self, change: Change[Pod]) -> None:
         uid = change.object.metadata.uid
         before, now = self._pods.pop(uid, None), change.new
         if now is not None:
@@ -221,125 +221,125 @@ class Fold:
             if before is not None and alike(before, now):
                 return
         was, node = home(before), home(now)
-        self.disruptions.take_pod(uid, now)
+        self.disruptions.on_pod(uid, now)
         assumed = self._assumed.get(uid)
         if as_assumed(before, now, assumed):
-            self._settled(uid, node)
+            self._observe_assumed(uid, node)
         else:
-            self._reading.drop(uid)
+            self._translator.drop(uid)
             self._move(uid, was, node)
-            self._review(uid, node, alive=now is not None and not now.ended)
-            self._keep_owed(uid, was, node, change.object)
+            self._check_assumption(uid, node, alive=now is not None and not now.ended)
+            self._count_unobserved(uid, was, node, change.object)
         if was != node:
             self._events |= FREED if was else {Event.NEIGHBOUR}
-        self._look_at(uid)
+        self._requeue(uid)
 
-    def _settled(self, uid: str, node: str) -> None:
+    def _observe_assumed(self, uid: str, node: str) -> None:
         """Turn an assumption into what is known; for the engine nothing changes."""
         del self._assumed[uid]
         self._assumed_on[node].discard(uid)
         self._on.setdefault(node, set()).add(uid)
 
     def _move(self, uid: str, was: str, node: str) -> None:
-        self._stale |= {was, node} - {""}
+        self._stale_nodes |= {was, node} - {""}
         if was:
             self._on[was].discard(uid)
         if node:
             self._on.setdefault(node, set()).add(uid)
 
-    def _review(self, uid: str, node: str, *, alive: bool) -> None:
+    def _check_assumption(self, uid: str, node: str, *, alive: bool) -> None:
         """See whether an assumption is borne out, or void: it is not while its writes are under way."""
         assumed = self._assumed.get(uid)
         if assumed is None:
             return
-        self._stale.add(assumed.node)
+        self._stale_nodes.add(assumed.node)
         if node == assumed.node or (uid not in self._in_flight and (node or not alive)):
             self._end_assumption(uid)
 
-    def _keep_owed(self, uid: str, was: str, node: str, pod: Pod) -> None:
+    def _count_unobserved(self, uid: str, was: str, node: str, pod: Pod) -> None:
         """Go on counting a pod that is gone, where its claims are yet to be seen."""
-        owed = self.debts.of(uid)
+        owed = self.unobserved.of(uid)
         if owed is not None and was and not node and uid not in self._in_flight:
             self.assume([owed])
-            self.owing[uid] = pod
+            self.orphaned[uid] = pod
 
     def _end_assumption(self, uid: str) -> bool:
         placement = self._assumed.pop(uid, None)
         if placement is not None:
             self._assumed_on[placement.node].discard(uid)
-            self._stale.add(placement.node)
+            self._stale_nodes.add(placement.node)
         return placement is not None
 
-    def _take_claim(self, change: Change[Claim]) -> None:
-        held, holds = self._claims.take(change)
+    def _on_claim(self, change: Change[Claim]) -> None:
+        held, holds = self._claims.on_event(change)
         now = change.new
         if now is not None and now.results:
-            self._paid(self.debts.see(change.key))
-        self._stale |= held | holds
+            self._observed(self.unobserved.observe(change.key))
+        self._stale_nodes |= held | holds
         if held - holds:
             self._events.add(Event.ROOM)
         if now is None or not now.own:
             # Pods that wait for a claim are read again: the pod names it, it may not name the pod.
-            self._doubtful |= self._claimants.of(change.key)
+            self._stale_pods |= self._claim_index.of(change.key)
             self._events.add(Event.CLAIM)
 
-    def _paid(self, uid: str) -> None:
+    def _observed(self, uid: str) -> None:
         """Count a pod no more that is gone: from now on its claim is counted."""
-        if uid and home(self._pods.get(uid)) == "" and self.owing.pop(uid, None) is not None:
+        if uid and home(self._pods.get(uid)) == "" and self.orphaned.pop(uid, None) is not None:
             self._in_flight.discard(uid)
             self._end_assumption(uid)
 
-    def _take_rule(self, change: Change[Any]) -> None:
-        if self._reading.rule(change):
-            self._doubtful |= concerned(change, (self._pods[uid] for uid in self._waiting))
+    def _on_rule(self, change: Change[Any]) -> None:
+        if self._translator.on_rule(change):
+            self._stale_pods |= concerned(change, (self._pods[uid] for uid in self._waiting))
             self._events.add(Event.RULE)
 
-    def _take_profile(self, change: Change[ModelProfile]) -> None:
-        if self._reading.learn(change):
-            self._doubtful |= {uid for uid in self._waiting if names_model(self._pods[uid])}
+    def _on_profile(self, change: Change[ModelProfile]) -> None:
+        if self._translator.on_profile(change):
+            self._stale_pods |= {uid for uid in self._waiting if names_model(self._pods[uid])}
             self._events.add(Event.RULE)
 
-    def _take_quota(self, change: Change[ResourceQuota]) -> None:
+    def _on_quota(self, change: Change[ResourceQuota]) -> None:
         self.quotas.on_event(change)
         self._events.add(Event.QUOTA)
 
-    def _take_volume(self, change: Change[Any]) -> None:
-        for uid in self.volumes.note(change):
-            self.let_go(uid)
+    def _on_volume(self, change: Change[Any]) -> None:
+        for uid in self.volumes.on_event(change):
+            self.requeue_held(uid)
             if uid in self._waiting:
-                self._doubtful.add(uid)
+                self._stale_pods.add(uid)
         self._events.add(Event.CLAIM)
 
-    def _look_at(self, uid: str) -> None:
+    def _requeue(self, uid: str) -> None:
         """See whether a pod waits."""
         pod = self._pods.get(uid)
         waits = pod is not None and pod.waits_for(self._scheduler)
         self.volumes.follow(uid, pod if waits else None)
         if not waits and uid in self.held:
             self._gone.add(uid)
-            self.let_go(uid)
+            self.requeue_held(uid)
         if not waits:
             self.nominations.give_up(uid)
         if pod is not None and waits and uid not in self._assumed:
-            self.turn = max(self.turn, pod.turn)
+            self.epoch = max(self.epoch, pod.turn)
             if uid not in self._waiting:
                 self._events.add(Event.MEMBER)
             self._waiting.add(uid)
-            self._claimants.put(uid, claims_named(pod).values())
-            self._doubtful.add(uid)
+            self._claim_index.put(uid, claims_named(pod).values())
+            self._stale_pods.add(uid)
             self._gone.discard(uid)
         elif uid in self._waiting:
             self._waiting.discard(uid)
-            self._claimants.drop(uid)
-            self._doubtful.discard(uid)
+            self._claim_index.drop(uid)
+            self._stale_pods.discard(uid)
             self._gone.add(uid)
 
     # Working out
 
-    def _lay_nodes(self) -> bool:
+    def _update_nodes(self) -> bool:
         """Put the nodes as they are now; say whether any is not as it was."""
         changed = False
-        for name, state in self._hardware.news():
+        for name, state in self._nodes.changed():
             before = self.cluster.node(name)
             changed |= state != before
             if state is None and before is not None:
@@ -347,51 +347,52 @@ class Fold:
             elif state is not None and state != before:
                 self.cluster.put(state)
                 self._events.add(Event.NODE)
-            self._stale.add(name)
+            self._stale_nodes.add(name)
         return changed
 
-    def _place(self) -> None:
+    def _update_placements(self) -> None:
         """Let every stale node hold what it should; what must go goes first, for it may come elsewhere."""
-        wanted = {name: self._wanted(name) for name in self._stale if self.cluster.node(name) is not None}
+        known = [name for name in sorted(self._stale_nodes) if self.cluster.node(name) is not None]
+        wanted = {name: self._placements_on(name) for name in known}
         for name, found in wanted.items():
             for placed in self.cluster.placed_on(self.cluster.row(name)):
                 if found.get(placed.request.id) != placed:
                     self.cluster.release(placed.request.id)
-        for name in sorted(wanted):
+        for name in known:
             for identity, placement in wanted[name].items():
                 if self.cluster.placement(identity) is None:
                     self.cluster.bind(placement, strict=False)
-        self._stale.clear()
+        self._stale_nodes.clear()
 
-    def _wanted(self, name: str) -> dict[str, Placement]:
+    def _placements_on(self, name: str) -> dict[str, Placement]:
         state = self.cluster.node(name)
         assert state is not None, "asked for nodes that are there"
         pods = [self._pods[uid] for uid in self._on.get(name, ())]
-        bound = [Tenant(self._reading.request(pod, self.claims_of(pod)), pod) for pod in pods]
+        bound = [Tenant(self._translator.request(pod, self.claims_of(pod)), pod) for pod in pods]
         held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
         held += self.nominations.on(name)
-        assumed = [Tenant(self._stand_in(each.request), assumed=each.shares) for each in held]
+        assumed = [Tenant(self._assumed_request(each.request), assumed=each.shares) for each in held]
         claims = self._claims.on(name)
-        said = report(self._hardware.node(name), state.devices)
-        return placements(state, [*bound, *assumed], claims, said, self._reading.admitted)
+        said = report(self._nodes.node(name), state.devices)
+        return placements(state, [*bound, *assumed], claims, said, self._translator.admitted)
 
-    def _stand_in(self, request: Request) -> Request:
+    def _assumed_request(self, request: Request) -> Request:
         """Return who is counted for what is under way: the pod, unless another put it elsewhere meanwhile."""
         if home(self._pods.get(request.id)):
             name = f"under way {request.id}"
             return Request(name, request.namespace, uid=name, priority=FOREVER, preempts=False)
         return request
 
-    def _read_waiting(self) -> Iterable[Waiting]:
-        for uid in sorted(self._doubtful & self._waiting):
+    def _translate_waiting(self) -> Iterable[Waiting]:
+        for uid in sorted(self._stale_pods & self._waiting):
             pod = self._pods[uid]
-            yield self._with_volumes(pod, self._reading.waiting(pod, self.claims_of(pod)))
-        self._doubtful.clear()
+            yield self._with_volumes(pod, self._translator.waiting(pod, self.claims_of(pod)))
+        self._stale_pods.clear()
 
     def _with_volumes(self, pod: Pod, found: Waiting) -> Waiting:
         if isinstance(found, Unreadable) or not pod.spec.volumes:
             return found
         try:
-            return self.volumes.tied(pod, found, self._hardware.knows)
+            return self.volumes.tied(pod, found, self._nodes.knows)
         except ManifestError as error:
             return Unreadable.of(pod, error)

@@ -11,7 +11,7 @@ from fairlead.manifest.shapes import Node
 from fairlead.placement import NodeState
 
 
-class Hardware:
+class NodeCache:
     """What there is, and which of it is news."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -20,7 +20,7 @@ class Hardware:
         self._catalog = catalog
         self._nodes: dict[str, Node] = {}
         self._slices: dict[str, dict[Key, Slice]] = {}
-        self._news: set[str] = set()
+        self._changed: set[str] = set()
 
     def node(self, name: str) -> Node | None:
         """Return a node as last seen."""
@@ -30,27 +30,27 @@ class Hardware:
         """Say whether there is a node of this name."""
         return name in self._nodes
 
-    def take_node(self, change: Change[Node]) -> None:
+    def on_node(self, change: Change[Node]) -> None:
         """Take in a change of a node."""
         name = change.object.metadata.name
         if change.new is None:
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = change.new
-        self._news.add(name)
+        self._changed.add(name)
 
-    def take_slice(self, change: Change[Slice]) -> None:
+    def on_slice(self, change: Change[Slice]) -> None:
         """Take in a change of a slice."""
         for each in (change.old, change.new):
             if each is not None:
-                self._news.add(each.home)
+                self._changed.add(each.home)
                 self._slices.setdefault(each.home, {}).pop(each.key, None)
         if change.new is not None:
             self._slices[change.new.home][change.new.key] = change.new
 
-    def news(self) -> Iterator[tuple[str, NodeState | None]]:
+    def changed(self) -> Iterator[tuple[str, NodeState | None]]:
         """Take out the nodes that may not be as they were, by name; None: it is gone, or cannot be read."""
-        names, self._news = sorted(self._news), set()
+        names, self._changed = sorted(self._changed), set()
         for name in names:
             yield name, self._state(name)
 

@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from fairlead.cache.pod_changes import home
+from fairlead.cache.types import Pod
 from fairlead.cluster.changes import Change, Key
 from fairlead.manifest.policy_types import PodDisruptionBudget
 from fairlead.placement import DisruptionBudget
-from fairlead.serve.scheduler.glance import home
-from fairlead.serve.scheduler.seen import Pod
 
 _SOON: Final = 60
 """Seconds of grace within which a pod that another client deletes counts as leaving."""
@@ -22,7 +22,7 @@ class Disruptions:
         """Bound pods that are being deleted and have little time left."""
         self._budgets: dict[Key, PodDisruptionBudget] = {}
 
-    def take_pod(self, uid: str, pod: Pod | None) -> None:
+    def on_pod(self, uid: str, pod: Pod | None) -> None:
         """Take in a pod as it is now; None where it is gone."""
         leaves = pod is not None and bool(home(pod) and pod.metadata.deletion_timestamp)
         soon = pod is not None and pod.metadata.deletion_grace_period_seconds <= _SOON
@@ -30,7 +30,7 @@ class Disruptions:
             (self.leaving.add if leaves and soon else self.leaving.discard)(uid)
             self.revision += 1
 
-    def take_budget(self, change: Change[PodDisruptionBudget]) -> None:
+    def on_budget(self, change: Change[PodDisruptionBudget]) -> None:
         """Take in a budget."""
         self._budgets.pop(change.key, None)
         if change.new is not None:

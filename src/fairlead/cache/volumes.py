@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fairlead.cache.claim_index import ClaimIndex
+from fairlead.cache.types import Pod
 from fairlead.cluster.changes import Change, Key
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts
@@ -24,8 +26,6 @@ from fairlead.manifest.volumeshapes import (
 )
 from fairlead.placement import NodeState
 from fairlead.request import Match, Request, Selector, Term
-from fairlead.serve.scheduler.claimants import Claimants
-from fairlead.serve.scheduler.seen import Pod
 
 _NAME: Final = "metadata.name"
 _ENDLESS: Final = 1 << 100
@@ -66,20 +66,20 @@ class Volumes:
         self._kept: dict[Key, Volume] = {}
         """By claim: the volume that is kept for it."""
         self._classes: dict[str, StorageClass] = {}
-        self._users = Claimants()
+        self._users = ClaimIndex()
 
-    def note(self, change: Change[Any]) -> frozenset[str]:
+    def on_event(self, change: Change[Any]) -> frozenset[str]:
         """Take a change in, and return the ids of pods that may now read otherwise."""
         item = change.object
         if isinstance(item, VolumeClaim):
             _keep(self._claims, change.key, change.new)
             return frozenset(self._users.of(change.key))
         if isinstance(item, Volume):
-            return self._note_volume(item.metadata.name, change.new)
+            return self._on_volume(item.metadata.name, change.new)
         _keep(self._classes, item.metadata.name, change.new)
         return self._users.everybody
 
-    def _note_volume(self, name: str, now: Volume | None) -> frozenset[str]:
+    def _on_volume(self, name: str, now: Volume | None) -> frozenset[str]:
         """Take in a volume; one that is free, or was, concerns everybody, else only who it is kept for."""
         before = self._volumes.get(name)
         _keep(self._volumes, name, now)

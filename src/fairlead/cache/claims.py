@@ -2,19 +2,19 @@
 
 from collections.abc import Container
 
+from fairlead.cache.pod_changes import claims_named, pools
+from fairlead.cache.types import Claim, Pod
 from fairlead.cluster.changes import Change, Key
-from fairlead.serve.scheduler.glance import claims_named, pools
-from fairlead.serve.scheduler.seen import Claim, Pod
 
 
-class ClaimStore:
+class ClaimCache:
     """Every claim of the cluster."""
 
     def __init__(self) -> None:
         self._claims: dict[Key, Claim] = {}
         self._on: dict[str, set[Key]] = {}
 
-    def take(self, change: Change[Claim]) -> tuple[set[str], set[str]]:
+    def on_event(self, change: Change[Claim]) -> tuple[set[str], set[str]]:
         """Take in a change; return the nodes on which the claim held something, and now holds something."""
         before, now = self._claims.pop(change.key, None), change.new
         for pool in pools(before):

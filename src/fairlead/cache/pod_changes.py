@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
+from fairlead.cache.types import TURN, Claim, Pod
 from fairlead.cluster.changes import Key
 from fairlead.placement import PLACEMENT, Placement, Share, parse_shares
-from fairlead.serve.scheduler.seen import TURN, Claim, Pod
 
 
 def pools(claim: Claim | None) -> set[str]:

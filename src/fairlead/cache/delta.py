@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
+from fairlead.cache.events import Event
+from fairlead.cache.translator import Unreadable
 from fairlead.request import Request
-from fairlead.serve.scheduler.events import Event
-from fairlead.serve.scheduler.reading import Unreadable
 
 Waiting = Request | Unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class CacheDelta:
     """What has changed for pods that wait."""
 
     came: tuple[Waiting, ...] = ()

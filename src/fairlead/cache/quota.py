@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from fairlead.cache.types import Pod
 from fairlead.cluster.changes import Change
 from fairlead.errors import ManifestError
 from fairlead.manifest import keys
@@ -19,7 +20,6 @@ from fairlead.manifest.shapes import Amount
 from fairlead.placement import Decision, Reason, Rejection, Share
 from fairlead.request import Request
 from fairlead.schedule import Cluster
-from fairlead.serve.scheduler.seen import Pod
 from fairlead.units import Bytes, parse_quantity
 
 MEMORY: Final = f"requests.{keys.GPU_MEM}"

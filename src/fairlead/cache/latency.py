@@ -16,7 +16,7 @@ def names_model(pod: Pod) -> bool:
     return bool(pod.metadata.annotations.get(keys.MODEL, "").strip())
 
 
-class Foresight:
+class LatencyEstimator:
     """Profiles, and what follows from them: worked out when somebody asks, and once."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -26,7 +26,7 @@ class Foresight:
         self._stale = True
         """Whether profiles have changed since."""
 
-    def take(self, change: Change[ModelProfile]) -> bool:
+    def on_event(self, change: Change[ModelProfile]) -> bool:
         """Take a profile in; say whether it tells anything new."""
         before = self._profiles.pop(change.key, None)
         if change.new is not None:

@@ -12,34 +12,34 @@ from fairlead.placement import Placement
 
 
 @dataclass(slots=True)
-class Debt:
+class Unobserved:
     """What a pod was given, and the claims that will say so."""
 
     placement: Placement
     unseen: set[Key]
 
 
-class Debts:
+class UnobservedAllocations:
     """What is owed, by pod."""
 
     def __init__(self) -> None:
-        self._debts: dict[str, Debt] = {}
+        self._debts: dict[str, Unobserved] = {}
         self._pods: dict[Key, str] = {}
 
-    def owe(self, placement: Placement, claims: Iterable[Key]) -> None:
+    def add(self, placement: Placement, claims: Iterable[Key]) -> None:
         """Note that these claims are about to be given what a placement says."""
         uid = placement.request.id
-        self.forgive(uid)
+        self.drop(uid)
         keys = set(claims)
         if keys:
-            self._debts[uid] = Debt(placement, keys)
+            self._debts[uid] = Unobserved(placement, keys)
             self._pods |= dict.fromkeys(keys, uid)
 
-    def see(self, claim: Key) -> str:
+    def observe(self, claim: Key) -> str:
         """Note that a claim was seen with its devices; return whose debt is paid by it, if anybody's."""
         uid = self._pods.pop(claim, "")
         if uid and not self._debts[uid].unseen - {claim}:
-            self.forgive(uid)
+            self.drop(uid)
             return uid
         if uid:
             self._debts[uid].unseen.discard(claim)
@@ -55,7 +55,7 @@ class Debts:
         debt = self._debts.get(uid)
         return tuple(sorted(name for _, name in debt.unseen)) if debt else ()
 
-    def forgive(self, uid: str) -> None:
+    def drop(self, uid: str) -> None:
         """Forget what a pod was given: nothing came of it, or it was taken back."""
         debt = self._debts.pop(uid, None)
         for key in debt.unseen if debt else ():

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fairlead.cluster.changes import Key
 
 
-class Claimants:
+class ClaimIndex:
     """Waiting pods by the claims that they name."""
 
     def __init__(self) -> None:
