@@ -9,6 +9,7 @@ FairleadError              someone must act; `hint` says how
 │   ├── LabError           a lab cannot be built, started or found
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
 │   ├── ManifestError      a manifest, snapshot or decision cannot be used
+│   ├── RecordingError     a recording cannot be written or replayed
 │   └── SettingsError      an option or setting has no such value
 ├── MissingPartError       an optional part is not installed          exit 2
 ├── OutputError            the disk cannot take what is written       exit 74
@@ -64,6 +65,10 @@ class KubeconfigError(UserError):
 
 class ManifestError(UserError):
     """A manifest, a snapshot or a decision, or something in it, cannot be used."""
+
+
+class RecordingError(UserError):
+    """A recording cannot be written or replayed."""
 
 
 class FleetError(UserError):

@@ -13,7 +13,7 @@ from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.claims import ClaimCache
 from fairlead.cache.delta import CacheDelta, Waiting
 from fairlead.cache.disruptions import Disruptions
-from fairlead.cache.events import FREED, Event
+from fairlead.cache.events import FREED, ClusterEvent
 from fairlead.cache.latency import names_model
 from fairlead.cache.nodes import NodeCache
 from fairlead.cache.nominations import Nominations
@@ -57,8 +57,8 @@ class SchedulerCache:
         self._in_flight: set[str] = set()
         """Of those, whose writes are under way: whatever becomes of the pod, they may yet take effect."""
         self.unobserved = UnobservedAllocations()
-        self.orphaned: dict[str, Pod] = {}
-        """Pods that are gone and whose claims have not been seen; whoever takes them out sees to these."""
+        self._orphaned: dict[str, Pod] = {}
+        """Pods that are gone and whose claims have not been seen, since the last `sync`."""
         self._waiting: set[str] = set()
         self._claim_index = ClaimIndex()
         self.volumes = Volumes()
@@ -71,7 +71,7 @@ class SchedulerCache:
         """Nodes on which something else may be placed than the engine knows."""
         self._stale_pods: set[str] = set()
         """Waiting pods to be read anew."""
-        self._events: set[Event] = set()
+        self._events: set[ClusterEvent] = set()
         self._gone: set[str] = set()
         self._handlers = self._handlers_by_kind()
 
@@ -95,17 +95,18 @@ class SchedulerCache:
         """Bring the engine's cluster up to date, and return what is new for those who wait."""
         if vacated := self.nominations.take_vacated():
             self._stale_nodes |= vacated
-            self._events.add(Event.ROOM)
+            self._events.add(ClusterEvent.ROOM)
         if self._update_nodes() and self._translator.resize(self.cluster.nodes()):
             self._stale_pods |= self._waiting
             self._stale_nodes |= set(self._on)
         nodes = frozenset(self._stale_nodes)
         self._update_placements()
-        came = tuple(self._translate_waiting())
-        news = CacheDelta(came, tuple(sorted(self._gone)), frozenset(self._events), nodes)
-        self._gone.clear()
-        self._events.clear()
-        return news
+        pending = tuple(self._translate_waiting())
+        orphaned = tuple(self._orphaned.items())
+        delta = CacheDelta(pending, tuple(sorted(self._gone)), frozenset(self._events), nodes, orphaned)
+        for changes in (self._gone, self._events, self._orphaned):
+            changes.clear()
+        return delta
 
     def pod(self, uid: str) -> Pod | None:
         """Return a pod as last seen."""
@@ -209,7 +210,7 @@ class SchedulerCache:
 
     def _on_budget(self, change: Change[PodDisruptionBudget]) -> None:
         self.disruptions.on_budget(change)
-        self._events.add(Event.BUDGET)
+        self._events.add(ClusterEvent.BUDGET)
 
     # Taking in
 
@@ -231,7 +232,7 @@ class SchedulerCache:
             self._check_assumption(uid, node, alive=now is not None and not now.ended)
             self._count_unobserved(uid, was, node, change.object)
         if was != node:
-            self._events |= FREED if was else {Event.NEIGHBOUR}
+            self._events |= FREED if was else {ClusterEvent.NEIGHBOUR}
         self._requeue(uid)
 
     def _observe_assumed(self, uid: str, node: str) -> None:
@@ -261,7 +262,7 @@ class SchedulerCache:
         owed = self.unobserved.of(uid)
         if owed is not None and was and not node and uid not in self._in_flight:
             self.assume([owed])
-            self.orphaned[uid] = pod
+            self._orphaned[uid] = pod
 
     def _end_assumption(self, uid: str) -> bool:
         placement = self._assumed.pop(uid, None)
@@ -277,38 +278,38 @@ class SchedulerCache:
             self._observed(self.unobserved.observe(change.key))
         self._stale_nodes |= held | holds
         if held - holds:
-            self._events.add(Event.ROOM)
+            self._events.add(ClusterEvent.ROOM)
         if now is None or not now.own:
             # Pods that wait for a claim are read again: the pod names it, it may not name the pod.
             self._stale_pods |= self._claim_index.of(change.key)
-            self._events.add(Event.CLAIM)
+            self._events.add(ClusterEvent.CLAIM)
 
     def _observed(self, uid: str) -> None:
         """Count a pod no more that is gone: from now on its claim is counted."""
-        if uid and home(self._pods.get(uid)) == "" and self.orphaned.pop(uid, None) is not None:
+        if uid and home(self._pods.get(uid)) == "" and self._orphaned.pop(uid, None) is not None:
             self._in_flight.discard(uid)
             self._end_assumption(uid)
 
     def _on_rule(self, change: Change[Any]) -> None:
         if self._translator.on_rule(change):
             self._stale_pods |= concerned(change, (self._pods[uid] for uid in self._waiting))
-            self._events.add(Event.RULE)
+            self._events.add(ClusterEvent.RULE)
 
     def _on_profile(self, change: Change[ModelProfile]) -> None:
         if self._translator.on_profile(change):
             self._stale_pods |= {uid for uid in self._waiting if names_model(self._pods[uid])}
-            self._events.add(Event.RULE)
+            self._events.add(ClusterEvent.RULE)
 
     def _on_quota(self, change: Change[ResourceQuota]) -> None:
         self.quotas.on_event(change)
-        self._events.add(Event.QUOTA)
+        self._events.add(ClusterEvent.QUOTA)
 
     def _on_volume(self, change: Change[Any]) -> None:
         for uid in self.volumes.on_event(change):
             self.requeue_held(uid)
             if uid in self._waiting:
                 self._stale_pods.add(uid)
-        self._events.add(Event.CLAIM)
+        self._events.add(ClusterEvent.CLAIM)
 
     def _requeue(self, uid: str) -> None:
         """See whether a pod waits."""
@@ -323,7 +324,7 @@ class SchedulerCache:
         if pod is not None and waits and uid not in self._assumed:
             self.epoch = max(self.epoch, pod.turn)
             if uid not in self._waiting:
-                self._events.add(Event.MEMBER)
+                self._events.add(ClusterEvent.MEMBER)
             self._waiting.add(uid)
             self._claim_index.put(uid, claims_named(pod).values())
             self._stale_pods.add(uid)
@@ -346,7 +347,7 @@ class SchedulerCache:
                 self.cluster.remove(name)
             elif state is not None and state != before:
                 self.cluster.put(state)
-                self._events.add(Event.NODE)
+                self._events.add(ClusterEvent.NODE)
             self._stale_nodes.add(name)
         return changed
 

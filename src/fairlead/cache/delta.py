@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from fairlead.cache.events import Event
+from fairlead.cache.events import ClusterEvent
 from fairlead.cache.translator import Unreadable
+from fairlead.cache.types import Pod
 from fairlead.request import Request
 
 Waiting = Request | Unreadable
@@ -13,11 +14,13 @@ Waiting = Request | Unreadable
 class CacheDelta:
     """What has changed for pods that wait."""
 
-    came: tuple[Waiting, ...] = ()
+    pending: tuple[Waiting, ...] = ()
     """Pods that wait, new or changed."""
     gone: tuple[str, ...] = ()
     """Ids that wait no more."""
-    events: frozenset[Event] = frozenset()
+    events: frozenset[ClusterEvent] = frozenset()
     """What happened that may help pods that were refused."""
     nodes: frozenset[str] = frozenset()
     """Where something came or went."""
+    orphaned: tuple[tuple[str, Pod], ...] = ()
+    """Pods, by id, that went before their claims were seen: what these hold is still to be taken back."""

@@ -7,7 +7,7 @@ from fairlead.compat import StrEnum
 from fairlead.placement import Reason, Rejection
 
 
-class Event(StrEnum):
+class ClusterEvent(StrEnum):
     """Something that happened."""
 
     NODE = "node"
@@ -28,12 +28,12 @@ class Event(StrEnum):
     """A disruption budget came, went or allows another number of evictions."""
 
 
-FREED: Final = frozenset({Event.ROOM, Event.QUOTA})
+FREED: Final = frozenset({ClusterEvent.ROOM, ClusterEvent.QUOTA})
 """What happens when a pod holds nothing any more."""
-_ROOM: Final = frozenset({Event.ROOM, Event.NODE})
-_NODE: Final = frozenset({Event.NODE})
-HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
-    Reason.INVALID: frozenset({Event.RULE, Event.CLAIM}),
+_ROOM: Final = frozenset({ClusterEvent.ROOM, ClusterEvent.NODE})
+_NODE: Final = frozenset({ClusterEvent.NODE})
+HELPS: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
+    Reason.INVALID: frozenset({ClusterEvent.RULE, ClusterEvent.CLAIM}),
     Reason.UNSCHEDULABLE: _NODE,
     Reason.TAINT: _NODE,
     Reason.SELECTOR: _NODE,
@@ -43,14 +43,14 @@ HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
     Reason.PODS: _ROOM,
     Reason.RESOURCE: _ROOM,
     Reason.PORT: _ROOM,
-    Reason.NEAR: frozenset({Event.NEIGHBOUR, Event.NODE}),
+    Reason.NEAR: frozenset({ClusterEvent.NEIGHBOUR, ClusterEvent.NODE}),
     Reason.APART: _ROOM,
-    Reason.SPREAD: frozenset({Event.NEIGHBOUR, Event.ROOM, Event.NODE}),
+    Reason.SPREAD: frozenset({ClusterEvent.NEIGHBOUR, ClusterEvent.ROOM, ClusterEvent.NODE}),
     Reason.NO_DEVICE: _NODE,
     Reason.HEALTH: _NODE,
     Reason.MODEL: _NODE,
     Reason.VENDOR: _NODE,
-    Reason.DEVICE_SELECTOR: frozenset({Event.RULE, Event.CLAIM, Event.NODE}),
+    Reason.DEVICE_SELECTOR: frozenset({ClusterEvent.RULE, ClusterEvent.CLAIM, ClusterEvent.NODE}),
     Reason.PRECISION: _NODE,
     Reason.ESTIMATE: _NODE,
     Reason.SLO: _NODE,
@@ -59,12 +59,12 @@ HELPS: Final[Mapping[Reason, frozenset[Event]]] = {
     Reason.DEVICE_MEMORY: _ROOM,
     Reason.DEVICE_COMPUTE: _ROOM,
     Reason.DEVICES: _ROOM,
-    Reason.GANG: frozenset({Event.MEMBER, Event.ROOM, Event.NODE}),
-    Reason.BUDGET: frozenset({Event.BUDGET, Event.ROOM, Event.NODE}),
-    Reason.QUOTA: frozenset({Event.QUOTA}),
+    Reason.GANG: frozenset({ClusterEvent.MEMBER, ClusterEvent.ROOM, ClusterEvent.NODE}),
+    Reason.BUDGET: frozenset({ClusterEvent.BUDGET, ClusterEvent.ROOM, ClusterEvent.NODE}),
+    Reason.QUOTA: frozenset({ClusterEvent.QUOTA}),
 }
 
 
-def helpful(rejections: Iterable[Rejection]) -> frozenset[Event]:
+def queueing_hints(rejections: Iterable[Rejection]) -> frozenset[ClusterEvent]:
     """Return what could help a request that was refused for these reasons; a new node always could."""
     return _NODE.union(*(HELPS[each.reason] for each in rejections))

@@ -34,7 +34,7 @@ _MOST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VolumeBinding:
     """What is to become of a claim now that its pod has a node."""
 
     claim: VolumeClaim
@@ -104,9 +104,9 @@ class Volumes:
         found = [self._claims.get(key) for _, key in named(pod)]
         return [each for each in found if each is not None and not each.bound]
 
-    def choices(self, pod: Pod, node: NodeState) -> list[Choice]:
+    def bindings(self, pod: Pod, node: NodeState) -> list[VolumeBinding]:
         """Return what is to be done for a pod's claims on its node, where that has not been done."""
-        found: list[Choice] = []
+        found: list[VolumeBinding] = []
         taken: set[str] = set()
         for claim in self.missing(pod):
             if self._kept_for(claim) is not None:
@@ -115,9 +115,9 @@ class Volumes:
             left = [each for each in there if each.metadata.name not in taken]
             if left:
                 taken.add(left[0].metadata.name)
-                found.append(Choice(claim, node.name, left[0]))
+                found.append(VolumeBinding(claim, node.name, left[0]))
             elif self._is_made(claim) and claim.node != node.name:
-                found.append(Choice(claim, node.name))
+                found.append(VolumeBinding(claim, node.name))
         return found
 
     def tied(self, pod: Pod, asked: Request, known: Callable[[str], bool]) -> Request:

@@ -5,6 +5,7 @@ import os
 import sys
 import uuid
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli import options as shared
@@ -13,7 +14,7 @@ from fairlead.settings import parse_address
 from fairlead.units import parse_duration
 
 if TYPE_CHECKING:
-    from fairlead.serve.scheduler.lead import Terms
+    from fairlead.serve.scheduler.election import LeaderElectionConfig
 
 LISTEN = "127.0.0.1:19810"
 _LEASE = (
@@ -44,6 +45,9 @@ def add(programs: Any) -> None:
     command.add_argument(
         "--lease-namespace", metavar="NS", default="kube-system", help="of the Lease (default: %(default)s)"
     )
+    command.add_argument(
+        "--record", metavar="FILE", help="write every event and effect there, for `fairlead replay`"
+    )
     for name, default, text in _LEASE:
         command.add_argument(
             f"--leader-elect-{name}", metavar="TIME", default=default, help=f"{text} (default: %(default)s)"
@@ -59,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.cluster import kubeconfig  # keeps --help fast
     from fairlead.schedule import policy_named
     from fairlead.serve.scheduler import program
-    from fairlead.serve.scheduler.loop import SchedulerSettings
+    from fairlead.serve.scheduler.settings import SchedulerSettings
 
     if not 1 <= options.in_flight <= 1000:
         raise SettingsError(f"in-flight: {options.in_flight} is out of range", "choose from 1 to 1000")
@@ -70,16 +74,17 @@ def run(options: argparse.Namespace) -> int:
         policy=options.policy,
         in_flight=options.in_flight,
         own_claims=not options.no_own_claims,
-        terms=_terms(options),
+        lease=_lease(options),
     )
     config = kubeconfig.load(options.kubeconfig, options.context)
-    program.run(config, shared.catalog_of(options), settings, parse_address(options.listen), _say)
+    record = Path(options.record) if options.record else None
+    program.run(config, shared.catalog_of(options), settings, parse_address(options.listen), _say, record)
     return 0
 
 
-def _terms(options: argparse.Namespace) -> "Terms":
+def _lease(options: argparse.Namespace) -> "LeaderElectionConfig":
     """Return how the Lease is held; a leader must have stopped before another may begin."""
-    from fairlead.serve.scheduler.lead import Terms
+    from fairlead.serve.scheduler.election import LeaderElectionConfig
 
     names = [name for name, _, _ in _LEASE]
     duration, deadline, period = (
@@ -93,7 +98,7 @@ def _terms(options: argparse.Namespace) -> "Terms":
         if least >= most:
             text = f"leader-elect-{shorter}: {least:g} s is not less than leader-elect-{longer}, {most:g} s"
             raise SettingsError(text, "see: fairlead docs scheduler")
-    return Terms(options.lease_namespace, duration=duration, deadline=deadline, period=period)
+    return LeaderElectionConfig(options.lease_namespace, duration=duration, deadline=deadline, period=period)
 
 
 def _seconds(name: str, text: str) -> float:

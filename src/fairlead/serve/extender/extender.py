@@ -18,7 +18,7 @@ from fairlead.serve.extender import page, wire
 from fairlead.serve.extender.front import Front, Page, Verb
 from fairlead.serve.extender.judge import Judge, Verdict
 from fairlead.serve.follow import Follower
-from fairlead.serve.scheduler.page import Timings
+from fairlead.serve.scheduler.metrics import Timings
 from fairlead.serve.web.httpd import Response
 from fairlead.units import counted
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from fairlead.metrics import Family
-from fairlead.serve.scheduler.page import Timings
+from fairlead.serve.scheduler.metrics import Timings
 
 
 @dataclass(slots=True)

@@ -2,11 +2,11 @@
 
 The sentence and what would let the pod fit are worked out together when the question comes, for one state
 of the cluster. That takes a while on a large cluster, and nothing is decided meanwhile; so the answer is
-remembered for some seconds, and no more than a tenth of the time is given to it. Where that time is spent,
-the answer is the decision under which the pod waits, with its age and without advice.
+remembered for some seconds, and the driver gives it no more than a tenth of the time. Where that time is
+spent, the answer is the decision under which the pod waits, with its age and without advice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,18 +15,17 @@ from fairlead.manifest import keys
 from fairlead.placement import Decision
 from fairlead.request import Request
 from fairlead.schedule import decide, explained, place_gang
-from fairlead.serve.scheduler.desk import Desk, Verdict
+from fairlead.serve.scheduler.conditions import neighbours, spoken
+from fairlead.serve.scheduler.cycle import SchedulingCycle, Verdict
+from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.preemption import names_budget
 from fairlead.serve.scheduler.queue import Group
-from fairlead.serve.scheduler.tell import neighbours, spoken
 from fairlead.settings import Address
 
 PATH: Final = "/explain/"
 """Before `namespace/name/uid`."""
 _KEPT: Final = 10.0
 """Seconds for which an answer is remembered: what would fit changes with every pod that comes or goes."""
-_REST: Final = 9.0
-"""Seconds of rest for each second of working answers out."""
 _MOST: Final = 256
 """Pods whose answers are remembered."""
 _FITS: Final = "it fits as the cluster is now, and is tried again"
@@ -45,64 +44,60 @@ class _Current:
 class Explainer:
     """Answers for one replica."""
 
-    def __init__(self, desk: Desk, me: str, scheduler: str, clock: Callable[[], float]) -> None:
-        self._desk = desk
+    def __init__(self, cycle: SchedulingCycle, me: str, scheduler: str) -> None:
+        self._cycle = cycle
         self._who = {"leader": me, "scheduler": scheduler}
-        self._clock = clock
         self._known: dict[str, _Current] = {}
-        self._rests = 0.0
-        """Until when no answer is worked out."""
 
-    def answer(self, namespace: str, name: str, uid: str) -> dict[str, Any]:
+    def answer(self, asked: Explain, now: float) -> dict[str, Any]:
         """Return what is known of a pod; its state is `unknown` where it does not wait here.
 
         The uid shows that the asker may read the pod. Where it is another's, the pod is as unknown as one
         that does not exist.
         """
-        pod = self._desk.cache.pod(uid)
-        standing = self._standing(pod) if pod is not None and pod.key == (namespace, name) else None
-        return {**self._who, **(standing or _stranger(namespace, name))}
+        pod = self._cycle.cache.pod(asked.uid)
+        mine = pod is not None and pod.key == (asked.namespace, asked.name)
+        standing = self._standing(pod, asked.rest, now) if pod is not None and mine else None
+        return {**self._who, **(standing or _stranger(asked.namespace, asked.name))}
 
-    def _standing(self, pod: Pod) -> dict[str, Any] | None:
-        uid, now = pod.metadata.uid, self._clock()
-        verdict, group = self._desk.verdicts.get(uid), self._desk.queue.group_of(uid)
-        if not self._desk.cache.waits(uid):
+    def _standing(self, pod: Pod, rest: float, now: float) -> dict[str, Any] | None:
+        uid = pod.metadata.uid
+        verdict, group = self._cycle.verdicts.get(uid), self._cycle.queue.group_of(uid)
+        if not self._cycle.cache.waits(uid):
             if verdict is None or not verdict.decision.placed:
                 return None
-            if uid in self._desk.cache.held:
-                return {**_told(verdict, "volumes", now), "sentence": self._desk.sayings.text(uid)}
+            if uid in self._cycle.cache.held:
+                return {**_told(verdict, "volumes", now), "sentence": self._cycle.reporter.text(uid)}
             return _told(verdict, "in-flight", now)
         if group is None:
-            return _bare(pod, "unreadable", self._desk.sayings.text(uid))
+            return _bare(pod, "unreadable", self._cycle.reporter.text(uid))
         if verdict is None:
             return {**_bare(pod, "ready", f"{pod.metadata.name} waits for its turn"), **_times(group, now)}
-        clearing = neighbours(pod.metadata.namespace, self._desk.clearing(uid))
-        judged = {**self._judged(verdict, group, now), "clearing": clearing}
-        if self._desk.cache.nominations.of(uid) is None:
+        clearing = neighbours(pod.metadata.namespace, self._cycle.clearing(uid))
+        judged = {**self._judged(verdict, group, rest, now), "clearing": clearing}
+        if self._cycle.cache.nominations.of(uid) is None:
             return judged
-        return {**judged, "state": "nominated", "sentence": spoken(self._desk.sayings.text(uid))}
+        return {**judged, "state": "nominated", "sentence": spoken(self._cycle.reporter.text(uid))}
 
-    def _judged(self, verdict: Verdict, group: Group, now: float) -> dict[str, Any]:
+    def _judged(self, verdict: Verdict, group: Group, rest: float, now: float) -> dict[str, Any]:
         state = "ready" if group.helps is None else "parked"
         if verdict.decision.placed:
             return {**_unwritten(verdict, now), "state": state, **_times(group, now)}
-        current = self._current(verdict, group, now)
+        current = self._current(verdict, group, rest, now)
         changes = [each.to_json() for each in current.verdict.decision.changes]
         told = _told(current.verdict, state, now)
         return {**told, "changes": changes, "note": current.note, **_times(group, now)}
 
-    def _current(self, verdict: Verdict, group: Group, now: float) -> _Current:
+    def _current(self, verdict: Verdict, group: Group, rest: float, now: float) -> _Current:
         """Return the refusal as the cluster is now; the decision that the pod waits under, in a rest."""
         uid = verdict.decision.request.id
         known = self._known.get(uid)
         if known is not None and known.since is verdict.decision and now - known.verdict.at < _KEPT:
             return known
-        if now < self._rests:
-            note = f"what would let it fit was not looked for: ask again in {self._rests - now:.0f} s"
+        if rest > 0:
+            note = f"what would let it fit was not looked for: ask again in {rest:.0f} s"
             return _Current(verdict.decision, verdict, note)
         decision = self._decided(verdict.decision.request, group, now)
-        after = self._clock()
-        self._rests = after + _REST * (after - now)
         if len(self._known) >= _MOST:
             self._known.clear()
         fits = decision.placed
@@ -113,7 +108,7 @@ class Explainer:
 
     def _decided(self, request: Request, group: Group, now: float) -> Decision:
         """Decide for a request, with its gang, as the cluster is now; nothing is changed."""
-        cluster, policy = self._desk.cache.cluster, self._desk.policy
+        cluster, policy = self._cycle.cache.cluster, self._cycle.policy
         members = list(group.members.values())
         if request.gang is None:
             own = decide(cluster, request, policy)
@@ -121,8 +116,8 @@ class Explainer:
             mark = cluster.checkpoint()
             own = _of(request, place_gang(cluster, members, policy))
             cluster.rollback(mark)
-        if not own.placed and self._desk.preemptions.worthwhile(members):
-            found = _of(request, self._desk.preemptions.search(members, now))
+        if not own.placed and self._cycle.preemptions.worthwhile(members):
+            found = _of(request, self._cycle.preemptions.search(members, now))
             own = found if names_budget(found) else own
         return explained(cluster, own, policy)
 

@@ -3,12 +3,15 @@
 import asyncio
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
+from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.explain import signs
-from fairlead.serve.scheduler.loop import Scheduler, SchedulerSettings
+from fairlead.serve.scheduler.replay import recorder
+from fairlead.serve.scheduler.settings import SchedulerSettings
 from fairlead.serve.until import run_until_told
 from fairlead.serve.web.beside import served
 from fairlead.settings import Address
@@ -20,17 +23,23 @@ def run(
     settings: SchedulerSettings,
     listen: Address,
     say: Callable[[str], None],
+    record: Path | None = None,
 ) -> None:
-    """Run a replica until it is told to stop."""
+    """Run a replica until it is told to stop; `record` is a file for what it handles and returns."""
+    recording = recorder(record, settings) if record is not None else None
 
     async def program(stop: asyncio.Event) -> None:
         async with Client.connect(
             config, connections=settings.in_flight + 8, silence=settings.answer_within
         ) as client:
-            scheduler = Scheduler(client, catalog, settings, say)
+            scheduler = Scheduler(client, catalog, settings, say, recorder=recording)
             with served(listen, scheduler.answer) as where:
                 say(f"listening on http://{where}/metrics")
                 scheduler.announce(signs(where, settings.name, os.environ, os.uname().nodename))
                 await scheduler.run(stop)
 
-    run_until_told(program)
+    try:
+        run_until_told(program)
+    finally:
+        if recording is not None:
+            recording.close()

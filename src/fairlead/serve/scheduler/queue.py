@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from fairlead.cache.events import Event
+from fairlead.cache.events import ClusterEvent
 from fairlead.request import Request
 
 SAFETY_NET: Final = 300.0
 """Seconds after which a parked group is tried again though nothing happened that should help."""
-FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 30.0
-"""Seconds before a place is sought again for a pod whose placing could not be written."""
 Key = tuple[str, str]
 Could = Callable[[Request], bool]
 """Says whether what became free could be enough for a request."""
@@ -33,7 +30,7 @@ class Group:
     key: Key
     since: int = 0
     members: dict[str, Request] = field(default_factory=dict)
-    helps: frozenset[Event] | None = None
+    helps: frozenset[ClusterEvent] | None = None
     """What it waits for while it is parked; None: it is ready."""
     until: float = 0.0
     """When it is tried again in any case."""
@@ -59,24 +56,29 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Backoff:
     """How often the placing of a pod could not be written, and when to try again."""
 
     times: int
     until: float
 
 
-class Queue:
-    """Everybody who waits."""
+class SchedulingQueue:
+    """Every pod that waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, initial_backoff: float = 0.5, max_backoff: float = 30.0) -> None:
+        self._initial_backoff = initial_backoff
+        self.max_backoff = max_backoff
+        """Seconds, at most, before a place is sought again for a pod whose placing could not be written."""
         self._groups: dict[Key, Group] = {}
         self._ready: list[tuple[tuple[int, bool, int], Key]] = []
         self._since: dict[str, int] = {}
         self._keys: dict[str, Key] = {}
-        self._troubles: dict[str, Trouble] = {}
+        self._backoffs: dict[str, Backoff] = {}
         self._numbers = count()
-        self._sleepers: dict[Event, dict[Hashable, dict[Key, Group]]] = {event: {} for event in Event}
+        self._sleepers: dict[ClusterEvent, dict[Hashable, dict[Key, Group]]] = {
+            event: {} for event in ClusterEvent
+        }
         """Who is parked, by what could help, and by shape: those of one shape are judged once."""
         self._askers: set[str] = set()
         self._nominated: set[str] = set()
@@ -121,16 +123,16 @@ class Queue:
         if group.members.get(request.id) == request:
             return
         self._seat(group, request)
-        trouble = self._troubles.get(request.id)
-        if trouble is not None and trouble.until > now:
-            self._lay(group, frozenset(), trouble.until)
+        backoff = self._backoffs.get(request.id)
+        if backoff is not None and backoff.until > now:
+            self._lay(group, frozenset(), backoff.until)
         else:
             self._make_ready(group)
 
     def remove(self, identity: str) -> None:
         """Forget a request: it is placed, or gone."""
         key = self._keys.pop(identity, ("", ""))
-        self._troubles.pop(identity, None)
+        self._backoffs.pop(identity, None)
         self._since.pop(identity, None)
         self._askers.discard(identity)
         self._nominated.discard(identity)
@@ -156,7 +158,7 @@ class Queue:
         else:
             self._lay(group, group.helps, group.until)
 
-    def move_to_active(self, identity: str) -> None:
+    def activate(self, identity: str) -> None:
         """Make a request ready, with those that are placed together with it."""
         group = self.group_of(identity)
         if group is not None and group.helps is not None:
@@ -174,7 +176,9 @@ class Queue:
                 return list(group.members.values())
         return []
 
-    def park(self, members: Iterable[Request], helps: frozenset[Event], now: float) -> None:
+    def add_unschedulable(
+        self, members: Iterable[Request], helps: frozenset[ClusterEvent], now: float
+    ) -> None:
         """Put those who were refused where they wait for what could help."""
         for member in members:
             key = self._keys.setdefault(member.id, _key(member))
@@ -185,11 +189,11 @@ class Queue:
 
     def failed(self, identity: str, now: float) -> None:
         """Note that the placing of a request could not be written: it is not tried again at once."""
-        times = self._troubles[identity].times + 1 if identity in self._troubles else 1
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(times - 1, 16))
-        self._troubles[identity] = Trouble(times, now + pause)
+        times = self._backoffs[identity].times + 1 if identity in self._backoffs else 1
+        pause = min(self.max_backoff, self._initial_backoff * 2 ** min(times - 1, 16))
+        self._backoffs[identity] = Backoff(times, now + pause)
 
-    def wake(self, events: frozenset[Event], could: Could = lambda request: True) -> int:
+    def move_to_active(self, events: frozenset[ClusterEvent], could: Could = lambda request: True) -> int:
         """Make those ready whom one of these could help, and return how many groups they are.
 
         Where something became free, they are asked first whether that could be enough; of each shape, one is.
@@ -198,7 +202,7 @@ class Queue:
         room: dict[Key, Group] = {}
         for event in events:
             for shape, groups in self._sleepers[event].items():
-                if event is not Event.ROOM or shape is None:
+                if event is not ClusterEvent.ROOM or shape is None:
                     woken |= groups
                 elif could(_one_of(groups)):
                     room |= groups
@@ -207,7 +211,7 @@ class Queue:
             group.for_room = key not in woken
         return len(room | woken)
 
-    def nap(self, now: float) -> float | None:
+    def flush_expired(self, now: float) -> float | None:
         """Make those ready whose time has come, and return when the next one's comes."""
         parked = [each for each in self._groups.values() if each.helps is not None]
         for group in parked:
@@ -226,7 +230,7 @@ class Queue:
         else:
             self._askers.discard(request.id)
 
-    def _lay(self, group: Group, helps: frozenset[Event], until: float) -> None:
+    def _lay(self, group: Group, helps: frozenset[ClusterEvent], until: float) -> None:
         """Let a group sleep until something happens that helps."""
         self._raise(group)
         group.helps, group.until = helps, until

@@ -2,17 +2,17 @@
 
     plain pod              bind
     share or whole device  bind, with a note of the devices, where the node's agent goes by that; elsewhere
-                           point (the pod names the claim it will have) > make the claim > allocate it > bind
+                           the pod's status names its claim > create the claim > allocate it > bind
     named claims           allocate each > bind
 
 Every write that gives away part of a device is conditional on the version of an object that the next leader
-changes before it decides (see `takeover.py`): who was stopped in the middle cannot give it away twice.
+changes before it decides (see `failover.py`): a leader that stopped in the middle cannot give it away twice.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from fairlead.cache.types import (
@@ -25,16 +25,23 @@ from fairlead.cache.types import (
     Claim,
     Pod,
 )
-from fairlead.cache.volumes import Choice
+from fairlead.cache.volumes import VolumeBinding
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import ClaimRequest
 from fairlead.manifest.volumeshapes import SELECTED, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
 from fairlead.placement import Placement, Share
+from fairlead.serve.scheduler.effects import (
+    MERGE,
+    STRATEGIC,
+    Allocate,
+    ApiRequest,
+    Bind,
+    BindVolume,
+    Deallocate,
+    Fence,
+)
 
-MERGE: Final = "application/merge-patch+json"
-STRATEGIC: Final = "application/strategic-merge-patch+json"
-JSON: Final = "application/json"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 REQUEST: Final = "shares"
 """The one request of a claim of ours."""
@@ -45,17 +52,8 @@ _OURS: Final = "0".ljust(_MARK, "-")
 _BOUND_BY: Final = "pv.kubernetes.io/bound-by-controller"
 """Says that no person chose the volume: it is free again when the claim goes."""
 _MIB: Final = 1 << 20
+W = TypeVar("W", bound=ApiRequest)
 _LONGEST: Final = 253
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One request to the API server."""
-
-    method: str
-    path: str
-    body: Mapping[str, Any] = field(default_factory=dict)
-    content_type: str = JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +103,17 @@ def claim_name(pod: Pod) -> str:
     return f"{pod.metadata.name[: _LONGEST - len(end)].rstrip('.-')}{end}"
 
 
-def point(plan: Plan) -> Write:
+def set_claim_status(plan: Plan) -> Allocate:
     """Let a pod name the claim that will stand for its resources; only if it is as we saw it."""
     status = {"resourceClaimName": claim_name(plan.pod), "requestMappings": mapped(plan.pod)}
     body = {
         "metadata": _version(plan.pod.metadata.resource_version),
         "status": {"extendedResourceClaimStatus": status},
     }
-    return pod_status(plan.pod, body)
+    return pod_status(Allocate, plan.pod, body)
 
 
-def make(pod: Pod, shares: Sequence[Share]) -> Write:
+def create_claim(pod: Pod, shares: Sequence[Share]) -> Allocate:
     """Make the claim of a pod; nothing is given away by it."""
     meta = pod.metadata
     first = shares[0] if shares else Share("", whole=True)
@@ -135,10 +133,10 @@ def make(pod: Pod, shares: Sequence[Share]) -> Write:
         },
         "spec": {"devices": {"requests": [{"name": REQUEST, "exactly": exactly}]}},
     }
-    return Write("POST", CLAIMS.path(meta.namespace), body)
+    return Allocate("POST", CLAIMS.path(meta.namespace), body)
 
 
-def allocate(plan: Plan, claim: Claim, shares: Mapping[str, Sequence[Share]]) -> Write:
+def allocate(plan: Plan, claim: Claim, shares: Mapping[str, Sequence[Share]]) -> Allocate:
     """Give a claim its devices, by request, and keep it for the pod; only if it is as we saw it."""
     node = plan.placement.node
     results = [_result(plan, claim, name, share) for name, found in shares.items() for share in found]
@@ -150,7 +148,7 @@ def allocate(plan: Plan, claim: Claim, shares: Mapping[str, Sequence[Share]]) ->
             "nodeSelector": {"nodeSelectorTerms": [here]},
         }
     body = {"metadata": _version(claim.metadata.resource_version), "status": status}
-    return Write("PATCH", _claim(claim, "status"), body, MERGE)
+    return Allocate("PATCH", _claim(claim, "status"), body, MERGE)
 
 
 def given_for(claim: Claim, pod: Pod) -> bool:
@@ -164,17 +162,17 @@ def is_protected(claim: Claim) -> bool:
     return FINALIZER in claim.metadata.finalizers and TURN in claim.metadata.annotations
 
 
-def protect(claim: Claim) -> Write:
+def protect(claim: Claim) -> Allocate:
     """Mark a named claim, and keep it from being deleted under its pod; only if it is as we saw it."""
     kept = {
         **_version(claim.metadata.resource_version),
         "finalizers": [*(each for each in claim.metadata.finalizers if each != FINALIZER), FINALIZER],
         "annotations": {TURN: _OURS},
     }
-    return Write("PATCH", _claim(claim), {"metadata": kept}, MERGE)
+    return Allocate("PATCH", _claim(claim), {"metadata": kept}, MERGE)
 
 
-def bind(plan: Plan, version: str = "") -> Write:
+def bind(plan: Plan, version: str = "") -> Bind:
     """Give the pod to its node together with the note of its devices; only if it is the pod we mean."""
     meta, shares = plan.pod.metadata, plan.placement.shares
     precise = _version(version or meta.resource_version) if plan.fenced else {}
@@ -191,7 +189,7 @@ def bind(plan: Plan, version: str = "") -> Write:
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": plan.placement.node},
     }
-    return Write("POST", PODS.path(meta.namespace, meta.name, "binding"), body)
+    return Bind("POST", PODS.path(meta.namespace, meta.name, "binding"), body)
 
 
 def by_request(plan: Plan) -> list[tuple[Claim, dict[str, list[Share]]]]:
@@ -210,73 +208,66 @@ def by_request(plan: Plan) -> list[tuple[Claim, dict[str, list[Share]]]]:
 # Undoing
 
 
-def loosen(claim: Claim) -> Write:
+def remove_finalizer(claim: Claim) -> Deallocate:
     """Let a claim of ours be deleted; only if it is as we saw it."""
     free = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version), "finalizers": None}
-    return Write("PATCH", _claim(claim), {"metadata": free}, MERGE)
+    return Deallocate("PATCH", _claim(claim), {"metadata": free}, MERGE)
 
 
-def remove(claim: Claim) -> Write:
+def delete_claim(claim: Claim) -> Deallocate:
     """Delete a claim of ours; only if it is as we saw it."""
     precise = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version)}
-    return Write("DELETE", _claim(claim), {"preconditions": precise})
+    return Deallocate("DELETE", _claim(claim), {"preconditions": precise})
 
 
-def give_back(claim: Claim, pod: Pod) -> Write:
+def deallocate(claim: Claim, pod: Pod) -> Deallocate:
     """Take a pod off those who use a named claim, and its devices with the last of them."""
     others = [each for each in _reserved(pod, claim) if each["uid"] != pod.metadata.uid]
     status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
     body = {"metadata": _version(claim.metadata.resource_version), "status": status}
-    return Write("PATCH", _claim(claim, "status"), body, MERGE)
+    return Deallocate("PATCH", _claim(claim, "status"), body, MERGE)
 
 
-def choose(choice: Choice) -> Write:
+def bind_volume(binding: VolumeBinding) -> BindVolume:
     """Keep a volume for a claim, or let one be made for its node; only if it is as we saw it."""
-    meta = choice.claim.metadata
-    if choice.volume is None:
-        noted = {**_version(meta.resource_version), "annotations": {SELECTED: choice.node}}
-        return Write("PATCH", VOLUME_CLAIMS.path(meta.namespace, meta.name), {"metadata": noted}, MERGE)
-    free = choice.volume.metadata
+    meta = binding.claim.metadata
+    if binding.volume is None:
+        noted = {**_version(meta.resource_version), "annotations": {SELECTED: binding.node}}
+        return BindVolume("PATCH", VOLUME_CLAIMS.path(meta.namespace, meta.name), {"metadata": noted}, MERGE)
+    free = binding.volume.metadata
     marked = {**_version(free.resource_version), "annotations": {_BOUND_BY: "yes"}}
     whose = {"namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
     ref = {"apiVersion": VOLUME_CLAIMS.api_version, "kind": VOLUME_CLAIMS.name, **whose}
     body = {"metadata": marked, "spec": {"claimRef": ref}}
-    return Write("PATCH", VOLUMES.path(name=free.name), body, MERGE)
+    return BindVolume("PATCH", VOLUMES.path(name=free.name), body, MERGE)
 
 
-def touch_pod(pod: Pod, turn: int, nonce: str) -> Write:
-    """Mark a waiting pod with our turn: what was decided before and comes late fails from now on.
+def fence_pod(pod: Pod, epoch: int, nonce: str) -> Fence:
+    """Mark a pending pod with our epoch: what was decided before and comes late fails from now on.
 
     The nonce is new each time: a write that changes nothing would leave the version as it was.
     """
-    mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": f"{turn} {nonce}"}
-    return pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
+    mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": f"{epoch} {nonce}"}
+    return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
 
 
-def touch_claim(namespace: str, name: str, turn: int, nonce: str) -> Write:
+def fence_claim(namespace: str, name: str, epoch: int, nonce: str) -> Fence:
     """Do the same to a claim."""
-    mark = {"metadata": {"annotations": {TURN: f"{turn} {nonce}".ljust(_MARK, "-")}}}
-    return Write("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
+    mark = {"metadata": {"annotations": {TURN: f"{epoch} {nonce}".ljust(_MARK, "-")}}}
+    return Fence("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
 
 
-def unmark_claim(namespace: str, name: str) -> Write:
+def unmark_claim(namespace: str, name: str) -> Fence:
     """Take the mark off a claim, which changes it as well; where there is none, none can be added either."""
-    return Write("PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: None}}}, MERGE)
+    return Fence("PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: None}}}, MERGE)
 
 
-def shorten_pod(pod: Pod) -> Write | None:
+def shorten_pod(pod: Pod) -> Fence | None:
     """Change a pod that is too large for a mark by making it smaller; None where nothing can be left out."""
     if not pod.condition(SCHEDULED).message:
         return None
     short = {"type": SCHEDULED, "message": ""}
-    return pod_status(pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [short]}})
-
-
-def named(pod: Pod) -> list[str]:
-    """Return the names of the claims that a pod names, or that were made of a template for it already."""
-    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    found = (each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims)
-    return [name for name in found if name]
+    return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [short]}})
 
 
 def _result(plan: Plan, claim: Claim, request: str, share: Share) -> dict[str, Any]:
@@ -319,9 +310,14 @@ def _version(version: str) -> dict[str, str]:
     return {"resourceVersion": version} if version else {}
 
 
-def pod_status(pod: Pod, body: Mapping[str, Any]) -> Write:
+def pod_status(effect: type[W], pod: Pod, body: Mapping[str, Any]) -> W:
     """Change fields of a pod's status."""
-    return Write("PATCH", PODS.path(pod.metadata.namespace, pod.metadata.name, "status"), body, STRATEGIC)
+    return effect("PATCH", PODS.path(pod.metadata.namespace, pod.metadata.name, "status"), body, STRATEGIC)
+
+
+def pod_path(pod: Pod) -> str:
+    """Return where the API server keeps a pod."""
+    return PODS.path(pod.metadata.namespace, pod.metadata.name)
 
 
 def _claim(claim: Claim, sub: str = "") -> str:

@@ -1,13 +1,14 @@
-"""Say why pods wait: a condition and an event each, when the reason changes, and not too often. Pure."""
+"""Report why pods wait: a condition and an event each, when the reason changes, and not too often. Pure."""
 
 import hashlib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.cache.types import PODS, SCHEDULED, Pod
+from fairlead.cache.types import SCHEDULED, Pod
 from fairlead.cluster.kinds import EVENTS
-from fairlead.serve.scheduler.writes import STRATEGIC, Write
+from fairlead.serve.scheduler.effects import Report
+from fairlead.serve.scheduler.writes import pod_status
 
 COMPONENT: Final = "fairlead-scheduler"
 PLACE_KEPT: Final = "PlaceKept"
@@ -40,65 +41,65 @@ def waits_for(namespace: str, pods: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was said last of a pod, and when."""
+class Reported:
+    """The reason that was reported last for a pod, and when."""
 
     text: str
     at: float
 
 
-class Sayings:
-    """What is to be said of pods that wait."""
+class StatusReporter:
+    """The reasons that are to be reported for pods that wait."""
 
     def __init__(self) -> None:
-        self._told: dict[str, Told] = {}
+        self._reported: dict[str, Reported] = {}
         self._due: dict[str, str] = {}
 
-    def say(self, uid: str, text: str) -> None:
-        """Have a reason told when its time comes; a newer one replaces it."""
-        text, told = spoken(text), self._told.get(uid)
-        if told is not None and told.text == text:
+    def add(self, uid: str, text: str) -> None:
+        """Have a reason reported when its time comes; a newer one replaces it."""
+        text, reported = spoken(text), self._reported.get(uid)
+        if reported is not None and reported.text == text:
             self._due.pop(uid, None)
         else:
             self._due[uid] = text
 
     def text(self, uid: str) -> str:
-        """Return the newest reason that was given for a pod, told or not; empty where there is none."""
-        told = self._told.get(uid)
-        return self._due.get(uid) or (told.text if told else "")
+        """Return the newest reason for a pod, reported or not; empty where there is none."""
+        reported = self._reported.get(uid)
+        return self._due.get(uid) or (reported.text if reported else "")
 
     def forget(self, uid: str) -> None:
-        """Say nothing more of a pod."""
-        self._told.pop(uid, None)
+        """Report nothing more of a pod."""
+        self._reported.pop(uid, None)
         self._due.pop(uid, None)
 
     def drop(self, uid: str) -> None:
-        """Leave out what is still to be said: the pod is being placed."""
+        """Leave out what is still to be reported: the pod is being placed."""
         self._due.pop(uid, None)
 
     def take(self, now: float, most: int, silent: Container[str] = ()) -> dict[str, str]:
-        """Take out what may be said now, at most so much, and nothing of those who are `silent`."""
+        """Take out `most` reasons that may be reported now, and none of pods that are `silent`."""
         ready = [uid for uid in self._due if uid not in silent and self._may(uid, now)][:most]
         found = {uid: self._due.pop(uid) for uid in ready}
-        self._told |= {uid: Told(text, now) for uid, text in found.items()}
+        self._reported |= {uid: Reported(text, now) for uid, text in found.items()}
         return found
 
     def _may(self, uid: str, now: float) -> bool:
-        told = self._told.get(uid)
-        return told is None or now - told.at >= EVERY
+        reported = self._reported.get(uid)
+        return reported is None or now - reported.at >= EVERY
 
 
-def refused(pod: Pod, text: str, now: str) -> list[Write]:
+def refused(pod: Pod, text: str, now: str) -> list[Report]:
     """Return what tells a pod why it waits."""
     return [condition(pod, text, now), event(pod, "Warning", "FailedScheduling", text, now)]
 
 
-def kept(pod: Pod, text: str, now: str) -> list[Write]:
+def kept(pod: Pod, text: str, now: str) -> list[Report]:
     """Return what tells a pod what its place is kept for; no autoscaler need bring another node."""
     return [condition(pod, text, now, PLACE_KEPT), event(pod, "Normal", PLACE_KEPT, text, now)]
 
 
-def condition(pod: Pod, text: str, now: str, reason: str = "Unschedulable") -> Write:
+def condition(pod: Pod, text: str, now: str, reason: str = "Unschedulable") -> Report:
     """Return what puts the reason where `kubectl describe` and autoscalers look for it."""
     said = pod.condition(SCHEDULED)
     body = {
@@ -108,12 +109,10 @@ def condition(pod: Pod, text: str, now: str, reason: str = "Unschedulable") -> W
         "message": text,
         "lastTransitionTime": said.last_transition_time if said.status == "False" else now,
     }
-    meta = pod.metadata
-    patch = {"metadata": {"uid": meta.uid}, "status": {"conditions": [body]}}
-    return Write("PATCH", PODS.path(meta.namespace, meta.name, "status"), patch, STRATEGIC)
+    return pod_status(Report, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [body]}})
 
 
-def event(pod: Pod, kind: str, reason: str, text: str, now: str) -> Write:
+def event(pod: Pod, kind: str, reason: str, text: str, now: str) -> Report:
     """Return an event on a pod; the same words on the same pod are the same event."""
     meta = pod.metadata
     words = hashlib.sha256(f"{meta.uid} {reason} {text} {now}".encode()).hexdigest()[:12]
@@ -138,4 +137,4 @@ def event(pod: Pod, kind: str, reason: str, text: str, now: str) -> Write:
         "lastTimestamp": now,
         "count": 1,
     }
-    return Write("POST", EVENTS.path(meta.namespace), body)
+    return Report("POST", EVENTS.path(meta.namespace), body)

@@ -36,7 +36,7 @@ class Timings:
 
 
 @dataclass(slots=True)
-class Counts:
+class Metrics:
     """What has been counted since the start."""
 
     decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -50,35 +50,36 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
-    """How things stand."""
+class Gauges:
+    """The state of a replica at one moment."""
 
     leading: bool
     turn: int
     waiting: Mapping[str, int]
     """Requests that wait, by state: `ready`, `parked`, `in-flight`."""
     nodes: int
-    writes: Mapping[tuple[str, str], int]
     unreadable_nodes: int = 0
 
 
-def render(counts: Counts, now: Now) -> bytes:
-    """Return the page."""
+def render(metrics: Metrics, gauges: Gauges, requests: Mapping[tuple[str, str], int]) -> bytes:
+    """Return the page; `requests` counts those to the API server, by resource and outcome."""
     families = (
-        _one("leading", "gauge", "Whether this replica decides.", float(now.leading)),
-        _one("turn", "gauge", "Which turn of leading this is.", float(now.turn)),
-        _one("nodes", "gauge", "Nodes that are known.", float(now.nodes)),
-        _one("unreadable_nodes", "gauge", "Nodes that cannot be understood.", float(now.unreadable_nodes)),
-        _many("pods_waiting", "gauge", "Pods without a place.", ("state",), _keyed(now.waiting)),
+        _one("leading", "gauge", "Whether this replica decides.", float(gauges.leading)),
+        _one("turn", "gauge", "Which turn of leading this is.", float(gauges.turn)),
+        _one("nodes", "gauge", "Nodes that are known.", float(gauges.nodes)),
+        _one("unreadable_nodes", "gauge", "Nodes that cannot be understood.", float(gauges.unreadable_nodes)),
+        _many("pods_waiting", "gauge", "Pods without a place.", ("state",), _keyed(gauges.waiting)),
         _many(
-            "decisions_total", "counter", "Decisions.", ("result", "reason"), {**_floats(counts.decisions)}
+            "decisions_total", "counter", "Decisions.", ("result", "reason"), {**_floats(metrics.decisions)}
         ),
-        _many("writes_total", "counter", "Writes to the API.", ("what", "result"), _floats(now.writes)),
+        _many("writes_total", "counter", "Writes to the API.", ("what", "result"), _floats(requests)),
     )
     lines = [line for family in families for line in family.lines()]
-    lines += counts.deciding.families("fairlead_scheduler_decision_seconds", "Time for one decision.")
-    lines += counts.binding.families("fairlead_scheduler_binding_seconds", "From a decision to its binding.")
-    lines += counts.waiting.families("fairlead_scheduler_waiting_seconds", "From first sight to its binding.")
+    lines += metrics.deciding.families("fairlead_scheduler_decision_seconds", "Time for one decision.")
+    lines += metrics.binding.families("fairlead_scheduler_binding_seconds", "From a decision to its binding.")
+    lines += metrics.waiting.families(
+        "fairlead_scheduler_waiting_seconds", "From first sight to its binding."
+    )
     return "".join(lines).encode()
 
 

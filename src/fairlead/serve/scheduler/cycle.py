@@ -1,26 +1,27 @@
-"""Decide: take in what is new, find a place for who is next, and plan how it is to be written. Pure."""
+"""The scheduling cycle: take in what changed, find a place for the next pod, and plan its binding. Pure."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.events import Event, helpful
+from fairlead.cache.delta import CacheDelta
+from fairlead.cache.events import ClusterEvent, queueing_hints
 from fairlead.cache.nominations import Nomination
 from fairlead.cache.translator import Unreadable
 from fairlead.cache.types import Claim, Pod
-from fairlead.cache.volumes import Choice
+from fairlead.cache.volumes import VolumeBinding
 from fairlead.manifest.volumeshapes import VolumeClaim
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place, place_gang
 from fairlead.schedule.hints import resource_fit_hint
+from fairlead.serve.scheduler.conditions import StatusReporter, waits_for
 from fairlead.serve.scheduler.handover import why_claim
-from fairlead.serve.scheduler.page import Counts
+from fairlead.serve.scheduler.metrics import Metrics
 from fairlead.serve.scheduler.preemption import PATIENCE, Preemption, Preemptions, names_budget
-from fairlead.serve.scheduler.queue import LONGEST_PAUSE, Could, Queue
-from fairlead.serve.scheduler.tell import Sayings, waits_for
+from fairlead.serve.scheduler.queue import Could, SchedulingQueue
 from fairlead.serve.scheduler.writes import Plan, claim_name, given_for, mapped
 
 _MOMENT: Final = 1.0
@@ -39,83 +40,108 @@ class Verdict:
     at: float
 
 
-class Desk:
-    """What is known, who waits, and what is to be said."""
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """What one scheduling cycle leads to."""
 
-    def __init__(self, cache: SchedulerCache, policy: Policy, *, own_claims: bool) -> None:
+    plans: tuple[Plan, ...] = ()
+    """Placements to be written; they belong together."""
+    preemptions: tuple[Preemption, ...] = ()
+    volumes: tuple[tuple[str, VolumeBinding], ...] = ()
+    """Volumes to be bound for pods, each by its id, that have a node now."""
+    stranded: tuple[tuple[Pod, Claim], ...] = ()
+    """Claims that hold devices for a pod alone which finds no place with them."""
+
+
+class SchedulingCycle:
+    """Decides for pending pods, one group at a time."""
+
+    def __init__(
+        self, cache: SchedulerCache, queue: SchedulingQueue, policy: Policy, *, own_claims: bool
+    ) -> None:
         self.cache = cache
-        self.queue = Queue()
-        self.sayings = Sayings()
-        self.counts = Counts()
+        self.queue = queue
+        self.reporter = StatusReporter()
+        self.metrics = Metrics()
+        self.runs = 0
+        """Cycles in which something was decided."""
         self.policy = policy
         self.verdicts: dict[str, Verdict] = {}
-        """By id, of everybody who waits or is being placed."""
-        self._own_claims = own_claims
+        """By id, of every pod that waits or is being placed."""
+        self.unreadable: set[str] = set()
+        """Pods that wait and cannot be placed as they are written."""
+        self.own_claims = own_claims
         self._first_seen: dict[str, float] = {}
         self._refused: dict[Hashable, Decision] = {}
-        """By shape: who was refused, as the cluster is after so many changes."""
+        """By shape: the refusals in one state of the cluster."""
         self._refused_at = -1
         self._freed: frozenset[str] = frozenset()
-        """Where something became free that not all who wait for it were tried on."""
+        """Nodes on which something became free that not every pod which waits for it was tried on."""
         self.preemptions = Preemptions(cache, policy)
-        self._to_preempt: list[Preemption] = []
         self._preemptors: set[str] = set()
         """Pods that are being bound to a place that was reserved for them."""
-        self._choices: list[tuple[str, Choice]] = []
         self._held_until: dict[str, float] = {}
         """Until when places are kept for pods whose volumes are not there."""
-        self._stranded: set[str] = set()
-        """Who was refused though its claims may hold something; looked at when somebody asks."""
 
-    def hear(self, now: float) -> None:
-        """Take in what is new."""
+    def refresh(self, now: float) -> CacheDelta:
+        """Take in what changed."""
         self._expire_held(now)
-        news = self.cache.sync()
-        for uid in news.gone:
+        delta = self.cache.sync()
+        for uid in delta.gone:
             self._leave(uid)
-        for each in news.came:
+        for each in delta.pending:
             self._first_seen.setdefault(each.id, now)
             if isinstance(each, Unreadable):
-                self.queue.remove(each.id)
-                self.cache.nominations.give_up(each.id)
-                self._strand(each.id)
-                self.sayings.say(each.id, each.reason)
-                self.counts.decisions["refused", Reason.INVALID.value] += 1
+                self._refuse_unreadable(each)
             else:
+                self.unreadable.discard(each.id)
                 self._enqueue(each, now)
         if self.cache.nominations:
-            for uid in self.preemptions.progressed(now):
-                self.queue.move_to_active(uid)
-        if news.events:
-            self._freed = news.nodes | (self._freed if self.queue.ready else frozenset())
-            self.queue.wake(news.events, self._could(self._freed))
+            for uid in sorted(self.preemptions.progressed(now)):
+                self.queue.activate(uid)
+        if delta.events:
+            self._freed = delta.nodes | (self._freed if self.queue.ready else frozenset())
+            self.queue.move_to_active(delta.events, self._could(self._freed))
+        return delta
 
-    def decide(self, now: float) -> list[Plan]:
-        """Find a place for those who are next; return plans for them, all of which belong together."""
+    def run(self, now: float) -> CycleResult:
+        """Find a place for the pods that are next in the queue, and belong together."""
         members = self.queue.pop()
         if not members:
-            return []
-        reserved = [self.cache.nominations.withdraw(each.id) for each in members]
-        withdrawn = [each for each in reserved if each is not None]
+            return CycleResult()
+        self.runs += 1
+        nominations = self.cache.nominations
+        withdrawn = [each for one in members if (each := nominations.withdraw(one.id)) is not None]
         decisions = self.cache.quotas.decided(members, self.policy.name, self._decided)
         self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
         self.cache.assume(each.placement for each in placed if each.placement is not None)
+        volumes: list[tuple[str, VolumeBinding]] = []
         if any(self._without_volume(each.request.id) for each in placed):
-            self._hold(placed, now)
+            volumes = self._hold(placed, now)
             placed = []
         self._preemptors |= {each.placement.request.id for each in withdrawn}
+        preemption: Preemption | None = None
         if refused:
-            self._refuse(self._preempt(refused, now, nominated=bool(withdrawn)), now)
+            refused, preemption = self._preempt(refused, now, nominated=bool(withdrawn))
+            self._refuse(refused, now)
         self._vacate(withdrawn)
-        for each in placed:
-            self.sayings.drop(each.request.id)
-            self.counts.decisions["placed", ""] += 1
-        plans = [self._plan(each) for each in placed]
-        for plan in plans:
-            self.cache.unobserved.add(plan.placement, plan.giving)
-        return plans
+        return CycleResult(
+            tuple(map(self._planned, placed)),
+            (preemption,) if preemption is not None else (),
+            tuple(volumes),
+            self.stranded(each.request.id for each in refused),
+        )
+
+    def stranded(self, uids: Iterable[str]) -> tuple[tuple[Pod, Claim], ...]:
+        """Return the claims that were given devices for one of these pods alone, which has no place.
+
+        A leader that did not come to bind the pod gave them; without them it can go elsewhere.
+        """
+        pods = [pod for uid in uids if self.cache.waits(uid) and (pod := self.cache.pod(uid)) is not None]
+        named = ((pod, claim) for pod in pods for claim in self.cache.claims_of(pod).values())
+        return tuple((pod, claim) for pod, claim in named if given_for(claim, pod))
 
     def clearing(self, uid: str) -> list[str]:
         """Return the pods that a preemptor waits for, and that are still there."""
@@ -126,47 +152,26 @@ class Desk:
         """Return who has waited for less than a moment."""
         return set(takewhile(lambda uid: now - self._first_seen[uid] < _MOMENT, reversed(self._first_seen)))
 
-    def preempting(self) -> list[Preemption]:
-        """Take out the evictions and nominations that are to be written."""
-        found, self._to_preempt = self._to_preempt, []
-        return found
-
     def stand_down(self) -> None:
         """Give up what is reserved for preemptors: another replica decides now."""
         if self.cache.nominations:
             for uid in self.preemptions.stand_down():
-                self.queue.move_to_active(uid)
+                self.queue.activate(uid)
 
     def evicted(self, victim: str, problem: str, now: float) -> None:
         """Note what became of an eviction; where it could not be done, its preemptors are decided again."""
         for uid in self.preemptions.evicted(victim, problem, now):
-            self.queue.move_to_active(uid)
-
-    def choices(self) -> list[tuple[str, Choice]]:
-        """Take out what is to be done for the volumes of pods, each by its id, that have a node now."""
-        found, self._choices = self._choices, []
-        return found
-
-    def returns(self) -> list[tuple[Pod, Claim]]:
-        """Take out claims that were given devices for a pod alone which finds no place with them.
-
-        It was given them by one who did not come to bind it; without them it can go elsewhere.
-        """
-        found = [self.cache.pod(uid) for uid in sorted(self._stranded) if self.cache.waits(uid)]
-        self._stranded.clear()
-        pods = [pod for pod in found if pod is not None]
-        named = [(pod, claim) for pod in pods for claim in self.cache.claims_of(pod).values()]
-        return [(pod, claim) for pod, claim in named if given_for(claim, pod)]
+            self.queue.activate(uid)
 
     def done(self, uid: str, now: float) -> None:
         """Note that a pod is bound."""
-        self.counts.waiting.note(now - self._first_seen.get(uid, now))
+        self.metrics.waiting.note(now - self._first_seen.get(uid, now))
         self.cache.finish_binding(uid)
         self._leave(uid)
 
     def failed(self, uid: str, now: float) -> None:
         """Note that a decision could not be carried out."""
-        self.counts.decisions["failed", "write"] += 1
+        self.metrics.decisions["failed", "write"] += 1
         self.queue.failed(uid, now)
         place = self.cache.cluster.placement(uid)
         self.cache.forget(uid)
@@ -174,15 +179,16 @@ class Desk:
             self._leave(uid)
         elif place is not None and uid in self._preemptors:
             # Pods were evicted for it: while it waits to be tried again, no other pod takes what they left.
-            self.cache.nominations.reserve(Nomination(place, until=now + PATIENCE + LONGEST_PAUSE))
+            self.cache.nominations.reserve(Nomination(place, until=now + PATIENCE + self.queue.max_backoff))
             self.queue.nominate(uid)
 
     def _leave(self, uid: str) -> None:
         self.queue.remove(uid)
-        self.sayings.forget(uid)
+        self.reporter.forget(uid)
         self._first_seen.pop(uid, None)
         self._preemptors.discard(uid)
         self._held_until.pop(uid, None)
+        self.unreadable.discard(uid)
         self.verdicts.pop(uid, None)
 
     def _decided(self, members: Sequence[Request]) -> list[Decision]:
@@ -205,16 +211,15 @@ class Desk:
         return [decision]
 
     def _refuse(self, refused: Sequence[Decision], now: float) -> None:
-        helps = helpful(rejection for each in refused for rejection in each.rejections)
+        helps = queueing_hints(rejection for each in refused for rejection in each.rejections)
         requests = [each.request for each in refused]
         if self.preemptions.blocked(requests):
-            helps |= {Event.NEIGHBOUR}  # what is being bound can be evicted when it is
-        self.queue.park(requests, helps, now)
+            helps |= {ClusterEvent.NEIGHBOUR}  # what is being bound can be evicted when it is
+        self.queue.add_unschedulable(requests, helps, now)
         for each in refused:
-            self._strand(each.request.id)
-            self.sayings.say(each.request.id, each.sentence() + self._nominated(each.request))
+            self.reporter.add(each.request.id, each.sentence() + self._nominated(each.request))
             main = max(each.rejections, key=lambda one: one.count, default=None)
-            self.counts.decisions["refused", main.reason.value if main else ""] += 1
+            self.metrics.decisions["refused", main.reason.value if main else ""] += 1
 
     def _without_volume(self, uid: str) -> list[VolumeClaim]:
         pod = self.cache.pod(uid)
@@ -229,8 +234,9 @@ class Desk:
                     self.queue.failed(each, now)
                 self.cache.requeue_held(uid)
 
-    def _hold(self, placed: Sequence[Decision], now: float) -> None:
-        """Keep the places of those who belong together until they have their volumes there."""
+    def _hold(self, placed: Sequence[Decision], now: float) -> list[tuple[str, VolumeBinding]]:
+        """Keep the places of pods that belong together until their volumes are there; return what to bind."""
+        volumes: list[tuple[str, VolumeBinding]] = []
         self.cache.hold(each.request.id for each in placed)
         self._held_until |= {each.request.id: now + VOLUMES_WITHIN for each in placed}
         for each in placed:
@@ -238,15 +244,18 @@ class Desk:
             pod, node = self.cache.pod(uid), self.cache.cluster.node(name)
             if pod is None or node is None:
                 continue
-            self._choices += [(uid, choice) for choice in self.cache.volumes.choices(pod, node)]
+            volumes += [(uid, binding) for binding in self.cache.volumes.bindings(pod, node)]
             names = ", ".join(claim.metadata.name for claim in self._without_volume(uid))
             text = f"has its place on {node.name} and waits for its volumes: {names or 'those of its gang'}"
-            self.sayings.say(uid, f"{each.request.name} {text}")
+            self.reporter.add(uid, f"{each.request.name} {text}")
+        return volumes
 
-    def _strand(self, uid: str) -> None:
-        pod = self.cache.pod(uid)
-        if pod is not None and pod.spec.resource_claims:
-            self._stranded.add(uid)
+    def _refuse_unreadable(self, pod: Unreadable) -> None:
+        self.unreadable.add(pod.id)
+        self.queue.remove(pod.id)
+        self.cache.nominations.give_up(pod.id)
+        self.reporter.add(pod.id, pod.reason)
+        self.metrics.decisions["refused", Reason.INVALID.value] += 1
 
     def _enqueue(self, request: Request, now: float) -> None:
         """Queue a pod; one that the leader before evicted others for keeps its precedence."""
@@ -255,24 +264,25 @@ class Desk:
             self.queue.nominate(request.id)
         self.queue.add(request, now)
 
-    def _preempt(self, refused: Sequence[Decision], now: float, *, nominated: bool) -> Sequence[Decision]:
-        """Have pods of lower priority evicted where that makes room; return the refusals as they are now."""
+    def _preempt(
+        self, refused: list[Decision], now: float, *, nominated: bool
+    ) -> tuple[list[Decision], Preemption | None]:
+        """Choose victims where that makes room; return the refusals as they are now."""
         requests = [each.request for each in refused]
-        decisions: Sequence[Decision] = ()
+        decisions: list[Decision] = []
         preemption: Preemption | None = None
         if not any(each.reason is Reason.QUOTA for each in refused[0].rejections):
             decisions, preemption = self.preemptions.plan(requests, now, nominated=nominated)
         for uid in preemption.displaced if preemption else ():
             self.queue.nominate(uid, reserved=False)
-            self.queue.move_to_active(uid)
-        written = tuple(found for each in requests if (found := self._nominate(each)) is not None)
-        if written or (preemption and preemption.victims):
-            victims = preemption.victims if preemption else ()
-            self._to_preempt.append(Preemption(written, victims))
+            self.queue.activate(uid)
+        nominated_pods = tuple(found for each in requests if (found := self._nominate(each)) is not None)
+        victims = preemption.victims if preemption else ()
+        written = Preemption(nominated_pods, victims) if nominated_pods or victims else None
         if not any(map(names_budget, decisions)):
-            return refused
+            return refused, written
         self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
-        return decisions
+        return decisions, written
 
     def _nominate(self, request: Request) -> tuple[Pod, str] | None:
         """Give a pod its rank in the queue; return it with its node where the API says another."""
@@ -312,15 +322,20 @@ class Desk:
 
         return could
 
-    def _plan(self, decision: Decision) -> Plan:
+    def _planned(self, decision: Decision) -> Plan:
+        """Return how a placement is written; it counts until the API shows what became of it."""
+        self.reporter.drop(decision.request.id)
+        self.metrics.decisions["placed", ""] += 1
         placement, pod = decision.placement, self.cache.pod(decision.request.id)
         assert placement is not None, "only what is placed is planned"
         assert pod is not None, "who waits is there"
         claims = self.cache.claims_of(pod)
-        own = self._own_claims and not claims and self._needs_claim(pod, placement)
+        own = self.own_claims and not claims and self._needs_claim(pod, placement)
         made = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
         ordered = [claims[each.name] for each in pod.spec.resource_claims if each.name in claims]
-        return Plan(pod, placement, tuple(ordered), own, made)
+        plan = Plan(pod, placement, tuple(ordered), own, made)
+        self.cache.unobserved.add(placement, plan.giving)
+        return plan
 
     def _needs_claim(self, pod: Pod, placement: Placement) -> bool:
         """Say whether a claim must tell the node's agent what the binding would not."""

@@ -1,4 +1,4 @@
-"""What is said beside why pods wait: how groups fare, and who was bound and is handed nothing. Pure."""
+"""What a PodGroup and its pods report beside why pods wait: placed, or bound without a device. Pure."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -6,21 +6,22 @@ from typing import Any, Final
 from fairlead.cache.types import RULES
 from fairlead.cluster.kinds import Kind
 from fairlead.manifest.shapes import PodGroup
-from fairlead.serve.scheduler import tell
-from fairlead.serve.scheduler.writes import STRATEGIC, Plan, Write, mapped
+from fairlead.serve.scheduler import conditions
+from fairlead.serve.scheduler.effects import STRATEGIC, Report
+from fairlead.serve.scheduler.writes import Plan, mapped
 
 PLACED_ONCE: Final = "PodGroupInitiallyScheduled"
 """The condition by which Kubernetes' own scheduler tells a group how it fares, until it was placed once."""
 _GROUPS: Final[Kind[Any]] = next(kind for kind in RULES if kind.name == "PodGroup")
 
 
-def bound(plans: Iterable[Plan], group: PodGroup | None, now: str) -> list[Write]:
+def bound(plans: Iterable[Plan], group: PodGroup | None, now: str) -> list[Report]:
     """Return what is to be said of pods that were bound together."""
     found = [] if group is None else _condition(group, "True", "Scheduled", "placed together", now)
     return [*found, *(_empty_handed(plan, now) for plan in plans if _gets_nothing(plan))]
 
 
-def refused(group: PodGroup, text: str, now: str) -> list[Write]:
+def refused(group: PodGroup, text: str, now: str) -> list[Report]:
     """Return what tells a group why it waits."""
     return _condition(group, "False", "Unschedulable", text, now)
 
@@ -29,17 +30,17 @@ def _gets_nothing(plan: Plan) -> bool:
     return bool(plan.placement.shares) and not (plan.own or plan.named or mapped(plan.pod))
 
 
-def _empty_handed(plan: Plan, now: str) -> Write:
+def _empty_handed(plan: Plan, now: str) -> Report:
     devices = ", ".join(share.device for share in plan.placement.shares)
     text = (
         f"{devices} of {plan.placement.node} is set aside for it, but no container names a resource by "
         "which it could be handed over: install the chart's policy fairlead-fractions, or ask by "
         "fairlead.dev/gpu-mem"
     )
-    return tell.event(plan.pod, "Warning", "NothingHandedOver", text, now)
+    return conditions.event(plan.pod, "Warning", "NothingHandedOver", text, now)
 
 
-def _condition(group: PodGroup, status: str, reason: str, text: str, now: str) -> list[Write]:
+def _condition(group: PodGroup, status: str, reason: str, text: str, now: str) -> list[Report]:
     """Return a condition; nothing where it says so already, or was placed once and now waits for more."""
     said = next((each for each in group.status.conditions if each.type == PLACED_ONCE), None)
     if said is not None and (said.status == "True" or (said.status, said.message) == (status, text)):
@@ -54,4 +55,4 @@ def _condition(group: PodGroup, status: str, reason: str, text: str, now: str) -
     }
     patch = {"metadata": {"uid": group.metadata.uid}, "status": {"conditions": [body]}}
     path = _GROUPS.path(group.metadata.namespace, group.metadata.name, "status")
-    return [Write("PATCH", path, patch, STRATEGIC)]
+    return [Report("PATCH", path, patch, STRATEGIC)]

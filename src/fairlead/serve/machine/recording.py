@@ -1,0 +1,230 @@
+"""Record what a state machine handles and returns, to replay it: the same events give the same effects.
+
+A recording is lines of JSON: a header, then two lines for each event: the event with its time, the effects
+that the machine returned. An event without effects is the last one: the machine ended while it handled it.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol
+
+import msgspec
+
+from fairlead import errors
+from fairlead.cluster.changes import Change
+from fairlead.cluster.kinds import Kind
+from fairlead.cluster.meta import Object
+from fairlead.errors import ClusterError, RecordingError
+from fairlead.serve.machine.flow import Answered, Effect
+
+FORMAT: Final = "fairlead-recording"
+VERSION: Final = 1
+_HINT: Final = "record one with: fairlead serve scheduler --record FILE"
+
+
+class Machine(Protocol):
+    """A state machine."""
+
+    def handle(self, event: Any, now: float) -> list[Effect]:
+        """Take an event in, and return what is to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The events of one program."""
+
+    kinds: Mapping[str, type[Object]]
+    """Types of objects by their names."""
+    events: Mapping[str, type[Any]]
+    """Types of events by their names, beside changes and answers."""
+
+    @classmethod
+    def of(cls, kinds: Iterable[Kind[Any]], events: Iterable[type[Any]]) -> "Codec":
+        """Return the codec for changes of these kinds and for these events."""
+        return cls(
+            {each.type.__name__: each.type for each in kinds}, {each.__name__: each for each in events}
+        )
+
+
+class Recorder:
+    """Writes a recording, each line at once: what was handled before a crash is there after it."""
+
+    def __init__(self, file: BinaryIO, header: Mapping[str, Any]) -> None:
+        self._file = file
+        self._last: dict[tuple[str, str, str], Object] = {}
+        self._write({"format": FORMAT, "version": VERSION, **header})
+
+    @classmethod
+    def create(cls, path: Path, header: Mapping[str, Any]) -> "Recorder":
+        """Begin a recording that only its owner may read; a file of that name stays as it is."""
+        try:
+            opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise RecordingError(f"{path}: the file exists", "name another, or delete it") from None
+        except OSError as error:
+            raise RecordingError(f"{path}: {error.strerror}", "name a file in a folder that exists") from None
+        return cls(os.fdopen(opened, "wb", buffering=0), header)
+
+    def event(self, event: Any, now: float) -> None:
+        """Write an event before it is handled."""
+        self._write({"now": now, "event": type(event).__name__, **self._fields(event)})
+
+    def effects(self, effects: Sequence[Effect]) -> None:
+        """Write what the machine returned for it."""
+        self._file.write(encode_effects(effects) + b"\n")
+
+    def close(self) -> None:
+        """End the recording."""
+        self._file.close()
+
+    def _fields(self, event: Any) -> dict[str, Any]:
+        if isinstance(event, Change):
+            return self._change(event)
+        if isinstance(event, Answered):
+            return {"id": event.id, **_answer(event)}
+        return {"fields": event}
+
+    def _change(self, change: Change[Any]) -> dict[str, Any]:
+        """Return a change; its old object is left out where it is the new one of the change before."""
+        kind = type(change.object).__name__
+        key = (kind, *change.key)
+        last = self._last.pop(key, None)
+        if change.new is not None:
+            self._last[key] = change.new
+        old = {} if change.old is last else {"old": change.old}
+        return {"kind": kind, "key": change.key, "new": change.new, **old}
+
+    def _write(self, document: Mapping[str, Any]) -> None:
+        self._file.write(msgspec.json.encode(document) + b"\n")
+
+
+def encode_effects(effects: Sequence[Effect]) -> bytes:
+    """Return effects as a recording has them."""
+    named = [{"effect": type(each).__name__, "fields": each} for each in effects]
+    return msgspec.json.encode({"effects": named}, enc_hook=_name_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One event of a recording."""
+
+    number: int
+    now: float
+    event: Any
+    effects: bytes | None
+    """What the machine returned; None: it ended while it handled the event."""
+
+
+def read_header(lines: Iterator[bytes], where: str) -> dict[str, Any]:
+    """Read the first line of a recording."""
+    try:
+        header = msgspec.json.decode(next(lines, b""))
+    except msgspec.DecodeError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise RecordingError(f"{where}: not a recording", _HINT)
+    if header.get("version") != VERSION:
+        raise RecordingError(
+            f"{where}: version {header.get('version')!r} is not read here",
+            f"this program reads version {VERSION}",
+        )
+    return header
+
+
+def read_events(lines: Iterator[bytes], codec: Codec, where: str) -> Iterator[Recorded]:
+    """Yield the events of a recording; a last line that was cut off is left out."""
+    reader = _Reader(codec)
+    for number, line in enumerate(lines, 1):
+        try:
+            now, event = reader.event(line)
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+            if not line.endswith(b"\n"):
+                return
+            raise RecordingError(f"{where}: event {number}: {error}", _HINT) from None
+        effects = next(lines, b"")
+        whole = effects.endswith(b"\n")
+        yield Recorded(number, now, event, effects.removesuffix(b"\n") if whole else None)
+
+
+class _Reader:
+    """Reads events; of each object it knows the last version, as the recorder did."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._last: dict[tuple[str, str, str], Object] = {}
+
+    def event(self, line: bytes) -> tuple[float, Any]:
+        """Return the time and the event of a line."""
+        found = msgspec.json.decode(line)
+        name, now = found["event"], found["now"]
+        if name == Change.__name__:
+            return now, self._change(found)
+        if name == Answered.__name__:
+            return now, self._answered(found)
+        return now, msgspec.convert(found["fields"], self._codec.events[name])
+
+    def _change(self, found: Mapping[str, Any]) -> Change[Any]:
+        shape = self._codec.kinds[found["kind"]]
+        key = (found["kind"], *found["key"])
+        last = self._last.pop(key, None)
+        old = _object(found["old"], shape) if "old" in found else last
+        new = _object(found["new"], shape)
+        if new is not None:
+            self._last[key] = new
+        return Change(old, new)
+
+    def _answered(self, found: Mapping[str, Any]) -> Answered:
+        if "error" in found:
+            return Answered(found["id"], error=_error(found["error"]))
+        if "kind" in found:
+            shape = self._codec.kinds[found["kind"]]
+            return Answered(found["id"], tuple(msgspec.convert(each, shape) for each in found["items"]))
+        body = found.get("body")
+        return Answered(found["id"], body.encode() if isinstance(body, str) else body)
+
+
+def replayed(machine: Machine, events: Iterable[Recorded]) -> Iterator[tuple[Recorded, bytes]]:
+    """Have a machine handle the events of a recording; yield each with the effects that it returns now."""
+    for recorded in events:
+        yield recorded, encode_effects(machine.handle(recorded.event, recorded.now))
+
+
+def _answer(event: Answered) -> dict[str, Any]:
+    if event.error is not None:
+        return {"error": _error_fields(event.error)}
+    if isinstance(event.answer, tuple | list):
+        kind = type(event.answer[0]).__name__ if event.answer else ""
+        return {"kind": kind, "items": event.answer} if kind else {"body": []}
+    return {"body": event.answer.decode() if isinstance(event.answer, bytes) else event.answer}
+
+
+def _error_fields(error: ClusterError) -> dict[str, Any]:
+    return {
+        "type": type(error).__name__,
+        "message": str(error),
+        "hint": error.hint,
+        "code": error.code,
+        "reason": error.reason,
+        "maybe_done": getattr(error, "maybe_done", False),
+    }
+
+
+def _error(found: Mapping[str, Any]) -> ClusterError:
+    shape: Callable[..., ClusterError] = getattr(errors, found["type"])
+    error = shape(found["message"], found["hint"], code=found["code"], reason=found["reason"])
+    if found["maybe_done"]:
+        error.maybe_done = True  # type: ignore[attr-defined]  # of errors that have it
+    return error
+
+
+def _object(found: Any, shape: type[Object]) -> Any:
+    return None if found is None else msgspec.convert(found, shape)
+
+
+def _name_of(value: Any) -> Any:
+    """Return what stands for a type in a recording: its name."""
+    if isinstance(value, type):
+        return value.__name__
+    raise TypeError(f"{value!r} cannot be recorded")

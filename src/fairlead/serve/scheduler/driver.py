@@ -1,0 +1,218 @@
+"""The scheduler's driver: feed the state machine what happens, and perform what it returns.
+
+Nothing is decided here: which request is sent, and what its outcome means, is the machine's.
+"""
+
+import asyncio
+import concurrent.futures
+import gc
+import json
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SLICES, STORAGE
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.cluster.client import Client
+from fairlead.errors import ClusterError
+from fairlead.metrics import CONTENT_TYPE
+from fairlead.serve.follow import Follower
+from fairlead.serve.machine.flow import Answered, Effect, Log, Sleep
+from fairlead.serve.machine.recording import Recorder
+from fairlead.serve.scheduler import metrics
+from fairlead.serve.scheduler.effects import Explained
+from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Start, Stop, Synced, Tick
+from fairlead.serve.scheduler.explain import PATH
+from fairlead.serve.scheduler.machine import SchedulerMachine
+from fairlead.serve.scheduler.performer import Performer
+from fairlead.serve.scheduler.settings import SchedulerSettings
+from fairlead.serve.web.httpd import Response
+
+_BREATH: Final = 0.01
+"""Seconds of deciding after which requests and watches get their turn."""
+_TICK: Final = 0.5
+_PATIENCE: Final = 2.0
+"""Seconds that a client which asks about a pod waits for the loop; probes wait meanwhile."""
+_REST: Final = 9.0
+"""Seconds of rest for each second of working an explanation out."""
+_STUCK: Final = 30.0
+"""Seconds without a sign of life from the loop after which the program is not well."""
+_UNIDENTIFIED: Final = Response(
+    401, b"ask for /explain/NAMESPACE/POD/UID: the uid of the pod shows that you may read it\n"
+)
+_UNKNOWN: Final = Response(503, b"the cluster is not known yet\n")
+
+
+def boottime() -> float:
+    """Return seconds by a clock that counts while the machine sleeps and that no person sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Scheduler:
+    """One replica."""
+
+    def __init__(
+        self,
+        client: Client,
+        catalog: Catalog,
+        settings: SchedulerSettings,
+        say: Callable[[str], None],
+        wall: Callable[[], float] = time.time,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._client = client
+        self._say = say
+        self._wall = wall
+        self._recorder = recorder
+        self._machine = SchedulerMachine(catalog, settings)
+        self._performer = Performer(client, settings.in_flight)
+        self._bell = asyncio.Event()
+        self._group: asyncio.TaskGroup
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._followed: list[asyncio.Task[None]] = []
+        self._known = False
+        """Whether everything has been listed."""
+        self._page = b""
+        self._rest_until = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._alive = time.monotonic()
+        self._feed(Start(wall(), uuid4().hex))
+
+    @property
+    def cache(self) -> SchedulerCache:
+        """The cluster as this replica knows it."""
+        return self._machine.cache
+
+    def announce(self, annotations: Mapping[str, str]) -> None:
+        """Let the Lease say where this replica can be asked, when it leads."""
+        self._feed(Announce(dict(annotations)))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Schedule until told to stop; then finish what is in flight and release the Lease.
+
+        What is raised in any part ends the program: what it assumed could no longer be trusted.
+        """
+        async with asyncio.TaskGroup() as group:
+            self._loop, self._group = asyncio.get_running_loop(), group
+            self._spawn(self._follow(group))
+            self._spawn(self._tick())
+            self._spawn(self._stop(stop))
+            await self._work()
+            for task in (*self._tasks, *self._followed):
+                task.cancel()
+
+    async def _follow(self, group: asyncio.TaskGroup) -> None:
+        follower = Follower(self._client, group, self._on_change)
+        self._followed = follower.tasks
+        await follower.begin(
+            (SLICES, CLAIMS, BUDGETS, QUOTAS, *RULES, *STORAGE), (NODES, PODS)
+        )  # nodes come before pods
+        self._alive, self._known = time.monotonic(), True
+        gc.freeze()  # what is known lives long: looking through it for garbage takes a tenth of a second
+        self._feed(Synced(CLAIMS.plural in follower.served))
+
+    async def _stop(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._feed(Stop())
+
+    async def _tick(self) -> None:
+        """Let the machine know the time, and bring the page up to date, twice a second."""
+        while True:
+            await asyncio.sleep(_TICK)
+            self._alive = time.monotonic()
+            self._feed(Tick(self._wall()))
+            gauges = self._machine.gauges(boottime())
+            self._page = metrics.render(self._machine.cycle.metrics, gauges, self._performer.count)
+
+    async def _work(self) -> None:
+        """Have the machine decide while it can; now and then let requests and watches do their part."""
+        machine = self._machine
+        while not machine.finished:
+            await self._bell.wait()
+            self._bell.clear()
+            until = time.monotonic() + _BREATH
+            while machine.ready(boottime()):
+                began, before = time.monotonic(), machine.cycle.runs
+                self._feed(Cycle())
+                now = time.monotonic()
+                if machine.cycle.runs != before:
+                    machine.cycle.metrics.deciding.note(now - began)
+                if now > until:
+                    await asyncio.sleep(0)
+                    until = time.monotonic() + _BREATH
+
+    def _feed(self, event: Event) -> list[Effect]:
+        """Have the machine handle an event, and begin what it wants done."""
+        now = boottime()
+        if self._recorder is None:
+            effects = self._machine.handle(event, now)
+        else:
+            self._recorder.event(event, now)
+            effects = self._machine.handle(event, now)
+            self._recorder.effects(effects)
+        for effect in effects:
+            if isinstance(effect, Log):
+                self._say(effect.line)
+            elif effect.id:
+                self._spawn(self._perform(effect))
+        self._bell.set()
+        return effects
+
+    def _on_change(self, change: Change[Any]) -> None:
+        self._feed(change)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _perform(self, effect: Effect) -> None:
+        """Perform an effect, and feed its outcome back."""
+        try:
+            if isinstance(effect, Sleep):
+                await asyncio.sleep(effect.seconds)
+                self._feed(Answered(effect.id))
+            else:
+                self._feed(Answered(effect.id, await self._performer.perform(effect)))
+        except ClusterError as error:
+            self._feed(Answered(effect.id, error=error))
+
+    # Pages
+
+    def answer(self, path: str) -> Response:
+        """Answer a request for a page; called from another thread."""
+        if path.startswith(PATH):
+            words = path.removeprefix(PATH).split("/")
+            return self._explained(*words) if len(words) == 3 else _UNIDENTIFIED
+        if path == "/metrics":
+            return Response(200, self._page, CONTENT_TYPE)
+        if path == "/healthz":
+            stuck = self._known and time.monotonic() - self._alive > _STUCK
+            return Response(503, b"the loop is stuck\n") if stuck else Response(200, b"alive\n")
+        if path == "/readyz":
+            return Response(200, b"ready\n") if self._known else _UNKNOWN
+        return Response(404, b"no such page\n")
+
+    def _explained(self, namespace: str, name: str, uid: str) -> Response:
+        """Have the loop answer, between two decisions; it is asked from another thread."""
+        if self._loop is None or not self._known:
+            return _UNKNOWN
+        asked = asyncio.run_coroutine_threadsafe(self._explain(namespace, name, uid), self._loop)
+        try:
+            return asked.result(_PATIENCE)
+        except (TimeoutError, concurrent.futures.CancelledError):
+            asked.cancel()
+            return Response(503, b"too busy: ask again\n")
+
+    async def _explain(self, namespace: str, name: str, uid: str) -> Response:
+        began = time.monotonic()
+        effects = self._feed(Explain(namespace, name, uid, max(0.0, self._rest_until - began)))
+        now = time.monotonic()
+        self._rest_until = max(self._rest_until, now + _REST * (now - began))
+        document = next(each.document for each in effects if isinstance(each, Explained))
+        if not document:
+            return Response(503, b"this replica does not decide\n")
+        return Response(200, json.dumps(document).encode(), "application/json")

@@ -1,0 +1,63 @@
+"""What the scheduler's state machine handles, beside changes of objects and answers to its effects."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.cluster.changes import Change
+from fairlead.serve.machine.flow import Answered
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The program starts."""
+
+    wall: float
+    """The time of day in seconds since 1970; only texts depend on it."""
+    nonce: str
+    """Tells this run from every other one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Every object was listed."""
+
+    claims: bool
+    """Whether the API server serves ResourceClaims."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Take in what changed and decide for the next pod, or for the next gang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """A client asks why a pod waits."""
+
+    namespace: str
+    name: str
+    uid: str
+    rest: float = 0.0
+    """Seconds for which no answer is worked out, as the last ones took long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """The annotations by which the Lease says where its holder answers."""
+
+    annotations: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Finish what is in flight, and release the Lease."""
+
+
+Event = Change[Any] | Answered | Start | Synced | Cycle | Tick | Explain | Announce | Stop

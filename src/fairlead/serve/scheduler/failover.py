@@ -1,0 +1,109 @@
+"""What a new leader does before its first decision: know all that was done, and fence what may be half done.
+
+A leader that was stopped in the middle may wake at any time and go on with what it had decided. After this,
+each of its writes that would give away part of a device fails: it is conditional on a version that is no
+more, or wants a name that is taken. The mark on a pod also says that the previous term is over. Only pods in
+the previous leader's in-flight set are fenced: it cannot have been about to give anything to another.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.pod_changes import claims_named
+from fairlead.cache.translator import asks_for_devices
+from fairlead.cache.types import CLAIMS, PODS, TURN, Claim, Pod
+from fairlead.cluster.times import format_time
+from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.flow import Flow, Sleep
+from fairlead.serve.scheduler import writes
+from fairlead.serve.scheduler.binder import Binder
+from fairlead.serve.scheduler.effects import ListObjects
+from fairlead.serve.scheduler.election import LeaderTerm
+from fairlead.serve.scheduler.evict import unmark
+from fairlead.serve.scheduler.in_flight import InFlightSet
+from fairlead.serve.scheduler.requests import Fences, send_with_retry, together
+
+_PAUSE: Final = 0.02
+"""Seconds between looks at whether the watches have come so far."""
+_LOOKS: Final = 25
+"""Looks after which the objects are listed again: some may be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """Takes over from the previous leader."""
+
+    cache: SchedulerCache
+    binder: Binder
+    fences: Fences
+    clock: Clock
+    scheduler: str
+    claims: bool
+    """Whether the API server serves ResourceClaims."""
+
+    def fence_previous(self, term: LeaderTerm) -> Flow[int]:
+        """Return how many pending pods had to be fenced, once decisions are safe.
+
+        Where the previous leader finished everything, only what it did must be known here.
+        """
+        objects = yield from self._list()
+        if term.clean:
+            yield from self._until_seen(objects)
+            return 0
+        pods = [each for each in objects if isinstance(each, Pod) and self._may_be_in_flight(each, term.left)]
+        victims = [each for each in objects if isinstance(each, Pod) and each.is_victim]
+        open_claims = [each for each in objects if isinstance(each, Claim) and _is_open(each)]
+        ended = yield from together([self._fence(pod, term.epoch) for pod in pods])
+        now = format_time(self.clock.wall)
+        why = f"leader {term.epoch} decides again"  # the previous leader's eviction would come too late
+        yield from together([self.fences.fence(unmark(each, now, why)) for each in victims])
+        fenced = yield from together([self.fences.fence_claim(each.key, term.epoch) for each in open_claims])
+        changed = [each for part in ended for each in part] + [each for each in fenced if each is not None]
+        latest = {each.metadata.uid: each for each in (*objects, *changed)}
+        yield from self._until_seen(latest.values())
+        return len(pods)
+
+    def _may_be_in_flight(self, pod: Pod, left: InFlightSet) -> bool:
+        return pod.waits_for(self.scheduler) and left.covers(pod.metadata) and asks_for_devices(pod)
+
+    def _fence(self, pod: Pod, epoch: int) -> Flow[list[Pod | Claim]]:
+        """End what may be half done for one pod, and return the objects that it led to."""
+        now = yield from self.fences.fence_pod(pod, epoch)
+        if now is None:
+            return []  # it is gone
+        if now.spec.node_name:
+            return [now]
+        own = now.status.extended_resource_claim_status.resource_claim_name
+        keys = [*claims_named(now).values()]
+        if own and (yield from send_with_retry(writes.create_claim(now, ()))) is None:
+            keys.insert(0, (now.metadata.namespace, own))
+        objects: list[Pod | Claim] = [now]
+        for key in keys:
+            claim = yield from self.fences.fence_claim(key, epoch)
+            objects += [claim] if claim is not None else []
+            if claim is not None and claim.made_for(now.metadata.uid) and claim.results:
+                yield from self.binder.deallocate(claim, now, epoch)
+        return objects
+
+    def _until_seen(self, objects: Iterable[Pod | Claim]) -> Flow[None]:
+        """Wait until the cache is no older than any of these; what is gone is not waited for."""
+        left = list(objects)
+        while True:
+            for _ in range(_LOOKS):
+                left = [each for each in left if not self.cache.has_seen(each)]
+                if not left:
+                    return
+                yield Sleep(_PAUSE)
+            there = {each.metadata.uid for each in (yield from self._list())}
+            left = [each for each in left if each.metadata.uid in there]
+
+    def _list(self) -> Flow[list[Pod | Claim]]:
+        claims = (yield ListObjects(CLAIMS)) if self.claims else ()
+        return [*claims, *(yield ListObjects(PODS))]
+
+
+def _is_open(claim: Claim) -> bool:
+    """Say whether a leader may be about to give a claim something, whatever became of its pod."""
+    return TURN in claim.metadata.annotations and not claim.results

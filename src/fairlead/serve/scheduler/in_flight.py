@@ -1,0 +1,72 @@
+"""The pods to which a leader may give part of a device next, written down before it is given. Pure.
+
+    since <= created < until   every pod of that age: new pods are in the set before they come
+    uids                       older pods: those that are being placed, and those that are next in the queue
+
+It stands in the leader's Lease. A leader that takes over from one that stopped in the middle ends what may be
+half done for these pods, instead of for every pod that waits: thousands may, where a cluster is full.
+"""
+
+import hashlib
+import heapq
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.cluster.meta import Metadata
+
+ANNOTATION: Final = "fairlead.dev/roster"
+MOST: Final = 256
+"""Pods that are written by name, at most, and pending pods that are in the set by their age."""
+_LAST: Final = "~"
+"""After every time."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightSet:
+    """Objects that a leader may write to; ages are the API server's own, so that no clock must be right."""
+
+    since: str = ""
+    until: str = ""
+    uids: frozenset[str] = frozenset()
+
+    def covers(self, item: Metadata) -> bool:
+        """Say whether a pod or claim is in the set."""
+        return item.uid in self.uids or self.since <= item.creation_timestamp < self.until
+
+    def text(self) -> str:
+        """Return it as the Lease carries it, with a checksum that shows if another client wrote there."""
+        document = {"since": self.since, "until": self.until, "uids": sorted(self.uids)}
+        return json.dumps({**document, "sum": _sum(document)}, separators=(",", ":"))
+
+
+EVERYTHING: Final = InFlightSet(until=_LAST)
+NOTHING: Final = InFlightSet()
+"""The set that a leader leaves when it has finished everything."""
+
+
+def parse(text: str) -> InFlightSet:
+    """Read what a Lease carries; where no leader wrote that, any pod may have been given something."""
+    try:
+        found = json.loads(text)
+        since, until, uids = str(found["since"]), str(found["until"]), [str(each) for each in found["uids"]]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return EVERYTHING
+    found_set = InFlightSet(since, until, frozenset(uids))
+    return found_set if found_set.text() == text else EVERYTHING
+
+
+def choose(waiting: Sequence[Metadata], now: Iterable[str], line: Iterable[str], until: str) -> InFlightSet:
+    """Return the set for the pods being placed `now`, for a `line`, and for pods created before `until`.
+
+    While few pods wait, age says it all. Where many do, only the newest of them are in it by their age.
+    """
+    if len(waiting) <= MOST:
+        return InFlightSet(until=until, uids=frozenset(now))
+    newest = heapq.nlargest(MOST + 1, (each.creation_timestamp for each in waiting))
+    return InFlightSet(newest[-1] + _LAST, until, frozenset(now) | frozenset(line))
+
+
+def _sum(document: object) -> str:
+    return hashlib.sha256(repr(document).encode()).hexdigest()[:8]

@@ -1,0 +1,345 @@
+"""The scheduler as a state machine: events in, effects out. Pure.
+
+    changes of objects -> cache -> queue -> engine -> plans -> effects
+        ^                                                        |
+        +------- the API server <- driver (performs them) <------+
+
+Nothing here reads a clock, a file or a socket: the same events at the same times give the same effects.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import Claim, Pod
+from fairlead.cache.volumes import VolumeBinding
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.times import format_time
+from fairlead.errors import ClusterError
+from fairlead.schedule import policy_named
+from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log, Sleep, Together
+from fairlead.serve.scheduler import conditions, evict, podgroup_status, writes
+from fairlead.serve.scheduler.binder import Binder
+from fairlead.serve.scheduler.cycle import SchedulingCycle
+from fairlead.serve.scheduler.effects import Explained, Report
+from fairlead.serve.scheduler.election import LeaderElection, LeaderTerm
+from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Start, Stop, Synced, Tick
+from fairlead.serve.scheduler.explain import Explainer
+from fairlead.serve.scheduler.failover import Failover
+from fairlead.serve.scheduler.metrics import Gauges
+from fairlead.serve.scheduler.preemption import Preemption
+from fairlead.serve.scheduler.queue import SchedulingQueue
+from fairlead.serve.scheduler.requests import Fences, send_once, together
+from fairlead.serve.scheduler.settings import SchedulerSettings
+from fairlead.serve.scheduler.tracker import InFlightTracker
+from fairlead.serve.scheduler.writes import Plan
+from fairlead.units import counted
+
+_REPORTS: Final = 20
+"""Reasons that are reported in each tick."""
+_DRAIN: Final = 20.0
+"""Seconds that what is in flight has to finish when the program is stopped."""
+_RETRY_VOLUME: Final = 5.0
+"""Seconds before a volume is asked for again."""
+_RETRY_FAILOVER: Final = 0.5
+
+
+class SchedulerMachine:
+    """One replica."""
+
+    def __init__(self, catalog: Catalog, settings: SchedulerSettings) -> None:
+        self._settings = settings
+        self._flows = Flows()
+        self._clock = Clock()
+        self._nonces = 0
+        self._seed = ""
+        self.cache = SchedulerCache(catalog, settings.name)
+        self._queue = SchedulingQueue(settings.initial_backoff, settings.max_backoff)
+        self.cycle = SchedulingCycle(
+            self.cache, self._queue, policy_named(settings.policy), own_claims=settings.own_claims
+        )
+        self.election = LeaderElection(
+            self._flows, self._clock, settings.me, settings.lease, lambda: self.cache.epoch, self.cache.began
+        )
+        self._fences = Fences(self._log, self._nonce)
+        self._binder = Binder(self.election.leads, self._fences)
+        self._evictor = evict.Evictor(self.election.leads, self._clock)
+        self._tracker = InFlightTracker(self.election, self.cache, self._queue, self._clock)
+        self._explainer = Explainer(self.cycle, settings.me, settings.name)
+        self.epoch = 0
+        """The term for which everything is prepared."""
+        self.in_flight = 0
+        """Flows that must end before another replica may lead."""
+        self._synced = self._changed = self._failing_over = self._reporting = self._resigning = False
+        self._claims = False
+        self._stop_by: float | None = None
+        self.finished = False
+        """Whether the program can end."""
+        self._handlers: Mapping[type, Callable[[Any], None]] = {
+            Change: self.cache.on_event,
+            Answered: self._flows.resume,
+            Start: self._on_start,
+            Synced: self._on_synced,
+            Tick: self._on_tick,
+            Explain: self._on_explain,
+            Announce: self._on_announce,
+            Stop: self._on_stop,
+        }
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """Take an event in, and return what is to be done; `now` is in seconds, by a clock nobody sets."""
+        self._clock.now = now
+        if isinstance(event, Cycle):
+            self._on_cycle(now)
+        else:
+            self._changed = True
+            self._handlers[type(event)](event)
+        if self._stop_by is not None and not self._resigning:
+            self._resign_when_drained(now, self._stop_by)
+        return self._flows.take()
+
+    def ready(self, now: float) -> bool:
+        """Say whether a `Cycle` would do something."""
+        self._clock.now = now
+        return self._synced and (self._changed or (self._queue.ready and self._may_decide()))
+
+    @property
+    def term(self) -> LeaderTerm | None:
+        """Our term; a pod that bears a higher epoch says that it is over."""
+        term = self.election.term
+        return term if term is not None and self.cache.epoch <= term.epoch else None
+
+    def gauges(self, now: float) -> Gauges:
+        """Return how things stand."""
+        self._clock.now = now
+        unschedulable, waiting = self._queue.parked, len(self._queue)
+        states = {"ready": waiting - unschedulable, "parked": unschedulable, "in-flight": self.in_flight}
+        nodes = len(self.cache.cluster.rows())
+        return Gauges(self.term is not None, self.epoch, states, nodes, len(self.cache.complaints))
+
+    # Events
+
+    def _on_start(self, event: Start) -> None:
+        self._seed = event.nonce
+        self._clock.set_wall(event.wall)
+
+    def _on_synced(self, event: Synced) -> None:
+        self._synced, self._claims = True, event.claims
+        self.cycle.own_claims = self._settings.own_claims and event.claims
+        self._log("the cluster is known; waiting to lead")
+        self._flows.start(self.election.run())
+
+    def _on_announce(self, event: Announce) -> None:
+        self.election.annotations = event.annotations
+
+    def _on_tick(self, event: Tick) -> None:
+        self._clock.set_wall(event.wall)
+        self._queue.flush_expired(self._clock.now)
+        if self.term is not None and not self._reporting:
+            reports = self._reports()
+            if reports:
+                self._reporting = True
+                self._flows.start(self._report(reports))
+
+    def _on_explain(self, event: Explain) -> None:
+        decides = self.term is not None and self.election.leads(self.epoch)
+        answer = self._explainer.answer(event, self._clock.now) if decides else {}
+        self._flows.emit(Explained(answer))
+
+    def _on_stop(self, event: Stop) -> None:
+        self._stop_by = self._clock.now + _DRAIN
+
+    def _on_cycle(self, now: float) -> None:
+        if self._changed:
+            self._changed = False
+            self._refresh(now)
+        term = self.term
+        if term is None or term.epoch != self.epoch:
+            self.cycle.stand_down()
+            if term is not None and not self._failing_over and self._stop_by is None:
+                self._failing_over = True
+                self._flows.start(self._fail_over(term))
+        elif self._queue.ready and self._may_decide():
+            self._decide(now)
+
+    def _refresh(self, now: float) -> None:
+        delta = self.cycle.refresh(now)
+        for uid, pod in delta.orphaned:
+            self._begin(self._drop_orphan(uid, pod))
+        if self.cycle.unreadable and self.election.leads(self.epoch):
+            new = [each.id for each in delta.pending if each.id in self.cycle.unreadable]
+            self._deallocate_stranded(self.cycle.stranded(new))
+
+    def _may_decide(self) -> bool:
+        term = self.term
+        return (
+            term is not None
+            and term.epoch == self.epoch
+            and self._stop_by is None
+            and self.in_flight < 2 * self._settings.in_flight
+        )
+
+    def _decide(self, now: float) -> None:
+        result, epoch = self.cycle.run(now), self.epoch
+        for preemption in result.preemptions:
+            self._begin(self._preempt(preemption, epoch))
+        for uid, binding in result.volumes:
+            self._flows.start(self._bind_volume(uid, binding))
+        self._deallocate_stranded(result.stranded)
+        if result.plans:
+            self._begin(self._bind(result.plans, epoch))
+
+    # Flows
+
+    def _begin(self, flow: Flow[None]) -> None:
+        """Start a flow that must end before another replica may lead."""
+        self.in_flight += 1
+        self._flows.start(flow, self._ended)
+
+    def _ended(self) -> None:
+        self.in_flight -= 1
+        self._changed = True
+
+    def _fail_over(self, term: LeaderTerm) -> Flow[None]:
+        self._log(f"leading, turn {term.epoch}")
+        failover = Failover(
+            self.cache, self._binder, self._fences, self._clock, self._settings.name, self._claims
+        )
+        try:
+            fenced = yield from failover.fence_previous(term)
+            yield from self._tracker.open(term.epoch)
+        except ClusterError as error:
+            self._log(f"cannot begin: {error}")
+            yield Sleep(_RETRY_FAILOVER)
+        else:
+            self._log(f"deciding; {counted(fenced, 'waiting pod was', 'waiting pods were')} taken over")
+            self.epoch = term.epoch
+            self._deallocate_stranded(self.cycle.stranded(sorted(self.cycle.unreadable)))
+        self._failing_over = False
+
+    def _bind(self, plans: Sequence[Plan], epoch: int) -> Flow[None]:
+        began = self._clock.now
+        fenced = [plan.pod for plan in plans if plan.fenced]
+        try:
+            failed = yield from self._tracker.during(fenced, epoch, self._binder.bind(plans, epoch))
+        except ClusterError as error:
+            failed = {plan.uid: str(error) for plan in plans}
+        for plan in plans:
+            if plan.uid in failed:
+                self._log(f"{_name(plan.pod)}: {failed[plan.uid]}")
+                self.cycle.failed(plan.uid, self._clock.now)
+                continue
+            self.cycle.metrics.binding.note(self._clock.now - began)
+            if self.cache.pod(plan.uid) is None:  # it went as soon as it was bound
+                yield from self._binder.drop_claims(plan.pod, [name for _, name in plan.giving], epoch)
+            self.cycle.done(plan.uid, self._clock.now)
+        bound = [plan for plan in plans if plan.uid not in failed]
+        group = self.cache.group_of(bound[0].pod) if bound else None
+        if group is not None or any(plan.fenced for plan in bound):
+            for report in podgroup_status.bound(bound, group, self._time()):
+                yield from send_once(report)
+
+    def _drop_orphan(self, uid: str, pod: Pod) -> Flow[None]:
+        """Take back the claims of a pod that went before they were seen."""
+        yield from self._binder.drop_claims(pod, self.cache.unobserved.claims(uid), self.epoch)
+        self.cache.forget(uid)
+
+    def _deallocate_stranded(self, stranded: Sequence[tuple[Pod, Claim]]) -> None:
+        for pod, claim in stranded:
+            self._begin(self._deallocate(pod, claim, self.epoch))
+
+    def _deallocate(self, pod: Pod, claim: Claim, epoch: int) -> Flow[None]:
+        """Take back what a pending pod's claim was given; if we stop in between, the next leader does."""
+        try:
+            yield from self._tracker.during([pod], epoch, self._binder.deallocate(claim, pod, epoch))
+        except ClusterError:
+            return
+
+    def _preempt(self, preemption: Preemption, epoch: int) -> Flow[None]:
+        """Nominate preemptors to their nodes, then evict their victims: all of them, or none."""
+        for pod, node in preemption.nominated:
+            yield from send_once(evict.nominate(pod, node))
+        victims = preemption.victims
+        for victim in victims if len(victims) > 1 else ():
+            problem = yield from evict.refusal(victim)
+            if problem:
+                self._log(f"did not evict pod {_name(victim)}: {problem}")
+                self.cycle.evicted(victim.metadata.uid, problem, self._clock.now)
+        yield from together([self._evict(each, epoch) for each in victims])
+
+    def _evict(self, victim: Pod, epoch: int) -> Flow[None]:
+        uid, name = victim.metadata.uid, _name(victim)
+        preemptor = ", ".join(map(_name, self.cycle.preemptions.preemptors_of(uid)))
+        needed = partial(self.cycle.preemptions.needs, uid)
+        problem = yield from self._evictor.evict(victim, preemptor, epoch, needed)
+        self.cycle.evicted(uid, problem, self._clock.now)
+        if problem:
+            self._log(f"did not evict pod {name}: {problem}")
+            return
+        self._log(f"evicted pod {name} to make room for {preemptor}")
+        text = f"Preempted to make room for {preemptor}"
+        yield from send_once(conditions.event(victim, "Normal", "Preempted", text, self._time()))
+
+    def _bind_volume(self, uid: str, binding: VolumeBinding) -> Flow[None]:
+        """Reserve a volume, or have one provisioned; where that cannot be written, decide again later."""
+        if not (yield from send_once(writes.bind_volume(binding))):
+            name = "/".join(binding.claim.key)
+            self._log(f"{name}: it could not be given a volume for {binding.node}")
+            yield Sleep(_RETRY_VOLUME)
+            self.cache.requeue_held(uid)
+
+    def _report(self, reports: Sequence[Report]) -> Flow[None]:
+        yield Together(tuple(map(send_once, reports)))
+        self._reporting = False
+
+    def _reports(self) -> list[Report]:
+        """Return why pods wait, and why their groups do."""
+        now, moment = self._time(), self._clock.now
+        reports: list[Report] = []
+        groups: dict[Key, list[Report]] = {}
+        reasons = self.cycle.reporter.take(moment, _REPORTS, self.cycle.newcomers(moment))
+        for uid, text in reasons.items():
+            pod, held = self.cache.pod(uid), uid in self.cache.held
+            if pod is None or not (held or self.cache.waits(uid)):
+                continue
+            reports += conditions.kept(pod, text, now) if held else conditions.refused(pod, text, now)
+            group = self.cache.group_of(pod)
+            if group is not None:
+                groups[group.key] = podgroup_status.refused(group, text, now)
+        return [*reports, *(each for found in groups.values() for each in found)]
+
+    def _resign_when_drained(self, now: float, stop_by: float) -> None:
+        """Let what is in flight end, and write whether it did: then the next leader may begin at once."""
+        if self.in_flight and now < stop_by:
+            return
+        self._resigning = True
+        term = self.term
+        clean = not self.in_flight and term is not None and term.epoch == self.epoch
+        self._flows.start(self._resign(self.epoch if clean else None))
+
+    def _resign(self, finished: int | None) -> Flow[None]:
+        try:
+            yield from self.election.resign(finished)
+        except ClusterError as error:
+            self._log(f"the Lease could not be released: {error}")
+        self._log("stopped" if finished is None else "handed over")
+        self.finished = True
+
+    def _time(self) -> str:
+        return format_time(self._clock.wall)
+
+    def _log(self, line: str) -> None:
+        self._flows.emit(Log(line))
+
+    def _nonce(self) -> str:
+        """Return a text that no other write bears: one that changes nothing would fence nothing."""
+        self._nonces += 1
+        return hashlib.sha256(f"{self._seed} {self._nonces}".encode()).hexdigest()[:8]
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

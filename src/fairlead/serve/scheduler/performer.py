@@ -1,0 +1,76 @@
+"""Perform the effects of a scheduler: send requests to the API server, and count what came of them."""
+
+import asyncio
+from collections import Counter
+from typing import Any, Protocol
+
+from fairlead.cache.types import CLAIMS, PODS
+from fairlead.cluster import codec
+from fairlead.cluster.kinds import LEASES, Kind
+from fairlead.cluster.meta import Listing
+from fairlead.errors import ClusterAwayError, ClusterError
+from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
+from fairlead.serve.machine.flow import Effect
+from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
+
+_KINDS = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural, LEASES.plural)
+
+
+class ApiClient(Protocol):
+    """The client's methods that are used here."""
+
+    async def request(
+        self, method: str, path: str, *, body: bytes | None = None, content_type: str = ...
+    ) -> bytes:
+        """Send a request, and return the body of the response."""
+
+    async def list(self, kind: Kind[Any]) -> Listing[Any]:
+        """Return every object of a kind."""
+
+
+class Performer:
+    """Sends requests, a bounded number at once."""
+
+    def __init__(self, client: ApiClient, in_flight: int) -> None:
+        self._client = client
+        self._room = asyncio.Semaphore(in_flight)
+        self.count: Counter[tuple[str, str]] = Counter()
+        """Requests by resource and outcome."""
+
+    async def perform(self, effect: Effect) -> Any:
+        """Perform an effect, and return its answer; one that has none in time may have been carried out."""
+        if isinstance(effect, ListObjects):
+            return (await self._client.list(effect.kind)).items
+        assert isinstance(effect, ApiRequest), effect
+        if effect.within is None:
+            async with self._room:
+                return await self._send(effect)
+        try:
+            async with asyncio.timeout(effect.within):  # of the Lease: it waits for no other request
+                return await self._send(effect)
+        except TimeoutError:
+            error = ClusterAwayError("the API server did not answer in time")
+            error.maybe_done = True
+            raise error from None
+
+    async def _send(self, request: ApiRequest) -> bytes:
+        outcome = "failed"
+        body = codec.encode_plain(request.body) if request.body else None
+        try:
+            answer = await self._client.request(
+                request.method, request.path, body=body, content_type=request.content_type
+            )
+            outcome = "done"
+            return answer
+        except ClusterError as error:
+            outcome = error.reason or type(error).__name__.removesuffix("Error")
+            raise
+        finally:
+            self.count[resource(request), outcome] += 1
+
+
+def resource(request: ApiRequest) -> str:
+    """Return what a request writes to, as metrics name it: `pods/binding`, `resourceclaims`."""
+    last = request.path.rpartition("/")[2]
+    kind = next((each for each in _KINDS if f"/{each}" in request.path), PODS.plural)
+    return f"{kind}/{last}" if last in ("status", "binding", "eviction") else kind

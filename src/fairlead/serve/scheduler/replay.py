@@ -1,0 +1,51 @@
+"""Record and replay the scheduler's state machine."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from fairlead import __version__
+from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SLICES, STORAGE
+from fairlead.catalog import Catalog
+from fairlead.errors import RecordingError
+from fairlead.serve.machine.recording import Codec, Recorded, Recorder, read_events, read_header
+from fairlead.serve.scheduler.events import Announce, Cycle, Explain, Start, Stop, Synced, Tick
+from fairlead.serve.scheduler.machine import SchedulerMachine
+from fairlead.serve.scheduler.settings import SchedulerSettings
+
+CODEC = Codec.of(
+    (NODES, PODS, CLAIMS, SLICES, BUDGETS, QUOTAS, *RULES, *STORAGE),
+    (Announce, Cycle, Explain, Start, Stop, Synced, Tick),
+)
+
+
+def recorder(path: Path, settings: SchedulerSettings) -> Recorder:
+    """Begin a recording of a scheduler with these settings."""
+    header = {"program": "scheduler", "fairlead": __version__, "settings": msgspec.to_builtins(settings)}
+    return Recorder.create(path, header)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recording that was opened: the machine as it was at the start, and what happened to it."""
+
+    fairlead: str
+    """The version of fairlead that recorded it."""
+    machine: SchedulerMachine
+    events: Iterator[Recorded]
+
+
+def opened(file: BinaryIO, where: str, catalog: Catalog) -> Recording:
+    """Open a recording."""
+    lines = iter(file)
+    header: dict[str, Any] = read_header(lines, where)
+    try:
+        settings = msgspec.convert(header["settings"], SchedulerSettings)
+    except (KeyError, msgspec.ValidationError) as error:
+        hint = "replay it by the version that recorded it"
+        raise RecordingError(f"{where}: settings: {error}", hint) from None
+    machine = SchedulerMachine(catalog, settings)
+    return Recording(str(header.get("fairlead", "")), machine, read_events(lines, CODEC, where))
