@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.events import Event
+from fairlead.cache.events import ClusterEvent
 from fairlead.cache.translator import Unreadable
 from fairlead.cache.types import PLACEMENT
 from fairlead.catalog import Catalog
@@ -86,7 +86,7 @@ def test_what_is_assumed_stays_until_the_api_shows_what_became_of_it(catalog: Ca
     cache.forget("uid-a")
     news = cache.sync()
     assert [each.id for each in news.came] == ["uid-a"]
-    assert Event.ROOM in news.events
+    assert ClusterEvent.ROOM in news.events
     assert cache.cluster.placements() == ()
 
 

@@ -39,9 +39,12 @@ def alike(before: Pod, now: Pod) -> bool:
 def as_assumed(before: Pod | None, now: Pod | None, assumed: Placement | None) -> bool:
     """Say whether a pod is bound where it was assumed to be, to what it was given, and otherwise as it was.
 
-    Not of pods with claims: what they hold is for the claims to say.
+    Not of pods with claims: what they hold is for the claims to say, and volumes tied them to a node only
+    until they were bound.
     """
     if assumed is None or before is None or now is None:
+        return False
+    if any(each.persistent_volume_claim or each.ephemeral for each in now.spec.volumes):
         return False
     if now.ended or now.spec.node_name != assumed.node or now.spec.resource_claims:
         return False

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fairlead.cluster.kinds import LEASES
-from fairlead.serve.scheduler.lead import NAME, Terms
+from fairlead.serve.scheduler.election import NAME, LeaderElectionConfig
 from tests.deploy.chart.charts import Chart, containers, one
 from tests.labs import RealCluster
 from tests.serve.scheduler.world import World, bound, opened
@@ -59,7 +59,7 @@ def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_
     took = asyncio.run(played())
     print(f"bound {took:.1f} s after the leader was gone")
     assert "handed over" in logs[0].read_text()
-    assert took < Terms().deadline, "a clean hand-over need not wait for the lease"
+    assert took < LeaderElectionConfig().deadline, "a clean hand-over need not wait for the lease"
 
 
 async def _until(true: Callable[[], bool]) -> None:

@@ -18,7 +18,7 @@ from fairlead.manifest.volumeshapes import LATE, STORAGE_CLASSES, VOLUME_CLAIMS,
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
-from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import OPTIONS, PEERS, Chart, Document, containers, one
 from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted, until_priority

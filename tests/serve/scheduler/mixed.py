@@ -12,7 +12,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, NODES, PODS, RESOURCE_SLICES
 from fairlead.errors import AccessError
-from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.driver import Scheduler
 from tests.labs import LABEL, RealCluster
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.world import World

@@ -1,4 +1,4 @@
-"""A small model of the API server: pods, claims and leases with versions, and what it checks of a write."""
+"""A small model of the API server: objects with versions, and what it checks of a write."""
 
 import json
 from collections import defaultdict
@@ -163,7 +163,8 @@ def _check(found: Document, precise: Document) -> None:
 
 
 def _place(path: str) -> tuple[str, str, str]:
-    """Return the plural, the name and the subresource of a path below a namespace."""
-    steps = path.partition("/namespaces/")[2].split("/")[1:]
+    """Return the plural, the name and the subresource of a path, below a namespace or not."""
+    inside = path.partition("/namespaces/")[2].split("/")[1:]
+    steps = inside or path.split("/")[3:]  # /api/v1/persistentvolumes/NAME
     plural, name, part = (*steps, "", "")[:3]
     return plural, name, part

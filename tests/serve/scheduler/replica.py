@@ -10,18 +10,18 @@ import os
 import random
 import signal
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.transport import Transport
-from fairlead.compat.times import UTC
 from fairlead.errors import ClusterAwayError, ClusterError
-from fairlead.serve.scheduler.lead import Terms
-from fairlead.serve.scheduler.loop import Scheduler, SchedulerSettings
+from fairlead.serve.scheduler.driver import Scheduler
+from fairlead.serve.scheduler.election import LeaderElectionConfig
+from fairlead.serve.scheduler.settings import SchedulerSettings
 from tests import catalogs
 from tests.serve.scheduler.chaos.digest import digest
 from tests.serve.scheduler.unfenced import unfenced
@@ -34,23 +34,23 @@ LEASE = 2.0
 
 def settings(me: str, namespace: str = "", lease: float = 4.0) -> SchedulerSettings:
     """Return settings with little patience; a namespace has a scheduler of its own."""
-    terms = Terms(namespace or "kube-system", duration=lease, deadline=lease * 0.75, period=0.3)
-    return SchedulerSettings(me, name=namespace or "fairlead", terms=terms, in_flight=16)
+    held = LeaderElectionConfig(namespace or "kube-system", duration=lease, deadline=lease * 0.75, period=0.3)
+    return SchedulerSettings(me, name=namespace or "fairlead", lease=held, in_flight=16)
 
 
 class Wall:
     """A clock that is set to other times."""
 
     def __init__(self) -> None:
-        self._ahead = timedelta()
+        self._ahead = 0.0
 
-    def __call__(self) -> datetime:
+    def __call__(self) -> float:
         """Return the time."""
-        return datetime.now(UTC) + self._ahead
+        return time.time() + self._ahead
 
     def jump(self) -> None:
         """Go to another time, hours away or seconds."""
-        self._ahead = timedelta(seconds=random.choice((-86400, -30, -3, 3, 30, 86400)))
+        self._ahead = random.choice((-86400.0, -30.0, -3.0, 3.0, 30.0, 86400.0))
 
 
 class Dawdler(Client):
@@ -71,6 +71,8 @@ class Dawdler(Client):
             self._going.set()
 
     async def request(self, method: str, path: str, **named: Any) -> bytes:
+        if method == "PUT" and "/leases/" in path and not self._going.is_set():
+            raise ClusterAwayError("dawdling")  # so the lease runs out
         if path.endswith("/binding") or ("/resourceclaims/" in path and path.endswith("/status")):
             await self._going.wait()
         answer = await super().request(method, path, **named)
@@ -85,12 +87,6 @@ class Dawdler(Client):
         await asyncio.sleep(self._dice.choice((0.0, 0.0, self._dice.uniform(0.5, 2 * LEASE))))
         with suppress(ClusterError, RuntimeError):  # the replica may have ended meanwhile
             await super().request(method, path, **named)
-
-    async def update(self, *given: Any, **named: Any) -> Any:
-        """Write the lease, unless we dawdle: then it runs out."""
-        if not self._going.is_set():
-            raise ClusterAwayError("dawdling")
-        return await super().update(*given, **named)
 
 
 class Unfenced(Dawdler):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
+from fairlead.serve.scheduler.act import Hands
 
 from fairlead.cache.types import CLAIMS, OWN_CLAIM, PODS, Claim, Pod
 from fairlead.errors import (
@@ -19,7 +20,6 @@ from fairlead.errors import (
 )
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
-from fairlead.serve.scheduler.act import Hands
 from fairlead.serve.scheduler.writes import STRATEGIC, Plan, touch_pod
 from fairlead.units import Bytes
 from tests.serve.scheduler.model import Api

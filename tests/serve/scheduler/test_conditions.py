@@ -1,7 +1,8 @@
 """What is said of pods that wait: once, when it changes, and not too often."""
 
-from fairlead.serve.scheduler import tell
 from fairlead.serve.scheduler.tell import EVERY, Sayings
+
+from fairlead.serve.scheduler import tell
 from tests.serve.scheduler.objects import pod
 
 

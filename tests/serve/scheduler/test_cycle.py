@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.page import Now, render
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, PODS, TURN
@@ -11,8 +13,6 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.schedule import policy_named, preempt
 from fairlead.serve.scheduler import preemption as preemption_module
-from fairlead.serve.scheduler.desk import Desk
-from fairlead.serve.scheduler.page import Now, render
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 
 

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from fairlead.cluster.kinds import LEASES
-from fairlead.cluster.memory import Memory
 from fairlead.serve.scheduler.lead import Leader, Terms
 from fairlead.serve.scheduler.roster import EVERYBODY
+
+from fairlead.cluster.kinds import LEASES
+from fairlead.cluster.memory import Memory
 
 TERMS = Terms(duration=15.0, deadline=10.0, period=2.0)
 

@@ -23,7 +23,7 @@ from fairlead.lab.narrate import Narrator
 from fairlead.lab.state import Profile
 from fairlead.lab.tuning import Tuning
 from fairlead.lab.up import Wish, up
-from fairlead.serve.scheduler.remarks import PLACED_ONCE
+from fairlead.serve.scheduler.podgroup_status import PLACED_ONCE
 from tests.labs import (
     LABEL,
     OWN_CLUSTER,

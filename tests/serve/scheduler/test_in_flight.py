@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from fairlead.serve.scheduler.lead import Leader, Terms
+from fairlead.serve.scheduler.roster import ANNOTATION, EVERYBODY, MOST, Roster, choose, parse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,8 +12,6 @@ from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.memory import Memory
 from fairlead.cluster.meta import Metadata
 from fairlead.errors import ConflictError, NotFoundError
-from fairlead.serve.scheduler.lead import Leader, Terms
-from fairlead.serve.scheduler.roster import ANNOTATION, EVERYBODY, MOST, Roster, choose, parse
 
 UNTIL = "2026-01-01T01:00:00Z"
 NEVER = "2026-01-01T02:00:00Z"

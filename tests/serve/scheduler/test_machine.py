@@ -1,7 +1,6 @@
 """Several replicas, an API server, and whatever can happen between them, in any order: one step at a time."""
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,18 +18,21 @@ from hypothesis.stateful import (
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, DISRUPTION, NODES, PODS
 from fairlead.cluster.changes import Change
+from fairlead.manifest.volumeshapes import LATE, SELECTED, STORAGE_CLASSES, VOLUME_CLAIMS
 from fairlead.publish.notice import BY_PLACEMENT, HANDS_OVER
+from fairlead.serve.machine.flow import Effect
 from tests import catalogs
-from tests.serve.scheduler.actors import KINDS, Actor, Fate, Idle, Post, Sent
+from tests.cache.test_cache import sight
+from tests.serve.scheduler.actors import KINDS, Actor, Fate, Post, Sent, unconditional
 from tests.serve.scheduler.given import given
 from tests.serve.scheduler.model import Api
 from tests.serve.scheduler.objects import GIB, device_slice, node, pod, read
-from tests.serve.scheduler.test_fold import sight
 from tests.serve.scheduler.unfenced import unfenced
 
 LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
 ACTORS = 3 if LONG else 2
 DEVICE = 4 * GIB
+NODES_THERE = ("bindings", "claims")
 CROWD = 5
 """Pods that are there at once, at most: two devices are soon full."""
 actors = st.integers(0, ACTORS - 1)
@@ -45,8 +47,9 @@ def surroundings() -> list[Any]:
     document = msgspec.to_builtins(node("bindings"))
     document["metadata"] |= notes
     document["status"]["allocatable"] |= {"fairlead.dev/gpu-mem": "4096"}
-    slices = [device_slice(name, devices=1) for name in ("bindings", "claims")]
-    return [read(NODES, document), node("claims"), *slices]
+    slices = [device_slice(name, devices=1) for name in NODES_THERE]
+    late = {"metadata": {"name": "late"}, "provisioner": "x", "volumeBindingMode": LATE}
+    return [read(NODES, document), node("claims"), *slices, read(STORAGE_CLASSES, late)]
 
 
 class Play(RuleBasedStateMachine):
@@ -56,7 +59,6 @@ class Play(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = Idle().loop
         self.api = Api()
         self.post = Post(self.api)
         self.now = 100.0
@@ -67,18 +69,8 @@ class Play(RuleBasedStateMachine):
         found = self.kind(f"actor-{next(self.names)}", self.post, catalogs.shipped(), lambda: self.now)
         for each in surroundings():
             found.know(each)
-        found.relist()
+        found.begin()
         return found
-
-    def do(self, act: Callable[[], None]) -> None:
-        """Let something happen, and everybody go on as far as they can without an answer."""
-
-        def begin() -> None:
-            act()
-            self.post.happened()
-
-        self.loop.call_soon(begin)
-        self.loop.run_forever()
 
     @initialize()
     def somebody_leads(self) -> None:
@@ -86,9 +78,17 @@ class Play(RuleBasedStateMachine):
         for _ in range(3):
             self.go_on(0, 12)
 
-    @rule(mib=sizes, named=st.booleans(), priority=st.sampled_from([0, 10]), preempts=st.booleans())
-    def come(self, mib: int, named: bool, priority: int = 0, preempts: bool = False) -> None:
-        """Let a pod come, unless there are many."""
+    @rule(
+        mib=sizes,
+        named=st.booleans(),
+        priority=st.sampled_from([0, 10]),
+        preempts=st.booleans(),
+        volume=st.booleans(),
+    )
+    def come(
+        self, mib: int, named: bool, priority: int = 0, preempts: bool = False, volume: bool = False
+    ) -> None:
+        """Let a pod come, unless there are many; with a `volume`, that gets its node with the pod."""
         if len([*self.api.all("pods")]) >= CROWD:
             return
         name = f"pod-{next(self.names)}"
@@ -99,7 +99,22 @@ class Play(RuleBasedStateMachine):
             requests = {"devices": {"requests": [{"name": "it", "exactly": exactly}]}}
             self.api.create("resourceclaims", {"metadata": {"name": name}, "spec": requests})
             spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
-        wanted = pod(name, mib=0 if named else mib, **spec)
+        if volume:
+            wish = {"storageClassName": "late", "resources": {"requests": {"storage": "1Gi"}}}
+            self.api.create("persistentvolumeclaims", {"metadata": {"name": name}, "spec": wish})
+            spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+        self._create(pod(name, mib=0 if named else mib, **spec))
+
+    @rule(mib=sizes, priority=st.sampled_from([0, 10]))
+    def gather(self, mib: int, priority: int) -> None:
+        """Let a gang of two come, unless there are many pods."""
+        if len([*self.api.all("pods")]) < CROWD - 1:
+            gang = f"gang-{next(self.names)}"
+            notes = {"fairlead.dev/gang": gang, "fairlead.dev/gang-size": "2"}
+            for number in range(2):
+                self._create(pod(f"{gang}-{number}", mib=mib, notes=notes, priority=priority))
+
+    def _create(self, wanted: Any) -> None:
         document = msgspec.to_builtins(wanted)
         for key in ("uid", "resourceVersion", "creationTimestamp"):
             document["metadata"].pop(key, None)
@@ -111,6 +126,24 @@ class Play(RuleBasedStateMachine):
         names = [each["metadata"]["name"] for each in self.api.all("pods")]
         if names:
             self.api.delete("pods", names[number % len(names)])
+
+    @rule()
+    def provision(self) -> None:
+        """Do what volume controllers do: provision what has its node, and bind."""
+        for document in [*self.api.all("persistentvolumeclaims")]:
+            meta, spec = document["metadata"], document["spec"]
+            chosen = meta.get("annotations", {}).get(SELECTED)
+            if spec.get("volumeName") or not chosen:
+                continue
+            name = f"volume-{meta['name']}"
+            terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [chosen]}]}]
+            ref = {"namespace": "default", "name": meta["name"], "uid": meta["uid"]}
+            affinity = {"required": {"nodeSelectorTerms": terms}}
+            volume = {"metadata": {"name": name}, "spec": {"claimRef": ref, "nodeAffinity": affinity}}
+            self.api.create("persistentvolumes", volume)
+            path = VOLUME_CLAIMS.path("default", meta["name"])
+            self.api.request("PATCH", path, f'{{"spec": {{"volumeName": "{name}"}}}}'.encode(), "merge")
+            self.api.request("PATCH", f"{path}/status", b'{"status": {"phase": "Bound"}}', "merge")
 
     @rule()
     def tidy(self) -> None:
@@ -129,11 +162,11 @@ class Play(RuleBasedStateMachine):
 
     @rule(who=actors)
     def look(self, who: int) -> None:
-        self.do(self.cast[who].look)
+        self.cast[who].look()
 
     @rule(who=actors)
     def work(self, who: int) -> None:
-        self.do(self.cast[who].work)
+        self.cast[who].work()
 
     @rule(who=actors, kind=st.sampled_from(KINDS), most=st.integers(1, 9), twice=st.booleans())
     def hear(self, who: int, kind: Any, most: int, twice: bool) -> None:
@@ -150,7 +183,7 @@ class Play(RuleBasedStateMachine):
             self.deliver_one(self.post.under_way[number % len(self.post.under_way)], fate)
 
     def deliver_one(self, sent: Sent, fate: Fate = "done") -> None:
-        self.do(lambda: self.post.deliver(sent, fate))
+        self.post.deliver(sent, fate)
 
     @rule(number=numbers)
     def arrive(self, number: int) -> None:
@@ -164,11 +197,10 @@ class Play(RuleBasedStateMachine):
         actor = self.cast[who]
         for number in range(times):
             before = self.api.version
-            for kind in KINDS:
-                actor.hear(kind, 1000)
+            actor.hear_all()
             if not number:
-                self.do(actor.look)
-            self.do(actor.work)
+                actor.look()
+            actor.work()
             mine = [each for each in self.post.under_way if each.owner is actor]
             for sent in mine:
                 self.deliver_one(sent)
@@ -180,16 +212,15 @@ class Play(RuleBasedStateMachine):
     )
     def stall(self, others: int, mib: int, more: int, steps: int, wakes: bool) -> None:
         """Let who leads stop some steps after it has decided; the next finds a more important pod."""
-        who = next((at for at, each in enumerate(self.cast) if each.leader.reign is not None), 0)
+        who = next((at for at, each in enumerate(self.cast) if each.machine.term is not None), 0)
         other = (who + others) % ACTORS
         self.clear()
         for size in (3072, mib):
             self.go_on(who, 12)
             self.come(size, named=False)
         self.go_on(other, 1)
-        for kind in KINDS:
-            self.cast[who].hear(kind, 1000)
-        self.do(self.cast[who].work)
+        self.cast[who].hear_all()
+        self.cast[who].work()
         for _ in range(steps):
             self.wake(who)
         self.pass_time(16.0)
@@ -218,11 +249,7 @@ class Play(RuleBasedStateMachine):
     @rule(who=actors)
     def kill(self, who: int) -> None:
         """Kill a replica and start another; what it sent may yet arrive."""
-        actor = self.cast[who]
-        for sent in [each for each in self.post.under_way if each.owner is actor]:
-            self.post.under_way.remove(sent)
-            self.post.late.append(sent.ask)
-        self.do(actor.die)
+        self.post.desert(self.cast[who])
         self.cast[who] = self.actor()
 
     @invariant()
@@ -238,23 +265,41 @@ class Play(RuleBasedStateMachine):
             marks = [one for one in each["status"].get("conditions", []) if one["type"] == DISRUPTION]
             assert [one["status"] for one in marks] == ["True"], "it was evicted after its leader was gone"
 
+    @invariant()
+    def every_bound_pod_reaches_its_volumes(self) -> None:
+        for each in self.api.seen(PODS):
+            for volume in each.spec.volumes if each.spec.node_name else ():
+                claim = self.api.found("persistentvolumeclaims", volume.persistent_volume_claim.claim_name)
+                made = self.api.found("persistentvolumes", claim["spec"]["volumeName"])
+                (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+                assert term["matchFields"][0]["values"] == [each.spec.node_name]
+
     def teardown(self) -> None:
         """Let everything come to its end: what all know is a fold of the list, and nothing is left."""
-        try:
-            self.all_settles()
-            self.clear()
-            self.all_settles()
-            self.tidy()
-            assert not given([], self.api.seen(CLAIMS), DEVICE)
-            self.all_know()
-        finally:
-            self.end()
+        self.all_settles()
+        self.no_gang_is_bound_in_part()
+        self.clear()
+        self.all_settles()
+        self.tidy()
+        assert not given([], self.api.seen(CLAIMS), DEVICE)
+        self.all_know()
+        self.nothing_is_left()
 
-    def end(self) -> None:
-        """Send everybody home."""
+    def no_gang_is_bound_in_part(self) -> None:
+        """See that gangs of which both pods are there have both bound, or none."""
+        gangs: dict[str, list[str]] = {}
+        for each in self.api.seen(PODS):
+            if gang := each.metadata.annotations.get("fairlead.dev/gang"):
+                gangs.setdefault(gang, []).append(each.spec.node_name)
+        whole = {gang: nodes for gang, nodes in gangs.items() if len(nodes) == 2}
+        assert all(all(nodes) or not any(nodes) for nodes in whole.values()), whole
+
+    def nothing_is_left(self) -> None:
+        """See that no replica keeps anything for pods that are gone."""
         for actor in self.cast:
-            self.do(actor.die)
-        self.loop.close()
+            cache = actor.machine.cache
+            kept = [*cache.unsettled, *cache.held, *cache.nominations]
+            assert (kept, actor.machine.in_flight) == ([], 0)
 
     def all_settles(self) -> None:
         while self.post.late:
@@ -264,6 +309,9 @@ class Play(RuleBasedStateMachine):
             before = sum(len(self.api.history[kind.plural]) for kind in KINDS)
             if number < 2:
                 self.pass_time(16.0)  # whoever led is gone, or leads again
+            else:
+                self.tidy()  # a preemptor may wait for a claim that outlived its pod
+            self.provision()
             for who in range(ACTORS):
                 self.go_on(who, 12)
                 self.nothing_is_given_away_twice()
@@ -284,10 +332,9 @@ class Play(RuleBasedStateMachine):
                 truth.on_event(Change(None, item))
         truth.sync()
         for actor in self.cast:
-            for kind in KINDS:
-                actor.hear(kind, 1000)
-            actor.cache.sync()
-            assert sight(actor.cache) == sight(truth)
+            actor.hear_all()
+            actor.machine.cache.sync()
+            assert sight(actor.machine.cache) == sight(truth)
 
 
 TestPlay = Play.TestCase
@@ -302,11 +349,8 @@ TestPlay.settings = settings(
 class Unfenced(Actor):
     """A replica without fences."""
 
-    async def request(
-        self, method: str, path: str, *, body: bytes | None = None, content_type: str = ""
-    ) -> bytes:
-        method, path, body = unfenced(method, path, body)
-        return await super().request(method, path, body=body, content_type=content_type)
+    def sends(self, effect: Effect) -> Effect:
+        return unconditional(effect, unfenced)
 
 
 class UnfencedPlay(Play):
@@ -315,7 +359,7 @@ class UnfencedPlay(Play):
     kind = Unfenced
 
     def teardown(self) -> None:
-        self.end()
+        """End in the middle."""
 
 
 def test_without_fences_a_play_is_found_in_which_a_device_is_given_away_twice() -> None:
@@ -336,9 +380,8 @@ def late_binding(play: Play) -> None:
     for number in range(ACTORS):
         play.go_on(number, 12)
     play.come(4096, named=False)
-    for kind in KINDS:
-        play.cast[0].hear(kind, 1000)
-    play.do(play.cast[0].work)
+    play.cast[0].hear_all()
+    play.cast[0].work()
     play.pass_time(16.0)
     for _ in range(2):
         play.come(4096, named=False, priority=10)
@@ -361,4 +404,3 @@ def test_without_fences_a_late_binding_is_seen_to_give_away_what_another_has(kin
         assert sorted(bound) == ["bindings", "bindings", "claims"]
         with pytest.raises(AssertionError, match="bindings"):
             play.nothing_is_given_away_twice()
-        play.end()

@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from fairlead.serve.scheduler.remarks import PLACED_ONCE
 
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import remarks
-from fairlead.serve.scheduler.remarks import PLACED_ONCE
 from fairlead.serve.scheduler.writes import Plan
 from tests.serve.scheduler.objects import pod
 

@@ -11,10 +11,13 @@ from fairlead.cluster.kinds import EVENTS, LEASES, PODS
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
-from fairlead.serve.scheduler.act import Hands
-from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.binder import Binder
+from fairlead.serve.scheduler.driver import Scheduler
+from fairlead.serve.scheduler.effects import ApiRequest
+from fairlead.serve.scheduler.requests import Fences, send_with_retry
 from fairlead.units import Bytes
 from tests.labs import RealCluster
+from tests.serve.scheduler.performed import performed
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.world import GIB, World, bound, opened
 
@@ -134,18 +137,25 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
         async with opened(real_cluster, 1) as world:
             for name in ("half", "stuck"):
                 await world.pod(name, mib=4096)
-            hands = Hands(world.client)
             half, stuck = (_planned(pod, world.nodes[0]) for pod in await world.pods())
-            for write in (writes.point(half), writes.make(half.pod, half.placement.shares)):
-                await hands.insist(write)
+
+            async def sent(request: ApiRequest) -> bytes | None:
+                return await performed(world.client, send_with_retry(request))
+
+            for write in (
+                writes.set_claim_status(half),
+                writes.create_claim(half.pod, half.placement.shares),
+            ):
+                await sent(write)
             (claim,) = await world.claims()
-            await hands.insist(writes.allocate(half, claim, {writes.REQUEST: half.placement.shares}))
-            await hands.insist(writes.point(stuck))
+            await sent(writes.allocate(half, claim, {writes.REQUEST: half.placement.shares}))
+            await sent(writes.set_claim_status(stuck))
             async with running(world, catalog) as said:
                 await world.until(bound())
             assert "deciding; 2 waiting pods were taken over" in said
-            assert await hands.insist(writes.make(stuck.pod, stuck.placement.shares)) is None
-            assert set(await hands.carry_out([stuck], 1)) == {stuck.uid}
+            assert await sent(writes.create_claim(stuck.pod, stuck.placement.shares)) is None
+            binder = Binder(lambda epoch: True, Fences(lambda line: None, lambda: "0"))
+            assert set(await performed(world.client, binder.bind([stuck], 1))) == {stuck.uid}
             assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
 
     asyncio.run(scenario())

@@ -3,6 +3,10 @@
 import asyncio
 from datetime import datetime
 
+from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.lead import Leader, Terms
+from fairlead.serve.scheduler.register import Register
+from fairlead.serve.scheduler.roster import ANNOTATION, Roster, parse
 from msgspec.structs import replace
 
 from fairlead.cache.cache import SchedulerCache
@@ -11,10 +15,6 @@ from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.memory import Memory
 from fairlead.compat.times import UTC
 from fairlead.schedule import policy_named
-from fairlead.serve.scheduler.desk import Desk
-from fairlead.serve.scheduler.lead import Leader, Terms
-from fairlead.serve.scheduler.register import Register
-from fairlead.serve.scheduler.roster import ANNOTATION, Roster, parse
 from tests.serve.scheduler.objects import pod
 
 TERMS = Terms()

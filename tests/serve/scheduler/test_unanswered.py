@@ -9,12 +9,14 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.transport import SILENCE
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
-from fairlead.serve.scheduler.act import Hands
-from fairlead.serve.scheduler.loop import SchedulerSettings
+from fairlead.serve.scheduler.binder import Binder
+from fairlead.serve.scheduler.requests import Fences
+from fairlead.serve.scheduler.settings import SchedulerSettings
 from fairlead.serve.scheduler.writes import Plan
 from fairlead.units import Bytes
 from tests.cluster.loopback import talking
 from tests.serve.scheduler.objects import GIB, pod
+from tests.serve.scheduler.performed import performed
 
 
 def test_a_binding_without_an_answer_is_read_back_and_found_done() -> None:
@@ -32,7 +34,8 @@ def test_a_binding_without_an_answer_is_read_back_and_found_done() -> None:
         share = (Share("gpu-0", Bytes(GIB)),)
         plan = Plan(pod("a", mib=1024), Placement(Request("a", uid="uid-a"), "n", share))
         async with talking(talk) as seen, Client.connect(seen.config, silence=0.2) as client:
-            assert await Hands(client).carry_out([plan], 3) == {}
+            binder = Binder(lambda epoch: True, Fences(lambda line: None, lambda: "0"))
+            assert await performed(client, binder.bind([plan], 3)) == {}
             assert [line.split(" ")[0] for line in seen.requests] == ["POST", "PATCH"]
 
     asyncio.run(scenario())

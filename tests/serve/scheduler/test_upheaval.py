@@ -12,7 +12,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NAMESPACES, NODES, RESOURCE_SLICES
 from fairlead.cluster.meta import WatchEvent
 from fairlead.errors import NotFoundError
-from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.driver import Scheduler
 from tests.labs import LABEL, RealCluster, open_namespace, wipe_namespace
 from tests.serve.scheduler.chaos.digest import digest, listed
 from tests.serve.scheduler.replica import settings

@@ -1,5 +1,6 @@
 """The scheduling cycle: take in what changed, find a place for the next pod, and plan its binding. Pure."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -91,6 +92,8 @@ class SchedulingCycle:
             self._leave(uid)
         for each in delta.pending:
             self._first_seen.setdefault(each.id, now)
+            if self._held_until.pop(each.id, None) is not None:
+                self.reporter.drop(each.id)  # it waits for its volumes no more
             if isinstance(each, Unreadable):
                 self._refuse_unreadable(each)
             else:
@@ -169,18 +172,23 @@ class SchedulingCycle:
         self.cache.finish_binding(uid)
         self._leave(uid)
 
-    def failed(self, uid: str, now: float) -> None:
-        """Note that a decision could not be carried out."""
+    def failed(self, uid: str, now: float, *, half_bound: bool = False) -> None:
+        """Note that a decision could not be carried out; `half_bound`: others of the gang were bound."""
         self.metrics.decisions["failed", "write"] += 1
         self.queue.failed(uid, now)
         place = self.cache.cluster.placement(uid)
         self.cache.forget(uid)
         if not self.cache.waits(uid):
             self._leave(uid)
-        elif place is not None and uid in self._preemptors:
-            # Pods were evicted for it: while it waits to be tried again, no other pod takes what they left.
+        elif place is not None and (half_bound or uid in self._preemptors):
+            # Pods were evicted for it, or others of its gang are bound: no other pod takes its place.
             self.cache.nominations.reserve(Nomination(place, until=now + PATIENCE + self.queue.max_backoff))
             self.queue.nominate(uid)
+
+    def prefer_half_bound(self) -> None:
+        """Complete gangs first that the previous leader bound in part: their places are still free."""
+        gangs = ((each.request.namespace, each.request.gang) for each in self.cache.cluster.placements())
+        self.queue.prefer_half_bound(Counter((space, gang.name) for space, gang in gangs if gang is not None))
 
     def _leave(self, uid: str) -> None:
         self.queue.remove(uid)

@@ -210,9 +210,10 @@ class Scheduler:
     async def _explain(self, namespace: str, name: str, uid: str) -> Response:
         began = time.monotonic()
         effects = self._feed(Explain(namespace, name, uid, max(0.0, self._rest_until - began)))
-        now = time.monotonic()
-        self._rest_until = max(self._rest_until, now + _REST * (now - began))
-        document = next(each.document for each in effects if isinstance(each, Explained))
-        if not document:
+        explained = next(each for each in effects if isinstance(each, Explained))
+        if explained.searched:
+            now = time.monotonic()
+            self._rest_until = now + _REST * (now - began)
+        if not explained.document:
             return Response(503, b"this replica does not decide\n")
-        return Response(200, json.dumps(document).encode(), "application/json")
+        return Response(200, json.dumps(explained.document).encode(), "application/json")

@@ -90,3 +90,6 @@ class Explained(Effect):
     """The answer to an `Explain` event."""
 
     document: Mapping[str, Any]
+    """Empty where this replica does not decide."""
+    searched: bool = False
+    """Whether it was worked out now, which may have taken long."""

@@ -48,6 +48,8 @@ class Explainer:
         self._cycle = cycle
         self._who = {"leader": me, "scheduler": scheduler}
         self._known: dict[str, _Current] = {}
+        self.searches = 0
+        """Answers that were worked out."""
 
     def answer(self, asked: Explain, now: float) -> dict[str, Any]:
         """Return what is known of a pod; its state is `unknown` where it does not wait here.
@@ -97,6 +99,7 @@ class Explainer:
         if rest > 0:
             note = f"what would let it fit was not looked for: ask again in {rest:.0f} s"
             return _Current(verdict.decision, verdict, note)
+        self.searches += 1
         decision = self._decided(verdict.decision.request, group, now)
         if len(self._known) >= _MOST:
             self._known.clear()

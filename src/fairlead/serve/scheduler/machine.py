@@ -147,8 +147,9 @@ class SchedulerMachine:
 
     def _on_explain(self, event: Explain) -> None:
         decides = self.term is not None and self.election.leads(self.epoch)
+        before = self._explainer.searches
         answer = self._explainer.answer(event, self._clock.now) if decides else {}
-        self._flows.emit(Explained(answer))
+        self._flows.emit(Explained(answer, self._explainer.searches > before))
 
     def _on_stop(self, event: Stop) -> None:
         self._stop_by = self._clock.now + _DRAIN
@@ -218,6 +219,8 @@ class SchedulerMachine:
         else:
             self._log(f"deciding; {counted(fenced, 'waiting pod was', 'waiting pods were')} taken over")
             self.epoch = term.epoch
+            self._refresh(self._clock.now)
+            self.cycle.prefer_half_bound()
             self._deallocate_stranded(self.cycle.stranded(sorted(self.cycle.unreadable)))
         self._failing_over = False
 
@@ -231,7 +234,7 @@ class SchedulerMachine:
         for plan in plans:
             if plan.uid in failed:
                 self._log(f"{_name(plan.pod)}: {failed[plan.uid]}")
-                self.cycle.failed(plan.uid, self._clock.now)
+                self.cycle.failed(plan.uid, self._clock.now, half_bound=len(failed) < len(plans))
                 continue
             self.cycle.metrics.binding.note(self._clock.now - began)
             if self.cache.pod(plan.uid) is None:  # it went as soon as it was bound

@@ -19,6 +19,7 @@ from fairlead.request import Request
 SAFETY_NET: Final = 300.0
 """Seconds after which a parked group is tried again though nothing happened that should help."""
 Key = tuple[str, str]
+Rank = tuple[bool, int, bool, int]
 Could = Callable[[Request], bool]
 """Says whether what became free could be enough for a request."""
 
@@ -38,11 +39,14 @@ class Group:
     """It is ready only because something became free."""
     nominated: bool = False
     """Pods were evicted for it: it comes before others of its priority."""
+    half_bound: bool = False
+    """Some pods of the gang are bound, and too few: it comes before all others."""
 
     @property
-    def rank(self) -> tuple[int, bool, int]:
+    def rank(self) -> Rank:
         """Where it stands in the line: the smallest comes first."""
-        return -max(each.priority for each in self.members.values()), not self.nominated, self.since
+        priority = max(each.priority for each in self.members.values())
+        return not self.half_bound, -priority, not self.nominated, self.since
 
     @property
     def shape(self) -> Hashable:
@@ -71,7 +75,7 @@ class SchedulingQueue:
         self.max_backoff = max_backoff
         """Seconds, at most, before a place is sought again for a pod whose placing could not be written."""
         self._groups: dict[Key, Group] = {}
-        self._ready: list[tuple[tuple[int, bool, int], Key]] = []
+        self._ready: list[tuple[Rank, Key]] = []
         self._since: dict[str, int] = {}
         self._keys: dict[str, Key] = {}
         self._backoffs: dict[str, Backoff] = {}
@@ -82,6 +86,7 @@ class SchedulingQueue:
         """Who is parked, by what could help, and by shape: those of one shape are judged once."""
         self._askers: set[str] = set()
         self._nominated: set[str] = set()
+        self._half_bound: set[Key] = set()
         self.for_room = False
         """Whether those who were taken out last were ready only because something became free."""
 
@@ -119,7 +124,7 @@ class SchedulingQueue:
         if self._keys.get(request.id, key) != key:
             self.remove(request.id)
         self._keys[request.id] = key
-        group = self._groups.setdefault(key, Group(key))
+        group = self._groups.setdefault(key, Group(key, half_bound=key in self._half_bound))
         if group.members.get(request.id) == request:
             return
         self._seat(group, request)
@@ -142,6 +147,7 @@ class SchedulingQueue:
             del group.members[identity]
             if not group.members:
                 del self._groups[key]
+                self._half_bound.discard(key)
             elif group.helps is not None:
                 self._lay(group, group.helps, group.until)
 
@@ -157,6 +163,16 @@ class SchedulingQueue:
             heapq.heappush(self._ready, (group.rank, group.key))
         else:
             self._lay(group, group.helps, group.until)
+
+    def prefer_half_bound(self, bound: Mapping[Key, int]) -> None:
+        """Put gangs before all others of which some pods are bound, and fewer than the gang must have."""
+        for key in bound.keys() & self._groups.keys():
+            group = self._groups[key]
+            gang = next(iter(group.members.values())).gang
+            if gang is not None and bound[key] < gang.size:
+                self._half_bound.add(key)
+                group.half_bound = True
+                self._make_ready(group)
 
     def activate(self, identity: str) -> None:
         """Make a request ready, with those that are placed together with it."""
@@ -182,7 +198,7 @@ class SchedulingQueue:
         """Put those who were refused where they wait for what could help."""
         for member in members:
             key = self._keys.setdefault(member.id, _key(member))
-            group = self._groups.setdefault(key, Group(key))
+            group = self._groups.setdefault(key, Group(key, half_bound=key in self._half_bound))
             if member.id not in group.members:  # a newer one came while this was being decided
                 self._seat(group, member)
             self._lay(group, helps, now + SAFETY_NET)

@@ -15,7 +15,7 @@ from fairlead.cache.types import BUDGETS, SCHEDULED, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
-from fairlead.serve.scheduler.loop import Scheduler
+from fairlead.serve.scheduler.driver import Scheduler
 from tests.labs import RealCluster
 from tests.serve.scheduler.chaos.preemption import HALF, HIGH, WHOLE, Full, filled, named
 from tests.serve.scheduler.replica import settings
