@@ -119,6 +119,7 @@ COMMANDS: dict[str, set[str]] = {
         "--catalog",
         *LISTING,
     },
+    "replay": {"FILE", "--effects", "--until", "--debug", "--catalog", *OUTPUT},
     "snapshot": {"--kubeconfig", "--context", "--catalog", "--out", *OUTPUT},
     "simulate": {
         "--trace",
@@ -201,6 +202,7 @@ COMMANDS: dict[str, set[str]] = {
         "--listen",
         "--in-flight",
         "--no-own-claims",
+        "--record",
         "--lease-namespace",
         "--leader-elect-lease-duration",
         "--leader-elect-renew-deadline",

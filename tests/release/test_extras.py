@@ -60,6 +60,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (1, ("schedule", *FLEET)),
         (0, ("schedule", "--live", *CLUSTER)),
         (1, ("explain", "embedder", "--decision", "decision.json")),
+        (0, ("replay", "recording")),
         (0, ("serve", "extender", "--print-config", "http://127.0.0.1:1")),
     ),
     "simulate": (
@@ -109,6 +110,7 @@ LACKING: tuple[tuple[str, ...], ...] = (
     ("retract", "--dry-run", *CLUSTER),
     ("schedule", *FLEET),
     ("explain", "default/x", *CLUSTER),
+    ("replay", "recording"),
     ("simulate", *DAY),
     ("serve", "agent", "--publish", "labels", "--root", "machine", *CLUSTER),
     ("serve", "scheduler", *CLUSTER),

@@ -26,6 +26,7 @@ EXTRAS: Final = {
     "retract": "cluster",
     "schedule": "scheduler",
     "explain": "scheduler",
+    "replay": "scheduler",
     "simulate": "simulate",
     "bench openb": "simulate",
     "serve agent": "agent",

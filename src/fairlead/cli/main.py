@@ -34,6 +34,7 @@ COMMANDS = (
     "devices",
     "snapshot",
     "doctor",
+    "replay",
     "serve",
     "warden",
     "retract",

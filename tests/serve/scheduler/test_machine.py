@@ -230,6 +230,17 @@ class Play(RuleBasedStateMachine):
         if wakes:
             self.wake(who)
 
+    @rule(mib=sizes, volume=st.booleans(), steps=st.integers(1, 6))
+    def outrank(self, mib: int, volume: bool, steps: int) -> None:
+        """Let the devices be full, and a more important pod come: others must go for it."""
+        who = next((at for at, each in enumerate(self.cast) if each.machine.term is not None), 0)
+        self.clear()
+        for _ in range(2):
+            self.come(4096, named=False)
+        self.go_on(who, 12)
+        self.come(mib, named=False, priority=10, preempts=True, volume=volume)
+        self.go_on(who, steps)
+
     def clear(self) -> None:
         """Let all pods go."""
         for name in [each["metadata"]["name"] for each in self.api.all("pods")]:

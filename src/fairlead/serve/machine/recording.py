@@ -142,7 +142,8 @@ def read_events(lines: Iterator[bytes], codec: Codec, where: str) -> Iterator[Re
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
             if not line.endswith(b"\n"):
                 return
-            raise RecordingError(f"{where}: event {number}: {error}", _HINT) from None
+            what = f"unknown {error}" if isinstance(error, KeyError) else str(error)
+            raise RecordingError(f"{where}: event {number}: {what}", _HINT) from None
         effects = next(lines, b"")
         whole = effects.endswith(b"\n")
         yield Recorded(number, now, event, effects.removesuffix(b"\n") if whole else None)

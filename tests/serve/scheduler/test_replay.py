@@ -1,0 +1,196 @@
+"""What a scheduler handled can be handled again: the effects are the same, byte for byte, in any process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.cache.types import NODES, PODS
+from fairlead.catalog import Catalog
+from fairlead.cli.main import main
+from fairlead.cluster.changes import Change
+from fairlead.errors import ClusterAwayError, ConflictError, RecordingError
+from fairlead.serve.machine.flow import Answered
+from fairlead.serve.machine.recording import Recorder, encode_effects, read_events, read_header
+from fairlead.serve.scheduler.events import Cycle, Explain, Start, Synced, Tick
+from fairlead.serve.scheduler.machine import SchedulerMachine
+from fairlead.serve.scheduler.replay import CODEC, opened, recorder
+from tests.serve.scheduler.actors import Actor, settings_of
+from tests.serve.scheduler.objects import pod
+from tests.serve.scheduler.test_machine import Play
+
+
+def played() -> Actor:
+    """Return a replica that has led, bound, preempted, waited for volumes and lost requests."""
+    play = Play()
+    play.somebody_leads()
+    play.come(1024, named=True)
+    play.come(512, named=False, volume=True)
+    play.go_on(0, 6)
+    play.provision()
+    play.go_on(0, 6)
+    play.cast[0].relist()
+    play.outrank(2048, volume=False, steps=12)
+    play.gather(1024, 0)
+    play.cast[0].hear_all()
+    play.cast[0].work()
+    play.deliver(0, "lost")
+    play.go_on(0, 12)
+    uid = next(each.metadata.uid for each in play.api.seen(PODS))
+    play.cast[0].handle(Explain("default", "pod-2", uid))
+    assert play.api.evicted, "a pod was preempted"
+    return play.cast[0]
+
+
+def recorded(actor: Actor, path: Path) -> Path:
+    """Write what a replica has handled to a file."""
+    writing = recorder(path, settings_of(actor.name))
+    for event, now, effects in actor.history:
+        writing.event(event, now)
+        writing._file.write((effects or encode_effects([])) + b"\n")
+    writing.close()
+    return path
+
+
+def test_a_recording_replayed_gives_the_same_effects_whatever_the_order_of_sets(tmp_path: Path) -> None:
+    path = recorded(played(), tmp_path / "recording")
+    for seed in ("1", "2", "3"):
+        ran = subprocess.run(
+            [sys.executable, "-m", "fairlead", "replay", str(path), "-o", "json"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = json.loads(ran.stdout)
+        assert (ran.returncode, found["same"], found["problem"]) == (0, True, None)
+        assert found["effects"] > 40
+
+
+def test_an_effect_that_differs_is_named_with_both_versions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = recorded(played(), tmp_path / "recording")
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if b'"effect":"Bind"' in line)
+    lines[at] = lines[at].replace(b"/binding", b"/bindinG")
+    path.write_bytes(b"".join(lines))
+    assert main(["replay", str(path), "-o", "json"]) == 1
+    problem = json.loads(capsys.readouterr().out)["problem"]
+    assert problem["event"] == at // 2
+    assert "/bindinG" in str(problem["recorded"])
+    assert "/bindinG" not in str(problem["replayed"])
+
+
+def test_a_crash_is_repeated_with_its_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "recording"
+    machine, writing = SchedulerMachine(Catalog({}), settings_of("one")), recorder(path, settings_of("one"))
+    for event in (Start(0.0, "n"), Synced(claims=True)):
+        writing.event(event, 1.0)
+        writing.effects(machine.handle(event, 1.0))
+    writing.event(Answered(1, None), 2.0)  # a lease without a byte: no client returns that
+    writing.close()
+    assert main(["replay", str(path)]) == 1
+    said = capsys.readouterr()
+    assert "Traceback" in said.out
+    assert "election.py" in said.out
+    assert "event 3: TypeError" in said.err
+    assert "the recording ends here too" in said.err
+
+
+def test_a_line_that_no_scheduler_wrote_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "recording"
+    writing = recorder(path, settings_of("one"))
+    writing.event(Change(None, pod("a")), 1.0)
+    writing.effects([])
+    writing.close()
+    path.write_bytes(path.read_bytes().replace(b'"kind":"Pod"', b'"kind":"Cat"'))
+    assert main(["replay", str(path)]) == 2
+    assert "event 1" in capsys.readouterr().err
+
+
+def test_a_recording_that_was_cut_off_is_replayed_as_far_as_it_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = recorded(played(), tmp_path / "recording")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) * 2 // 3])
+    assert main(["replay", str(path), "--effects"]) == 0
+    text = capsys.readouterr().out
+    assert "every effect is as recorded" in text
+    assert "RenewLease" in text
+
+
+def test_every_kind_of_event_comes_back_as_it_was(tmp_path: Path) -> None:
+    away = ClusterAwayError("no answer", "wait")
+    away.maybe_done = True
+    old, new = pod("a"), pod("a", 2, on="n", mib=1024)
+    events: list[Any] = [
+        Start(1.5, "n"),
+        Change(None, old),
+        Change(old, new),
+        Change(new, None),
+        Change(pod("b"), pod("b", 3)),
+        Answered(1, b'{"kind": "Pod"}'),
+        Answered(2, (old, new)),
+        Answered(3, ()),
+        Answered(4),
+        Answered(5, error=away),
+        Answered(6, error=ConflictError("later", code=409, reason="Conflict")),
+        Tick(12.25),
+        Cycle(),
+        Explain("default", "a", "uid", 2.5),
+    ]
+    with (tmp_path / "recording").open("wb") as file:
+        writing = Recorder(file, {})
+        for number, each in enumerate(events):
+            writing.event(each, number / 7)
+            writing.effects([])
+    with (tmp_path / "recording").open("rb") as file:
+        lines = iter(file)
+        read_header(lines, "it")
+        found = [*read_events(lines, CODEC, "it")]
+    assert [each.now for each in found] == [number / 7 for number in range(len(events))]
+    for each, event in zip(found, events, strict=True):
+        if isinstance(event, Answered) and event.error is not None:
+            assert type(each.event.error) is type(event.error)
+            assert vars(each.event.error) == vars(event.error)
+        elif isinstance(event, Answered):
+            assert (each.event.id, list(each.event.answer or ())) == (event.id, list(event.answer or ()))
+        else:
+            assert each.event == event
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not a recording"),
+        ("[]\n", "not a recording"),
+        ('{"format": "fairlead-recording", "version": 9}\n', "version 9"),
+        ('{"format": "fairlead-recording", "version": 1}\n', "settings"),
+    ],
+)
+def test_what_is_no_recording_is_refused_by_name(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "it").write_text(text)
+    with (tmp_path / "it").open("rb") as file, pytest.raises(RecordingError, match=f"it: .*{said}"):
+        opened(file, "it", Catalog({}))
+
+
+def test_a_recording_overwrites_no_file_and_is_its_owners(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    recorder(path, settings_of("one")).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(RecordingError, match="exists"):
+        recorder(path, settings_of("one"))
+    with pytest.raises(RecordingError, match="No such file"):
+        recorder(tmp_path / "none" / "it", settings_of("one"))
+
+
+def test_the_kinds_that_are_recorded_have_names_of_their_own() -> None:
+    assert CODEC.kinds["Pod"] is PODS.type
+    assert CODEC.kinds["Node"] is NODES.type
+    assert len(set(CODEC.kinds.values())) == len(CODEC.kinds)
