@@ -15,7 +15,7 @@ from fairlead.serve.scheduler.handover import why_claim
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects
 from tests.serve.scheduler.objects import pod, read
-from tests.serve.scheduler.test_desk import desk_of
+from tests.serve.scheduler.test_cycle import cycle_of, run_all
 
 MIB = 1 << 20
 MEMORY, WHOLE = "fairlead.dev/gpu-mem", "fairlead.dev/t4"
@@ -128,9 +128,9 @@ def test_the_binding_is_all_that_is_planned_while_there_is_room_by_the_kubelets_
     catalog: Catalog,
 ) -> None:
     waiting = [pod(name, mib=3072) for name in "ab"]
-    desk = desk_of(
+    cycle = cycle_of(
         catalog, promising(), objects.device_slice("n"), *waiting, share("512", name="c", claim="old")
     )
-    plans = [plan for _ in range(3) for plan in desk.decide(0.0)]
+    plans = run_all(cycle).plans
     assert {plan.pod.metadata.name: plan.own for plan in plans} == {"a": False, "b": False, "c": True}
     assert all(plan.fenced for plan in plans), "the next leader can forestall each of them"

@@ -13,7 +13,7 @@ from fairlead.manifest.policy_types import BUDGETS
 from fairlead.serve.scheduler.preemption import UNNEEDED
 from fairlead.serve.scheduler.writes import Plan
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
-from tests.serve.scheduler.test_desk import desk_of
+from tests.serve.scheduler.test_cycle import cycle_of, victims
 
 RING = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
 
@@ -29,7 +29,7 @@ class Story:
             for name in names
             for number in range(2 * devices)
         ]
-        self.desk = desk_of(catalog, *(node(name, cpu="64") for name in names), *slices, *self.low)
+        self.cycle = cycle_of(catalog, *(node(name, cpu="64") for name in names), *slices, *self.low)
         self.there = {each.metadata.uid: each for each in self.low}
         self.evicted: list[str] = []
         self.bound: list[Plan] = []
@@ -39,20 +39,21 @@ class Story:
         """Let pods come."""
         for each in pods:
             self.there[each.metadata.uid] = each
-            self.desk.cache.on_event(Change(None, each))
+            self.cycle.cache.on_event(Change(None, each))
 
     def step(self, *, gone: bool = True) -> None:
         """Decide all that can be decided; victims end at once where they are `gone`, else they leave."""
         self.now += 1.0
-        self.desk.hear(self.now)
-        while self.desk.queue.ready:
-            for plan in self.desk.decide(self.now):
+        self.cycle.refresh(self.now)
+        while self.cycle.queue.ready:
+            result = self.cycle.run(self.now)
+            for plan in result.plans:
                 self.bind(plan)
-            for preemption in self.desk.preempting():
+            for preemption in result.preemptions:
                 for victim in preemption.victims:
-                    assert self.desk.preemptions.needs(victim.metadata.uid)
+                    assert self.cycle.preemptions.needs(victim.metadata.uid)
                     self.evict(victim, gone=gone)
-            self.desk.hear(self.now)
+            self.cycle.refresh(self.now)
 
     def bind(self, plan: Plan) -> None:
         """Let a pod be bound."""
@@ -66,12 +67,12 @@ class Story:
         document["metadata"]["annotations"] = note
         self._seen(plan.pod, read(PODS, document))
         self.bound.append(plan)
-        self.desk.done(plan.uid, self.now)
+        self.cycle.done(plan.uid, self.now)
 
     def evict(self, victim: Pod, *, gone: bool = True) -> None:
         """Let a pod be evicted."""
         self.evicted.append(victim.metadata.name)
-        self.desk.evicted(victim.metadata.uid, "", self.now)
+        self.cycle.evicted(victim.metadata.uid, "", self.now)
         document = msgspec.to_builtins(victim)
         document["metadata"] |= {
             "deletionTimestamp": "2026-01-01T00:00:30Z",
@@ -87,7 +88,7 @@ class Story:
 
     def _seen(self, before: Pod, now: Pod | None) -> None:
         uid = before.metadata.uid
-        self.desk.cache.on_event(Change(self.there[uid], now))
+        self.cycle.cache.on_event(Change(self.there[uid], now))
         if now is None:
             del self.there[uid]
         else:
@@ -175,11 +176,11 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
     held = claim("gone-claim", gone, on="n0", mib=2048)
     other = pod("other", on="n0", mib=2048, notes=placed(0, 2048))
     story.come(other)
-    story.desk.cache.on_event(Change(None, held))
+    story.cycle.cache.on_event(Change(None, held))
     story.come(pod("vip", mib=2048, priority=9))
     story.step()
     assert story.evicted == []
-    story.desk.cache.on_event(Change(held, None))
+    story.cycle.cache.on_event(Change(held, None))
     story.step()
     assert story.names() == ["vip"]
 
@@ -190,14 +191,14 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
     held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
     story.come(*low)
     for each in (node("n"), device_slice("n", devices=1, gib=8), *held):
-        story.desk.cache.on_event(Change(None, each))
+        story.cycle.cache.on_event(Change(None, each))
     story.come(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
     story.step()
     assert sorted(story.evicted) == ["low-0", "low-1"]
     for each in held:
         story.step()
         assert story.names() == [], "its claim still holds the device"
-        story.desk.cache.on_event(Change(each, None))
+        story.cycle.cache.on_event(Change(each, None))
     story.step()
     assert sorted(story.names()) == ["a", "b"]
 
@@ -208,7 +209,7 @@ def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catal
     story.step(gone=False)
     victim = story.evicted[0]
     story.end("uid-vip")
-    assert not story.desk.preemptions.needs(f"uid-{victim}"), "no eviction that serves nobody is sent"
+    assert not story.cycle.preemptions.needs(f"uid-{victim}"), "no eviction that serves nobody is sent"
     story.end(f"uid-{victim}")
     story.step()
     assert story.names() == ["wait"]
@@ -218,8 +219,8 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
     story = Story(catalog, nodes=1, devices=1)
     story.come(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    story.desk.cache.on_event(Change(None, node("fresh")))
-    story.desk.cache.on_event(Change(None, device_slice("fresh")))
+    story.cycle.cache.on_event(Change(None, node("fresh")))
+    story.cycle.cache.on_event(Change(None, device_slice("fresh")))
     story.step()
     assert [plan.placement.node for plan in story.bound] == ["fresh"]
     story.come(pod("wait", mib=2048))
@@ -243,33 +244,33 @@ def test_after_a_bound_the_place_is_given_up_and_the_stuck_are_left_alone(catalo
 def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for(catalog: Catalog) -> None:
     story = Story(catalog, nodes=1, devices=1)
     story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
-    desk = story.desk
+    cycle = story.cycle
     story.step(gone=False)
     for name in list(story.evicted):
         story.end(f"uid-{name}")
-    desk.hear(10.0)
-    (plan,) = desk.decide(10.0)
+    cycle.refresh(10.0)
+    (plan,) = cycle.run(10.0).plans
     assert plan.pod.metadata.name == "vip"
-    desk.failed(plan.uid, 10.0)
-    desk.hear(10.1)
-    assert [plan for _ in range(3) for plan in desk.decide(10.1)] == [], "it is tried again after a pause"
-    desk.queue.nap(11.0)
-    desk.hear(11.0)
-    assert [each.pod.metadata.name for each in desk.decide(11.0)] == ["vip"]
+    cycle.failed(plan.uid, 10.0)
+    cycle.refresh(10.1)
+    assert [plan for _ in range(3) for plan in cycle.run(10.1).plans] == [], "it is tried again after a pause"
+    cycle.queue.flush_expired(11.0)
+    cycle.refresh(11.0)
+    assert [each.pod.metadata.name for each in cycle.run(11.0).plans] == ["vip"]
 
 
 def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_says_it_is_bound(catalog: Catalog) -> None:
-    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), pod("low", mib=4096))
-    (plan,) = desk.decide(0.0)
-    desk.cache.on_event(Change(None, pod("vip", mib=4096, priority=9)))
-    desk.hear(1.0)
-    assert desk.decide(1.0) == []
-    assert desk.preempting() == []
-    desk.cache.on_event(Change(plan.pod, pod("low", 2, on="n", mib=4096)))
-    desk.done(plan.uid, 2.0)
-    desk.hear(2.0)
-    assert desk.decide(2.0) == []
-    assert [each.metadata.name for found in desk.preempting() for each in found.victims] == ["low"]
+    cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), pod("low", mib=4096))
+    (plan,) = cycle.run(0.0).plans
+    cycle.cache.on_event(Change(None, pod("vip", mib=4096, priority=9)))
+    cycle.refresh(1.0)
+    result = cycle.run(1.0)
+    assert (result.plans, result.preemptions) == ((), ())
+    cycle.cache.on_event(Change(plan.pod, pod("low", 2, on="n", mib=4096)))
+    cycle.done(plan.uid, 2.0)
+    cycle.refresh(2.0)
+    result = cycle.run(2.0)
+    assert (result.plans, victims(result)) == ((), ["low"])
 
 
 def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_evicted(
@@ -294,7 +295,7 @@ def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) ->
     story.step(gone=False)
     story.end(f"uid-{story.evicted[0]}")
     again = Story(catalog, nodes=0, devices=0)
-    again.desk = desk_of(
+    again.cycle = cycle_of(
         catalog,
         *(node(f"n{number}", cpu="64") for number in range(3)),
         *(device_slice(f"n{number}", devices=1) for number in range(3)),
@@ -330,20 +331,20 @@ def labelled(name: str, on: str, **labels: str) -> Any:
 def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(catalog: Catalog) -> None:
     web, free = labelled("web", "n", app="web"), labelled("free", "n")
     guard = budget("web-guard", 0, app="web")
-    desk = desk_of(catalog, node("n"), device_slice("n"), web, free, guard, pod("a", mib=4096, priority=9))
-    assert desk.decide(0.0) == []
-    assert [each.metadata.name for found in desk.preempting() for each in found.victims] == ["free"]
-    desk.cache.on_event(Change(None, pod("b", mib=4096, priority=9)))
-    desk.hear(1.0)
-    assert desk.decide(1.0) == []
-    assert desk.preempting() == []
-    text = desk.sayings.text("uid-b")
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), web, free, guard, pod("a", mib=4096, priority=9))
+    result = cycle.run(0.0)
+    assert (result.plans, victims(result)) == ((), ["free"])
+    cycle.cache.on_event(Change(None, pod("b", mib=4096, priority=9)))
+    cycle.refresh(1.0)
+    result = cycle.run(1.0)
+    assert (result.plans, result.preemptions) == ((), ())
+    text = cycle.reporter.text("uid-b")
     assert "forbidden by PodDisruptionBudget web-guard (0 allowed)" in text
-    assert desk.verdicts["uid-b"].decision.sentence() == text
-    desk.cache.on_event(Change(guard, budget("web-guard", 1, app="web")))
-    desk.hear(2.0)
-    assert desk.decide(2.0) == []
-    assert [each.metadata.name for found in desk.preempting() for each in found.victims] == ["web"]
+    assert cycle.verdicts["uid-b"].decision.sentence() == text
+    cycle.cache.on_event(Change(guard, budget("web-guard", 1, app="web")))
+    cycle.refresh(2.0)
+    result = cycle.run(2.0)
+    assert (result.plans, victims(result)) == ((), ["web"])
 
 
 def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: Catalog) -> None:
@@ -351,39 +352,42 @@ def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: 
     story.end("uid-low-n0-1")
     story.end("uid-low-n1-1")
     story.come(pod("vip", mib=4096, priority=9))
-    desk = story.desk
-    desk.hear(0.0)
-    assert desk.decide(0.0) == []
-    (first,) = [each for found in desk.preempting() for each in found.victims]
-    desk.evicted(first.metadata.uid, "a budget forbids it", 0.0)
-    desk.hear(0.0)
-    assert desk.decide(0.0) == []
-    (second,) = [each for found in desk.preempting() for each in found.victims]
-    assert first.metadata.name != second.metadata.name
+    cycle = story.cycle
+    cycle.refresh(0.0)
+    result = cycle.run(0.0)
+    assert result.plans == ()
+    (first,) = victims(result)
+    cycle.evicted(f"uid-{first}", "a budget forbids it", 0.0)
+    cycle.refresh(0.0)
+    result = cycle.run(0.0)
+    assert result.plans == ()
+    (second,) = victims(result)
+    assert first != second
 
 
 def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=1)
     story.come(pod("vip", mib=4096, priority=9))
-    desk = story.desk
-    desk.hear(0.0)
-    assert desk.decide(0.0) == []
-    first, second = [each.metadata.uid for found in desk.preempting() for each in found.victims]
-    desk.evicted(first, "a budget forbids it", 0.0)
-    assert not desk.preemptions.needs(second)
-    desk.evicted(second, UNNEEDED, 0.0)
-    desk.hear(0.1)
-    assert desk.decide(0.1) == []
-    others = {each.metadata.uid for found in desk.preempting() for each in found.victims}
+    cycle = story.cycle
+    cycle.refresh(0.0)
+    result = cycle.run(0.0)
+    assert result.plans == ()
+    first, second = [f"uid-{name}" for name in victims(result)]
+    cycle.evicted(first, "a budget forbids it", 0.0)
+    assert not cycle.preemptions.needs(second)
+    cycle.evicted(second, UNNEEDED, 0.0)
+    cycle.refresh(0.1)
+    result = cycle.run(0.1)
+    assert result.plans == ()
+    others = {f"uid-{name}" for name in victims(result)}
     assert len(others) == 2
     assert first not in others
     for uid in others:
-        desk.evicted(uid, "a budget forbids it", 1.0)
-    desk.hear(6.5)
-    assert desk.decide(6.5) == []
-    assert len([each for found in desk.preempting() for each in found.victims]) == 2, (
-        "after a while, any will do"
-    )
+        cycle.evicted(uid, "a budget forbids it", 1.0)
+    cycle.refresh(6.5)
+    result = cycle.run(6.5)
+    assert result.plans == ()
+    assert len(victims(result)) == 2, "after a while, any will do"
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -11,10 +11,10 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
 from fairlead.placement import Share
-from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.cycle import SchedulingCycle
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import device_slice, node, pod, read
-from tests.serve.scheduler.test_desk import desk_of
+from tests.serve.scheduler.test_cycle import cycle_of, run_all
 
 MIB = 1 << 20
 HALF = {keys.KAI_FRACTION: "0.5"}
@@ -96,12 +96,9 @@ def scoped(operator: str, *values: str) -> dict[str, Any]:
     return {"scopeSelector": {"matchExpressions": [said]}}
 
 
-def decide_all(desk: Desk, now: float = 0.0) -> list[str]:
-    """Decide until nobody is ready; return the names of who is placed."""
-    plans = []
-    while desk.queue.ready:
-        plans += desk.decide(now)
-    return sorted(plan.pod.metadata.name for plan in plans)
+def decide_all(cycle: SchedulingCycle, now: float = 0.0) -> list[str]:
+    """Decide for every active pod; return the names of those that are placed."""
+    return sorted(plan.pod.metadata.name for plan in run_all(cycle, now).plans)
 
 
 def halves(*names: str, **more: str) -> list[Any]:
@@ -111,53 +108,53 @@ def halves(*names: str, **more: str) -> list[Any]:
 def test_pods_that_ask_by_annotation_are_placed_up_to_the_quota_and_told_which_it_is(
     catalog: Catalog,
 ) -> None:
-    desk = desk_of(
+    cycle = cycle_of(
         catalog, node("n"), device_slice("n"), quota({MEMORY: "5000"}, {MEMORY: "500"}), *halves(*"abc")
     )
-    assert decide_all(desk) == ["a", "b"]
-    assert desk.sayings.take(0.0, 9)["uid-c"] == (
+    assert decide_all(cycle) == ["a", "b"]
+    assert cycle.reporter.take(0.0, 9)["uid-c"] == (
         "c cannot be placed: exceeded quota: gpus, requested: requests.fairlead.dev/gpu-mem=2048, "
         "used: requests.fairlead.dev/gpu-mem=4596, limited: requests.fairlead.dev/gpu-mem=5000 "
         "(asked for by annotation)"
     )
-    assert [each.memory for each in desk.cache.cluster.free("n").devices] == [0, 4096 * MIB]
-    assert desk.counts.decisions["refused", "quota"] == 1
+    assert [each.memory for each in cycle.cache.cluster.free("n").devices] == [0, 4096 * MIB]
+    assert cycle.metrics.decisions["refused", "quota"] == 1
 
 
 def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Catalog) -> None:
     before, running = quota({SHARES: "1"}), halves("b", "c")
-    desk = desk_of(catalog, node("n"), device_slice("n"), before, pod("a", notes=HALF))
-    (first,) = desk.decide(0.0)
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), before, pod("a", notes=HALF))
+    (first,) = cycle.run(0.0).plans
     for each in running:
-        desk.cache.on_event(Change(None, each))
-    desk.hear(1.0)
-    assert decide_all(desk, 1.0) == []
-    desk.cache.on_event(Change(None, pod("plain", on="n")))
-    desk.hear(2.0)
-    assert not desk.queue.ready, "a pod that comes helps with no quota"
-    desk.failed(first.uid, 2.0)
-    desk.hear(2.0)
-    assert decide_all(desk, 2.0) == ["b"]
+        cycle.cache.on_event(Change(None, each))
+    cycle.refresh(1.0)
+    assert decide_all(cycle, 1.0) == []
+    cycle.cache.on_event(Change(None, pod("plain", on="n")))
+    cycle.refresh(2.0)
+    assert not cycle.queue.ready, "a pod that comes helps with no quota"
+    cycle.failed(first.uid, 2.0)
+    cycle.refresh(2.0)
+    assert decide_all(cycle, 2.0) == ["b"]
     grown = quota({SHARES: "2"}, version=2)
-    desk.cache.on_event(Change(before, grown))
-    desk.hear(3.0)
-    assert decide_all(desk, 3.0) == ["c"]
+    cycle.cache.on_event(Change(before, grown))
+    cycle.refresh(3.0)
+    assert decide_all(cycle, 3.0) == ["c"]
 
 
 def test_what_runs_counts_by_its_placement_though_its_annotations_are_gone(catalog: Catalog) -> None:
     note = '[{"device":"gpu-0","memory_bytes":2147483648,"compute_milli":0,"whole":false}]'
     running = pod("r", on="n", notes={"fairlead.dev/placement": note})
-    desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), running, *halves("a"))
-    assert decide_all(desk) == []
-    assert "used: requests.fairlead.dev/gpu-mem=2048" in desk.sayings.take(0.0, 9)["uid-a"]
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), running, *halves("a"))
+    assert decide_all(cycle) == []
+    assert "used: requests.fairlead.dev/gpu-mem=2048" in cycle.reporter.take(0.0, 9)["uid-a"]
 
 
 def test_a_gang_is_within_its_quota_together_or_not_at_all(catalog: Catalog) -> None:
     ring = {keys.GANG: "ring", keys.GANG_SIZE: "2"}
     for hard, placed in (("4095", []), ("4096", ["a", "b"])):
-        desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: hard}), *halves(*"ab", **ring))
-        assert decide_all(desk) == placed
-        free = sum(each.memory for each in desk.cache.cluster.free("n").devices)
+        cycle = cycle_of(catalog, node("n"), device_slice("n"), quota({MEMORY: hard}), *halves(*"ab", **ring))
+        assert decide_all(cycle) == placed
+        free = sum(each.memory for each in cycle.cache.cluster.free("n").devices)
         assert free >> 20 == 8192 - 2048 * len(placed)
 
 
@@ -165,28 +162,28 @@ def test_nobody_is_evicted_for_a_pod_that_its_quota_keeps_from_being_placed(cata
     low = [pod(name, on="n", mib=4096) for name in "xy"]
     for notes in ({keys.KAI_FRACTION: "1"}, {keys.COUNT: "1"}):
         vip = pod("vip", notes=notes, priority=10)
-        desk = desk_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), *low, vip)
-        assert decide_all(desk) == []
-        assert desk.preempting() == []
-        assert "exceeded quota: gpus" in desk.sayings.take(0.0, 9)["uid-vip"]
+        cycle = cycle_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), *low, vip)
+        result = run_all(cycle)
+        assert (result.plans, result.preemptions) == ((), ())
+        assert "exceeded quota: gpus" in cycle.reporter.take(0.0, 9)["uid-vip"]
 
 
 def test_what_a_model_takes_is_known_when_it_has_a_place(catalog: Catalog) -> None:
     small, large = device_slice("n", devices=1), device_slice("m", devices=1, gib=16)
     odd = pod("a", notes={keys.COUNT: "1"}, nodeSelector={"large": "yes"})
-    desk = desk_of(catalog, node("n"), small, node("m", large="yes"), large, quota({MEMORY: "8000"}), odd)
-    assert decide_all(desk) == []
-    assert "requested: requests.fairlead.dev/gpu-mem=16384" in desk.sayings.take(0.0, 9)["uid-a"]
-    assert desk.cache.cluster.placements() == (), "it was placed to be measured, and released"
+    cycle = cycle_of(catalog, node("n"), small, node("m", large="yes"), large, quota({MEMORY: "8000"}), odd)
+    assert decide_all(cycle) == []
+    assert "requested: requests.fairlead.dev/gpu-mem=16384" in cycle.reporter.take(0.0, 9)["uid-a"]
+    assert cycle.cache.cluster.placements() == (), "it was placed to be measured, and released"
 
 
 def test_quotas_of_other_things_and_of_other_namespaces_bound_nobody_here(catalog: Catalog) -> None:
     others = quota({"requests.cpu": "0", "pods": "0", "count/pods": "0"})
-    desk = desk_of(catalog, node("n"), device_slice("n"), others, *halves("a"), pod("b", mib=1024))
-    assert decide_all(desk) == ["a", "b"]
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), others, *halves("a"), pod("b", mib=1024))
+    assert decide_all(cycle) == ["a", "b"]
     zero = quota({MEMORY: "0", SHARES: "0"})
-    desk = desk_of(catalog, node("n"), device_slice("n"), zero, pod("b", mib=1024))
-    assert decide_all(desk) == ["b"], "the API server has counted it when it was made"
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), zero, pod("b", mib=1024))
+    assert decide_all(cycle) == ["b"], "the API server has counted it when it was made"
 
 
 SCOPES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
@@ -212,5 +209,5 @@ def test_a_quota_of_a_scope_bounds_the_pods_of_that_scope(
     document = msgspec.to_builtins(quota({MEMORY: "0"}))
     document["spec"] |= scope
     bound = read(QUOTAS, document)
-    desk = desk_of(catalog, node("n"), device_slice("n"), bound, pod("a", notes=HALF, **spec))
-    assert decide_all(desk) == ([] if covered else ["a"])
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), bound, pod("a", notes=HALF, **spec))
+    assert decide_all(cycle) == ([] if covered else ["a"])
