@@ -74,19 +74,19 @@ def test_what_is_assumed_stays_until_the_api_shows_what_became_of_it(catalog: Ca
     cache = SchedulerCache(catalog)
     for each in (node("n"), device_slice("n"), waiting):
         cache.on_event(Change(None, each))
-    (asked,) = cache.sync().came
+    (asked,) = cache.sync().pending
     assert not isinstance(asked, Unreadable)
     decision = place(cache.cluster, asked)
     assert decision.placement is not None
     cache.assume([decision.placement])
     cache.on_event(Change(waiting, pod("a", 2, mib=1024, notes={"x": "y"})))
-    assert cache.sync().came == ()
+    assert cache.sync().pending == ()
     assert len(shares(cache, "uid-a")) == 1
 
     cache.forget("uid-a")
-    news = cache.sync()
-    assert [each.id for each in news.came] == ["uid-a"]
-    assert ClusterEvent.ROOM in news.events
+    delta = cache.sync()
+    assert [each.id for each in delta.pending] == ["uid-a"]
+    assert ClusterEvent.ROOM in delta.events
     assert cache.cluster.placements() == ()
 
 
@@ -95,7 +95,7 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
     cache = SchedulerCache(catalog)
     for each in (node("n"), device_slice("n"), waiting):
         cache.on_event(Change(None, each))
-    (asked,) = cache.sync().came
+    (asked,) = cache.sync().pending
     assert not isinstance(asked, Unreadable)
     placement = place(cache.cluster, asked).placement
     assert placement is not None
@@ -106,7 +106,7 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
     bound = pod("a", 2, on="n", mib=1024, notes={PLACEMENT: note})
     cache.on_event(Change(waiting, bound))
     cache.finish_binding("uid-a")
-    assert cache.sync().came == ()
+    assert cache.sync().pending == ()
     assert cache.cluster.changes == before
     assert sight(cache) == sight(folded(catalog, [node("n"), device_slice("n"), bound]))
 
@@ -118,14 +118,14 @@ def test_a_claim_that_comes_has_those_read_anew_who_name_it(catalog: Catalog) ->
     cache = folded(catalog, [one, other])
     foreign = msgspec.structs.replace(claim("of-a", one), metadata=Metadata(name="of-a", namespace="default"))
     cache.on_event(Change(None, foreign))
-    assert [each.id for each in cache.sync().came] == ["uid-a"]
+    assert [each.id for each in cache.sync().pending] == ["uid-a"]
 
 
 def test_a_pod_that_cannot_be_read_says_why_and_one_that_goes_waits_no_more(catalog: Catalog) -> None:
     cache = SchedulerCache(catalog)
     wrong = pod("a", mib=512, notes={"fairlead.dev/accelerators": "no-such-model"})
     cache.on_event(Change(None, wrong))
-    (found,) = cache.sync().came
+    (found,) = cache.sync().pending
     assert isinstance(found, Unreadable)
     assert "no-such-model" in found.reason
     cache.on_event(Change(wrong, None))

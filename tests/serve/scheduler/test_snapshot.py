@@ -17,7 +17,7 @@ from fairlead.schedule import Cluster
 from fairlead.units import Bytes
 from tests import catalogs
 from tests.serve.scheduler.objects import claim, device_slice, node, pod
-from tests.serve.scheduler.test_fold import folded
+from tests.cache.test_cache import folded
 
 KINDS = {"Slice": "ResourceSlice", "Claim": "ResourceClaim"}
 

@@ -20,7 +20,7 @@ from fairlead.publish.notice import ALLOCATED, DEVICES
 from fairlead.schedule import place
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, claim, node, pod, read
-from tests.serve.scheduler.test_fold import folded, shares
+from tests.cache.test_cache import folded, shares
 
 LABELS = {
     f"fairlead.dev/a40.{name}": value
@@ -79,7 +79,7 @@ def devices_of(cache: SchedulerCache) -> dict[str, int]:
 def decided(cache: SchedulerCache, name: str = "new", mib: int = MIB) -> Decision:
     """Return what is decided for one more pod."""
     cache.on_event(Change(None, pod(name, mib=mib)))
-    (asked,) = cache.sync().came
+    (asked,) = cache.sync().pending
     assert not isinstance(asked, Unreadable)
     return place(cache.cluster, asked)
 

@@ -13,7 +13,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
-from tests.serve.scheduler.test_fold import folded, shares
+from tests.cache.test_cache import folded, shares
 
 GARBAGE = {
     "compute": {keys.COMPUTE: "garbage"},
@@ -226,7 +226,7 @@ def test_what_a_tenant_changes_has_only_its_own_pods_read_again(catalog: Catalog
     def changed(kind: str, before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
         of = next(each for each in RULES if each.name == kind)
         cache.on_event(Change(read(of, before) if before is not None else None, read(of, after)))
-        return sorted(each.name for each in cache.sync().came)
+        return sorted(each.name for each in cache.sync().pending)
 
     named: dict[str, Any] = {
         "metadata": {"name": "t", "namespace": "default"},
