@@ -1,21 +1,27 @@
 """A pod is evicted on the version that says so, and not any more when that serves no pod."""
 
-import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
+from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import DISRUPTION, PODS, Pod
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
 from fairlead.errors import ConflictError, TooManyRequestsError
+from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.flow import Effect, Sleep
 from fairlead.serve.scheduler import evict
-from fairlead.serve.scheduler.act import Hands
-from fairlead.serve.scheduler.lead import Reign
-from fairlead.serve.scheduler.takeover import take_over
-from fairlead.serve.scheduler.writes import Write
+from fairlead.serve.scheduler.election import LeaderTerm
+from fairlead.serve.scheduler.evict import Evictor
+from fairlead.serve.scheduler.failover import Failover
+from fairlead.serve.scheduler.preemption import UNNEEDED
+from tests.serve.scheduler.flows import Fate, Wire, run
 from tests.serve.scheduler.objects import pod, read
-from tests.serve.scheduler.test_act import Fate, Wire
+from tests.serve.scheduler.test_binder import always, binder, fences
 
 BOTH = [("PATCH", "pods/low/status"), ("POST", "pods/low/eviction")]
 
@@ -30,9 +36,9 @@ def evicted(
     wire: Wire,
     one: Pod,
     needed: Callable[[], bool] = lambda: True,
-    leads: Callable[[int], bool] = lambda turn: True,
+    leads: Callable[[int], bool] = always,
 ) -> str:
-    return asyncio.run(evict.evict(Hands(wire, leads=leads), one, "shop/vip", 3, needed, "now"))
+    return run(Evictor(leads, Clock()).evict(one, "shop/vip", 3, needed), wire.perform)
 
 
 def condition(wire: Wire) -> dict[str, Any]:
@@ -45,7 +51,7 @@ def condition(wire: Wire) -> dict[str, Any]:
 def test_a_victim_is_marked_with_its_preemptor_then_evicted() -> None:
     wire = Wire()
     assert evicted(wire, victim(wire)) == ""
-    assert wire.asked[:2] == BOTH
+    assert wire.requests[:2] == BOTH
     (gone,) = wire.api.evicted
     (said,) = gone["status"]["conditions"]
     assert said["message"].endswith("preempting to accommodate shop/vip")
@@ -76,8 +82,9 @@ def test_an_eviction_that_a_budget_forbids_is_reported_and_the_mark_taken_off() 
 def test_nothing_is_evicted_for_a_pod_that_waits_no_more_or_by_a_leader_that_is_gone(
     needs: tuple[bool, ...], leads: tuple[bool, ...]
 ) -> None:
-    wire, still, turns = Wire(), iter(needs), iter(leads)
-    assert evicted(wire, victim(wire), lambda: next(still, False), lambda turn: next(turns, False))
+    wire, still, terms = Wire(), iter(needs), iter(leads)
+    answer = evicted(wire, victim(wire), lambda: next(still, False), lambda epoch: next(terms, False))
+    assert answer == UNNEEDED
     assert wire.api.evicted == []
     if len(needs) > 1:
         assert condition(wire)["status"] == "False"
@@ -89,32 +96,24 @@ def test_an_eviction_whose_answer_was_lost_is_done() -> None:
     assert len(wire.api.evicted) == 1
 
 
-def test_a_new_leader_takes_the_mark_off_so_that_a_late_eviction_fails() -> None:
-    wire = Wire()
-    hands = Hands(wire)
+def test_a_new_leader_takes_the_mark_off_so_that_a_late_eviction_fails(catalog: Catalog) -> None:
+    wire, cache = Wire(), SchedulerCache(catalog)
+    marked = read(PODS, json.loads(wire.perform(evict.mark(victim(wire), "shop/vip", "now"))))
+    assert marked.is_victim
+    late = evict.eviction(marked)
 
-    async def scenario() -> str:
-        marked = read(
-            PODS, msgspec.json.decode(await hands.send(evict.mark(victim(wire), "shop/vip", "now")))
-        )
-        assert marked.is_victim
-        late: Write = evict.eviction(marked)
+    def perform(effect: Effect) -> Any:
+        """Perform an effect; while the flow sleeps, the watch of pods catches up."""
+        if isinstance(effect, Sleep):
+            for each in wire.api.seen(PODS):
+                cache.on_event(Change(None, each))
+        return wire.perform(effect)
 
-        class Knows:
-            def has_seen(self, item: object) -> bool:
-                return True
-
-        class Listed:
-            async def list(self, kind: Any) -> Any:
-                return type("Listing", (), {"items": tuple(wire.api.seen(kind))})
-
-        await take_over(Listed(), Knows(), hands, Reign(4, clean=False), claims=False, scheduler="fairlead")  # type: ignore[arg-type]  # in part
-        try:
-            await hands.send(late)
-        except ConflictError:
-            return "refused"
-        return "evicted"
-
-    assert asyncio.run(scenario()) == "refused"
+    failover = Failover(cache, binder(), fences(), Clock(), "fairlead", claims=False)
+    assert run(failover.fence_previous(LeaderTerm(4, clean=False)), perform) == 0, "no pod waits"
+    with pytest.raises(ConflictError):
+        wire.perform(late)
     assert wire.api.evicted == []
     assert condition(wire)["status"] == "False"
+    assert condition(wire)["message"] == "fairlead-scheduler: leader 4 decides again"
+    assert wire.slept, "decisions are safe when the cache has seen it"
