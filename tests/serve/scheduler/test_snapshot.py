@@ -16,8 +16,8 @@ from fairlead.placement import PLACEMENT, Placement, Share
 from fairlead.schedule import Cluster
 from fairlead.units import Bytes
 from tests import catalogs
-from tests.serve.scheduler.objects import claim, device_slice, node, pod
 from tests.cache.test_cache import folded
+from tests.serve.scheduler.objects import claim, device_slice, node, pod
 
 KINDS = {"Slice": "ResourceSlice", "Claim": "ResourceClaim"}
 

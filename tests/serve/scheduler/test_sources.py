@@ -19,8 +19,8 @@ from fairlead.placement import PLACEMENT, Decision, Share
 from fairlead.publish.notice import ALLOCATED, DEVICES
 from fairlead.schedule import place
 from fairlead.units import Bytes
-from tests.serve.scheduler.objects import GIB, claim, node, pod, read
 from tests.cache.test_cache import folded, shares
+from tests.serve.scheduler.objects import GIB, claim, node, pod, read
 
 LABELS = {
     f"fairlead.dev/a40.{name}": value

@@ -12,8 +12,8 @@ from fairlead.cache.types import CLAIMS, NODES, PLACEMENT, PODS, RULES
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest import keys
-from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 from tests.cache.test_cache import folded, shares
+from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 
 GARBAGE = {
     "compute": {keys.COMPUTE: "garbage"},
