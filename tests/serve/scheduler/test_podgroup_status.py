@@ -9,7 +9,8 @@ from fairlead.serve.scheduler.remarks import PLACED_ONCE
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
-from fairlead.serve.scheduler import remarks
+from fairlead.serve.scheduler import podgroup_status
+from fairlead.serve.scheduler.podgroup_status import PLACED_ONCE
 from fairlead.serve.scheduler.writes import Plan
 from tests.serve.scheduler.objects import pod
 
@@ -33,7 +34,7 @@ def plan(mib: int = 0, *, own: bool = False) -> Plan:
 
 @pytest.mark.parametrize(("found", "said"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own=True), 0)])
 def test_who_is_bound_and_handed_nothing_is_told(found: Plan, said: int) -> None:
-    writes = remarks.bound([found], None, NOW)
+    writes = podgroup_status.bound([found], None, NOW)
     assert [each.body["reason"] for each in writes] == ["NothingHandedOver"] * said
     assert all("gpu-0 of n" in each.body["message"] for each in writes)
 
@@ -46,16 +47,16 @@ def told(writes: list[Any]) -> dict[str, Any]:
 
 
 def test_a_group_is_told_how_it_fares() -> None:
-    first = told(remarks.refused(group(), "too few", NOW))
+    first = told(podgroup_status.refused(group(), "too few", NOW))
     assert (first["status"], first["message"], first["observedGeneration"]) == ("False", "too few", 3)
     assert first["lastTransitionTime"] == NOW
-    again = told(remarks.refused(group("False", "too few"), "no room", NOW))
+    again = told(podgroup_status.refused(group("False", "too few"), "no room", NOW))
     assert again["lastTransitionTime"] == BEFORE, "it was so before"
-    placed = told(remarks.bound([], group("False", "no room"), NOW))
+    placed = told(podgroup_status.bound([], group("False", "no room"), NOW))
     assert (placed["status"], placed["lastTransitionTime"]) == ("True", NOW)
 
 
 def test_nothing_is_said_twice_or_taken_back() -> None:
-    assert remarks.refused(group("False", "too few"), "too few", NOW) == []
-    assert remarks.refused(group("True"), "one more does not fit", NOW) == []
-    assert remarks.bound([], group("True"), NOW) == []
+    assert podgroup_status.refused(group("False", "too few"), "too few", NOW) == []
+    assert podgroup_status.refused(group("True"), "one more does not fit", NOW) == []
+    assert podgroup_status.bound([], group("True"), NOW) == []

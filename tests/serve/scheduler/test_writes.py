@@ -10,7 +10,8 @@ from fairlead.cache.types import PLACEMENT, Pod
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
-from fairlead.serve.scheduler.writes import Plan, Write
+from fairlead.serve.scheduler.effects import Deallocate
+from fairlead.serve.scheduler.writes import Plan
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, claim, pod, read
 
@@ -37,7 +38,7 @@ def test_who_gets_part_of_a_device_is_bound_only_as_it_was_seen_and_with_a_note_
 
 
 def test_a_pod_points_to_its_claim_only_as_it_was_seen() -> None:
-    write = writes.point(plan(pod("a", version=7, mib=1024), SHARE))
+    write = writes.set_claim_status(plan(pod("a", version=7, mib=1024), SHARE))
     assert write.body["metadata"] == {"resourceVersion": "7"}
     assert write.body["status"]["extendedResourceClaimStatus"] == {
         "resourceClaimName": "a-fairlead-uid-a",
@@ -56,7 +57,7 @@ def test_a_pod_points_to_its_claim_only_as_it_was_seen() -> None:
 )
 def test_a_claim_says_what_is_taken_of_which_device(share: Share, capacity: Any, consumed: Any) -> None:
     given = pod("a", mib=1024)
-    made = writes.make(given, [share]).body
+    made = writes.create_claim(given, [share]).body
     assert made["spec"]["devices"]["requests"][0]["exactly"].get("capacity") == capacity
     assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-a"
     empty = claim("c", given, version=3)
@@ -97,28 +98,20 @@ def test_a_second_pod_on_a_claim_is_only_added_to_those_who_use_it() -> None:
 
 def test_a_claim_of_ours_is_freed_and_deleted_only_as_it_was_seen() -> None:
     given = claim("c", pod("a"), on="n", version=3)
-    assert writes.loosen(given).body == {
+    assert writes.remove_finalizer(given).body == {
         "metadata": {"uid": "c-c", "resourceVersion": "3", "finalizers": None}
     }
-    assert writes.remove(given) == Write(
+    assert writes.delete_claim(given) == Deallocate(
         "DELETE",
         "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c",
         {"preconditions": {"uid": "c-c", "resourceVersion": "3"}},
     )
 
 
-def test_no_two_touches_are_the_same_write() -> None:
-    first, second = (writes.touch_pod(pod("a"), 3, nonce) for nonce in ("x", "y"))
+def test_no_two_fences_are_the_same_write() -> None:
+    first, second = (writes.fence_pod(pod("a"), 3, nonce) for nonce in ("x", "y"))
     assert first.body["status"] != second.body["status"]
     assert read(seen.PODS, {"status": dict(first.body["status"])}).turn == 3
-
-
-def test_a_claim_that_no_controller_has_made_yet_has_no_name() -> None:
-    named = [
-        {"name": "one", "resourceClaimName": "mine"},
-        {"name": "two", "resourceClaimTemplateName": "some"},
-    ]
-    assert writes.named(pod("a", resourceClaims=named)) == ["mine"]
 
 
 def test_the_longest_name_makes_a_name_that_fits() -> None:
