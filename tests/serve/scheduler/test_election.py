@@ -1,192 +1,248 @@
-"""One leads at a time; who is late stops by itself, and the next knows whether all was finished."""
+"""One replica leads at a time; one that is late stops by itself; the next knows whether all was finished."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
-from fairlead.serve.scheduler.lead import Leader, Terms
-from fairlead.serve.scheduler.roster import EVERYBODY
+import pytest
 
 from fairlead.cluster.kinds import LEASES
-from fairlead.cluster.memory import Memory
+from fairlead.errors import ClusterAwayError, ClusterError, ConflictError
+from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.flow import Answered, Flow, Flows, Sleep
+from fairlead.serve.scheduler.effects import Get, RenewLease
+from fairlead.serve.scheduler.election import LeaderElection, LeaderElectionConfig
+from fairlead.serve.scheduler.in_flight import EVERYTHING
+from tests.serve.scheduler.flows import Wire, run
 
-TERMS = Terms(duration=15.0, deadline=10.0, period=2.0)
+CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0, period=2.0)
+LEASE = LEASES.path(CONFIG.namespace, CONFIG.name)
 
 
-class Clock:
-    """Seconds that pass when the test says so."""
+class Candidate:
+    """A replica that wants to lead, with a clock of its own."""
 
-    def __init__(self) -> None:
-        self.now = 100.0
+    def __init__(self, wire: Wire, name: str, floor: list[int], *, began: bool = False) -> None:
+        self.clock = Clock(now=100.0)
+        self.flows = Flows()
+        self._wire = wire
+        self.election = LeaderElection(self.flows, self.clock, name, CONFIG, lambda: floor[0], lambda: began)
 
-    def __call__(self) -> float:
-        return self.now
+    def run(self, flow: Flow[None]) -> None:
+        """Run a flow of the election to its end."""
+        run(flow, self._wire.perform, self.flows)
+
+    def look(self) -> None:
+        """Look at the Lease once."""
+        self.run(self.election.look())
+
+    @property
+    def leads(self) -> bool:
+        return self.election.term is not None
+
+    @property
+    def epoch(self) -> tuple[int, bool]:
+        """The epoch of its term, and whether the previous leader had finished."""
+        assert self.election.term is not None
+        return self.election.term.epoch, self.election.term.clean
 
 
 class Stage:
-    """Two replicas before one lease, each with a clock of its own."""
+    """Two replicas before one Lease, of which the first leads."""
 
     def __init__(self) -> None:
-        self.cluster = Memory()
-        self.clocks = Clock(), Clock()
-        self.floor = 0
-        self.one, self.other = (
-            Leader(self.cluster, name, TERMS, lambda: self.floor, clock)
-            for name, clock in zip(("one", "other"), self.clocks, strict=True)
-        )
+        self.wire = Wire()
+        self.floor = [0]
+        self.one, self.other = (Candidate(self.wire, name, self.floor) for name in ("one", "other"))
+        self.one.look()
+        self.other.look()
 
     def pass_time(self, seconds: float) -> None:
-        for clock in self.clocks:
-            clock.now += seconds
+        for each in (self.one, self.other):
+            each.clock.now += seconds
+
+    def patch(self, body: bytes) -> None:
+        """Change the Lease as any client may."""
+        self.wire.api.request("PATCH", LEASE, body, "merge")
+
+    @property
+    def holder(self) -> str:
+        return str(self.wire.api.found(LEASES.plural, CONFIG.name)["spec"]["holderIdentity"])
 
 
-def play(script: Callable[[Stage], Awaitable[None]]) -> None:
-    async def scenario() -> None:
-        stage = Stage()
-        await stage.one.look()
-        await stage.other.look()
-        await script(stage)
-
-    asyncio.run(scenario())
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
 
 
-def test_the_first_leads_and_goes_on_while_it_renews() -> None:
-    async def script(stage: Stage) -> None:
-        for _ in range(20):
-            stage.pass_time(2.0)
-            await stage.one.look()
-            await stage.other.look()
-            assert stage.one.reign is not None
-            assert stage.other.reign is None
-        assert stage.one.reign is not None
-        assert stage.one.reign.turn == 1
-
-    play(script)
+def test_the_first_leads_and_goes_on_while_it_renews(stage: Stage) -> None:
+    for _ in range(20):
+        stage.pass_time(2.0)
+        stage.one.look()
+        stage.other.look()
+        assert stage.one.leads
+        assert not stage.other.leads
+    assert stage.one.epoch == (1, False)
 
 
-def test_who_cannot_renew_stops_before_another_begins_and_the_next_turn_is_not_clean() -> None:
-    async def script(stage: Stage) -> None:
-        stage.pass_time(10.0)
-        assert stage.one.reign is None
-        await stage.other.look()
-        assert stage.other.reign is None
-        stage.pass_time(5.0)
-        await stage.other.look()
-        assert stage.other.reign is not None
-        assert (stage.other.reign.turn, stage.other.reign.clean) == (2, False)
-        await stage.one.look()
-        assert stage.one.reign is None
-
-    play(script)
+def test_a_leader_that_cannot_renew_stops_before_another_begins_and_the_next_term_is_not_clean(
+    stage: Stage,
+) -> None:
+    stage.pass_time(10.0)
+    assert not stage.one.leads
+    stage.other.look()
+    assert not stage.other.leads
+    stage.pass_time(5.0)
+    stage.other.look()
+    assert stage.other.epoch == (2, False)
+    stage.one.look()
+    assert not stage.one.leads
 
 
-def test_the_times_in_the_lease_are_of_no_matter() -> None:
-    async def script(stage: Stage) -> None:
-        long_ago = {"spec": {"renewTime": "1970-01-01T00:00:00.000000Z"}}
-        await stage.cluster.patch(LEASES, TERMS.name, long_ago, TERMS.namespace)
-        await stage.other.look()
-        stage.clocks[1].now += 14.0
-        await stage.other.look()
-        assert stage.other.reign is None
-        stage.clocks[1].now += 1.0
-        await stage.other.look()
-        assert stage.other.reign is not None
-
-    play(script)
+def test_the_times_in_the_lease_are_of_no_matter(stage: Stage) -> None:
+    stage.patch(b'{"spec": {"renewTime": "1970-01-01T00:00:00.000000Z"}}')
+    stage.other.look()
+    stage.other.clock.now += 14.0
+    stage.other.look()
+    assert not stage.other.leads
+    stage.other.clock.now += 1.0
+    stage.other.look()
+    assert stage.other.leads
 
 
-def test_who_hands_over_lets_the_next_begin_at_once_and_cleanly() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.one.resign(1)
-        assert stage.one.reign is None
-        await stage.other.look()
-        assert stage.other.reign is not None
-        assert (stage.other.reign.turn, stage.other.reign.clean) == (2, True)
-
-    play(script)
+def test_a_leader_that_resigns_lets_the_next_begin_at_once_and_cleanly(stage: Stage) -> None:
+    stage.one.run(stage.one.election.resign(1))
+    assert not stage.one.leads
+    stage.other.look()
+    assert stage.other.epoch == (2, True)
 
 
-def test_who_stops_in_the_middle_leaves_the_lease_to_run_out() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.one.resign()
-        await stage.other.look()
-        assert stage.other.reign is None
-
-    play(script)
-
-
-def test_who_comes_too_late_begins_a_new_turn_even_where_nobody_took_the_lease() -> None:
-    async def script(stage: Stage) -> None:
-        stage.pass_time(11.0)
-        await stage.one.look()
-        assert stage.one.reign is not None
-        assert (stage.one.reign.turn, stage.one.reign.clean) == (2, False)
-
-    play(script)
+def test_a_replica_that_resigned_seeks_the_lease_no_more(stage: Stage) -> None:
+    stage.one.run(stage.one.election.resign(1))
+    sent = len(stage.wire.requests)
+    stage.one.look()
+    assert len(stage.wire.requests) == sent
+    assert not stage.one.leads
 
 
-def test_a_lease_that_somebody_deleted_is_made_anew_when_the_last_leader_must_have_noticed() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.cluster.delete(LEASES, TERMS.name, TERMS.namespace)
-        await stage.other.look()
-        assert stage.other.reign is None, "the first leads and may not know yet"
-        assert stage.one.reign is not None
-        stage.floor = 7
-        stage.pass_time(14.0)
-        for each in (stage.one, stage.other):
-            await each.look()
-            assert each.reign is None
-        stage.pass_time(1.0)
-        await stage.other.look()
-        assert stage.other.reign is not None
-        reign = stage.other.reign
-        assert (reign.turn, reign.clean, reign.left) == (8, False, EVERYBODY), "above all marks"
-
-    play(script)
+def test_a_leader_that_stops_in_the_middle_leaves_the_lease_to_run_out(stage: Stage) -> None:
+    stage.one.run(stage.one.election.resign())
+    stage.other.look()
+    assert not stage.other.leads
+    assert stage.holder == "one"
 
 
-def test_where_somebody_was_placed_but_no_lease_is_there_a_newcomer_waits_too() -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        late = Leader(Memory(), "late", TERMS, clock=clock, began=lambda: True)
-        await late.look()
-        assert late.reign is None
-        clock.now += 15.0
-        await late.look()
-        assert late.reign is not None
-
-    asyncio.run(scenario())
+def test_a_leader_that_is_too_late_begins_a_new_term_even_where_no_other_took_the_lease(
+    stage: Stage,
+) -> None:
+    stage.pass_time(11.0)
+    stage.one.look()
+    assert stage.one.epoch == (2, False)
 
 
-def test_a_holder_that_somebody_else_took_out_has_not_handed_over() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.cluster.patch(LEASES, TERMS.name, {"spec": {"holderIdentity": ""}}, TERMS.namespace)
-        await stage.other.look()
-        assert stage.other.reign is None
-        stage.pass_time(15.0)
-        await stage.other.look()
-        assert stage.other.reign is not None
-        assert not stage.other.reign.clean
-
-    play(script)
-
-
-def test_who_has_finished_one_turn_does_not_hand_over_another() -> None:
-    async def script(stage: Stage) -> None:
-        stage.pass_time(11.0)
-        await stage.one.look()
-        assert stage.one.leads(2)
-        await stage.one.resign(1)
-        lease = await stage.cluster.get(LEASES, TERMS.name, TERMS.namespace)
-        assert lease.spec.holder_identity == "one"
-
-    play(script)
+def test_a_lease_that_was_deleted_is_created_when_the_last_leader_must_have_noticed(stage: Stage) -> None:
+    stage.wire.api.delete(LEASES.plural, CONFIG.name)
+    stage.other.look()
+    assert not stage.other.leads, "the first leads and may not know yet"
+    assert stage.one.leads
+    stage.floor[0] = 7
+    stage.pass_time(14.0)
+    for each in (stage.one, stage.other):
+        each.look()
+        assert not each.leads
+    stage.pass_time(1.0)
+    stage.other.look()
+    assert stage.other.epoch == (8, False), "above all marks"
+    assert stage.other.election.term is not None
+    assert stage.other.election.term.left == EVERYTHING
 
 
-def test_who_leads_and_sees_a_mark_above_its_turn_takes_a_new_one() -> None:
-    async def script(stage: Stage) -> None:
-        stage.floor = 5
-        await stage.one.look()
-        assert stage.one.reign is not None
-        assert (stage.one.reign.turn, stage.one.reign.clean) == (6, False)
+def test_where_pods_were_placed_but_there_is_no_lease_a_new_replica_waits_too() -> None:
+    late = Candidate(Wire(), "late", [0], began=True)
+    late.look()
+    assert not late.leads
+    late.clock.now += 15.0
+    late.look()
+    assert late.leads
 
-    play(script)
+
+def test_a_holder_that_another_client_took_out_has_not_resigned(stage: Stage) -> None:
+    stage.patch(b'{"spec": {"holderIdentity": ""}}')
+    stage.other.look()
+    assert not stage.other.leads
+    stage.pass_time(15.0)
+    stage.other.look()
+    assert stage.other.epoch == (2, False)
+
+
+def test_a_leader_that_has_finished_one_term_does_not_resign_from_another(stage: Stage) -> None:
+    stage.pass_time(11.0)
+    stage.one.look()
+    assert stage.one.election.leads(2)
+    stage.one.run(stage.one.election.resign(1))
+    assert stage.holder == "one"
+
+
+def test_a_leader_that_sees_a_mark_above_its_epoch_begins_a_new_term(stage: Stage) -> None:
+    stage.floor[0] = 5
+    stage.one.look()
+    assert stage.one.epoch == (6, False)
+
+
+def test_a_term_lasts_from_when_its_renewal_was_sent_not_from_when_it_was_answered(stage: Stage) -> None:
+    one = stage.one
+    one.flows.start(one.election.look())
+    (renewal,) = one.flows.take()
+    assert isinstance(renewal, RenewLease)
+    answer = stage.wire.perform(renewal)
+    stage.pass_time(4.0)
+    one.flows.resume(Answered(renewal.id, answer))
+    stage.pass_time(5.9)
+    assert one.leads
+    stage.pass_time(0.1)
+    assert not one.leads
+
+
+def test_requests_for_the_lease_are_given_up_while_there_is_time_for_another() -> None:
+    sent: list[tuple[type, float | None]] = []
+    late = Candidate(Wire(), "late", [0])
+
+    def perform(effect: object) -> object:
+        assert isinstance(effect, Get | RenewLease)
+        sent.append((type(effect), effect.within))
+        return wire.perform(effect)
+
+    wire = Wire()
+    for _ in range(2):
+        run(late.election.look(), perform, late.flows)
+    assert sent == [(Get, 5.0), (RenewLease, 5.0), (RenewLease, 5.0)]
+
+
+def test_an_election_goes_on_after_an_error_and_says_what_it_was() -> None:
+    wire, flows, clock = Wire(), Flows(), Clock()
+    election = LeaderElection(flows, clock, "one", CONFIG)
+    flows.start(election.run())
+    (read,) = flows.take()
+    flows.resume(Answered(read.id, error=ClusterAwayError("no route")))
+    assert election.trouble == "no route"
+    (pause,) = flows.take()
+    assert isinstance(pause, Sleep)
+    assert pause.seconds == CONFIG.period
+    flows.resume(Answered(pause.id))
+    for _ in range(2):
+        (effect,) = flows.take()
+        try:
+            flows.resume(Answered(effect.id, wire.perform(effect)))
+        except ClusterError as error:
+            flows.resume(Answered(effect.id, error=error))
+    assert election.trouble == ""
+    assert election.leads(1)
+
+
+def test_a_renewal_that_conflicts_ends_the_term_and_is_looked_into_at_once(stage: Stage) -> None:
+    stage.patch(b'{"metadata": {"labels": {"x": "y"}}}')
+    stage.one.look()
+    assert stage.one.epoch == (2, False), "another client may have led meanwhile"
+
+
+def test_the_in_flight_set_is_only_written_by_the_leader_of_that_term(stage: Stage) -> None:
+    with pytest.raises(ConflictError, match="another leads by now"):
+        stage.other.run(stage.other.election.enrol(1, lambda: EVERYTHING))
+    with pytest.raises(ConflictError, match="another leads by now"):
+        stage.one.run(stage.one.election.enrol(2, lambda: EVERYTHING))
