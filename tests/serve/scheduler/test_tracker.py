@@ -1,44 +1,94 @@
-"""Whoever is given something, or has it taken back, is on the roster until that is done."""
+"""A pod that is given something, or has it taken back, is in the in-flight set until that is done."""
 
-import asyncio
 from datetime import datetime
 
-from fairlead.serve.scheduler.desk import Desk
-from fairlead.serve.scheduler.lead import Leader, Terms
-from fairlead.serve.scheduler.register import Register
-from fairlead.serve.scheduler.roster import ANNOTATION, Roster, parse
+import pytest
 from msgspec.structs import replace
 
 from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import LEASES
-from fairlead.cluster.memory import Memory
 from fairlead.compat.times import UTC
-from fairlead.schedule import policy_named
+from fairlead.errors import ConflictError
+from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.flow import Flow, Flows
+from fairlead.serve.scheduler.election import LeaderElection, LeaderElectionConfig
+from fairlead.serve.scheduler.in_flight import ANNOTATION, InFlightSet, parse
+from fairlead.serve.scheduler.queue import SchedulingQueue
+from fairlead.serve.scheduler.tracker import InFlightTracker
+from tests.serve.scheduler.flows import Wire, run
 from tests.serve.scheduler.objects import pod
 
-TERMS = Terms()
+CONFIG = LeaderElectionConfig()
 
 
-async def written(cluster: Memory) -> Roster:
-    lease = await cluster.get(LEASES, TERMS.name, TERMS.namespace)
-    return parse(lease.metadata.annotations.get(ANNOTATION, ""))
+class Leader:
+    """A replica that leads, whose wall clock is of long ago: no pod is in the set by its age."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.wire, self.flows, clock = Wire(), Flows(), Clock()
+        clock.set_wall(datetime(1999, 1, 1, tzinfo=UTC).timestamp())
+        self.election = LeaderElection(self.flows, clock, "one", CONFIG)
+        self.tracker = InFlightTracker(self.election, SchedulerCache(catalog), SchedulingQueue(), clock)
+        self.run(self.election.look())
+        self.run(self.tracker.open(1))
+
+    def run(self, flow: Flow[None]) -> None:
+        run(flow, self.wire.perform, self.flows)
+
+    def written(self) -> InFlightSet:
+        lease = self.wire.api.found(LEASES.plural, CONFIG.name)
+        return parse(lease["metadata"]["annotations"].get(ANNOTATION, ""))
 
 
-def test_who_is_not_there_by_age_is_by_name_while_something_is_done_for_it(catalog: Catalog) -> None:
-    async def scenario() -> None:
-        cluster = Memory()
-        leader = Leader(cluster, "one", TERMS, clock=lambda: 0.0)
-        desk = Desk(SchedulerCache(catalog), policy_named("fairlead"), own_claims=True)
-        register = Register(leader, desk, lambda: datetime(1999, 1, 1, tzinfo=UTC))
-        await leader.look()
-        await register.open(1)
-        late = pod("late")
-        late = replace(late, metadata=replace(late.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
-        assert not (await written(cluster)).covers(late.metadata)
-        async with register.entered([late], 1):
-            assert (await written(cluster)).covers(late.metadata)
-        await leader.look()
-        assert not (await written(cluster)).covers(late.metadata)
+def late_pod() -> Pod:
+    late = pod("late")
+    return replace(late, metadata=replace(late.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
 
-    asyncio.run(scenario())
+
+def test_a_pod_that_is_not_in_it_by_age_is_by_name_while_something_is_done_for_it(catalog: Catalog) -> None:
+    leader, late = Leader(catalog), late_pod()
+    covered: list[bool] = []
+
+    def work() -> Flow[None]:
+        covered.append(leader.written().covers(late.metadata))
+        yield from ()
+
+    assert not leader.written().covers(late.metadata)
+    leader.run(leader.tracker.during([late], 1, work()))
+    assert covered == [True]
+    leader.run(leader.election.look())
+    assert not leader.written().covers(late.metadata)
+
+
+def test_a_pod_is_in_it_until_the_last_of_its_flows_ends(catalog: Catalog) -> None:
+    leader, late = Leader(catalog), late_pod()
+    covered: list[bool] = []
+
+    def work() -> Flow[None]:
+        yield from leader.tracker.during([late], 1, nothing())
+        yield from leader.election.look()
+        covered.append(leader.written().covers(late.metadata))
+
+    def nothing() -> Flow[None]:
+        yield from ()
+
+    leader.run(leader.tracker.during([late], 1, work()))
+    assert covered == [True]
+
+
+def test_where_the_set_cannot_be_written_nothing_is_done_and_the_pod_is_not_kept_in_it(
+    catalog: Catalog,
+) -> None:
+    leader, late = Leader(catalog), late_pod()
+    done: list[str] = []
+
+    def work() -> Flow[None]:
+        done.append("work")
+        yield from ()
+
+    with pytest.raises(ConflictError):
+        leader.run(leader.tracker.during([late], 2, work()))
+    assert done == []
+    assert not leader.tracker.current().covers(late.metadata)
