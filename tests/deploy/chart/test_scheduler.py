@@ -19,6 +19,7 @@ from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.driver import Scheduler
+from fairlead.serve.scheduler.effects import ApiRequest
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import OPTIONS, PEERS, Chart, Document, containers, one
 from tests.deploy.chart.deciders import Noted, allowed_as_shipped, noted, until_priority
@@ -85,13 +86,13 @@ async def _half_done(world: World) -> None:
     (pod,) = await world.pods()
     share = Share("pci-0000-00-00-0", Bytes(4 * GIB))
     plan = writes.Plan(pod, Placement(Request("half"), world.nodes[0], (share,)), own=True)
-    await _send(world, writes.point(plan))
-    await _send(world, writes.make(pod, plan.placement.shares))
+    await _send(world, writes.set_claim_status(plan))
+    await _send(world, writes.create_claim(pod, plan.placement.shares))
     (claim,) = await world.claims()
     await _send(world, writes.allocate(plan, claim, {writes.REQUEST: plan.placement.shares}))
 
 
-async def _send(world: World, write: writes.Write) -> None:
+async def _send(world: World, write: ApiRequest) -> None:
     body = json.dumps(write.body).encode()
     await world.client.request(write.method, write.path, body=body, content_type=write.content_type)
 

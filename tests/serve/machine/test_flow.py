@@ -33,7 +33,9 @@ def follow(flow: Flow[Any], results: list[Any]) -> Flow[None]:
 
 
 def test_a_flow_goes_on_with_the_answer_to_its_effect() -> None:
-    flows, heard, ended = Flows(), [], []
+    flows = Flows()
+    heard: list[Any] = []
+    ended: list[str] = []
     flows.start(ask(1.0, heard), lambda: ended.append("ended"))
     assert flows.take() == [Sleep(1.0, id=1)]
     assert (flows.take(), heard, ended) == ([], [], [])

@@ -7,6 +7,7 @@ of its effects.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import Any, Literal
 
@@ -64,7 +65,7 @@ class Post:
         answer: Any = None
         try:
             if fate == "late":
-                self.late.append(lambda: self._perform(sent))
+                self.late.append(partial(self._perform, sent))
             else:
                 answer = self._perform(sent)
             if fate != "done":
@@ -86,7 +87,7 @@ class Post:
         """Let what a replica has sent be on its way, though nobody waits for the answer."""
         for sent in [each for each in self.under_way if each.owner is owner]:
             self.under_way.remove(sent)
-            self.late.append(lambda sent=sent: self._perform(sent))
+            self.late.append(partial(self._perform, sent))
 
     def _perform(self, sent: Sent) -> Any:
         effect = sent.owner.sends(sent.effect)

@@ -7,7 +7,6 @@ from itertools import count
 
 import msgspec
 import pytest
-from fairlead.serve.scheduler.act import Hands
 
 from fairlead.cache.types import CLAIMS, OWN_CLAIM, PODS, Claim, Pod
 from fairlead.errors import AccessError, ClusterError, ConflictError, TooLargeError

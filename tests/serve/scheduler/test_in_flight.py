@@ -1,8 +1,6 @@
 """Only pods in the in-flight set are given devices, and a leader that takes over looks at no others."""
 
 import pytest
-from fairlead.serve.scheduler.lead import Leader, Terms
-from fairlead.serve.scheduler.roster import ANNOTATION, EVERYBODY, MOST, Roster, choose, parse
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from fairlead.serve.scheduler.remarks import PLACED_ONCE
 
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import Placement, Share

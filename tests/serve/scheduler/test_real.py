@@ -4,24 +4,27 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from fairlead.cache.types import CLAIMS, SCHEDULED, TURN, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
+from fairlead.errors import ClusterError
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
+from fairlead.serve.machine.flow import Answered, Flow, Flows, Sleep
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.binder import Binder
 from fairlead.serve.scheduler.driver import Scheduler
-from fairlead.serve.scheduler.effects import ApiRequest
+from fairlead.serve.scheduler.performer import Performer
 from fairlead.serve.scheduler.requests import Fences, send_with_retry
 from fairlead.units import Bytes
 from tests.labs import RealCluster
-from tests.serve.scheduler.performed import performed
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.world import GIB, World, bound, opened
 
 Script = Callable[[World], Awaitable[None]]
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -47,6 +50,25 @@ def played(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) 
             await script(world)
 
     asyncio.run(scenario())
+
+
+async def performed(world: World, flow: Flow[T]) -> T:
+    """Run a flow, as a leader that woke late would; return its result."""
+    flows, performer, results = Flows(), Performer(world.client, in_flight=4), list[T]()
+
+    def watched() -> Flow[None]:
+        results.append((yield from flow))
+
+    flows.start(watched())
+    while effects := flows.take():
+        for effect in effects:
+            assert not isinstance(effect, Sleep), "the API server answers"
+            try:
+                flows.resume(Answered(effect.id, await performer.perform(effect)))
+            except ClusterError as error:
+                flows.resume(Answered(effect.id, error=error))
+    (result,) = results
+    return result
 
 
 def test_plain_pods_shares_and_gangs_are_bound_and_nothing_is_given_away_twice(
@@ -138,24 +160,22 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
             for name in ("half", "stuck"):
                 await world.pod(name, mib=4096)
             half, stuck = (_planned(pod, world.nodes[0]) for pod in await world.pods())
-
-            async def sent(request: ApiRequest) -> bytes | None:
-                return await performed(world.client, send_with_retry(request))
-
-            for write in (
+            for request in (
                 writes.set_claim_status(half),
                 writes.create_claim(half.pod, half.placement.shares),
             ):
-                await sent(write)
+                await performed(world, send_with_retry(request))
             (claim,) = await world.claims()
-            await sent(writes.allocate(half, claim, {writes.REQUEST: half.placement.shares}))
-            await sent(writes.set_claim_status(stuck))
+            allocation = writes.allocate(half, claim, {writes.REQUEST: half.placement.shares})
+            await performed(world, send_with_retry(allocation))
+            await performed(world, send_with_retry(writes.set_claim_status(stuck)))
             async with running(world, catalog) as said:
                 await world.until(bound())
             assert "deciding; 2 waiting pods were taken over" in said
-            assert await sent(writes.create_claim(stuck.pod, stuck.placement.shares)) is None
-            binder = Binder(lambda epoch: True, Fences(lambda line: None, lambda: "0"))
-            assert set(await performed(world.client, binder.bind([stuck], 1))) == {stuck.uid}
+            late = writes.create_claim(stuck.pod, stuck.placement.shares)
+            assert await performed(world, send_with_retry(late)) is None
+            binder = Binder(lambda epoch: True, Fences(print, lambda: "late"))
+            assert set(await performed(world, binder.bind([stuck], 1))) == {stuck.uid}
             assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
 
     asyncio.run(scenario())

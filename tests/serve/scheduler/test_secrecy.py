@@ -12,11 +12,12 @@ from fairlead.cluster.knowledge import of_calibration
 from fairlead.manifest.volumeshapes import NO_PROVISIONER
 from fairlead.schedule import policy_named
 from fairlead.serve.extender.judge import Judge
-from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.cycle import SchedulingCycle
+from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.explain import Explainer
 from tests.profiles import calibration
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
-from tests.serve.scheduler.test_desk import desk_of
+from tests.serve.scheduler.test_cycle import cycle_of, run_all
 from tests.serve.scheduler.test_volumes import claim as volume_claim
 from tests.serve.scheduler.test_volumes import free, kept, storage
 
@@ -81,26 +82,25 @@ def ours() -> dict[str, Pod]:
 
 
 @pytest.fixture
-def desk(catalog: Catalog) -> Desk:
+def cycle(catalog: Catalog) -> SchedulingCycle:
     """Return a scheduler that has decided for everybody."""
-    found = desk_of(catalog, node("n"), device_slice("n"), *others(), volume_claim("data"), *ours().values())
-    for _ in range(99):
-        found.decide(0.0)
+    found = cycle_of(catalog, node("n"), device_slice("n"), *others(), volume_claim("data"), *ours().values())
+    run_all(found)
     return found
 
 
-def test_conditions_and_explanations_name_nothing_of_others(desk: Desk) -> None:
-    explainer = Explainer(desk, "me", "fairlead", lambda: 0.0)
+def test_conditions_and_explanations_name_nothing_of_others(cycle: SchedulingCycle) -> None:
+    explainer = Explainer(cycle, "me", "fairlead")
     for name, one in ours().items():
         uid = one.metadata.uid
-        said = f"{desk.sayings.text(uid)} {explainer.answer('default', name, uid)}"
-        assert desk.sayings.text(uid), f"{name} waits"
+        said = f"{cycle.reporter.text(uid)} {explainer.answer(Explain('default', name, uid), 0.0)}"
+        assert cycle.reporter.text(uid), f"{name} waits"
         own = said.replace(f"model '{SECRET}'", "").replace(f"'{SECRET}' may be", "")
         assert SECRET not in own, f"{name}: {said}"
 
 
-def test_the_extender_names_nothing_of_others(desk: Desk) -> None:
-    judge = Judge(desk.cache, policy_named("fairlead"))
+def test_the_extender_names_nothing_of_others(cycle: SchedulingCycle) -> None:
+    judge = Judge(cycle.cache, policy_named("fairlead"))
     for name, one in ours().items():
         verdict = judge.filter(one, ["n", "unseen"], 0.0)
         said = str((verdict.failed, verdict.for_good)).replace(f"'{SECRET}' may be", "")

@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.cache import translator
 from fairlead.cache.types import SCHEDULED, Pod
-from fairlead.cache.volumes import Choice
+from fairlead.cache.volumes import VolumeBinding
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.cluster.kinds import EVENTS
-from fairlead.manifest import pod as manifest_pod
+from fairlead.manifest.pod import request
 from fairlead.manifest.volumeshapes import (
     LATE,
     NO_PROVISIONER,
@@ -22,13 +21,15 @@ from fairlead.manifest.volumeshapes import (
     VOLUMES,
 )
 from fairlead.serve.scheduler import writes
-from fairlead.serve.scheduler.desk import Desk
+from fairlead.serve.scheduler.cycle import CycleResult, SchedulingCycle
+from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.explain import Explainer
 from tests.labs import RealCluster
 from tests.serve.scheduler.objects import device_slice, node, pod, read
-from tests.serve.scheduler.test_desk import desk_of
+from tests.serve.scheduler.test_cycle import cycle_of, run_all
 from tests.serve.scheduler.test_real import played
 from tests.serve.scheduler.world import World, bound
+from tests.work import calls
 
 HOST = "kubernetes.io/hostname"
 
@@ -89,28 +90,31 @@ def using(name: str, *claims: str, **spec: Any) -> Pod:
     return pod(name, volumes=[{"name": "token-x7k2p", "projected": {}}, *volumes], **spec)
 
 
-def two(catalog: Catalog, *objects: Any) -> Desk:
+def two(catalog: Catalog, *objects: Any) -> SchedulingCycle:
     nodes = [node("n1", zone="a"), node("n2", zone="b")]
-    return desk_of(catalog, *nodes, device_slice("n1"), device_slice("n2"), *objects)
+    return cycle_of(catalog, *nodes, device_slice("n1"), device_slice("n2"), *objects)
 
 
-def all_of(desk: Desk) -> dict[str, str]:
-    found: dict[str, str] = {}
-    while desk.queue.ready:
-        found |= {plan.pod.metadata.name: plan.placement.node for plan in desk.decide(0.0)}
-    return found
+def places(result: CycleResult) -> dict[str, str]:
+    """Return the nodes of the pods that are to be bound."""
+    return {plan.pod.metadata.name: plan.placement.node for plan in result.plans}
+
+
+def all_of(cycle: SchedulingCycle) -> dict[str, str]:
+    """Decide for every active pod; return the nodes of those that are placed."""
+    return places(run_all(cycle))
 
 
 def test_a_pod_goes_where_its_volumes_can_be_reached(catalog: Catalog) -> None:
     volumes = [volume("v1", "n1"), volume("v2", "n2"), volume("both", "n1", "n2"), volume("any")]
     claims = [claim(name, name) for name in ("v1", "v2", "both", "any")]
     pods = [using("a", "v1"), using("b", "v2", "both"), using("c", "both", "any"), using("d", "v1", "v2")]
-    desk = two(catalog, *volumes, *claims, *pods)
-    found = all_of(desk)
+    cycle = two(catalog, *volumes, *claims, *pods)
+    found = all_of(cycle)
     assert (found["a"], found["b"]) == ("n1", "n2")
     assert "c" in found
     assert "d" not in found
-    assert "do not match the node affinity" in desk.sayings.text("uid-d")
+    assert "do not match the node affinity" in cycle.reporter.text("uid-d")
 
 
 @pytest.mark.parametrize(
@@ -125,45 +129,47 @@ def test_a_pod_goes_where_its_volumes_can_be_reached(catalog: Catalog) -> None:
     ],
 )
 def test_what_is_not_to_be_had_is_told(catalog: Catalog, there: list[Any], says: str) -> None:
-    desk = two(catalog, *there, using("a", "data"), pod("other"))
-    assert list(all_of(desk)) == ["other"]
-    assert says in desk.sayings.text("uid-a")
+    cycle = two(catalog, *there, using("a", "data"), pod("other"))
+    assert list(all_of(cycle)) == ["other"]
+    assert says in cycle.reporter.text("uid-a")
     for each in there:
-        desk.cache.on_event(Change(each, None))
+        cycle.cache.on_event(Change(each, None))
     for each in (volume("v", "n2"), claim("data", "v")):
-        desk.cache.on_event(Change(None, each))
-    desk.hear(1.0)
-    assert all_of(desk) == {"a": "n2"}
+        cycle.cache.on_event(Change(None, each))
+    cycle.refresh(1.0)
+    assert all_of(cycle) == {"a": "n2"}
 
 
 def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Catalog) -> None:
     unmade = claim("data", kind=None)
     wanted = using("a", "data", mib=4096)
-    desk = two(catalog, storage("late", "b", usual=True), unmade, wanted)
-    assert all_of(desk) == {}
-    ((uid, choice),) = desk.choices()
-    assert (uid, choice) == ("uid-a", Choice(unmade, "n2")), "the class allows no other zone"
-    write = writes.choose(choice)
+    cycle = two(catalog, storage("late", "b", usual=True), unmade, wanted)
+    result = run_all(cycle)
+    assert result.plans == ()
+    ((uid, binding),) = result.volumes
+    assert (uid, binding) == ("uid-a", VolumeBinding(unmade, "n2")), "the class allows no other zone"
+    write = writes.bind_volume(binding)
     assert write.path == "/api/v1/namespaces/default/persistentvolumeclaims/data"
     assert write.body == {"metadata": {"annotations": {SELECTED: "n2"}}}
-    assert desk.sayings.text(uid) == "a has its place on n2 and waits for its volumes: data"
-    told = Explainer(desk, "me", "fairlead", lambda: 0.0).answer("default", "a", "uid-a")
-    assert (told["state"], told["sentence"]) == ("volumes", desk.sayings.text(uid))
+    assert cycle.reporter.text(uid) == "a has its place on n2 and waits for its volumes: data"
+    told = Explainer(cycle, "me", "fairlead").answer(Explain("default", "a", "uid-a"), 0.0)
+    assert (told["state"], told["sentence"]) == ("volumes", cycle.reporter.text(uid))
 
     for name in ("b", "c", "d", "e"):  # four GPUs, one of which is kept
-        desk.cache.on_event(Change(None, pod(name, mib=4096)))
+        cycle.cache.on_event(Change(None, pod(name, mib=4096)))
     chosen = claim("data", kind=None, node="n2")
-    desk.cache.on_event(Change(unmade, chosen))
-    desk.hear(1.0)
-    assert len(all_of(desk)) == 3
-    assert desk.choices() == [], "it is noted already"
-    assert list(desk.cache.held) == ["uid-a"]
+    cycle.cache.on_event(Change(unmade, chosen))
+    cycle.refresh(1.0)
+    result = run_all(cycle)
+    assert len(result.plans) == 3
+    assert result.volumes == (), "it is noted already"
+    assert list(cycle.cache.held) == ["uid-a"]
 
-    desk.cache.on_event(Change(None, volume("v", "n2")))
-    desk.cache.on_event(Change(chosen, claim("data", "v", kind=None, node="n2")))
-    desk.hear(2.0)
-    assert all_of(desk) == {"a": "n2"}
-    assert desk.cache.held == {}
+    cycle.cache.on_event(Change(None, volume("v", "n2")))
+    cycle.cache.on_event(Change(chosen, claim("data", "v", kind=None, node="n2")))
+    cycle.refresh(2.0)
+    assert all_of(cycle) == {"a": "n2"}
+    assert cycle.cache.held == {}
 
 
 def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
@@ -172,24 +178,25 @@ def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
     other, unmade, second = free("o", 4, "n2", kind="another"), claim("data", size=2), claim("more", size=2)
     local = storage("late", made_by=NO_PROVISIONER)
     there = (small, other, large, fitting)
-    desk = two(catalog, local, unmade, second, *there, using("a", "data", "more", mib=1024))
-    assert all_of(desk) == {}
-    choices = [choice for _, choice in desk.choices()]
-    assert [(each.claim, each.volume) for each in choices] == [(unmade, fitting), (second, large)]
-    write = writes.choose(choices[0])
+    cycle = two(catalog, local, unmade, second, *there, using("a", "data", "more", mib=1024))
+    result = run_all(cycle)
+    assert result.plans == ()
+    bindings = [binding for _, binding in result.volumes]
+    assert [(each.claim, each.volume) for each in bindings] == [(unmade, fitting), (second, large)]
+    write = writes.bind_volume(bindings[0])
     assert write.path == "/api/v1/persistentvolumes/f"
     whose = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default"}
     assert write.body["spec"] == {"claimRef": {**whose, "name": "data", "uid": "c-data"}}
 
     for each, wanting in ((fitting, unmade), (large, second)):
-        desk.cache.on_event(Change(each, kept(each, wanting)))
-    desk.hear(1.0)
-    assert all_of(desk) == {}
-    assert desk.choices() == [], "both are kept for it already"
+        cycle.cache.on_event(Change(each, kept(each, wanting)))
+    cycle.refresh(1.0)
+    result = run_all(cycle)
+    assert (result.plans, result.volumes) == ((), ()), "both are kept for it already"
     for wanting, name in ((unmade, "f"), (second, "l")):
-        desk.cache.on_event(Change(wanting, claim(wanting.metadata.name, name)))
-    desk.hear(2.0)
-    assert all_of(desk) == {"a": "n2"}
+        cycle.cache.on_event(Change(wanting, claim(wanting.metadata.name, name)))
+    cycle.refresh(2.0)
+    assert all_of(cycle) == {"a": "n2"}
 
 
 WRONG: list[dict[str, Any]] = [
@@ -204,13 +211,14 @@ WRONG: list[dict[str, Any]] = [
 def test_where_no_volume_is_free_the_pod_is_told(catalog: Catalog, wrong: dict[str, Any]) -> None:
     local = storage("late", made_by=NO_PROVISIONER)
     there = free("v", **{"size": 4, **wrong})
-    desk = two(catalog, local, claim("data", size=2), there, using("a", "data"))
-    assert all_of(desk) == {}
-    assert "no free volume of class late" in desk.sayings.text("uid-a")
-    desk.cache.on_event(Change(None, free("w", 4, "n1")))
-    desk.hear(1.0)
-    assert all_of(desk) == {}
-    assert [choice.node for _, choice in desk.choices()] == ["n1"]
+    cycle = two(catalog, local, claim("data", size=2), there, using("a", "data"))
+    assert all_of(cycle) == {}
+    assert "no free volume of class late" in cycle.reporter.text("uid-a")
+    cycle.cache.on_event(Change(None, free("w", 4, "n1")))
+    cycle.refresh(1.0)
+    result = run_all(cycle)
+    assert result.plans == ()
+    assert [binding.node for _, binding in result.volumes] == ["n1"]
 
 
 def test_a_size_beyond_counting_disturbs_nobody(catalog: Catalog) -> None:
@@ -218,102 +226,100 @@ def test_a_size_beyond_counting_disturbs_nobody(catalog: Catalog) -> None:
     document["spec"]["resources"] = {"requests": {"storage": "1e300"}}
     odd = read(VOLUME_CLAIMS, document)
     local = storage("late", made_by=NO_PROVISIONER)
-    desk = two(catalog, local, odd, free("v", 4, "n1"), using("a", "data"), pod("other"))
-    assert list(all_of(desk)) == ["other"]
-    assert desk.choices() == []
+    cycle = two(catalog, local, odd, free("v", 4, "n1"), using("a", "data"), pod("other"))
+    result = run_all(cycle)
+    assert list(places(result)) == ["other"]
+    assert result.volumes == ()
 
 
 def test_where_no_volume_could_be_made_another_node_is_chosen(catalog: Catalog) -> None:
     unmade, chosen = claim("data"), claim("data", node="n1")
-    desk = two(catalog, storage("late"), chosen, using("a", "data", mib=4096))
-    assert all_of(desk) == {}
-    assert desk.choices() == []
-    assert desk.sayings.text("uid-a").startswith("a has its place on n1")
-    desk.cache.on_event(Change(node("n1", zone="a"), None))
-    desk.cache.on_event(Change(chosen, unmade))
-    desk.hear(1.0)
-    assert all_of(desk) == {}
-    assert [choice.node for _, choice in desk.choices()] == ["n2"]
+    cycle = two(catalog, storage("late"), chosen, using("a", "data", mib=4096))
+    result = run_all(cycle)
+    assert (result.plans, result.volumes) == ((), ())
+    assert cycle.reporter.text("uid-a").startswith("a has its place on n1")
+    cycle.cache.on_event(Change(node("n1", zone="a"), None))
+    cycle.cache.on_event(Change(chosen, unmade))
+    cycle.refresh(1.0)
+    result = run_all(cycle)
+    assert result.plans == ()
+    assert [binding.node for _, binding in result.volumes] == ["n2"]
 
 
 def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
     unmade = claim("data")
     members = [using("a", "data", mib=4096, notes=ring), pod("b", mib=4096, notes=ring)]
-    desk = two(catalog, storage("late"), unmade, *members)
-    assert all_of(desk) == {}
-    ((_, choice),) = desk.choices()
-    assert set(desk.cache.held) == {"uid-a", "uid-b"}
-    desk.cache.on_event(Change(None, volume("v", choice.node)))
-    desk.cache.on_event(Change(unmade, claim("data", "v")))
-    desk.hear(1.0)
-    assert set(all_of(desk)) == {"a", "b"}
+    cycle = two(catalog, storage("late"), unmade, *members)
+    result = run_all(cycle)
+    assert result.plans == ()
+    ((_, binding),) = result.volumes
+    assert set(cycle.cache.held) == {"uid-a", "uid-b"}
+    cycle.cache.on_event(Change(None, volume("v", binding.node)))
+    cycle.cache.on_event(Change(unmade, claim("data", "v")))
+    cycle.refresh(1.0)
+    assert set(all_of(cycle)) == {"a", "b"}
 
 
 def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) -> None:
-    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
+    cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
+    results = []
     for each in (using("a", "data", mib=4096), pod("vip", mib=4096, priority=9)):
-        desk.cache.on_event(Change(None, each))
-        desk.hear(0.0)
-        assert desk.decide(0.0) == []
-    assert [each.victims for each in desk.preempting()] == [()], "nobody runs there yet"
-    assert desk.cache.held == {}
-    desk.hear(1.0)
-    assert all_of(desk) == {"vip": "n"}
-    assert desk.cache.waits("uid-a")
+        cycle.cache.on_event(Change(None, each))
+        cycle.refresh(0.0)
+        results.append(cycle.run(0.0))
+    assert [result.plans for result in results] == [(), ()]
+    preemptions = [each for result in results for each in result.preemptions]
+    assert [each.victims for each in preemptions] == [()], "no pod runs there yet"
+    assert cycle.cache.held == {}
+    cycle.refresh(1.0)
+    assert all_of(cycle) == {"vip": "n"}
+    assert cycle.cache.waits("uid-a")
 
 
 def test_a_place_that_waits_for_volumes_too_long_goes_to_another_pod(catalog: Catalog) -> None:
-    desk = desk_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
+    cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
     for each in (using("a", "data", mib=4096), pod("b", mib=4096)):
-        desk.cache.on_event(Change(None, each))
-        desk.hear(0.0)
-        assert desk.decide(0.0) == []
-    desk.hear(599.0)
-    assert all_of(desk) == {}
-    desk.hear(600.0)
-    assert all_of(desk) == {"b": "n"}
-    assert desk.cache.waits("uid-a")
+        cycle.cache.on_event(Change(None, each))
+        cycle.refresh(0.0)
+        assert cycle.run(0.0).plans == ()
+    cycle.refresh(599.0)
+    assert all_of(cycle) == {}
+    cycle.refresh(600.0)
+    assert all_of(cycle) == {"b": "n"}
+    assert cycle.cache.waits("uid-a")
 
 
 @pytest.mark.parametrize("end", ["gone", "ended"])
 def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: str) -> None:
     ring = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
     member = using("a", "data", mib=4096, notes=ring)
-    desk = two(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
-    assert all_of(desk) == {}
+    cycle = two(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
+    assert all_of(cycle) == {}
     over = using("a", "data", mib=4096, notes=ring, phase="Failed") if end == "ended" else None
-    desk.cache.on_event(Change(member, over))
-    desk.hear(1.0)
-    assert (desk.cache.held, desk.cache.cluster.placements()) == ({}, ())
-    assert "uid-a" not in desk.verdicts
-    assert [each.id for each in desk.queue.group_of("uid-b").members.values()] == ["uid-b"]  # type: ignore[union-attr]
+    cycle.cache.on_event(Change(member, over))
+    cycle.refresh(1.0)
+    assert (cycle.cache.held, cycle.cache.cluster.placements()) == ({}, ())
+    assert "uid-a" not in cycle.verdicts
+    assert [each.id for each in cycle.queue.group_of("uid-b").members.values()] == ["uid-b"]  # type: ignore[union-attr]
 
 
 def test_a_claim_that_is_made_for_one_pod_is_found_by_its_name(catalog: Catalog) -> None:
     scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
-    desk = two(catalog, pod("a", volumes=scratch))
-    assert all_of(desk) == {}
-    assert "no PersistentVolumeClaim default/a-scratch" in desk.sayings.text("uid-a")
+    cycle = two(catalog, pod("a", volumes=scratch))
+    assert all_of(cycle) == {}
+    assert "no PersistentVolumeClaim default/a-scratch" in cycle.reporter.text("uid-a")
     for each in (volume("v", "n1"), claim("a-scratch", "v")):
-        desk.cache.on_event(Change(None, each))
-    desk.hear(1.0)
-    assert all_of(desk) == {"a": "n1"}
+        cycle.cache.on_event(Change(None, each))
+    cycle.refresh(1.0)
+    assert all_of(cycle) == {"a": "n1"}
 
 
-def test_pods_alike_but_for_their_token_are_read_once(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def request(*given: Any) -> Any:
-        asked.append(given[0])
-        return manifest_pod.request(*given)
-
-    monkeypatch.setattr(translator, "request", request)
+def test_pods_alike_but_for_their_token_are_read_once(catalog: Catalog) -> None:
     pods = [pod(f"p{at}", volumes=[{"name": f"kube-api-access-{at}", "projected": {}}]) for at in range(9)]
-    assert len(all_of(two(catalog, *pods))) == 9
-    assert len(asked) == 1
+    placed: list[dict[str, str]] = []
+    assert calls(request, lambda: placed.append(all_of(two(catalog, *pods)))) == 1
+    assert len(placed[0]) == 9
 
 
 async def provide(world: World, name: str) -> str:
