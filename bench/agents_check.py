@@ -7,10 +7,10 @@ from typing import Any
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.inventory import Inventory
+from fairlead.keys import ALLOCATED, PREFIX, PUBLISHED
 from fairlead.offer import DRIVER
-from fairlead.publish.labels import PREFIX, RESTRICTED, labels, restricted_labels
+from fairlead.publish.labels import RESTRICTED, labels, restricted_labels
 from fairlead.publish.ledger import allocated
-from fairlead.publish.notice import ALLOCATED, PUBLISHED
 from fairlead.publish.slices import slices
 from fairlead.units import parse_quantity
 

@@ -15,9 +15,9 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import AccessError, InvalidError
+from fairlead.keys import PREFIX
 from fairlead.lab.dummy import manifests
 from fairlead.lab.fleet import plain
-from fairlead.publish.labels import PREFIX
 
 PATIENCE = 180.0
 Roles = list[dict[str, Any]]

@@ -10,7 +10,7 @@ from bench.agents_check import FOREIGN, Wanted
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.errors import ConflictError, NotFoundError
-from fairlead.publish.labels import PREFIX
+from fairlead.keys import PREFIX
 
 HANDS = 8
 """How many he has; each node is written to by one of them only, so that there is a last write."""

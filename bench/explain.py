@@ -29,11 +29,12 @@ from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import LEASES
+from fairlead.keys import PLACEMENT
 from fairlead.lab.state import Lab, Profile
 from fairlead.lab.up import Wish
 from fairlead.manifest.live import PODS
 from fairlead.manifest.seen import SCHEDULED
-from fairlead.placement import PLACEMENT, Share
+from fairlead.placement import Share
 from fairlead.serve.scheduler.explain import PATH
 from fairlead.units import Bytes
 from fairlead.whatif import leader

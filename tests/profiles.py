@@ -13,9 +13,9 @@ from deploy import render
 from fairlead.calibration import Calibration, Features, Latency, Measured, Seen, Setup, Trial, Work
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
-from fairlead.cluster.knowledge import DEVICE_LABEL
 from fairlead.compat.aio import timeout
 from fairlead.errors import MissingApiError
+from fairlead.keys import DEVICE
 from fairlead.units import Bytes, Seconds, Watts
 from tests.labs import RealApi, RealCluster
 
@@ -90,7 +90,7 @@ def keeping(cluster: RealCluster) -> Iterator[RealCluster]:
     """Lend a cluster that knows the kind; profiles of devices named after its namespace then go."""
     define(cluster.api)
     yield cluster
-    asyncio.run(drop(cluster, f"{DEVICE_LABEL}={cluster.namespace}"))
+    asyncio.run(drop(cluster, f"{DEVICE}={cluster.namespace}"))
 
 
 async def drop(cluster: RealCluster, labels: str) -> None:

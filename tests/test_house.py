@@ -42,6 +42,48 @@ def test_everything_public_says_what_it_is(path: Path) -> None:
                 assert ast.get_docstring(node), node.name
 
 
+KEY = re.compile(r"\bfairlead\.dev(/[a-z][\w.-]*)?(?![\w.-])")
+
+
+def texts(path: Path) -> list[str]:
+    """Return the string literals of a module; what documents a name is none of them."""
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    strings = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [str(node.value) for node in strings if id(node) not in documents]
+
+
+def test_each_key_is_written_once() -> None:
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for text in texts(path):
+            for found in KEY.finditer(text):
+                places.setdefault(found[0], []).append(name(path))
+    assert {key: where for key, where in places.items() if len(where) > 1} == {}, "use fairlead.keys"
+
+
+def test_the_page_of_the_house_shows_every_floor() -> None:
+    page = (HOUSE / "docs" / "explanation" / "house.md").read_text(encoding="utf-8")
+    drawn = page.split("```")[-2].replace("\n", " ").split(">")
+    project = toml.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    floors = [layer.replace("fairlead.", "").replace("(", "").replace(")", "") for layer in layers]
+    assert [_rooms(floor) for floor in drawn] == [_rooms(floor) for floor in floors]
+
+
+def _rooms(floor: str) -> list[str]:
+    return sorted(room.strip() for room in floor.split("|"))
+
+
+def test_the_page_of_the_house_lists_every_room() -> None:
+    page = (HOUSE / "docs" / "explanation" / "house.md").read_text(encoding="utf-8")
+    rooms = re.split(r"^(?:src|lab|deploy)/.*$", page, flags=re.MULTILINE)[1]
+    listed = set(re.findall(r"[\w]+(?:\.py|/)", "".join(line[:26] for line in rooms.splitlines())))
+    sources = HOUSE / "src" / "fairlead"
+    there = {f"{each.name}/" for each in sources.iterdir() if (each / "__init__.py").is_file()}
+    assert listed >= there | {each.name for each in sources.glob("[!_]*.py")}
+
+
 def test_the_version_is_said_once() -> None:
     project = toml.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == __version__

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead.compat import StrEnum
+from fairlead.keys import DOMAIN
 
-DRIVER: Final = "fairlead.dev"
+DRIVER: Final = DOMAIN
 """The name of the DRA driver, of the device plugin's resources and of the CDI vendor."""
 
 

@@ -13,8 +13,6 @@ from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint
 from fairlead.units import Bytes, format_bytes
 
 EMPTY: Final[Mapping[str, Any]] = {}
-PLACEMENT: Final = "fairlead.dev/placement"
-"""An annotation of a bound pod: its shares of accelerators, written together with the node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.pod_changes import as_assumed, claims_named
 from fairlead.cache.types import Pod
+from fairlead.keys import PLACEMENT
 from fairlead.manifest.shapes import ClaimStatus
-from fairlead.placement import PLACEMENT, Placement, Share
+from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, pod

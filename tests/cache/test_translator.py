@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead import keys
 from fairlead.cache.translator import PodTranslator, Unreadable
 from fairlead.cache.types import PODS, RULES, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
-from fairlead.manifest import keys
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Request

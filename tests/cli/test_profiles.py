@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fairlead import keys
 from fairlead.calibrate.profile import calibration_file, load_all, save
 from fairlead.calibrate.shelf import keep
 from fairlead.calibration import place
 from fairlead.cli import calibrate, profiles
 from fairlead.cli.profiles_cluster import entries
-from fairlead.cluster.knowledge import SETUP_LABEL
 from fairlead.errors import ClusterAwayError, FairleadError, KubeconfigError, SettingsError, UserError
 from fairlead.units import Watts
 from fairlead.zoo import PACK
@@ -220,7 +220,7 @@ def test_a_calibration_is_stored_as_it_is_made(
         assert [trial["model"] for trial in stored["trials"]] == ["thread"]
         assert stored["setup"] == found["setup"]
     finally:
-        asyncio.run(drop(cluster, f"{SETUP_LABEL}={entry.id}"))
+        asyncio.run(drop(cluster, f"{keys.SETUP}={entry.id}"))
 
 
 def test_a_cluster_that_is_away_is_found_before_anything_is_measured(

@@ -10,9 +10,8 @@ import pytest
 from fairlead.cli.main import main
 from fairlead.cli.retract import empty_resources
 from fairlead.cluster.client import Client
-from fairlead.cluster.holders import RETRACTING
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
-from fairlead.publish.notice import ALLOCATED, PUBLISHED
+from fairlead.keys import ALLOCATED, PUBLISHED, RETRACTING
 from tests.labs import LABEL, RealCluster
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from fairlead.cluster.holders import (
     CLAIMS,
-    RETRACTING,
     Claim,
     Holder,
     awaited,
@@ -21,6 +20,7 @@ from fairlead.cluster.holders import (
 from fairlead.cluster.kinds import NAMESPACES, NODES, PODS, RESOURCE_SLICES
 from fairlead.cluster.memory import Memory
 from fairlead.cluster.objects import Pod
+from fairlead.keys import RETRACTING
 
 GPU = {"fairlead.dev/gpu-mem": "1024"}
 

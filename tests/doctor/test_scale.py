@@ -9,8 +9,9 @@ import pytest
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Verdict
 from fairlead.doctor.sight import Pod, Sight
+from fairlead.keys import PLACEMENT
 from fairlead.manifest.seen import Claim
-from fairlead.placement import PLACEMENT, Share
+from fairlead.placement import Share
 from fairlead.units import Bytes
 from tests.doctor.worlds import GPU, claim, device_slice, node, pod, program, well
 

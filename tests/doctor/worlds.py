@@ -14,10 +14,11 @@ from fairlead.cluster.times import format_micro, format_time
 from fairlead.compat.times import UTC
 from fairlead.doctor.read import Welcome
 from fairlead.doctor.sight import Pod, PodStatus, Right, Sight
+from fairlead.keys import PLACEMENT
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.seen import OWN_CLAIM, Claim
 from fairlead.manifest.shapes import PriorityClass
-from fairlead.placement import PLACEMENT, Share
+from fairlead.placement import Share
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 GPU = "pci-0000-3b-00-0"

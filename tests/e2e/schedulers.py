@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from fairlead.placement import PLACEMENT, parse_shares
-from fairlead.publish.notice import DEVICES, HANDS_OVER
+from fairlead.keys import DEVICES, HANDS_OVER, PLACEMENT
+from fairlead.placement import parse_shares
 from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import NAMESPACE, Site
 from tests.labs import LABEL

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from fairlead.cli.main import main
-from fairlead.cluster.holders import RETRACTING
+from fairlead.keys import RETRACTING
 from tests.e2e.api import wait_for
 from tests.e2e.install import NAMESPACE, RELEASE, Site
 from tests.e2e.pods import Pods

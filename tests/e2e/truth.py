@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from fairlead.errors import ClusterError, KubeletError
 from fairlead.inventory import Inventory
+from fairlead.keys import ALLOCATED
 from fairlead.kubelet.podresources import Books, read_books
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.allocated import Amounts, parse_allocated
-from fairlead.publish.notice import ALLOCATED
 from fairlead.publish.parts import MEMORY_RESOURCES, Refusal, mebibytes, parse_units
 from fairlead.units import parse_quantity
 from tests.e2e.api import CLAIMS, Api, Document

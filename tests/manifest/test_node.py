@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
+from fairlead.keys import DEVICES
 from fairlead.manifest import shapes
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.node import node
 from fairlead.publish.devices import devices
 from fairlead.publish.labels import labels
-from fairlead.publish.notice import DEVICES
 from fairlead.publish.slices import slices
 from tests import accelerators
 from tests.manifest.worlds import CATALOG

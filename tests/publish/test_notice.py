@@ -4,15 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.publish.notice import (
-    ALLOCATED,
-    DEVICES,
-    HANDS_OVER,
-    PUBLISHED,
-    node_patch,
-    published,
-    taken_back,
-)
+from fairlead.keys import ALLOCATED, DEVICES, HANDS_OVER, PUBLISHED
+from fairlead.publish.notice import node_patch, published, taken_back
 
 OURS = {"fairlead.dev/tpu.count": "1", "fairlead.dev/arch": "aarch64"}
 LISTED = {PUBLISHED: "fairlead.dev/arch,fairlead.dev/tpu.count"}

@@ -17,10 +17,10 @@ from fairlead.detect import detect
 from fairlead.detect.capture import read_gpus
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Inventory, State
+from fairlead.keys import ALLOCATED, DIGEST
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.allocated import allocated
 from fairlead.publish.labels import labels, restricted_labels
-from fairlead.publish.notice import ALLOCATED, DIGEST
 from fairlead.publish.offers import Plan, offers
 from fairlead.publish.slices import MOST_DEVICES, slices, spec_digest
 from fairlead.units import Bytes, Ops, Watts

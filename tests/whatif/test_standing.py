@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from fairlead import keys
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Lease, LeaseSpec
-from fairlead.manifest import keys
-from fairlead.placement import PLACEMENT, Share
+from fairlead.keys import PLACEMENT
+from fairlead.placement import Share
 from fairlead.units import Bytes
 from fairlead.whatif import standing
 from fairlead.whatif.leader import Leader, Silence, _directly, _read

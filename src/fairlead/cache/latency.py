@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.modelprofile import ModelProfile
-from fairlead.manifest import keys
 from fairlead.manifest.known import Models
 from fairlead.manifest.seen import Pod
 from fairlead.request import Request

@@ -4,7 +4,8 @@ from msgspec.structs import replace
 
 from fairlead.cache.types import TURN, Claim, Pod
 from fairlead.cluster.changes import Key
-from fairlead.placement import PLACEMENT, Placement, Share, parse_shares
+from fairlead.keys import PLACEMENT
+from fairlead.placement import Placement, Share, parse_shares
 
 
 def pools(claim: Claim | None) -> set[str]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from fairlead import keys
 from fairlead.cache.types import Pod
 from fairlead.cluster.changes import Change
 from fairlead.errors import ManifestError
-from fairlead.manifest import keys
 from fairlead.manifest.admitted import handed_over_by
 from fairlead.manifest.effective import effective
 from fairlead.manifest.quotashapes import ResourceQuota

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import structs
 
+from fairlead import keys
 from fairlead.cache.latency import LatencyEstimator
 from fairlead.cache.types import Claim, Pod
 from fairlead.catalog import Catalog
@@ -14,7 +15,7 @@ from fairlead.cluster.changes import Change
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
-from fairlead.manifest import keys
+from fairlead.keys import PLACEMENT
 from fairlead.manifest.admitted import admitted
 from fairlead.manifest.allocated import with_allocated_claims
 from fairlead.manifest.collect import Found, Objects
@@ -22,7 +23,7 @@ from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.gangs import UNSTATED
 from fairlead.manifest.pod import Context, request, sizes
 from fairlead.manifest.shapes import PodGroup
-from fairlead.placement import PLACEMENT, NodeState
+from fairlead.placement import NodeState
 from fairlead.request import Request
 from fairlead.units import Bytes
 

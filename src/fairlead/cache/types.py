@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
+from fairlead.keys import PLACEMENT, TURN
 from fairlead.manifest import live
 from fairlead.manifest.policy_types import BUDGETS
 from fairlead.manifest.quotashapes import QUOTAS, ResourceQuota
@@ -12,14 +13,12 @@ from fairlead.manifest.seen import (
     PREEMPTED,
     PREEMPTING,
     SCHEDULED,
-    TURN,
     Claim,
     Mapped,
     OwnClaim,
     Pod,
 )
 from fairlead.manifest.volumeshapes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from fairlead.placement import PLACEMENT
 
 __all__ = [
     "BUDGETS",

@@ -15,12 +15,12 @@ from fairlead.cli.progress import progress
 from fairlead.cli.table import Table
 from fairlead.cli.terminal import Page, show_page
 from fairlead.errors import UserError
+from fairlead.keys import DOMAIN, PREFIX
 
 if TYPE_CHECKING:
     from fairlead.cluster.api import Cluster
     from fairlead.cluster.objects import Node
 
-PREFIX = "fairlead.dev/"
 _PAUSE = 2.0
 """Seconds between two looks."""
 _HEAD = ("NODE", "LABELS", "ANNOTATIONS", "RESOURCES", "SLICES")
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         stay, them = ("model profile stays", "it") if kept == 1 else ("model profiles stay", "them")
         print(
             f"{kept} {stay}; `fairlead profiles export` saves {them}, "
-            f"`kubectl delete crd modelprofiles.fairlead.dev` removes {them}",
+            f"`kubectl delete crd modelprofiles.{DOMAIN}` removes {them}",
             file=sys.stderr,
         )
     if options.output != "table":
@@ -143,7 +143,7 @@ async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, A
         if missing:
             raise NotFoundError(f"there is no node {missing[0]!r}", "see the names with: fairlead nodes")
         try:
-            slices = (await client.list(RESOURCE_SLICES, fields="spec.driver=fairlead.dev")).items
+            slices = (await client.list(RESOURCE_SLICES, fields=f"spec.driver={DOMAIN}")).items
         except MissingApiError:  # before Kubernetes 1.34
             slices = ()
         found: list[dict[str, Any]] = []

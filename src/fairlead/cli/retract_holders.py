@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.output import show
 from fairlead.errors import ClusterError
+from fairlead.keys import RETRACTING
 from fairlead.units import counted
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def force(config: Any, options: argparse.Namespace, seconds: float) -> int:
         print(f"released {_count(found)}" if found else _NONE)
     if nodes:
         _note(
-            f"until the uninstall the taint fairlead.dev/retracting keeps new pods off {', '.join(nodes)}; "
-            "to keep fairlead instead: kubectl taint nodes NODE fairlead.dev/retracting-"
+            f"until the uninstall the taint {RETRACTING} keeps new pods off {', '.join(nodes)}; "
+            f"to keep fairlead instead: kubectl taint nodes NODE {RETRACTING}-"
         )
     return 0
 

@@ -15,12 +15,9 @@ from fairlead.cluster.kinds import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from fairlead.cluster.meta import Object, Part
 from fairlead.cluster.objects import Node, Pod
 from fairlead.errors import ConflictError, InvalidError, MissingApiError, NotFoundError
+from fairlead.keys import PREFIX, RETRACTING
 from fairlead.offer import DRIVER
 
-PREFIX: Final = f"{DRIVER}/"
-"""What our extended resources begin with."""
-RETRACTING: Final = f"{PREFIX}retracting"
-"""The taint that keeps new pods off nodes with our devices while the last holders are released."""
 _PAUSE: Final = 1.0
 """Seconds between two lists."""
 _ENDED: Final = ("Succeeded", "Failed")

@@ -17,6 +17,7 @@ from fairlead.cluster.objects import (
     ResourceSlice,
     ServiceAccount,
 )
+from fairlead.keys import DOMAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ RESOURCE_CLAIMS: Final = Kind.of(
     "resource.k8s.io", "v1", "resourceclaims", namespaced=True, name="ResourceClaim"
 )
 MODEL_PROFILES: Final = Kind(
-    "fairlead.dev", "v1alpha1", "modelprofiles", False, ModelProfile, "ModelProfile", whole=True
+    DOMAIN, "v1alpha1", "modelprofiles", False, ModelProfile, "ModelProfile", whole=True
 )
 """Our own; served where the chart is installed."""
 

@@ -8,11 +8,12 @@ The name of an object follows from what it is about, so that all machines of one
 
 import hashlib
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from fairlead import keys
 from fairlead.calibration import (
     VERSION,
     Calibration,
@@ -36,9 +37,6 @@ from fairlead.cluster.modelprofile import (
     SetupPart,
 )
 
-SETUP_LABEL: Final = "fairlead.dev/setup"
-DEVICE_LABEL: Final = "fairlead.dev/device"
-DIGEST_LABEL: Final = "fairlead.dev/digest"
 _HOST, _MODEL, _REASON = 256, 253, 1024
 """Characters that the kind has room for; machines and runtimes say of themselves what they like."""
 T = TypeVar("T")
@@ -135,7 +133,7 @@ def named(spec: ModelProfileSpec) -> ModelProfile:
     """Return an object with the name and labels that follow from what it is about."""
     setup = place(_setup(spec), spec.host)
     about = hashlib.sha256(f"{spec.version} {setup} {spec.digest}".encode()).hexdigest()[:16]
-    labels = {SETUP_LABEL: setup, DEVICE_LABEL: spec.setup.device, DIGEST_LABEL: spec.digest}
+    labels = {keys.SETUP: setup, keys.DEVICE: spec.setup.device, keys.DIGEST: spec.digest}
     return ModelProfile(metadata=Metadata(name=f"{spec.setup.device}-{about}", labels=labels), spec=spec)
 
 

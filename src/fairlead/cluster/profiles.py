@@ -9,9 +9,10 @@ from typing import Final, Literal
 
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
-from fairlead.cluster.knowledge import SETUP_LABEL, Knowledge, knowledge, merged
+from fairlead.cluster.knowledge import Knowledge, knowledge, merged
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import AlreadyExistsError, ConflictError, MissingApiError, NotFoundError
+from fairlead.keys import SETUP
 
 _TRIES: Final = 12
 _PAUSE: Final = 0.02
@@ -61,7 +62,7 @@ async def read(cluster: Cluster, setup: str = "") -> Knowledge:
 async def listed(cluster: Cluster, setup: str = "") -> tuple[ModelProfile, ...]:
     """Return the objects themselves."""
     async with _kind_is_there():
-        labels = f"{SETUP_LABEL}={setup}" if setup else None
+        labels = f"{SETUP}={setup}" if setup else None
         return (await cluster.list(MODEL_PROFILES, labels=labels)).items
 
 

@@ -5,7 +5,7 @@ from typing import Final
 from fairlead.cluster.objects import Node
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import PROGRAMS, VERSION, Sight, is_ready
-from fairlead.manifest.keys import PREFIX, WHOLE
+from fairlead.keys import PREFIX, WHOLE
 from fairlead.publish.labels import models
 
 _HINTS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")

@@ -8,14 +8,13 @@ from typing import Final
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import Sight, full
 from fairlead.errors import ManifestError
+from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
 from fairlead.manifest.deviceshapes import AllocatedDevice, Device
-from fairlead.manifest.keys import PREFIX
 from fairlead.manifest.seen import Claim
 from fairlead.offer import DRIVER, Form
-from fairlead.placement import PLACEMENT, parse_shares
+from fairlead.placement import parse_shares
 from fairlead.publish.allocated import ALL, parse_allocated
-from fairlead.publish.notice import ALLOCATED
 from fairlead.units import format_bytes
 
 Place = tuple[str, str]

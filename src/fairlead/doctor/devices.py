@@ -7,9 +7,9 @@ from fairlead.cluster.objects import Node
 from fairlead.doctor.agents import offers
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import YOUNG, Pod, Sight, full
+from fairlead.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
 from fairlead.offer import DRIVER
 
 T = TypeVar("T", Pod, Slice)

@@ -2,8 +2,8 @@
 
 from fairlead.doctor.finding import Said, fail, ok
 from fairlead.doctor.sight import Sight
+from fairlead.keys import DEVICES
 from fairlead.publish.devices import parse_devices
-from fairlead.publish.notice import DEVICES
 
 
 def unhealthy(sight: Sight) -> list[Said]:

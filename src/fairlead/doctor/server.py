@@ -4,6 +4,7 @@ from typing import Final
 
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import Right, Sight
+from fairlead.keys import GPU_MEM
 
 OLDEST: Final = (1, 30)
 CLAIMS: Final = (1, 34)
@@ -22,7 +23,7 @@ def version(sight: Sight) -> list[Said]:
     if sight.version < CLAIMS:
         return [warn(f"{text}: no claims (DRA) before 1.34", "install with publish.claims=false until then")]
     if sight.version < SHARES:
-        return [warn(f"{text}: shares of memory by claims need 1.36", "use fairlead.dev/gpu-mem until then")]
+        return [warn(f"{text}: shares of memory by claims need 1.36", f"use {GPU_MEM} until then")]
     return [ok(text)]
 
 

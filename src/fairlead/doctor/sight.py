@@ -9,9 +9,9 @@ from fairlead.cluster.meta import Part
 from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import parse_time
 from fairlead.compat.times import UTC
+from fairlead.keys import LEADS_FOR
 from fairlead.manifest import seen
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.keys import LEADS_FOR
 from fairlead.manifest.seen import Claim
 from fairlead.manifest.shapes import PriorityClass
 from fairlead.offer import DRIVER

@@ -6,12 +6,12 @@ from typing import Any, Final
 from fairlead.catalog import Catalog, Device
 from fairlead.compat.times import UTC
 from fairlead.inventory import Accelerator, Engine, Inventory, Machine, State
+from fairlead.keys import GPU_MEM, PREFIX
 from fairlead.lab.commands import KWOK_MARK
 from fairlead.lab.fleet import ARCHITECTURES, Fitting, Fleet, Group
-from fairlead.publish.labels import PREFIX, labels
+from fairlead.publish.labels import labels
 from fairlead.units import Bytes
 
-GPU_MEMORY: Final = f"{PREFIX}gpu-mem"
 """The extended resource of memory that may be shared, in MiB."""
 _ADDRESS: Final = "10.0.0.1"
 """As kwok gives it to all of its nodes: nobody listens there."""
@@ -95,7 +95,7 @@ def resources(found: Inventory) -> dict[str, int]:
             continue
         totals[f"{PREFIX}{acc.model}"] = totals.get(f"{PREFIX}{acc.model}", 0) + 1
         if acc.shareable and acc.memory:
-            totals[GPU_MEMORY] = totals.get(GPU_MEMORY, 0) + (acc.memory >> 20)
+            totals[GPU_MEM] = totals.get(GPU_MEM, 0) + (acc.memory >> 20)
     return totals
 
 

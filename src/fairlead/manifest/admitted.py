@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
-from fairlead.manifest import keys, rules
+from fairlead.manifest import rules
 from fairlead.manifest.demand import Said, demand, fraction, is_accelerator
 from fairlead.manifest.effective import CPU, MEMORY, Totals, amount, effective
 from fairlead.manifest.pod import others, parts

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError, MissingPartError
-from fairlead.manifest import keys, short, shortpod, snapshot, text
+from fairlead.manifest import short, shortpod, snapshot, text
 from fairlead.manifest.collect import Objects, collect, is_kubernetes
 from fairlead.manifest.controllers import Asked, requests
 from fairlead.manifest.deviceshapes import Slice, newest

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead import keys
 from fairlead.catalog import Catalog, Device
 from fairlead.errors import ManifestError
-from fairlead.manifest import amounts, keys, wanted
+from fairlead.manifest import amounts, wanted
 from fairlead.manifest.amounts import MIB
 from fairlead.request import WHOLE, Demand
 from fairlead.units import Bytes

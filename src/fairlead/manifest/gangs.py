@@ -1,7 +1,8 @@
 """Which pods are placed together: Kubernetes' groups of 1.35 to 1.37, those before it, and our annotation."""
 
+from fairlead import keys
 from fairlead.errors import ManifestError
-from fairlead.manifest import amounts, keys, shapes
+from fairlead.manifest import amounts, shapes
 from fairlead.manifest.collect import Objects
 from fairlead.request import Gang
 

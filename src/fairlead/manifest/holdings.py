@@ -15,13 +15,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from fairlead import keys
 from fairlead.errors import ManifestError
-from fairlead.manifest import amounts, keys
+from fairlead.keys import PLACEMENT
+from fairlead.manifest import amounts
 from fairlead.manifest.admitted import handed_over_by
 from fairlead.manifest.deviceshapes import AllocatedDevice
 from fairlead.manifest.seen import Claim, Pod
 from fairlead.offer import DRIVER
-from fairlead.placement import PLACEMENT, DeviceState, NodeState, Placement, Share, parse_shares, share_of
+from fairlead.placement import DeviceState, NodeState, Placement, Share, parse_shares, share_of
 from fairlead.request import Demand, Request
 from fairlead.units import Bytes
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from os.path import basename
 from typing import Any, Final
 
+from fairlead import keys
 from fairlead.calibration import Features, Seen
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
@@ -16,7 +17,6 @@ from fairlead.cluster.knowledge import knowledge
 from fairlead.cluster.modelfile import files
 from fairlead.cluster.modelprofile import FilePart, ModelProfile
 from fairlead.errors import ManifestError
-from fairlead.manifest import keys
 from fairlead.manifest.foresee import lacking, predicted, sized
 from fairlead.manifest.shapes import Pod
 from fairlead.request import Expectation, Request

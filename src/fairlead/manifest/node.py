@@ -8,8 +8,10 @@ of the first under another name, and would be given away twice.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from fairlead import keys
 from fairlead.catalog import Catalog, Device
-from fairlead.manifest import amounts, keys, offered, rules, shapes
+from fairlead.keys import DEVICES
+from fairlead.manifest import amounts, offered, rules, shapes
 from fairlead.manifest.amounts import MIB
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import Device as Listed
@@ -20,7 +22,6 @@ from fairlead.placement import DeviceState, NodeState
 from fairlead.publish.devices import Listed as Told
 from fairlead.publish.devices import parse_devices
 from fairlead.publish.labels import models
-from fairlead.publish.notice import DEVICES
 from fairlead.request import WHOLE
 from fairlead.units import Bytes
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
-from fairlead.manifest import amounts, claims, keys, rules, shapes
+from fairlead.manifest import amounts, claims, rules, shapes
 from fairlead.manifest.collect import Objects
 from fairlead.manifest.demand import Said, demand, fraction, is_accelerator
 from fairlead.manifest.effective import CPU, MEMORY, effective

@@ -5,8 +5,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from fairlead import keys
 from fairlead.errors import ManifestError
-from fairlead.manifest import holdings, keys
+from fairlead.manifest import holdings
 from fairlead.manifest.admitted import admitted
 from fairlead.manifest.amounts import MIB
 from fairlead.manifest.claims import named

@@ -4,11 +4,10 @@ from typing import Final
 
 from fairlead.cluster.meta import Part
 from fairlead.cluster.objects import Condition, SchedulingGate
+from fairlead.keys import TURN
 from fairlead.manifest import deviceshapes, shapes
 
 SCHEDULED: Final = "PodScheduled"
-TURN: Final = "fairlead.dev/turn"
-"""A condition of a waiting pod: which leader has taken it over. Its message begins with the turn's number."""
 DISRUPTION: Final = "DisruptionTarget"
 """A condition of a pod that is about to be evicted."""
 PREEMPTED: Final = "PreemptionByScheduler"

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.inventory import Accelerator
-from fairlead.manifest import keys, shortpod, text
+from fairlead.manifest import shortpod, text
 from fairlead.manifest.collect import collect, is_kubernetes
 from fairlead.manifest.controllers import requests
 from fairlead.manifest.foresee import Foresight, Model, beside

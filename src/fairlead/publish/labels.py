@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.inventory import Accelerator, Inventory, State
+from fairlead.keys import PREFIX
 
-PREFIX: Final = "fairlead.dev/"
 RESTRICTED: Final = "fairlead.node-restriction.kubernetes.io/"
 """Labels that a kubelet may not write, not even on its own node: trust may be granted by them."""
 LEGACY_KEYS: Final = frozenset({"gpu.model", "gpu.driver", "gpu.resource", "gpu.vendor.id", "gpu.product.id"})

@@ -1,22 +1,10 @@
 """What changes on a node object when its accelerators do: the smallest patch, or none."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
+from fairlead.keys import ALLOCATED, DEVICES, HANDS_OVER, PUBLISHED
 from fairlead.publish.labels import LEGACY_KEYS, ours
-
-ALLOCATED: Final = "fairlead.dev/allocated"
-"""The annotation that says who holds what: the kubelet's books, as this node's agent read them."""
-DEVICES: Final = "fairlead.dev/devices"
-"""The annotation that lists the node's accelerators, whoever holds them."""
-PUBLISHED: Final = "fairlead.dev/labels"
-"""The annotation that lists the labels which were published, so that the next agent knows its own."""
-HANDS_OVER: Final = "fairlead.dev/hands-over"
-"""The annotation that says how a scheduler may tell the agent which accelerator a pod is to get."""
-BY_PLACEMENT: Final = "placement"
-"""What it says where the agent goes by the annotation that a pod's binding carries."""
-DIGEST: Final = "fairlead.dev/digest"
-"""The annotation of a slice that names what it was made from."""
 
 
 def node_patch(

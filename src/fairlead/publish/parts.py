@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Final
 
 from fairlead.inventory import Accelerator, Inventory
+from fairlead.keys import GPU_MEM, GPU_MEM_GIB
 from fairlead.offer import DRIVER, Form, Holder, Holding, ranges
 from fairlead.publish.labels import model_name
 from fairlead.publish.spans import Spans, count
@@ -28,7 +29,7 @@ class MemoryUnit(IntEnum):
     @property
     def resource(self) -> str:
         """The extended resource that is counted in this unit."""
-        return f"{DRIVER}/gpu-mem" if self is MemoryUnit.MIB else f"{DRIVER}/gpu-mem-gib"
+        return GPU_MEM if self is MemoryUnit.MIB else GPU_MEM_GIB
 
 
 MEMORY_RESOURCES: Final[Mapping[str, MemoryUnit]] = {unit.resource: unit for unit in MemoryUnit}

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from fairlead.host import printable
 from fairlead.inventory import Accelerator, Inventory
+from fairlead.keys import DIGEST
 from fairlead.offer import DRIVER, Form, Holding
 from fairlead.publish.labels import model_name
-from fairlead.publish.notice import DIGEST
 from fairlead.publish.parts import divisible, free_mebibytes, mebibytes
 
 MOST_DEVICES: Final = 128

@@ -13,12 +13,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fairlead import keys
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import LEASES, PODS
 from fairlead.cluster.objects import Lease
 from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, NotFoundError
-from fairlead.manifest import keys
 from fairlead.manifest.seen import Pod
 from fairlead.whatif.document import lacking
 

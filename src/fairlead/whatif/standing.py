@@ -6,9 +6,10 @@ What is told has the fields of a decision, so that whoever reads those reads thi
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fairlead.keys import PLACEMENT
 from fairlead.manifest.holdings import given
 from fairlead.manifest.seen import SCHEDULED, Claim, Pod
-from fairlead.placement import PLACEMENT, Decision, Placement, Share, parse_shares
+from fairlead.placement import Decision, Placement, Share, parse_shares
 from fairlead.request import Request
 
 Told = dict[str, Any]

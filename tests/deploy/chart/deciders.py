@@ -20,7 +20,7 @@ from fairlead.cluster.kinds import PODS, SERVICE_ACCOUNTS
 from fairlead.cluster.question import Request
 from fairlead.cluster.transport import Batches, Transport
 from fairlead.errors import AccessError, ClusterError, NotFoundError
-from fairlead.placement import PLACEMENT
+from fairlead.keys import PLACEMENT
 from fairlead.serve.admission.webhook import Rules
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.webhooks import answering, configuration

@@ -13,9 +13,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import ClusterError
-from fairlead.manifest.keys import COSCHEDULING, GANG, GANG_SIZE, VOLCANO
-from fairlead.manifest.seen import TURN
-from fairlead.placement import PLACEMENT
+from fairlead.keys import COSCHEDULING, GANG, GANG_SIZE, PLACEMENT, TURN, VOLCANO
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.deciders import POLICY, allowed_as_shipped, token_of
 from tests.deploy.chart.worlds import KINDS, Reply

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from deploy import render
+from fairlead import keys
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES
-from fairlead.manifest.seen import OWN_CLAIM, TURN
+from fairlead.keys import TURN
+from fairlead.manifest.seen import OWN_CLAIM
 from fairlead.serve.admission import review
 from fairlead.serve.scheduler.writes import FINALIZER
 from tests.deploy.chart.charts import Chart, Document
@@ -50,7 +52,7 @@ def binding(name: str, uid: str) -> Document:
 
 
 def eviction(name: str, uid: str, preemptor: str = "") -> Document:
-    meta = {"name": name, **({"annotations": {review.PREEMPTOR: preemptor}} if preemptor else {})}
+    meta = {"name": name, **({"annotations": {keys.PREEMPTOR: preemptor}} if preemptor else {})}
     options = {"deleteOptions": {"preconditions": {"uid": uid}}} if uid else {}
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, **options}
 

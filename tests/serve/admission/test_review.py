@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead import keys
 from fairlead.serve.admission import review
 from fairlead.serve.admission.review import Pod, Question
 
@@ -38,7 +39,7 @@ def pod(name: str = "web", **spec: Any) -> Pod:
 def test_a_binding_and_an_eviction_are_read() -> None:
     binding = review.parse(asked("Binding", metadata={"uid": "u"}))
     assert binding == Question("1", "me", "binding", "shop", "web", "u")
-    notes = {"annotations": {review.PREEMPTOR: "shop/trainer"}}
+    notes = {"annotations": {keys.PREEMPTOR: "shop/trainer"}}
     options = {"preconditions": {"uid": "u", "resourceVersion": "7"}}
     eviction = review.parse(asked("Eviction", metadata=notes, deleteOptions=options))
     assert eviction == Question("1", "me", "eviction", "shop", "web", "u", "shop/trainer")

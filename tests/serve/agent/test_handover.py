@@ -12,8 +12,8 @@ from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.memory import Memory
 from fairlead.cluster.meta import T
 from fairlead.errors import AccessError, ClusterAwayError, KubeletError
-from fairlead.placement import PLACEMENT, Share
-from fairlead.publish.notice import HANDS_OVER
+from fairlead.keys import HANDS_OVER, PLACEMENT
+from fairlead.placement import Share
 from fairlead.units import Bytes
 from tests.serve.agent.test_publisher import GPU, MEMORY, OTHER, WHOLE, Place, nook, place, until
 

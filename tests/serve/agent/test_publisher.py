@@ -19,7 +19,7 @@ from fairlead.cluster.memory import Memory
 from fairlead.errors import KubeletError
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, State
-from fairlead.publish.notice import ALLOCATED
+from fairlead.keys import ALLOCATED
 from fairlead.serve.agent.publisher import Publisher, World
 from fairlead.serve.agent.terms import Terms
 from tests.accelerators import accelerator, node

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import Listed
-from fairlead.placement import PLACEMENT, Share
+from fairlead.placement import Share
 from fairlead.serve.agent.turn import Pod, Wish, agree, candidates, wish
 from fairlead.units import Bytes
 

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 
+from fairlead import keys
 from fairlead.cache import types as seen
 from fairlead.cache.types import Pod
 from fairlead.cluster.changes import Change
 from fairlead.cluster.client import Client
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import NODES
-from fairlead.manifest import keys
 
 LATEST = 0.4
 """Seconds that a kubelet may take to come to a pod; a later one may be first."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
+from fairlead import keys
 from fairlead.cache.types import SCHEDULED, Pod
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
-from fairlead.manifest import keys
 from tests.serve.extender.agents import Agents
 from tests.serve.extender.stock import NAMESPACE, Pods, Stock, body, placed, started
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from fairlead import keys
 from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
-from fairlead.manifest import keys
 from fairlead.serve.scheduler.cycle import SchedulingCycle
 from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.explain import Explainer, signs

@@ -11,9 +11,9 @@ from fairlead.analyze import analyze
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import MODEL_PROFILES
-from fairlead.cluster.knowledge import DIGEST_LABEL
 from fairlead.cluster.modelfile import of_profile
 from fairlead.cluster.profiles import store
+from fairlead.keys import DIGEST
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
 from tests.labs import RealCluster
@@ -45,7 +45,7 @@ async def bring(client: Client, folder: Path, model: str, name: str) -> str:
     write(KNOWN[model](1, "fp32"), str(path))
     found = of_profile(analyze(str(path)), MADE, "test")
     await store(client, [found], Random(1))
-    return found.metadata.labels[DIGEST_LABEL]
+    return found.metadata.labels[DIGEST]
 
 
 def test_each_model_goes_where_it_is_predicted_to_be_fastest(

@@ -8,9 +8,9 @@ import pytest
 from fairlead.cache import types as seen
 from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
+from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
 from fairlead.manifest.shapes import Node
 from fairlead.placement import Share
-from fairlead.publish.notice import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
 from fairlead.serve.scheduler.handover import why_claim
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead import keys
 from fairlead.cache.quota import MEMORY, SHARES, Charge, charge
 from fairlead.cache.types import QUOTAS, ResourceQuota
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
-from fairlead.manifest import keys
 from fairlead.placement import Share
 from fairlead.serve.scheduler.cycle import SchedulingCycle
 from fairlead.units import Bytes

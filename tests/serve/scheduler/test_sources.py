@@ -13,10 +13,10 @@ from fairlead.cache.translator import Unreadable
 from fairlead.cache.types import CLAIMS, SLICES, Claim, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
+from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.shapes import Node
-from fairlead.placement import PLACEMENT, Decision, Share
-from fairlead.publish.notice import ALLOCATED, DEVICES
+from fairlead.placement import Decision, Share
 from fairlead.schedule import place
 from fairlead.units import Bytes
 from tests.cache.test_cache import folded, shares

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead import keys
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import asks_for_devices
 from fairlead.cache.types import CLAIMS, NODES, PLACEMENT, PODS, RULES
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
-from fairlead.manifest import keys
 from tests.cache.test_cache import folded, shares
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 

@@ -15,13 +15,12 @@ from fairlead.cluster import codec
 from fairlead.cluster.meta import Object, Part
 from fairlead.cluster.objects import Condition
 from fairlead.errors import ClusterError
+from fairlead.keys import PREEMPTOR
 
 BINDING: Final = "binding"
 EVICTION: Final = "eviction"
 CRITICAL: Final = 2_000_000_000
 """The priority from which on pods belong to the cluster itself, as in kube-scheduler."""
-PREEMPTOR: Final = "fairlead.dev/preemptor"
-"""An annotation of an Eviction that names the pod for which room is made, as `namespace/name`."""
 DISRUPTED: Final = "DisruptionTarget"
 """The condition of a victim; its message names that pod too."""
 _NAMES: Final = re.compile(r"(?<![a-z0-9./-])[a-z0-9][a-z0-9-]{0,62}/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")

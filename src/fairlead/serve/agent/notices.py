@@ -20,11 +20,12 @@ from fairlead.cluster.objects import Node, ResourceSlice
 from fairlead.compat.aio import timeout
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
+from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, DIGEST, HANDS_OVER
 from fairlead.offer import DRIVER, Holding
 from fairlead.publish import labels, slices
 from fairlead.publish.devices import devices
 from fairlead.publish.ledger import allocated
-from fairlead.publish.notice import ALLOCATED, BY_PLACEMENT, DEVICES, DIGEST, HANDS_OVER, node_patch
+from fairlead.publish.notice import node_patch
 from fairlead.serve.agent.terms import Terms
 
 _RETRY: Final = 10.0

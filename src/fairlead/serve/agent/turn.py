@@ -12,9 +12,10 @@ from typing import Final
 from fairlead.cluster import objects
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Part
+from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import Listed
 from fairlead.offer import DRIVER
-from fairlead.placement import PLACEMENT, Share, parse_shares
+from fairlead.placement import Share, parse_shares
 from fairlead.units import parse_quantity
 
 Key = tuple[str, str]

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
+from fairlead import keys
 from fairlead.errors import SettingsError
-from fairlead.manifest import keys
 
 MANAGED: Final = (keys.GPU_MEM, keys.GPU_MEM_GIB)
 """Pods that ask for one of these are asked about; all others do without the extender, dead or alive."""

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from fairlead import keys
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import Unreadable
 from fairlead.cache.types import SCHEDULED, Pod
 from fairlead.cluster.changes import Change
-from fairlead.manifest import keys
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.shapes import Node
 from fairlead.placement import Reason, Rejection

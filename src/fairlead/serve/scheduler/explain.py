@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fairlead import keys
 from fairlead.cache.types import Pod
-from fairlead.manifest import keys
 from fairlead.placement import Decision
 from fairlead.request import Request
 from fairlead.schedule import decide, explained, place_gang

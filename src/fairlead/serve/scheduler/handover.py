@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from fairlead import keys
 from fairlead.cache.types import Pod
-from fairlead.manifest import keys
+from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.effective import effective
 from fairlead.manifest.shapes import Amount, Node
@@ -18,7 +19,6 @@ from fairlead.offer import Form
 from fairlead.placement import Share
 from fairlead.publish.allocated import ALL, parse_allocated
 from fairlead.publish.devices import parse_devices
-from fairlead.publish.notice import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
 from fairlead.units import parse_quantity
 
 _UNITS: Final[Mapping[str, int]] = {keys.GPU_MEM: 1 << 20, keys.GPU_MEM_GIB: 1 << 30}

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead import keys
 from fairlead.cluster.meta import Metadata
 
-ANNOTATION: Final = "fairlead.dev/roster"
+ANNOTATION: Final = keys.ROSTER
 MOST: Final = 256
 """Pods that are written by name, at most, and pending pods that are in the set by their age."""
 _LAST: Final = "~"

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fairlead.cache.types import RULES
 from fairlead.cluster.kinds import Kind
+from fairlead.keys import GPU_MEM
 from fairlead.manifest.shapes import PodGroup
 from fairlead.serve.scheduler import conditions
 from fairlead.serve.scheduler.effects import STRATEGIC, Report
@@ -35,7 +36,7 @@ def _empty_handed(plan: Plan, now: str) -> Report:
     text = (
         f"{devices} of {plan.placement.node} is set aside for it, but no container names a resource by "
         "which it could be handed over: install the chart's policy fairlead-fractions, or ask by "
-        "fairlead.dev/gpu-mem"
+        f"{GPU_MEM}"
     )
     return conditions.event(plan.pod, "Warning", "NothingHandedOver", text, now)
 

@@ -13,8 +13,8 @@ from fairlead.cache import types as seen
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NAMESPACES, PODS, RESOURCE_SLICES, Kind
 from fairlead.errors import AlreadyExistsError, ClusterError
+from fairlead.keys import BY_PLACEMENT, HANDS_OVER
 from fairlead.offer import DRIVER
-from fairlead.publish.notice import BY_PLACEMENT, HANDS_OVER
 from tests.serve.scheduler.objects import device_slice
 from tests.serve.scheduler.world import World
 

@@ -5,7 +5,10 @@ Ours, and those of the projects that a pod may come from: gpushare, HAMi, KAI, V
 
 from typing import Final
 
-PREFIX: Final = "fairlead.dev/"
+DOMAIN: Final = "fairlead.dev"
+"""The API group of our kinds, the name of the DRA driver and of the CDI vendor."""
+PREFIX: Final = f"{DOMAIN}/"
+"""What our labels, annotations, taints and extended resources begin with."""
 
 GPU_MEM: Final = "fairlead.dev/gpu-mem"
 """MiB of one accelerator."""
@@ -69,6 +72,13 @@ COSCHEDULING: Final = "scheduling.x-k8s.io/pod-group"
 """A label; the PodGroup of that name says how many."""
 VOLCANO: Final = "scheduling.k8s.io/group-name"
 
+PLACEMENT: Final = "fairlead.dev/placement"
+"""Of a bound pod: its shares of accelerators, written together with the node."""
+TURN: Final = "fairlead.dev/turn"
+"""A condition of a waiting pod: which leader has taken it over. Its message begins with the turn's number."""
+PREEMPTOR: Final = "fairlead.dev/preemptor"
+"""An annotation of an Eviction that names the pod for which room is made, as `namespace/name`."""
+
 # Annotations of the Lease by which replicas agree who leads.
 LEADS_FOR: Final = "fairlead.dev/scheduler"
 """The `schedulerName` of the pods that its holder places."""
@@ -76,8 +86,27 @@ LEADER_ADDRESS: Final = "fairlead.dev/address"
 """Where its holder serves pages."""
 LEADER_POD: Final = "fairlead.dev/pod"
 """The same as `namespace/name:port`, by which the API server finds it; empty where it is no pod."""
+ROSTER: Final = "fairlead.dev/roster"
+"""The objects that its holder may be writing to."""
 
-# Annotations that say on which accelerator a running pod is.
-ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
+# Annotations of nodes, which their agents write, and the taint while their chart is uninstalled.
 ALLOCATED: Final = "fairlead.dev/allocated"
-"""Of a node: who holds what."""
+"""Which containers and claims hold what: the kubelet's books, as this node's agent read them."""
+DEVICES: Final = "fairlead.dev/devices"
+"""The node's accelerators, whoever holds them."""
+PUBLISHED: Final = "fairlead.dev/labels"
+"""The labels which were published, so that the next agent knows its own."""
+HANDS_OVER: Final = "fairlead.dev/hands-over"
+"""How a scheduler may tell the agent which accelerator a pod is to get."""
+BY_PLACEMENT: Final = "placement"
+"""What it says where the agent goes by the annotation that a pod's binding carries."""
+RETRACTING: Final = "fairlead.dev/retracting"
+"""The taint that keeps new pods off nodes with our devices while the last holders are released."""
+ALIYUN_INDEX: Final = "ALIYUN_COM_GPU_MEM_IDX"
+"""An annotation of gpushare's on a running pod: the accelerator that it is on."""
+
+# Labels of ModelProfiles.
+SETUP: Final = "fairlead.dev/setup"
+DEVICE: Final = "fairlead.dev/device"
+DIGEST: Final = "fairlead.dev/digest"
+"""Of a model's work; as an annotation of a slice, of what the slice was made from."""
