@@ -5,8 +5,10 @@ dcgm-exporter gives to its own, those up to 4.8 and those since 4.9, so that boa
 """
 
 import platform
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from os.path import basename
 from typing import Final
 
@@ -19,6 +21,9 @@ from fairlead.telemetry import Metric, Sample
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _LABEL_LIMIT: Final = 200
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_STEPS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5)
+BOUNDS: Final = (*_STEPS, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Seconds: the upper bounds of a histogram's buckets."""
 Row = tuple[Sequence[str], float]
 """The label values of a series, and its value."""
 
@@ -40,6 +45,27 @@ class Family:
             pairs = zip(self.labels, values, strict=True)
             inside = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in pairs)
             yield f"{self.name}{{{inside}}} {value!r}\n" if inside else f"{self.name} {value!r}\n"
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Observed durations in seconds, counted by bounds."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    total: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Add one."""
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+
+    def lines(self, name: str, text: str) -> Iterator[str]:
+        """Yield the histogram in the text format."""
+        yield f"# HELP {name} {text}\n# TYPE {name} histogram\n"
+        sums = list(accumulate(self.counts))
+        for bound, number in zip((*BOUNDS, float("inf")), sums, strict=True):
+            yield f'{name}_bucket{{le="{"+Inf" if bound == float("inf") else repr(bound)}"}} {number}\n'
+        yield f"{name}_sum {self.total!r}\n{name}_count {sums[-1]}\n"
 
 
 @dataclass(frozen=True, slots=True)

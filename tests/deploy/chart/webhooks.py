@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.lab.certs import Authority, Leaf
-from fairlead.serve.admission.program import PATH, front_of
+from fairlead.serve.admission.program import PATH, router_of
 from fairlead.serve.admission.webhook import Rules, Webhook
-from fairlead.serve.extender.front import opened
+from fairlead.serve.web.router import opened
 from fairlead.serve.web.tls import context
 from fairlead.settings import TlsFiles
 from tests.deploy.chart.charts import Document
@@ -41,7 +41,7 @@ def answering(config: Config, rules: Rules) -> Iterator[tuple[str, str]]:
         async def serve() -> None:
             async with (
                 Client.connect(config) as client,
-                opened(listener, front_of(Webhook(client, rules, print)), tls),
+                opened(listener, router_of(Webhook(client, rules, print)), tls),
             ):
                 await stop.wait()
 

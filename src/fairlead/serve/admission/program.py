@@ -8,10 +8,10 @@ from typing import Final
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.serve.admission.webhook import Rules, Webhook
-from fairlead.serve.extender.front import Front, opened
-from fairlead.serve.extender.tls import prepared
 from fairlead.serve.until import run_until_told
 from fairlead.serve.web.httpd import Response, listen
+from fairlead.serve.web.router import Router, opened
+from fairlead.serve.web.tls import prepared
 from fairlead.settings import Address, TlsFiles
 
 PATH: Final = "/review"
@@ -37,8 +37,8 @@ def run(config: Config, settings: AdmissionSettings, say: Callable[[str], None])
 
     async def program(stop: asyncio.Event) -> None:
         async with Client.connect(config) as client:
-            front = front_of(Webhook(client, settings.rules, say))
-            async with opened(listener, front, tls.context):
+            router = router_of(Webhook(client, settings.rules, say))
+            async with opened(listener, router, tls.context):
                 host, port = listener.getsockname()[:2]
                 say(f"listening on https://{Address(host, port)}{PATH}")
                 while not stop.is_set():
@@ -50,8 +50,8 @@ def run(config: Config, settings: AdmissionSettings, say: Callable[[str], None])
     run_until_told(program)
 
 
-def front_of(webhook: Webhook) -> Front:
+def router_of(webhook: Webhook) -> Router:
     """Return what leads requests to the webhook."""
     well = Response(200, b"ok\n")
     pages = {"/healthz": lambda: well, "/readyz": lambda: well}
-    return Front({PATH: webhook.answer}, pages, known_only=False)
+    return Router({PATH: webhook.answer}, pages, known_only=False)

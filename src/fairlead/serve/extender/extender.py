@@ -12,14 +12,13 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.changes import Change
 from fairlead.errors import UserError
-from fairlead.metrics import CONTENT_TYPE
+from fairlead.metrics import CONTENT_TYPE, Histogram
 from fairlead.schedule import policy_named
 from fairlead.serve.extender import page, wire
-from fairlead.serve.extender.front import Front, Page, Verb
 from fairlead.serve.extender.judge import Judge, Verdict
 from fairlead.serve.follow import Follower
-from fairlead.serve.scheduler.metrics import Timings
 from fairlead.serve.web.httpd import Response
+from fairlead.serve.web.router import Page, Router, Verb
 from fairlead.units import counted
 
 Work = Callable[[Pod, Sequence[str]], Awaitable[bytes]]
@@ -27,6 +26,11 @@ Work = Callable[[Pod, Sequence[str]], Awaitable[bytes]]
 HOLD: Final = 1.0
 """Seconds that an answer is held back where others may have taken the last place: a binding is seen sooner,
 and a pod that kube-scheduler is told no for waits longer."""
+ABSENT: Final = {
+    "/bind": b"this extender never binds: leave bindVerb out of the KubeSchedulerConfiguration, and "
+    b"kube-scheduler binds itself\n"
+}
+"""A verb of extenders that this one has not."""
 _NOBODY: Final = ""
 """No pod names this scheduler: the extender has no queue of its own."""
 _NOT_YET: Final = Response(503, b"the cluster is not known yet\n")
@@ -62,9 +66,9 @@ class Extender:
         """What others ask, by path."""
         return {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._metrics}
 
-    def front(self, *, known_only: bool) -> Front:
+    def router(self, *, known_only: bool) -> Router:
         """Return what leads requests here."""
-        return Front(self.verbs, self.pages, known_only=known_only)
+        return Router(self.verbs, self.pages, known_only=known_only, absent=ABSENT)
 
     async def follow(self) -> None:
         """Follow the cluster, until cancelled."""
@@ -84,7 +88,7 @@ class Extender:
     async def _prioritize(self, body: bytes) -> Response:
         return await self._answered("prioritize", body, self._counts.prioritizing, self._scored)
 
-    async def _answered(self, verb: str, body: bytes, timings: Timings, work: Work) -> Response:
+    async def _answered(self, verb: str, body: bytes, timings: Histogram, work: Work) -> Response:
         began, found = time.monotonic(), _NOT_YET
         if self._known:
             try:
@@ -92,7 +96,7 @@ class Extender:
                 found = Response(200, await work(args.pod, args.names or ()), wire.JSON)
             except UserError as error:
                 found = Response(400, f"{error}\n".encode())
-        timings.note(time.monotonic() - began)
+        timings.observe(time.monotonic() - began)
         self._counts.requests[verb, str(found.status)] += 1
         return found
 

@@ -3,8 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from fairlead.metrics import Family
-from fairlead.serve.scheduler.metrics import Timings
+from fairlead.metrics import Family, Histogram
 
 
 @dataclass(slots=True)
@@ -17,8 +16,8 @@ class Counts:
     """Judged: by result (`passed`, `refused`) and by reason, empty where it passed."""
     waits: int = 0
     """Answers that were held back until it was known where other pods went."""
-    filtering: Timings = field(default_factory=Timings)
-    prioritizing: Timings = field(default_factory=Timings)
+    filtering: Histogram = field(default_factory=Histogram)
+    prioritizing: Histogram = field(default_factory=Histogram)
 
 
 def render(counts: Counts, doubts: int, nodes: int, unreadable: int) -> bytes:
@@ -32,8 +31,8 @@ def render(counts: Counts, doubts: int, nodes: int, unreadable: int) -> bytes:
         _many("nodes_judged_total", "Nodes that were judged.", ("result", "reason"), counts.nodes),
     )
     lines = [line for family in families for line in family.lines()]
-    lines += counts.filtering.families("fairlead_extender_filter_seconds", "Time for one filter.")
-    lines += counts.prioritizing.families("fairlead_extender_prioritize_seconds", "Time for one prioritize.")
+    lines += counts.filtering.lines("fairlead_extender_filter_seconds", "Time for one filter.")
+    lines += counts.prioritizing.lines("fairlead_extender_prioritize_seconds", "Time for one prioritize.")
     return "".join(lines).encode()
 
 

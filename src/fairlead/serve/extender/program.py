@@ -9,10 +9,10 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.serve.extender.extender import Extender
-from fairlead.serve.extender.front import opened
-from fairlead.serve.extender.tls import Tls, prepared
 from fairlead.serve.until import run_until_told
 from fairlead.serve.web.httpd import listen
+from fairlead.serve.web.router import opened
+from fairlead.serve.web.tls import Tls, prepared
 from fairlead.settings import Address, TlsFiles
 
 _TICK: Final = 5.0
@@ -38,8 +38,8 @@ def run(config: Config, catalog: Catalog, settings: ExtenderSettings, say: Calla
     async def program(stop: asyncio.Event) -> None:
         async with Client.connect(config) as client:
             extender = Extender(client, catalog, settings.policy, say)
-            front = extender.front(known_only=bool(settings.client_authority))
-            async with opened(listener, front, tls.context if tls else None):
+            router = extender.router(known_only=bool(settings.client_authority))
+            async with opened(listener, router, tls.context if tls else None):
                 host, port = listener.getsockname()[:2]
                 say(f"listening on {'https' if tls else 'http'}://{Address(host, port)}")
                 await _follow(extender, tls, stop)

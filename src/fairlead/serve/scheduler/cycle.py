@@ -168,7 +168,7 @@ class SchedulingCycle:
 
     def done(self, uid: str, now: float) -> None:
         """Note that a pod is bound."""
-        self.metrics.waiting.note(now - self._first_seen.get(uid, now))
+        self.metrics.waiting.observe(now - self._first_seen.get(uid, now))
         self.cache.finish_binding(uid)
         self._leave(uid)
 

@@ -139,7 +139,7 @@ class Scheduler:
                 self._feed(Cycle())
                 now = time.monotonic()
                 if machine.cycle.runs != before:
-                    machine.cycle.metrics.deciding.note(now - began)
+                    machine.cycle.metrics.deciding.observe(now - began)
                 if now > until:
                     await asyncio.sleep(0)
                     until = time.monotonic() + _BREATH

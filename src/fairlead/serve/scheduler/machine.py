@@ -236,7 +236,7 @@ class SchedulerMachine:
                 self._log(f"{_name(plan.pod)}: {failed[plan.uid]}")
                 self.cycle.failed(plan.uid, self._clock.now, half_bound=len(failed) < len(plans))
                 continue
-            self.cycle.metrics.binding.note(self._clock.now - began)
+            self.cycle.metrics.binding.observe(self._clock.now - began)
             if self.cache.pod(plan.uid) is None:  # it went as soon as it was bound
                 yield from self._binder.drop_claims(plan.pod, [name for _, name in plan.giving], epoch)
             self.cycle.done(plan.uid, self._clock.now)

@@ -1,38 +1,10 @@
 """What a scheduler counts, as a page for Prometheus."""
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Final
 
-from fairlead.metrics import Family
-
-_STEPS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5)
-BOUNDS: Final = (*_STEPS, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds."""
-
-
-@dataclass(slots=True)
-class Timings:
-    """How long something took, by bounds."""
-
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
-    total: float = 0.0
-
-    def note(self, seconds: float) -> None:
-        """Add one."""
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
-        self.total += seconds
-
-    def families(self, name: str, text: str) -> Iterator[str]:
-        """Yield the histogram in the text format."""
-        yield f"# HELP {name} {text}\n# TYPE {name} histogram\n"
-        sums = list(accumulate(self.counts))
-        for bound, number in zip((*BOUNDS, float("inf")), sums, strict=True):
-            yield f'{name}_bucket{{le="{"+Inf" if bound == float("inf") else repr(bound)}"}} {number}\n'
-        yield f"{name}_sum {self.total!r}\n{name}_count {sums[-1]}\n"
+from fairlead.metrics import Family, Histogram
 
 
 @dataclass(slots=True)
@@ -41,11 +13,11 @@ class Metrics:
 
     decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By result (`placed`, `refused`, `failed`) and by reason, empty where it was placed."""
-    deciding: Timings = field(default_factory=Timings)
+    deciding: Histogram = field(default_factory=Histogram)
     """Seconds for one decision."""
-    binding: Timings = field(default_factory=Timings)
+    binding: Histogram = field(default_factory=Histogram)
     """Seconds from the decision to the binding's answer."""
-    waiting: Timings = field(default_factory=Timings)
+    waiting: Histogram = field(default_factory=Histogram)
     """Seconds from when a pod was first seen waiting to the binding's answer."""
 
 
@@ -75,11 +47,9 @@ def render(metrics: Metrics, gauges: Gauges, requests: Mapping[tuple[str, str], 
         _many("writes_total", "counter", "Writes to the API.", ("what", "result"), _floats(requests)),
     )
     lines = [line for family in families for line in family.lines()]
-    lines += metrics.deciding.families("fairlead_scheduler_decision_seconds", "Time for one decision.")
-    lines += metrics.binding.families("fairlead_scheduler_binding_seconds", "From a decision to its binding.")
-    lines += metrics.waiting.families(
-        "fairlead_scheduler_waiting_seconds", "From first sight to its binding."
-    )
+    lines += metrics.deciding.lines("fairlead_scheduler_decision_seconds", "Time for one decision.")
+    lines += metrics.binding.lines("fairlead_scheduler_binding_seconds", "From a decision to its binding.")
+    lines += metrics.waiting.lines("fairlead_scheduler_waiting_seconds", "From first sight to its binding.")
     return "".join(lines).encode()
 
 

@@ -1,8 +1,9 @@
-"""TLS for the agent's pages; imported only where it is asked for, because OpenSSL costs several megabytes."""
+"""TLS for what programs serve; imported only where it is asked for: OpenSSL costs several megabytes."""
 
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Final, TypeVar
 
@@ -42,6 +43,37 @@ def context(files: TlsFiles) -> ssl.SSLContext:
     made.num_tickets = 0
     made.load_cert_chain(files.cert, files.key, password=_no_password)
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What asyncio's servers make connections with."""
+
+    context: ssl.SSLContext
+    files: Rotated[None]
+    """To be looked at now and then: new ones count for connections from then on."""
+
+
+def prepared(files: TlsFiles, client_authority: str, say: Callable[[str], None]) -> Tls:
+    """Return how to speak TLS; with an authority, who shows a certificate must show one of its.
+
+    That one is shown is checked with each request: a kubelet's probes show none.
+    """
+    try:
+        made = context(files)
+        # kube-scheduler keeps its connections, and may resume them.
+        made.options &= ~ssl.OP_NO_TICKET
+        if client_authority:
+            made.load_verify_locations(client_authority)
+            made.verify_mode = ssl.CERT_OPTIONAL
+    except (OSError, ValueError) as error:
+        named = f"{files.cert}, {files.key}{f', {client_authority}' if client_authority else ''}"
+        raise SettingsError(
+            f"the TLS files {named} cannot be used: {said(error)}",
+            "they must be PEM; the certificate and its key must belong together, and have no password",
+        ) from None
+    again = Rotated((files.cert, files.key), lambda: made.load_cert_chain(files.cert, files.key), say)
+    return Tls(made, again)
 
 
 class TlsLine:

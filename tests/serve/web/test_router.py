@@ -1,4 +1,4 @@
-"""The extender's door: paths, methods, sizes, certificates."""
+"""A server whose clients send bodies: paths, methods, sizes, certificates."""
 
 import asyncio
 import ssl
@@ -12,10 +12,11 @@ import aiohttp
 import pytest
 
 from fairlead.errors import SettingsError
-from fairlead.serve.extender.bodies import BODY_LIMIT
-from fairlead.serve.extender.front import Front, opened
-from fairlead.serve.extender.tls import Tls, prepared
+from fairlead.serve.extender.extender import ABSENT
+from fairlead.serve.web.bodies import BODY_LIMIT
 from fairlead.serve.web.httpd import Response, listen
+from fairlead.serve.web.router import Router, opened
+from fairlead.serve.web.tls import Tls, prepared
 from fairlead.settings import Address, TlsFiles
 from tests.cluster.loopback import Authority
 
@@ -35,8 +36,8 @@ async def serving(tls: Tls | None = None, *, known_only: bool = False) -> AsyncI
     """Serve `/filter` and two pages; yield the address."""
     listener = listen(Address("127.0.0.1", 0))
     pages = {"/healthz": alive, "/metrics": alive}
-    front = Front({"/filter": echo}, pages, known_only=known_only)
-    async with opened(listener, front, tls.context if tls else None):
+    router = Router({"/filter": echo}, pages, known_only=known_only, absent=ABSENT)
+    async with opened(listener, router, tls.context if tls else None):
         yield f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from aiohttp import web
 
-from fairlead.serve.extender.connections import Limits, connection_of
+from fairlead.serve.web.connections import Limits, connection_of
 from fairlead.serve.web.httpd import Response
 
 BODY_LIMIT: Final = 4 << 20

@@ -1,4 +1,4 @@
-"""Clients that take more than their share of an extender, and a small extender to take it from."""
+"""Clients that take more than their share of a server, and a small server to take it from."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 SERVER = """
 import asyncio
-from fairlead.serve.extender.front import Front, opened
+from fairlead.serve.web.router import Router, opened
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.settings import Address
 
@@ -19,13 +19,13 @@ async def echo(body):
 
 async def main():
     listener = listen(Address("127.0.0.1", 0))
-    async with opened(listener, Front({"/filter": echo}, {}, known_only=False), None):
+    async with opened(listener, Router({"/filter": echo}, {}, known_only=False), None):
         print(listener.getsockname()[1], flush=True)
         await asyncio.sleep(60)
 
 asyncio.run(main())
 """
-"""An extender's door with the limits that it is shipped with."""
+"""A server with the limits that it is shipped with."""
 
 
 @asynccontextmanager

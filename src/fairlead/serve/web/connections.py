@@ -1,4 +1,4 @@
-"""The extender's connections: bounded in number, and each step that a client takes bounded in time.
+"""A server's connections: bounded in number, and each step that a client takes bounded in time.
 
 A client takes four steps: it agrees on TLS, sends a request's head, sends the body, takes the answer. What it
 does not finish in time is cut off. Where all connections are in use, a new one takes the place of one that
@@ -50,7 +50,7 @@ class Step(Enum):
     HEAD = auto()
     BODY = auto()
     WORK = auto()
-    """The extender's own answer: such a connection is never closed to make room."""
+    """The server's own answer: such a connection is never closed to make room."""
     ANSWER = auto()
     """The client takes the answer."""
     IDLE = auto()

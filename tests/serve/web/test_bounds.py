@@ -1,4 +1,4 @@
-"""What clients can take of an extender: connections, time and memory have bounds, and others are answered."""
+"""What clients can take of a server: connections, time and memory have bounds, and others are answered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,14 +9,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from fairlead.serve.extender.bodies import BODY_LIMIT
-from fairlead.serve.extender.connections import Connections, Limits
-from fairlead.serve.extender.front import Front, opened
-from fairlead.serve.extender.tls import prepared
+from fairlead.serve.web.bodies import BODY_LIMIT
+from fairlead.serve.web.connections import Connections, Limits
 from fairlead.serve.web.httpd import Response, listen
+from fairlead.serve.web.router import Router, opened
+from fairlead.serve.web.tls import prepared
 from fairlead.settings import Address
-from tests.serve.extender import greedy
-from tests.serve.extender.test_front import echo, written
+from tests.serve.web import greedy
+from tests.serve.web.test_router import echo, written
 
 LONG = 600.0
 """Seconds that no test waits: where a limit is as long, another one closes the connection."""
@@ -26,10 +26,10 @@ HEAD = b"POST /filter HTTP/1.1\r\nHost: x\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """An extender's door that is open."""
+    """A server that is open."""
 
     port: int
-    front: Front
+    router: Router
     connections: Connections
     crowd: greedy.Crowd
 
@@ -49,10 +49,10 @@ async def answered(port: int) -> bool:
 @asynccontextmanager
 async def door(limits: Limits, verb: Callable[[bytes], Awaitable[Response]] = echo) -> AsyncIterator[Door]:
     listener = listen(Address("127.0.0.1", 0))
-    front = Front({"/filter": verb}, {}, known_only=False, limits=limits)
+    router = Router({"/filter": verb}, {}, known_only=False, limits=limits)
     port = listener.getsockname()[1]
-    async with opened(listener, front, None) as connections, greedy.crowd(port) as crowd:
-        yield Door(port, front, connections, crowd)
+    async with opened(listener, router, None) as connections, greedy.crowd(port) as crowd:
+        yield Door(port, router, connections, crowd)
 
 
 def test_the_limits_that_are_documented_are_the_ones_in_force() -> None:
@@ -91,9 +91,9 @@ def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> N
     async def scenario() -> None:
         listener = listen(Address("127.0.0.1", 0))
         limits = Limits(handshake=0.2, head=LONG, idle=LONG)
-        front = Front({"/filter": echo}, {}, known_only=False, limits=limits)
+        router = Router({"/filter": echo}, {}, known_only=False, limits=limits)
         async with (
-            opened(listener, front, prepared(files, "", print).context) as connections,
+            opened(listener, router, prepared(files, "", print).context) as connections,
             greedy.crowd(listener.getsockname()[1]) as crowd,
         ):
             await asyncio.gather(*[greedy.ended(await crowd.connected(b"\x16\x03\x01")) for _ in range(20)])
@@ -108,7 +108,7 @@ def test_a_body_that_does_not_end_is_refused_in_time() -> None:
             stream = await here.crowd.unfinished(1000)
             assert b" 408 " in await stream[0].readline()
             await greedy.ended(stream)
-            assert here.front.bodies.held == 0
+            assert here.router.bodies.held == 0
 
     asyncio.run(scenario())
 
@@ -177,7 +177,7 @@ def test_bodies_are_bounded_in_all_and_the_oldest_unfinished_makes_room() -> Non
             stalled = []
             for _ in range(8):
                 stalled.append(await here.crowd.unfinished(BODY_LIMIT))
-                assert here.front.bodies.held <= bound
+                assert here.router.bodies.held <= bound
                 assert await here.answered()
             for reader, _ in stalled[:4]:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -185,7 +185,7 @@ def test_bodies_are_bounded_in_all_and_the_oldest_unfinished_makes_room() -> Non
                 assert b"Retry-After: 1\r\n" in head
             await here.crowd.leave()
             async with asyncio.timeout(30):
-                while here.front.bodies.held:
+                while here.router.bodies.held:
                     await asyncio.sleep(0.01)
 
     asyncio.run(scenario())
@@ -227,7 +227,7 @@ def test_an_odd_body_harms_nobody(more: bytes, caplog: pytest.LogCaptureFixture)
             reader, _ = await here.crowd.connected(HEAD + more)
             line = await reader.readline()
             assert await here.answered()
-            assert here.front.bodies.held == 0
+            assert here.router.bodies.held == 0
             return line
 
     line = asyncio.run(scenario())
@@ -239,11 +239,11 @@ def test_a_client_that_leaves_within_its_body_is_not_logged(caplog: pytest.LogCa
         async with door(PATIENT) as here:
             _, writer = await here.crowd.unfinished(1000)
             async with asyncio.timeout(30):
-                while not here.front.bodies.held:
+                while not here.router.bodies.held:
                     await asyncio.sleep(0.01)
             writer.transport.abort()
             await settled(here.connections, 0)
-            assert here.front.bodies.held == 0
+            assert here.router.bodies.held == 0
 
     asyncio.run(scenario())
     assert not caplog.records

@@ -1,4 +1,4 @@
-"""The extender's door: HTTP, bounded in size and time, and client certificates where wanted."""
+"""A server whose clients send bodies: bounded in size and time, and client certificates where wanted."""
 
 import socket
 import ssl
@@ -8,8 +8,8 @@ from typing import Final
 
 from aiohttp import web
 
-from fairlead.serve.extender.bodies import RETRY_AFTER, Bodies, RefusedError
-from fairlead.serve.extender.connections import Connections, Limits, connection_of
+from fairlead.serve.web.bodies import RETRY_AFTER, Bodies, RefusedError
+from fairlead.serve.web.connections import Connections, Limits, connection_of
 from fairlead.serve.web.httpd import Response
 
 _LAST: Final = 5.0
@@ -18,17 +18,14 @@ _LINGER: Final = 1.0
 """Seconds for which the rest of a body that was refused is taken, so that its sender reads the answer."""
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 """What a kubelet asks for: it has no certificate, and learns nothing but yes or no."""
-_NO_BINDING: Final = (
-    b"this extender never binds: leave bindVerb out of the KubeSchedulerConfiguration, and kube-scheduler "
-    b"binds itself\n"
-)
+_NO_PATHS: Final[Mapping[str, bytes]] = {}
 
 Verb = Callable[[bytes], Awaitable[Response]]
 """What answers a body."""
 Page = Callable[[], Response]
 
 
-class Front:
+class Router:
     """Leads requests to what answers them."""
 
     def __init__(
@@ -38,6 +35,7 @@ class Front:
         *,
         known_only: bool,
         limits: Limits | None = None,
+        absent: Mapping[str, bytes] = _NO_PATHS,
     ) -> None:
         self.limits = limits or Limits()
         self.bodies = Bodies(self.limits)
@@ -45,6 +43,8 @@ class Front:
         self._pages = pages
         self._known_only = known_only
         """Whether only who shows a certificate is answered; probes always are."""
+        self._absent = absent
+        """Paths that a client may expect, and what it is to do without them."""
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request."""
@@ -64,8 +64,8 @@ class Front:
     async def _answer(self, request: web.BaseRequest) -> Response:
         if self._known_only and request.path not in PROBES and not _shows_certificate(request):
             raise RefusedError(401, b"show a client certificate\n")
-        if request.path == "/bind":
-            raise RefusedError(404, _NO_BINDING)
+        if request.path in self._absent:
+            raise RefusedError(404, self._absent[request.path])
         verb, page = self._verbs.get(request.path), self._pages.get(request.path)
         if verb is not None:
             if request.method != "POST":
@@ -89,19 +89,19 @@ def _shows_certificate(request: web.BaseRequest) -> bool:
 
 @asynccontextmanager
 async def opened(
-    listener: socket.socket, front: Front, tls: ssl.SSLContext | None
+    listener: socket.socket, router: Router, tls: ssl.SSLContext | None
 ) -> AsyncIterator[Connections]:
     """Answer requests as long as the context lasts; those under way are answered before it ends."""
     options = {
         "access_log": None,
-        "keepalive_timeout": front.limits.idle,
+        "keepalive_timeout": router.limits.idle,
         "lingering_time": _LINGER,
         "auto_decompress": False,  # kube-scheduler packs no body, and a small one could unpack to a huge one
     }
-    server = web.Server(front.answer)
+    server = web.Server(router.answer)
     runner = web.ServerRunner(server, shutdown_timeout=_LAST)
     await runner.setup()
-    connections = Connections(server, options, tls, front.limits)
+    connections = Connections(server, options, tls, router.limits)
     try:
         async with connections.accepting(listener):
             yield connections
