@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.annotations import allocated
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.inventory import Inventory
 from fairlead.keys import ALLOCATED, PREFIX, PUBLISHED
 from fairlead.offer import DRIVER
 from fairlead.publish.labels import RESTRICTED, labels, restricted_labels
-from fairlead.publish.ledger import allocated
 from fairlead.publish.slices import slices
 from fairlead.units import parse_quantity
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fairlead.annotations import Amounts, parse_allocated
 from fairlead.errors import ClusterError, KubeletError
 from fairlead.inventory import Inventory
 from fairlead.keys import ALLOCATED
 from fairlead.kubelet.podresources import Books, read_books
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.allocated import Amounts, parse_allocated
 from fairlead.publish.parts import MEMORY_RESOURCES, Refusal, mebibytes, parse_units
 from fairlead.units import parse_quantity
 from tests.e2e.api import CLAIMS, Api, Document

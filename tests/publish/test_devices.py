@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from fairlead.annotations import Listed, parse_devices
 from fairlead.inventory import State
-from fairlead.publish.devices import Listed, devices, parse_devices
+from fairlead.publish.devices import devices
 from tests.accelerators import accelerator, node
 
 GPU = accelerator("pci:0000:01:00.0", kind="gpu", model="gpu-a", mebibytes=8192)

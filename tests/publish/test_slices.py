@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from fairlead.annotations import allocated
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.detect import detect
@@ -19,7 +20,6 @@ from fairlead.host import Host
 from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.keys import ALLOCATED, DIGEST
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.allocated import allocated
 from fairlead.publish.labels import labels, restricted_labels
 from fairlead.publish.offers import Plan, offers
 from fairlead.publish.slices import MOST_DEVICES, slices, spec_digest

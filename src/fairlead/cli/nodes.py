@@ -95,9 +95,8 @@ async def _follow(config: "Config", options: argparse.Namespace) -> None:
 
 def to_json(node: "Node") -> dict[str, Any]:
     """Return a node as a document."""
+    from fairlead.annotations import models, parse_devices
     from fairlead.keys import DEVICES
-    from fairlead.publish.devices import parse_devices
-    from fairlead.publish.labels import models
 
     listed = parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
     return {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from fairlead.annotations import ALL, parse_allocated
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import Sight, full
 from fairlead.errors import ManifestError
@@ -14,7 +15,6 @@ from fairlead.manifest.deviceshapes import AllocatedDevice, Device
 from fairlead.manifest.seen import Claim
 from fairlead.offer import DRIVER, Form
 from fairlead.placement import parse_shares
-from fairlead.publish.allocated import ALL, parse_allocated
 from fairlead.units import format_bytes
 
 Place = tuple[str, str]

@@ -1,9 +1,9 @@
 """Check of the accelerators themselves: those that their node's agent calls unhealthy."""
 
+from fairlead.annotations import parse_devices
 from fairlead.doctor.finding import Said, fail, ok
 from fairlead.doctor.sight import Sight
 from fairlead.keys import DEVICES
-from fairlead.publish.devices import parse_devices
 
 
 def unhealthy(sight: Sight) -> list[Said]:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead import keys
+from fairlead.annotations import Listed as Told
+from fairlead.annotations import models, parse_devices
 from fairlead.catalog import Catalog, Device
 from fairlead.keys import DEVICES
 from fairlead.manifest import amounts, offered, rules, shapes
@@ -19,9 +21,6 @@ from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.effective import CPU, MEMORY, in_bytes
 from fairlead.offer import DRIVER
 from fairlead.placement import DeviceState, NodeState
-from fairlead.publish.devices import Listed as Told
-from fairlead.publish.devices import parse_devices
-from fairlead.publish.labels import models
 from fairlead.request import WHOLE
 from fairlead.units import Bytes
 

@@ -6,6 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from fairlead import keys
+from fairlead.annotations import parse_allocated
 from fairlead.errors import ManifestError
 from fairlead.manifest import holdings
 from fairlead.manifest.admitted import admitted
@@ -17,7 +18,6 @@ from fairlead.manifest.seen import Claim, Consumer, Pod
 from fairlead.manifest.shapes import Node
 from fairlead.offer import Form
 from fairlead.placement import DeviceState, NodeState, Placement, Share
-from fairlead.publish.allocated import parse_allocated
 from fairlead.request import Request
 from fairlead.units import Bytes
 

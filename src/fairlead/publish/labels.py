@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final
 
 from fairlead.inventory import Accelerator, Inventory, State
@@ -41,17 +40,6 @@ _LEGACY_BOARDS: Final = {
     "coral-usb": "Google-Coral-TPU",
 }
 """The names that the original label set gave to the devices it knew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """The accelerators of one model, as a node's labels describe them."""
-
-    model: str
-    kind: str
-    count: int
-    usable: int
-    state: str
 
 
 def label_value(text: str) -> str:
@@ -103,21 +91,6 @@ def ours(key: str) -> bool:
     name = key.removeprefix(PREFIX)
     model, dot, said = name.rpartition(".")
     return name != key and (name in _MACHINE or bool(model and dot and said in _OF_MODEL))
-
-
-def models(node_labels: Mapping[str, str]) -> list[Labelled]:
-    """Return what a node's labels say of its accelerators: the other direction of `labels`."""
-    found = []
-    for key, count in sorted(node_labels.items()):
-        name = key.removeprefix(PREFIX).removesuffix(".count")
-        if f"{PREFIX}{name}.count" != key or f"{PREFIX}{name}.kind" not in node_labels:
-            continue
-        said = {
-            field: node_labels.get(f"{PREFIX}{name}.{field}", "") for field in ("kind", "state", "usable")
-        }
-        numbers = [int(text) if text.isdecimal() and len(text) < 6 else 0 for text in (count, said["usable"])]
-        found.append(Labelled(name, said["kind"], numbers[0], numbers[1], said["state"]))
-    return found
 
 
 def model_name(acc: Accelerator) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Final
 
+from fairlead.annotations import holder_name
 from fairlead.inventory import Accelerator, Inventory
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.allocated import allocated, holder_name, parse_allocated
 from fairlead.publish.books import holdings_of_books
 from fairlead.publish.parts import Refusal, divisible, exclusive, free_mebibytes, mebibytes, unit_of
 from fairlead.publish.spans import Spans, count, minus, union
@@ -25,13 +25,11 @@ __all__ = [
     "Refusal",
     "admit",
     "admit_all",
-    "allocated",
     "claimed",
     "held",
     "holdings_of_books",
     "observed",
     "overlaps",
-    "parse_allocated",
     "released",
 ]
 GRACE: Final = Seconds(10.0)

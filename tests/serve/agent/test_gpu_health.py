@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from fairlead.annotations import parse_devices
 from fairlead.catalog import Catalog
 from fairlead.faults import XidPolicy
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.metrics import Publishing
 from fairlead.nvml import Health
-from fairlead.publish.devices import devices, parse_devices
+from fairlead.publish.devices import devices
 from fairlead.publish.offers import Plan, offers
 from fairlead.publish.slices import slices
 from fairlead.serve.agent.agent import Agent, Clock

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from fairlead.annotations import allocated
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
@@ -24,7 +25,6 @@ from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, DIGEST, HANDS_OVER
 from fairlead.offer import DRIVER, Holding
 from fairlead.publish import labels, slices
 from fairlead.publish.devices import devices
-from fairlead.publish.ledger import allocated
 from fairlead.publish.notice import node_patch
 from fairlead.serve.agent.terms import Terms
 

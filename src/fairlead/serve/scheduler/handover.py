@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from fairlead import keys
+from fairlead.annotations import ALL, parse_allocated, parse_devices
 from fairlead.cache.types import Pod
 from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
 from fairlead.manifest.demand import is_accelerator
@@ -17,8 +18,6 @@ from fairlead.manifest.effective import effective
 from fairlead.manifest.shapes import Amount, Node
 from fairlead.offer import Form
 from fairlead.placement import Share
-from fairlead.publish.allocated import ALL, parse_allocated
-from fairlead.publish.devices import parse_devices
 from fairlead.units import parse_quantity
 
 _UNITS: Final[Mapping[str, int]] = {keys.GPU_MEM: 1 << 20, keys.GPU_MEM_GIB: 1 << 30}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.annotations import LIMIT, allocated, parse_allocated
 from fairlead.inventory import Inventory
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.allocated import LIMIT, allocated, parse_allocated
 from tests import strategies
 
 

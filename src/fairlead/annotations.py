@@ -1,0 +1,165 @@
+"""What an agent writes on its node, and how it is read: holders, accelerators, and the labels of models.
+
+Each is always written the same way, so that a node changes only when something did.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from fairlead.keys import PREFIX
+from fairlead.offer import Form, Holding
+
+LIMIT: Final = 64 * 1024
+"""Bytes of the annotation; all annotations of an object together may have four times as many."""
+ALL: Final = "*"
+"""Stands for all holders, or all accelerators, where naming each would take too much room."""
+_FORMS: Final = frozenset(Form)
+
+Amounts = dict[str, dict[Form, dict[str, int]]]
+"""By accelerator, form and holder: MiB, or 0 for all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One accelerator of a node's list."""
+
+    id: str
+    model: str
+    """The catalog id, or what it may be."""
+    vendor: str
+    mebibytes: int
+    healthy: bool = True
+    shareable: bool = False
+    unified: bool = False
+    reason: str = ""
+    """Why it is not healthy."""
+    by_units: bool = False
+    """Whether its memory is offered in units of an extended resource; a node can bear only so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """The accelerators of one model, as a node's labels describe them."""
+
+    model: str
+    kind: str
+    count: int
+    usable: int
+    state: str
+
+
+def holder_name(holding: Holding) -> str:
+    """Return the holder's name: `namespace/pod/container`, `namespace/claim`, or `?` while it is unknown."""
+    holder = holding.holder
+    parts = (holder.namespace, holder.name, "" if holding.form is Form.CLAIM else holder.container)
+    return "/".join(filter(None, parts)) or "?"
+
+
+def allocated(holdings: Iterable[Holding]) -> str:
+    """Return the annotation: accelerators, forms, holders and MiB, `0` for all of it.
+
+        {"pci-0000-3b-00-0":{"claim":{"default/big":8192},"memory":{"default/web/main":2048}}}
+
+    When that is too long, `*` stands for all holders of an accelerator and the amount is their sum; when
+    even that is too long, `*` stands for all accelerators as well.
+    """
+    found = list(holdings)
+    ways: tuple[Callable[[Holding], tuple[str, str]], ...] = (
+        lambda each: (each.accelerator, holder_name(each)),
+        lambda each: (each.accelerator, ALL),
+        lambda _: (ALL, ALL),
+    )
+    texts = (_written(found, way) for way in ways)
+    return next(text for text in texts if len(text) <= LIMIT)
+
+
+def parse_allocated(text: str) -> Amounts | None:
+    """Return what an annotation says; None for one that no agent wrote."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    amounts: Amounts = {}
+    for accelerator, forms in _table(document).items():
+        for form, holders in _table(forms).items():
+            for holder, amount in _table(holders).items():
+                if form not in _FORMS or type(amount) is not int or amount < 0:
+                    return None
+                amounts.setdefault(accelerator, {}).setdefault(Form(form), {})[holder] = amount
+    return amounts if isinstance(document, dict) else None
+
+
+def devices_text(listed: Iterable[Listed]) -> str:
+    """Return the annotation that lists a node's accelerators.
+
+    [{"id":"pci-0000-3b-00-0","model":"t4","vendor":"NVIDIA","memory_mib":15360,"shareable":true,"by_units":true}]
+    """
+    rows: list[dict[str, Any]] = []
+    for each in listed:
+        row = {"id": each.id, "model": each.model, "vendor": each.vendor, "memory_mib": each.mebibytes}
+        flags = {
+            "shareable": each.shareable,
+            "unified": each.unified,
+            "by_units": each.by_units,
+            "unhealthy": not each.healthy,
+        }
+        why = {} if each.healthy else {"reason": each.reason}
+        rows.append({**row, **{name: True for name, said in flags.items() if said}, **why})
+    return json.dumps(rows, separators=(",", ":"))
+
+
+@lru_cache(maxsize=4096)
+def parse_devices(text: str) -> tuple[Listed, ...] | None:
+    """Return what an annotation says; None for one that no agent wrote."""
+    try:
+        return tuple(_listed(row) for row in json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def models(node_labels: Mapping[str, str]) -> list[Labelled]:
+    """Return what a node's labels say of its accelerators: the other direction of `publish.labels`."""
+    found = []
+    for key, count in sorted(node_labels.items()):
+        name = key.removeprefix(PREFIX).removesuffix(".count")
+        if f"{PREFIX}{name}.count" != key or f"{PREFIX}{name}.kind" not in node_labels:
+            continue
+        said = {
+            field: node_labels.get(f"{PREFIX}{name}.{field}", "") for field in ("kind", "state", "usable")
+        }
+        numbers = [int(text) if text.isdecimal() and len(text) < 6 else 0 for text in (count, said["usable"])]
+        found.append(Labelled(name, said["kind"], numbers[0], numbers[1], said["state"]))
+    return found
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _written(holdings: Iterable[Holding], names: Callable[[Holding], tuple[str, str]]) -> str:
+    amounts: Amounts = {}
+    for holding in holdings:
+        accelerator, holder = names(holding)
+        holders = amounts.setdefault(accelerator, {}).setdefault(holding.form, {})
+        holders[holder] = holders.get(holder, 0) + holding.mebibytes
+    return json.dumps(amounts, sort_keys=True, separators=(",", ":"))
+
+
+def _listed(row: dict[str, Any]) -> Listed:
+    size = row["memory_mib"]
+    if type(size) is not int or not 0 <= size < 1 << 43:
+        raise ValueError(f"{size!r} is no amount of memory")
+    return Listed(
+        str(row["id"]),
+        str(row["model"]),
+        str(row["vendor"]),
+        size,
+        healthy=row.get("unhealthy") is not True,
+        reason=str(row.get("reason", "")),
+        shareable=row.get("shareable") is True,
+        unified=row.get("unified") is True,
+        by_units=row.get("by_units") is True,
+    )
