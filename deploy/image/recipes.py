@@ -48,7 +48,7 @@ RECIPES: Final = {
         "agent",
         (
             *_TOOLS,
-            *("analyze", "cache", "doctor", "estimate", "manifest", "schedule", "whatif"),
+            *("analyze", "cache", "doctor", "estimate", "expect", "manifest", "schedule", "whatif"),
             *("serve/admission", "serve/extender", "serve/scheduler"),
         ),
     ),

@@ -1,5 +1,6 @@
 """What a model asks of a machine: its operators, their work and bytes, and where they cannot run."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -112,6 +113,21 @@ class Operator:
             "group": self.group,
             "exact": self.exact,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """The file of a model, and how it is to be run."""
+
+    path: str
+    shapes: tuple[str, ...] = ()
+    precision: str = ""
+
+    @classmethod
+    def beside(cls, place: str, path: str, shapes: tuple[str, ...] = (), precision: str = "") -> "ModelFile":
+        """Return a file whose path is relative to the file where it was written."""
+        stands = os.path.isabs(path) or place == "-"
+        return cls(path if stands else os.path.join(os.path.dirname(place), path), shapes, precision)
 
 
 @dataclass(frozen=True, slots=True)

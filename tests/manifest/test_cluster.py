@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from fairlead.cache.clusterfile import of_objects, read_cluster
 from fairlead.errors import ManifestError
 from fairlead.manifest import snapshot
-from fairlead.manifest.clusterfile import of_objects, read_cluster
 from fairlead.placement import DeviceState, Share
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes

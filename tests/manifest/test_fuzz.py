@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairlead.cache.clusterfile import read_cluster
 from fairlead.errors import ManifestError
-from fairlead.manifest.clusterfile import read_cluster
+from fairlead.expect.workloads import read_workloads
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.manifest.text import read
-from fairlead.manifest.workloadfile import read_workloads
 from tests.manifest.worlds import CATALOG, pod
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
+from fairlead.cache.clusterfile import read_cluster
 from fairlead.catalog import Catalog
-from fairlead.manifest.clusterfile import read_cluster
+from fairlead.expect.workloads import read_workloads
 from fairlead.manifest.text import read_one
-from fairlead.manifest.workloadfile import read_workloads
 from fairlead.placement import Decision, Reason
 from fairlead.units import parse_bytes
 from fairlead.whatif.answer import answer

@@ -6,7 +6,7 @@ from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.modelprofile import ModelProfile
-from fairlead.manifest.known import Models
+from fairlead.expect.profiles import Models
 from fairlead.manifest.seen import Pod
 from fairlead.request import Request
 

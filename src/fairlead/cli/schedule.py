@@ -135,7 +135,7 @@ def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
     """Return the cluster, and what wants a place there."""
     from fairlead.cli.estimate import profiles
     from fairlead.estimate.knowledge import Knowledge
-    from fairlead.manifest.workloadfile import read_workloads
+    from fairlead.expect.workloads import read_workloads
     from fairlead.placement import NodeState
 
     catalog = shared.catalog_of(options)
@@ -155,8 +155,8 @@ def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
 
 def _cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
     """Return the cluster that the files describe, or the live one."""
+    from fairlead.cache.clusterfile import read_cluster
     from fairlead.cli.snapshot import taken
-    from fairlead.manifest.clusterfile import read_cluster
     from fairlead.manifest.snapshot import Snapshot
 
     if options.live:

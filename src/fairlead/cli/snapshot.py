@@ -114,9 +114,9 @@ async def _taken(config: "Config", catalog: "Catalog") -> "tuple[Snapshot, list[
     from dataclasses import replace
     from datetime import datetime
 
+    from fairlead.cache.clusterfile import of_objects
     from fairlead.cluster.client import Client
     from fairlead.compat.times import UTC
-    from fairlead.manifest.clusterfile import of_objects
     from fairlead.manifest.live import objects
 
     async with Client.connect(config) as client:

@@ -8,7 +8,6 @@ from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, wanted
 from fairlead.manifest.controllers import MOST_PODS
-from fairlead.manifest.foresee import Model, beside
 from fairlead.manifest.gangs import UNSTATED
 from fairlead.manifest.short import Table
 from fairlead.request import (
@@ -23,6 +22,7 @@ from fairlead.request import (
     Spread,
     Toleration,
 )
+from fairlead.workload import ModelFile
 
 KEYS: Final = (
     *(
@@ -46,7 +46,7 @@ _SPREAD: Final = ("labels", "topology", "skew", "must", "domains")
 _EXPECTED: Final = ("latency", "energy", "memory", "reason")
 _GANG: Final = ("name", "size")
 _HOSTNAME: Final = "kubernetes.io/hostname"
-Asked = tuple[str, Request, Model | None]
+Asked = tuple[str, Request, ModelFile | None]
 """Where it was found, what it asks for, and the model that it runs."""
 
 
@@ -61,7 +61,7 @@ def workload(table: Table, file: str, catalog: Catalog) -> Iterator[Asked]:
         yield table.where, replace(one, name=f"{one.name}-{number}"), model
 
 
-def single(table: Table, file: str, catalog: Catalog) -> tuple[Request, Model | None]:
+def single(table: Table, file: str, catalog: Catalog) -> tuple[Request, ModelFile | None]:
     """Return one pod of a workload, and the model that it runs."""
     name = table.text("name")
     if not name:
@@ -92,11 +92,11 @@ def single(table: Table, file: str, catalog: Catalog) -> tuple[Request, Model | 
     ), model
 
 
-def _model(table: Table, file: str) -> Model | None:
+def _model(table: Table, file: str) -> ModelFile | None:
     path = table.text("model")
     if not path:
         return None
-    return Model(beside(file, path), tuple(table.texts("shapes")), table.text("precision"))
+    return ModelFile.beside(file, path, tuple(table.texts("shapes")), table.text("precision"))
 
 
 def _demand(table: Table, catalog: Catalog, by_model: bool) -> Demand:

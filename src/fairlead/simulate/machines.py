@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fairlead.cache.clusterfile import read_cluster
 from fairlead.catalog import Catalog
 from fairlead.errors import CatalogError, SettingsError
 from fairlead.manifest import short
-from fairlead.manifest.clusterfile import read_cluster
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.manifest.text import read
 from fairlead.placement import NodeState

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fairlead.catalog import Catalog
+from fairlead.expect.workloads import read_workloads
 from fairlead.manifest.collect import is_kubernetes
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.manifest.workloadfile import read_workloads
 from fairlead.request import Request
 from fairlead.simulate.job import Fleet, Job
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from fairlead.cache.clusterfile import of_objects
 from fairlead.catalog import Catalog
-from fairlead.manifest.clusterfile import of_objects
 from fairlead.manifest.collect import Objects
 from fairlead.manifest.seen import Pod
 from fairlead.placement import Decision

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fairlead import keys
+from fairlead.cache.clusterfile import of_objects
 from fairlead.catalog import Catalog
 from fairlead.keys import PLACEMENT
 from fairlead.manifest import snapshot
-from fairlead.manifest.clusterfile import of_objects
 from fairlead.manifest.collect import Found, Objects
 from fairlead.placement import Placement, Share
 from fairlead.schedule import Cluster

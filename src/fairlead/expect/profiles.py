@@ -7,7 +7,7 @@ accelerator of the catalog; of a model that was only seen in use, what was seen 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os.path import basename
-from typing import Any, Final
+from typing import Final
 
 from fairlead import keys
 from fairlead.calibration import Features, Seen
@@ -17,7 +17,9 @@ from fairlead.cluster.knowledge import knowledge
 from fairlead.cluster.modelfile import files
 from fairlead.cluster.modelprofile import FilePart, ModelProfile
 from fairlead.errors import ManifestError
-from fairlead.manifest.foresee import lacking, predicted, sized
+from fairlead.estimate.knowledge import Fits, Knowledge
+from fairlead.estimate.question import Question
+from fairlead.expect.files import NOTHING, predicted, sized
 from fairlead.manifest.shapes import Pod
 from fairlead.request import Expectation, Request
 from fairlead.units import Bytes
@@ -55,10 +57,9 @@ class Models:
     known: Mapping[str, Known] = field(default_factory=dict)
     """By digest."""
     seen: tuple[Seen, ...] = ()
-    learnt: Any = None
-    """An `estimate.knowledge.Knowledge`."""
-    fits: Any = None
-    """An `estimate.knowledge.Fits`, for who learns next."""
+    learnt: Knowledge = NOTHING
+    fits: Fits = field(default_factory=Fits)
+    """For the next that are learnt."""
     _expected: dict[tuple[str, str, tuple[str, ...]], dict[str, Expectation]] = field(default_factory=dict)
     """What was worked out already."""
 
@@ -79,8 +80,8 @@ class Models:
                 file = by_file.get(digest)
                 precision = file.precision if file else calibration.setup.precision
                 _add(known, Known(digest, names, precision, trial.features, file))
-        fits = before.fits if before else _fits()
-        learnt = _learnt(told.calibrations, catalog, told.seen, fits)
+        fits = before.fits if before else Fits()
+        learnt = Knowledge.of(told.calibrations, catalog, told.seen, fits)
         return cls(catalog, known, told.seen, learnt, fits)
 
     def expecting(self, where: str, pod: Pod, request: Request, accelerators: Iterable[str]) -> Request:
@@ -145,23 +146,7 @@ def _add(known: dict[str, Known], found: Known) -> None:
     known[found.digest] = replace(found, names=names)
 
 
-def _fits() -> Any:
-    try:
-        from fairlead.estimate.knowledge import Fits  # noqa: PLC0415 - numpy, only for predictions
-    except ModuleNotFoundError as error:
-        raise lacking(error) from None
-    return Fits()
-
-
-def _learnt(calibrations: Iterable[Any], catalog: Catalog, seen: Iterable[Seen], fits: Any) -> Any:
-    from fairlead.estimate.knowledge import Knowledge  # noqa: PLC0415 - numpy, only for predictions
-
-    return Knowledge.of(calibrations, catalog, seen, fits)
-
-
-def _question(model: Known, precision: str) -> Any:
-    from fairlead.estimate.question import Question  # noqa: PLC0415 - numpy, only for predictions
-
+def _question(model: Known, precision: str) -> Question:
     assert model.features is not None, "only a model whose work is known is asked about"
     file = model.file or FilePart()
     own = model.precision if model.precision in PRECISIONS else "fp32"

@@ -7,11 +7,12 @@ from typing import Any, Final
 from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
+from fairlead.estimate.knowledge import Knowledge
+from fairlead.expect.files import NOTHING, Foresight
 from fairlead.inventory import Accelerator
 from fairlead.manifest import shortpod, text
 from fairlead.manifest.collect import collect, is_kubernetes
 from fairlead.manifest.controllers import requests
-from fairlead.manifest.foresee import Foresight, Model, beside
 from fairlead.manifest.gangs import UNSTATED
 from fairlead.manifest.pod import Context, sizes
 from fairlead.manifest.shapes import Pod
@@ -19,6 +20,7 @@ from fairlead.manifest.short import Table
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import NodeState
 from fairlead.request import Gang, Request, problems
+from fairlead.workload import ModelFile
 
 _HINT: Final = "see: fairlead docs schedule"
 
@@ -29,14 +31,14 @@ class _Asked:
 
     where: str
     request: Request
-    model: Model | None = None
+    model: ModelFile | None = None
 
 
 def read_workloads(
     paths: Sequence[str],
     cluster: Snapshot,
     catalog: Catalog,
-    knowledge: Any = None,
+    knowledge: Knowledge = NOTHING,
     here: tuple[Accelerator, ...] = (),
 ) -> list[Request]:
     """Return what waits for a place in some files, with what is expected of models on this cluster.
@@ -71,13 +73,13 @@ def _formal(context: Context, nodes: Sequence[NodeState], files: Mapping[str, st
         yield _Asked(where, request, _model(pod, path))
 
 
-def _model(pod: Pod, path: str) -> Model | None:
+def _model(pod: Pod, path: str) -> ModelFile | None:
     notes = pod.metadata.annotations
     named = notes.get(keys.MODEL, "").strip()
     if not named:
         return None
     shapes = tuple(part.strip() for part in notes.get(keys.SHAPES, "").split(";") if part.strip())
-    return Model(beside(path, named), shapes, notes.get(keys.PRECISION, "").strip())
+    return ModelFile.beside(path, named, shapes, notes.get(keys.PRECISION, "").strip())
 
 
 def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Iterable[_Asked]:

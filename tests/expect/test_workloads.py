@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from fairlead.errors import ManifestError
+from fairlead.expect.workloads import read_workloads
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.manifest.workloadfile import read_workloads
 from fairlead.placement import DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes

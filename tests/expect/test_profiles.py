@@ -17,7 +17,7 @@ from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.question import Question
 from fairlead.estimate.target import target
-from fairlead.manifest.known import Models
+from fairlead.expect.profiles import Models
 from fairlead.units import Seconds
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write

@@ -6,12 +6,11 @@ from typing import Any, Final
 
 from fairlead import keys
 from fairlead.catalog import Catalog
-from fairlead.errors import ManifestError, MissingPartError
+from fairlead.errors import ManifestError
 from fairlead.manifest import short, shortpod, snapshot, text
 from fairlead.manifest.collect import Objects, collect, is_kubernetes
 from fairlead.manifest.controllers import Asked, requests
 from fairlead.manifest.deviceshapes import Slice, newest
-from fairlead.manifest.known import Models
 from fairlead.manifest.node import node
 from fairlead.manifest.pod import Context, sizes
 from fairlead.manifest.running import placements, report
@@ -73,18 +72,22 @@ def of_objects(
 
 def _foreseen(asked: Iterable[Asked], context: Context) -> Iterator[Request]:
     """Yield what waits, with what the cluster's profiles say of the models that pods name."""
-    models: Models | None = None
+    models = None
     for where, pod, request in asked:
         if context.complaints is None or not pod.metadata.annotations.get(keys.MODEL, "").strip():
             yield request  # a file may have models beside it, not profiles
             continue
         try:
             if models is None:
+                from fairlead.expect.profiles import Models  # noqa: PLC0415 - numpy, only for predictions
+
                 profiles = [each.body for each in context.objects.all("ModelProfile")]
                 models = Models.of(profiles, context.catalog)
             yield models.expecting(where, pod, request, context.sizes)
-        except (ManifestError, MissingPartError) as error:
+        except ManifestError as error:
             context.complaints.append(str(error))
+        except ModuleNotFoundError as error:
+            context.complaints.append(f"predicting needs {error.name}")
 
 
 def _pods_alone(context: Context) -> Context:

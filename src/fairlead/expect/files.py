@@ -1,27 +1,26 @@
 """What is expected of a model on the accelerators of a cluster: analysed once, predicted once per kind."""
 
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Final
 
 from fairlead.analyze import analyze, parse_shapes
 from fairlead.catalog import Catalog
-from fairlead.errors import AnalysisError, CatalogError, ManifestError, MissingPartError, SettingsError
+from fairlead.errors import AnalysisError, CatalogError, ManifestError, SettingsError
+from fairlead.estimate.knowledge import Knowledge
+from fairlead.estimate.predict import estimate
+from fairlead.estimate.question import Question
+from fairlead.estimate.target import found as seen
+from fairlead.estimate.target import target
 from fairlead.inventory import Accelerator
 from fairlead.placement import NodeState
+from fairlead.prediction import Estimate
 from fairlead.request import Expectation, Request
-from fairlead.workload import Profile
+from fairlead.workload import ModelFile, Profile
 
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A model that a workload runs, and how."""
-
-    path: str
-    shapes: tuple[str, ...] = ()
-    precision: str = ""
+NOTHING: Final = Knowledge()
+"""Without calibrations, predictions stand on data sheets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,36 +30,32 @@ class Foresight:
     catalog: Catalog
     accelerators: tuple[str, ...]
     """The models of accelerators in the cluster."""
-    knowledge: Any = None
-    """Calibrations, where there are some; see `estimate.knowledge`."""
+    knowledge: Knowledge = NOTHING
+    """Calibrations, where there are some."""
     here: tuple[Accelerator, ...] = ()
     """Accelerators of this machine: what they can do now is known better than from the catalog."""
-    _known: dict[Model, Mapping[str, Expectation]] = field(default_factory=dict)
+    _known: dict[ModelFile, Mapping[str, Expectation]] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         nodes: Iterable[NodeState],
         catalog: Catalog,
-        knowledge: Any = None,
+        knowledge: Knowledge = NOTHING,
         here: tuple[Accelerator, ...] = (),
     ) -> "Foresight":
         """Get ready to predict for the accelerators of these nodes."""
         found = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
         return cls(catalog, tuple(found), knowledge, here)
 
-    def expecting(self, where: str, request: Request, model: Model) -> Request:
+    def expecting(self, where: str, request: Request, model: ModelFile) -> Request:
         """Return a request with what is expected of its model."""
         if model not in self._known:
             self._known[model] = self._expectations(where, model)
         return replace(request, estimates=sized(self._known[model], request.estimates))
 
-    def _expectations(self, where: str, model: Model) -> Mapping[str, Expectation]:
+    def _expectations(self, where: str, model: ModelFile) -> Mapping[str, Expectation]:
         profile = _profile(where, model)
-        try:
-            from fairlead.estimate.question import Question  # noqa: PLC0415 - numpy, only for predictions
-        except ModuleNotFoundError as error:
-            raise lacking(error) from None
         try:
             question = Question.of(profile, model.precision or None)
         except SettingsError as error:
@@ -69,35 +64,23 @@ class Foresight:
 
 
 def predicted(
-    question: Any,
+    question: Question,
     accelerators: Iterable[str],
     catalog: Catalog,
-    knowledge: Any = None,
+    knowledge: Knowledge = NOTHING,
     here: tuple[Accelerator, ...] = (),
 ) -> dict[str, Expectation]:
     """Return what is expected on each model of accelerator; nothing of those that the catalog lacks."""
-    try:
-        from fairlead.estimate.knowledge import Knowledge  # noqa: PLC0415 - numpy, only for predictions
-        from fairlead.estimate.predict import estimate  # noqa: PLC0415
-        from fairlead.estimate.target import found as seen  # noqa: PLC0415
-        from fairlead.estimate.target import target  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise lacking(error) from None
     local = {each.model: each for each in here}
     targets = []
     for name in accelerators:
         with suppress(CatalogError):
             targets.append(seen(local[name], catalog) if name in local else target(name, catalog))
-    found = estimate(question, targets, knowledge or Knowledge())
+    found = estimate(question, targets, knowledge)
     return {
         each.device: _expectation(estimated, streams=each.memory is None)
         for each, estimated in zip(targets, found, strict=True)
     }
-
-
-def lacking(error: ModuleNotFoundError) -> MissingPartError:
-    """Return what to say where the part that predicts is not installed."""
-    return MissingPartError(f"predicting needs {error.name}")
 
 
 def sized(found: Mapping[str, Expectation], stated: Mapping[str, Expectation]) -> Mapping[str, Expectation]:
@@ -108,20 +91,15 @@ def sized(found: Mapping[str, Expectation], stated: Mapping[str, Expectation]) -
     }
 
 
-def _profile(where: str, model: Model) -> Profile:
+def _profile(where: str, model: ModelFile) -> Profile:
     try:
         return analyze(model.path, parse_shapes(list(model.shapes)))
     except (AnalysisError, SettingsError) as error:
         raise ManifestError(f"{where}: {error}", error.hint) from None
 
 
-def _expectation(estimated: Any, *, streams: bool) -> Expectation:
+def _expectation(estimated: Estimate, *, streams: bool) -> Expectation:
     """Return an estimate as the engine reads it; what streams through a device takes no memory there."""
     if not estimated.runs:
         return Expectation(reason="; ".join(estimated.reasons))
     return Expectation(estimated.p90, estimated.joules, None if streams else estimated.memory)
-
-
-def beside(place: str, path: str) -> str:
-    """Return a path that is relative to the file where it was written."""
-    return path if os.path.isabs(path) or place == "-" else os.path.join(os.path.dirname(place), path)
