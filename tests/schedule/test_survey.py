@@ -8,7 +8,7 @@ from fairlead.placement import DeviceState, NodeState, Reason
 from fairlead.request import Demand, Request
 from fairlead.schedule import Cluster, decide, place, policy_named
 from fairlead.schedule.cluster import ABSENT
-from fairlead.schedule.survey import refusals, survey
+from fairlead.schedule.survey import ranks, refusals, survey
 from fairlead.units import Bytes
 from tests import strategies
 
@@ -77,3 +77,10 @@ def test_nobody_asked_is_nobody_refused() -> None:
     found = survey(Cluster(), Request("p", demand=Demand(1)), POLICY, [])
     assert found.score.tolist() == []
     assert not np.any(found.fits)
+
+
+def test_scores_are_ranks_from_ten_downwards() -> None:
+    assert ranks(np.array([5.0, -np.inf, 7.0, 5.0, 1.0]), 10).tolist() == [9, 0, 10, 9, 8]
+    assert ranks(np.arange(13.0), 10).tolist() == [0, 0, 0, *range(1, 11)]
+    assert ranks(np.full(2, -np.inf), 10).tolist() == [0, 0]
+    assert ranks(np.zeros(0), 10).tolist() == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from fairlead.schedule.columns import Floats, Ints, Mask
 from fairlead.schedule.policies import Policy
 from fairlead.schedule.refuse import reasons_against
 from fairlead.schedule.verdicts import verdicts
+
+_ALIKE: Final = 1e-6
+"""Scores that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,20 @@ def survey(cluster: Cluster, request: Request, policy: Policy, names: Iterable[s
     there = rows != ABSENT
     score[there] = known.score[rows[there]]
     return Survey(known.ask, rows, score)
+
+
+def ranks(score: Floats, best: int) -> Ints:
+    """Return `best` for the highest score, one less for each score below it, and never less than 0.
+
+    Ranks, because a policy's order counts: what leaves the fewest fragments is to win by little or by much.
+    """
+    found = np.zeros(len(score), np.int64)
+    fits = score > -np.inf
+    if fits.any():
+        steps = np.round(score[fits] / _ALIKE)
+        levels, back = np.unique(-steps, return_inverse=True)
+        found[fits] = np.maximum(best - np.arange(len(levels)), 0)[back]
+    return found
 
 
 def refusals(ask: Ask, rows: Ints) -> Refusals:

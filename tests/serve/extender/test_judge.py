@@ -1,6 +1,5 @@
 """Judging nodes of a small cluster: who passes, why others do not, and how the policy likes them."""
 
-import numpy as np
 import pytest
 from msgspec import convert, to_builtins
 
@@ -10,7 +9,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.placement import Reason
 from fairlead.schedule import policy_named
-from fairlead.serve.extender.judge import DOUBT, UNSEEN, Judge, Verdict, ranked
+from fairlead.serve.extender.judge import DOUBT, UNSEEN, Judge, Verdict
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 LACKS = "node(s) whose accelerators lack memory (need 3.0 GiB, most 1.0 GiB free)"
@@ -147,10 +146,3 @@ def test_scores_follow_the_policy(catalog: Catalog) -> None:
         assert scores[best] == 10
         assert scores["c"] == 0
         assert sorted(scores.values()) == [0, 9, 10]
-
-
-def test_scores_are_ranks_from_ten_downwards() -> None:
-    assert ranked(np.array([5.0, -np.inf, 7.0, 5.0, 1.0])).tolist() == [9, 0, 10, 9, 8]
-    assert ranked(np.arange(13.0)).tolist() == [0, 0, 0, *range(1, 11)]
-    assert ranked(np.full(2, -np.inf)).tolist() == [0, 0]
-    assert ranked(np.zeros(0)).tolist() == []

@@ -9,7 +9,7 @@ from msgspec import convert, to_builtins
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.manifest.shapes import Node
-from fairlead.serve.extender.doubt import PATIENCE, Doubt, Doubts
+from fairlead.schedule.doubt import PATIENCE, Doubt, Doubts
 from fairlead.serve.extender.untold import Untold, mentions
 from tests.serve.extender.test_judge import World
 from tests.serve.scheduler.objects import node, pod

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import numpy as np
-
 from fairlead import keys
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import Unreadable
@@ -22,10 +20,9 @@ from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, Toleration, problems
 from fairlead.schedule import Policy
 from fairlead.schedule.cluster import ABSENT
-from fairlead.schedule.columns import Floats, Ints, Mask
-from fairlead.schedule.options import open_to
-from fairlead.schedule.survey import Survey, refusals, survey
-from fairlead.serve.extender.doubt import Doubt, Doubts
+from fairlead.schedule.columns import Ints, Mask
+from fairlead.schedule.doubt import Doubt, Doubts
+from fairlead.schedule.survey import Survey, ranks, refusals, survey
 from fairlead.serve.extender.untold import Untold, mentions
 
 BEST: Final = 10
@@ -36,8 +33,6 @@ _EVERYTHING: Final = (Toleration(exists=True),)
 _DOUBTED: Final = "node(s) where pods placed a moment ago may have taken what is left"
 _UNSEEN: Final = "node(s) that fairlead has not seen yet"
 _NO_DEVICE: Final = "node(s) without an accelerator"
-_ALIKE: Final = 1e-6
-"""Scores that differ by less are the same."""
 
 
 @dataclass(slots=True)
@@ -110,7 +105,7 @@ class Judge:
                 for_good=dict.fromkeys(names, text), reasons=Counter({Reason.INVALID.value: len(names)})
             )
         found = survey(self.cache.cluster, asked, self._policy, names)
-        sure = self._sure(found)
+        sure = self.doubts.sure(found)
         if sure.any():
             self.doubts.add(uid, found.ask, found.rows[sure], now)
         return self._verdict(found, names, sure)
@@ -121,7 +116,7 @@ class Judge:
         if asked is None or isinstance(asked, str):
             return [0] * len(names)
         found = survey(self.cache.cluster, asked, self._policy, names)
-        scores: list[int] = ranked(found.score).tolist()
+        scores: list[int] = ranks(found.score, BEST).tolist()
         return scores
 
     def _asked(self, pod: Pod) -> Request | str | None:
@@ -137,28 +132,17 @@ class Judge:
         wrong = problems(asked)
         return "; ".join(wrong) if wrong else asked
 
-    def _sure(self, found: Survey) -> Mask:
-        """Say which nodes take the pod wherever those are that were let pass before."""
-        sure = found.fits.copy()
-        at = np.flatnonzero(sure)
-        at = at[self.doubts.touches(found.rows[at])]
-        if len(at):
-            rows, free = open_to(found.ask, found.rows[at])
-            fine = np.isin(found.rows[at], rows[self.doubts.leave_room(found.ask, rows, free)])
-            sure[at[~fine]] = False
-        return sure
-
     def _verdict(self, found: Survey, names: Sequence[str], sure: Mask) -> Verdict:
         if sure.all():
             return Verdict(names)
         verdict = Verdict([name for name, fine in zip(names, sure.tolist(), strict=True) if fine])
         doubted = found.fits & ~sure
-        self._fail(verdict, names, np.flatnonzero(doubted), _DOUBTED, DOUBT)
+        self._fail(verdict, names, doubted.nonzero()[0], _DOUBTED, DOUBT)
         unseen = found.rows == ABSENT
-        self._fail(verdict, names, np.flatnonzero(unseen), _UNSEEN, UNSEEN)
+        self._fail(verdict, names, unseen.nonzero()[0], _UNSEEN, UNSEEN)
         for name in self.cache.complaints.keys() & verdict.failed.keys():
             verdict.failed[name] = f"node(s) that cannot be read: {self.cache.complaints[name]}"
-        self._refuse(verdict, names, found, np.flatnonzero(~found.fits & ~unseen))
+        self._refuse(verdict, names, found, (~found.fits & ~unseen).nonzero()[0])
         return verdict
 
     def _fail(self, verdict: Verdict, names: Sequence[str], at: Ints, text: str, reason: str) -> None:
@@ -173,10 +157,8 @@ class Judge:
             at.tolist(), against.which.tolist(), against.for_good.tolist(), strict=True
         ):
             (verdict.for_good if good else verdict.failed)[names[each]] = texts[which]
-        counts = np.bincount(against.which, minlength=len(texts)).tolist()
-        for rejection, count in zip(against.reasons, counts, strict=True):
-            if count:
-                verdict.reasons[rejection.reason.value] += count
+        for which, count in Counter(against.which.tolist()).items():
+            verdict.reasons[against.reasons[which].reason.value] += count
 
 
 def of_devices(request: Request) -> Request:
@@ -195,20 +177,6 @@ def of_devices(request: Request) -> Request:
         slo=request.slo,
         estimates=request.estimates,
     )
-
-
-def ranked(score: Floats) -> Ints:
-    """Return 10 for the best, one less for each score below it, and 0 from the eleventh on.
-
-    Ranks, because a policy's order counts: what leaves the fewest fragments is to win by little or by much.
-    """
-    found = np.zeros(len(score), np.int64)
-    fits = score > -np.inf
-    if fits.any():
-        steps = np.round(score[fits] / _ALIKE)
-        levels, back = np.unique(-steps, return_inverse=True)
-        found[fits] = np.maximum(BEST - np.arange(len(levels)), 0)[back]
-    return found
 
 
 def _words(rejection: Rejection) -> str:

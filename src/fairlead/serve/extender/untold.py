@@ -7,7 +7,7 @@ meanwhile, on whether the kubelet came before or after; so they are in doubt.
 
 from dataclasses import dataclass
 
-from fairlead.serve.extender.doubt import PATIENCE, Doubt, Doubts
+from fairlead.schedule.doubt import PATIENCE, Doubt, Doubts
 
 
 @dataclass(frozen=True, slots=True)

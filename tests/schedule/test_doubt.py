@@ -10,8 +10,8 @@ from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Request
 from fairlead.schedule import Cluster
 from fairlead.schedule.ask import Ask
+from fairlead.schedule.doubt import PATIENCE, Doubts
 from fairlead.schedule.options import open_to
-from fairlead.serve.extender.doubt import PATIENCE, Doubts
 from fairlead.units import Bytes
 
 NODE = "n"

@@ -11,6 +11,8 @@ import numpy as np
 
 from fairlead.schedule.ask import Ask
 from fairlead.schedule.columns import Ints, Mask
+from fairlead.schedule.options import open_to
+from fairlead.schedule.survey import Survey
 
 PATIENCE: Final = 30.0
 """Seconds after which nothing is expected of a pod any more: kube-scheduler has come back to it, or will."""
@@ -71,6 +73,17 @@ class Doubts:
             return np.zeros(len(rows), np.bool_)
         found: Mask = self._known(rows)[:, 0] > 0
         return found
+
+    def sure(self, found: Survey) -> Mask:
+        """Say which nodes take a request wherever those are that were let pass before."""
+        sure = found.fits.copy()
+        at = np.flatnonzero(sure)
+        at = at[self.touches(found.rows[at])]
+        if len(at):
+            rows, free = open_to(found.ask, found.rows[at])
+            fine = np.isin(found.rows[at], rows[self.leave_room(found.ask, rows, free)])
+            sure[at[~fine]] = False
+        return sure
 
     def leave_room(self, ask: Ask, rows: Ints, free: Mask) -> Mask:
         """Say which rows have room for a request wherever those in doubt are.
