@@ -111,9 +111,12 @@ def test_a_bad_fleet_is_refused_by_the_field_that_is_bad(text: str, tmp_path: Pa
 
 
 def test_a_yaml_bomb_is_not_read(tmp_path: Path, catalog: Catalog) -> None:
-    bomb = "a: &a [x,x,x]\nb: &b [*a,*a,*a]\ngroup: [*b,*b]\n"
-    with pytest.raises(FleetError, match="aliases"):
+    levels = [f"a{at}: &a{at} [{','.join([f'*a{at - 1}'] * 10)}]" for at in range(1, 9)]
+    bomb = "\n".join(["a0: &a0 [x,x,x]", *levels, "group: [*a8]\n"])
+    with pytest.raises(FleetError, match="not YAML: more than 4000000 values"):
         read(tmp_path, bomb, catalog, "fleet.yaml")
+    with pytest.raises(FleetError, match="2 documents"):
+        read(tmp_path, "group: []\n---\ngroup: []\n", catalog, "fleet.yaml")
     with pytest.raises(FleetError, match="not YAML"):
         read(tmp_path, "a: [", catalog, "fleet.yaml")
 

@@ -9,9 +9,9 @@ from fairlead.manifest.amounts import MIB
 from fairlead.manifest.collect import Objects, collect
 from fairlead.manifest.controllers import requests
 from fairlead.manifest.pod import Context
-from fairlead.manifest.yamltext import documents
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes
+from fairlead.yamltext import documents
 from tests import catalogs
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/schedule-pods.md"

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from fairlead.cli.output import to_yaml
 from fairlead.errors import ManifestError
 from fairlead.manifest.snapshot import Snapshot, parse
-from fairlead.manifest.yamltext import documents
 from fairlead.placement import DeviceState, NodeState, Placement, Share
 from fairlead.request import (
     Demand,
@@ -30,6 +29,7 @@ from fairlead.request import (
     Toleration,
 )
 from fairlead.units import Bytes
+from fairlead.yamltext import documents
 
 NAMES = st.text("abcxyz-09", min_size=1, max_size=6)
 LABELS = st.dictionaries(st.sampled_from(["zone", "memory", "cpu", "a.b/c"]), NAMES, max_size=3)

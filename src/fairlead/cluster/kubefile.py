@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from fairlead.cluster import yamlfile
+from fairlead import yamltext
 from fairlead.cluster.codec import without_nulls
 from fairlead.errors import KubeconfigError
 
@@ -157,8 +157,8 @@ def _read(path: str) -> _File:
             hint="correct --kubeconfig or KUBECONFIG, or ask the cluster's owner for the file",
         ) from None
     try:
-        document = yamlfile.parse(text)
-    except yamlfile.NotYamlError as error:
+        document = yamltext.parse(text)
+    except yamltext.BadYamlError as error:
         raise KubeconfigError(f"{path}: not YAML: {error}", hint="correct that line") from None
     if not isinstance(document, dict):
         raise KubeconfigError(

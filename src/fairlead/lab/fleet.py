@@ -21,12 +21,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-import yaml
-
 from fairlead.catalog import Catalog, Device
 from fairlead.compat import toml
 from fairlead.errors import CatalogError, FleetError
 from fairlead.units import Bytes, parse_bytes
+from fairlead.yamltext import BadYamlError, documents
 
 MOST_NODES: Final = 20_000
 MOST_DEVICES: Final = 64
@@ -141,13 +140,13 @@ def _document(path: str) -> Any:
 
 
 def _yaml(path: str, text: str) -> Any:
-    # Anchors can make a small file enormous ("billion laughs"); a fleet needs none.
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise FleetError(f"{path}: YAML aliases are not read", hint="write the group out")
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise FleetError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        found = [*documents(text.encode())]
+    except BadYamlError as error:
+        raise FleetError(f"{path}: not YAML: {error}") from None
+    if len(found) > 1:
+        raise FleetError(f"{path}: {len(found)} documents", hint="put all groups into one")
+    return found[0] if found else None
 
 
 def _known(where: str, table: Mapping[Any, Any], keys: tuple[str, ...]) -> None:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from fairlead.cluster import yamlfile
+from fairlead import yamltext
 from fairlead.errors import LabError
 
 _GATE: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -53,8 +51,8 @@ def scheduler(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
             text = file.read(_SIZE_LIMIT + 1)
-        found = yamlfile.parse(text) if len(text) <= _SIZE_LIMIT else None
-    except (OSError, yamlfile.NotYamlError) as error:
+        found = yamltext.parse(text) if len(text) <= _SIZE_LIMIT else None
+    except (OSError, yamltext.BadYamlError) as error:
         raise LabError(
             f"{path}: {error.strerror if isinstance(error, OSError) else error}", hint=f"expected: a {_KIND}"
         ) from None
@@ -85,7 +83,7 @@ def scheduler_text(given: Mapping[str, Any] | None, kubeconfig: Path) -> str:
     }
     election = {"leaderElect": False, **_part(given, "leaderElection")}
     whole = {**given, "clientConnection": connection, "leaderElection": election}
-    return yaml.safe_dump(whole, sort_keys=False)
+    return yamltext.dump(whole)
 
 
 def _part(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from fairlead.errors import ManifestError
-from fairlead.manifest.yamltext import BadYamlError, documents
+from fairlead.yamltext import BadYamlError, documents
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
-"""YAML as values: built from the parser's events, so that hostile text can be neither too deep nor too much.
+"""The door to the YAML library, opened only where there is YAML to read.
 
-The library's own loaders follow any nesting down to the end of the stack, and anchors to the end of memory.
+Documents are built from the parser's events, so that hostile text can be neither too deep nor too much: the
+library's own loaders follow any nesting down to the end of the stack, and anchors to the end of memory.
 Scalars mean what the YAML 1.2 core schema says, so `no` is a text and a time stays as it was written.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Final
 
 from fairlead.errors import MissingPartError
@@ -107,14 +109,10 @@ class _Builder:
 
 def documents(text: bytes) -> Iterator[Any]:
     """Yield what each document of a text says; BadYamlError where it is not YAML."""
-    try:
-        import yaml  # noqa: PLC0415 - read only where there is YAML: JSON needs none
-    except ModuleNotFoundError:
-        raise MissingPartError("reading YAML needs pyyaml") from None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    yaml = _library()
     builder = _Builder()
     try:
-        for event in yaml.parse(text, Loader=loader):
+        for event in yaml.parse(text, Loader=_loader(yaml)):
             match type(event).__name__:
                 case "DocumentStartEvent":
                     builder = _Builder(count=builder.count)
@@ -130,12 +128,42 @@ def documents(text: bytes) -> Iterator[Any]:
                     builder.scalar(event)
                 case "AliasEvent":
                     builder.alias(event)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise BadYamlError(f"{error.problem}{where}") from None
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
-        raise BadYamlError(" ".join(str(error).split())) from None
+        raise _said(error) from None
+
+
+def parse(text: bytes) -> Any:
+    """Return what the user's own file says, in YAML 1.1 as Kubernetes' programs read it: `yes` is true."""
+    yaml = _library()
+    try:
+        return yaml.load(text, Loader=_loader(yaml))
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise _said(error) from None
+
+
+def dump(value: Any) -> str:
+    """Return a value as YAML."""
+    return str(_library().safe_dump(value, sort_keys=False))
+
+
+def _library() -> ModuleType:
+    try:
+        import yaml  # noqa: PLC0415 - read only where there is YAML: JSON needs none, nor does the agent
+    except ModuleNotFoundError:
+        raise MissingPartError("reading YAML needs pyyaml") from None
+    return yaml
+
+
+def _loader(yaml: ModuleType) -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _said(error: Exception) -> BadYamlError:
+    """Return what the library says: with the line, where it names one."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return BadYamlError(getattr(error, "problem", None) or " ".join(str(error).split()))
+    return BadYamlError(f"{getattr(error, 'problem', '')} in line {mark.line + 1}, column {mark.column + 1}")
 
 
 def _line(event: Any) -> int:

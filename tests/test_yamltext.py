@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.manifest.yamltext import DEEPEST, BadYamlError, documents
+from fairlead.yamltext import DEEPEST, BadYamlError, documents
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{one}: &{one} [{', '.join([f'*{before}'] * 10)}]\n"
