@@ -4,15 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-import msgspec
-from msgspec import structs
-
 from fairlead import keys
 from fairlead.cache.latency import LatencyEstimator
 from fairlead.cache.types import Claim, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
+from fairlead.cluster.codec import encode_plain
 from fairlead.cluster.meta import Metadata
+from fairlead.cluster.meta import replace as changed
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
@@ -192,9 +191,7 @@ class PodTranslator:
         if pod.spec.resource_claims:
             return self._asked(where, pod, context)
         notes = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
-        key = msgspec.json.encode(
-            (structs.replace(pod.spec, node_name="", volumes=()), meta.namespace, meta.labels, notes)
-        )
+        key = encode_plain((changed(pod.spec, node_name="", volumes=()), meta.namespace, meta.labels, notes))
         found = self._patterns.get(key)
         if found is None:
             if len(self._patterns) >= _PATTERNS:
@@ -227,7 +224,7 @@ def _same(before: Any, now: Any) -> bool:
 
 
 def _said(rule: Any) -> Any:
-    return rule.spec if hasattr(rule, "spec") else structs.replace(rule, metadata=Metadata())
+    return rule.spec if hasattr(rule, "spec") else changed(rule, metadata=Metadata())
 
 
 def _sized(asked: Request) -> Request:

@@ -1,6 +1,7 @@
 """Objects to and from JSON: typed straight from the bytes, and patient with what servers leave null."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -94,6 +95,16 @@ def decode_as(shape: type[S], data: bytes | msgspec.Raw, what: str) -> S:
         raise _unreadable(what, error) from None
 
 
+def typed(shape: type[S], document: Mapping[str, Any]) -> S:
+    """Return a document as one of our types; ValueError says which of its fields is wrong."""
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(document, shape)
+    try:  # something in it is null, or wrong
+        return msgspec.convert(without_nulls(document), shape)
+    except msgspec.ValidationError as error:
+        raise ValueError(_readable(error)) from None
+
+
 def decode(kind: Kind[T], data: bytes | msgspec.Raw) -> T:
     """Read one object."""
     if kind.type is Raw:
@@ -185,6 +196,13 @@ def _raw(kind: Kind[Any], data: bytes | msgspec.Raw) -> Any:
         metadata=head.metadata,
         body=bytes(data),
     )
+
+
+def _readable(error: Exception) -> str:
+    """Return what msgspec says as `field: what`: it puts the field last, behind a dollar sign."""
+    what, _, path = str(error).partition(" - at `$.")
+    what = what[0].lower() + what[1:]
+    return f"{path.rstrip('`')}: {what}" if path else what
 
 
 def _unreadable(what: str, error: Exception) -> ClusterError:

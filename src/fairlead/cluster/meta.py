@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec import field as field  # noqa: PLC0414 - the door: whoever describes a kind describes its fields by it
+from msgspec.structs import replace as replace  # noqa: PLC0414 - the door: a changed object is a new one
 
 
 class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename="camel"):

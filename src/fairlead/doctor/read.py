@@ -1,12 +1,11 @@
 """Read a cluster once. What may not be looked at, or is not there, is noted and stands in no check's way."""
 
 import asyncio
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
-
-import msgspec
 
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.client import Client
@@ -95,8 +94,8 @@ class ApiServer:
         return (await self._post(_REVIEW, body)).get("status", {}).get("allowed") is True
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = msgspec.json.decode(
-            await self._client.request("POST", path, body=msgspec.json.encode(body))
+        answer: dict[str, Any] = json.loads(
+            await self._client.request("POST", path, body=json.dumps(body).encode())
         )
         return answer
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from fairlead.cluster.client import Client
+from fairlead.cluster.codec import encode_plain
 from fairlead.cluster.config import Config, Login
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.cluster.objects import Condition, Node
@@ -39,7 +38,7 @@ async def _create_nodes(where: Config, manifests: Sequence[Mapping[str, Any]], t
     async def worker(client: Client) -> None:
         nonlocal done
         for manifest in waiting:
-            await client.request("POST", NODES.path(), body=msgspec.json.encode(manifest))
+            await client.request("POST", NODES.path(), body=encode_plain(manifest))
             done += 1
             tell(done, len(manifests))
 
@@ -121,7 +120,7 @@ def create(where: Config, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> N
         async with Client.connect(where) as client:
             for path, body in objects:
                 try:
-                    await client.request("POST", path, body=msgspec.json.encode(body))
+                    await client.request("POST", path, body=encode_plain(body))
                 except AlreadyExistsError:
                     continue
 

@@ -1,14 +1,11 @@
 """Documents sorted by kind: what a heap of manifests holds, each object typed and with its place."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-import msgspec
-
-from fairlead.cluster.codec import without_nulls
+from fairlead.cluster import codec
 from fairlead.cluster.meta import Object
 from fairlead.errors import ManifestError
 from fairlead.manifest import deviceshapes, policy_types, seen, shapes
@@ -117,19 +114,10 @@ def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KIN
     namespace = "" if wide else str(meta.get("namespace") or "default")
     place = f"{where}: {kind} {name}" if wide else f"{where}: {kind} {namespace}/{name}"
     named = {**document, "metadata": {**meta, "name": name.rstrip("-"), "namespace": namespace}}
-    with suppress(msgspec.ValidationError):
-        return Found(place, kind, msgspec.convert(named, kinds[kind]))
-    try:  # something in it is null, or wrong
-        return Found(place, kind, msgspec.convert(without_nulls(named), kinds[kind]))
-    except msgspec.ValidationError as error:
-        raise ManifestError(f"{place}: {_readable(error)}", "see the Kubernetes reference") from None
-
-
-def _readable(error: Exception) -> str:
-    """Return what msgspec says as `field: what`: it puts the field last, behind a dollar sign."""
-    what, _, path = str(error).partition(" - at `$.")
-    what = what[0].lower() + what[1:]
-    return f"{path.rstrip('`')}: {what}" if path else what
+    try:
+        return Found(place, kind, codec.typed(kinds[kind], named))
+    except ValueError as error:
+        raise ManifestError(f"{place}: {error}", "see the Kubernetes reference") from None
 
 
 def _opened(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[Found]:

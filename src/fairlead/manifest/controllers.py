@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-import msgspec
-
+from fairlead.cluster.meta import replace as changed
 from fairlead.errors import ManifestError
 from fairlead.manifest import shapes
 from fairlead.manifest.allocated import with_allocated_claims
@@ -47,7 +46,7 @@ def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterabl
         yield found.where, found.body, with_allocated_claims(asked, _claims(found.body, context))
     elif found.kind == "CronJob":
         job = found.body.spec.job_template
-        meta = msgspec.structs.replace(found.body.metadata, labels=job.metadata.labels)
+        meta = changed(found.body.metadata, labels=job.metadata.labels)
         yield from _replicas(found.where, "Job", shapes.Controller(metadata=meta, spec=job.spec), context)
     elif found.kind == "DaemonSet":
         yield from _everywhere(found, context, nodes)
@@ -89,7 +88,7 @@ def _count(where: str, kind: str, spec: shapes.ControllerSpec) -> int:
 
 def _made(controller: shapes.Controller) -> shapes.Pod:
     template = controller.spec.template
-    meta = msgspec.structs.replace(
+    meta = changed(
         template.metadata, name=controller.metadata.name, namespace=controller.metadata.namespace, uid=""
     )
     return shapes.Pod(metadata=meta, spec=template.spec)

@@ -7,10 +7,8 @@ v1 agree here.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import field
-
 from fairlead.cluster import objects
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, Part, field
 from fairlead.manifest.shapes import Amounts
 
 

@@ -2,10 +2,8 @@
 
 from typing import Final
 
-from msgspec import field
-
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, Part, field
 from fairlead.manifest.seen import Pod
 from fairlead.manifest.shapes import Amounts
 

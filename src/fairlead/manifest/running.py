@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
 from fairlead import keys
 from fairlead.annotations import parse_allocated
+from fairlead.cluster.meta import replace
 from fairlead.errors import ManifestError
 from fairlead.manifest import holdings
 from fairlead.manifest.admitted import admitted

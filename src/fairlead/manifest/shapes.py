@@ -6,10 +6,8 @@ numbers, as people write them in files; the API server always sends texts.
 
 from collections.abc import Mapping
 
-from msgspec import field
-
 from fairlead.cluster import objects
-from fairlead.cluster.meta import Metadata, Object, Part
+from fairlead.cluster.meta import Metadata, Object, Part, field
 
 Amount = str | int | float
 Amounts = Mapping[str, Amount]

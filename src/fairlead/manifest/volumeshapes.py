@@ -2,10 +2,8 @@
 
 from typing import Final
 
-from msgspec import field
-
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, Part, field
 from fairlead.cluster.objects import NodeSelector
 from fairlead.manifest.shapes import Amounts, LabelSelector, Resources
 

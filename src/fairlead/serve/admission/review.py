@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from fairlead.cluster import codec
 from fairlead.cluster.meta import Object, Part
 from fairlead.cluster.objects import Condition
@@ -136,7 +134,7 @@ def answer(uid: str, refusal: str) -> bytes:
     response: dict[str, Any] = {"uid": uid, "allowed": not refusal}
     if refusal:
         response["status"] = {"code": 403, "reason": "Forbidden", "message": refusal}
-    return msgspec.json.encode(
+    return codec.encode_plain(
         {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
     )
 
