@@ -23,7 +23,7 @@ from fairlead.cluster.config import Config, Login
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
 from fairlead.serve.agent.notices import Notices, Told
-from fairlead.serve.agent.terms import Terms
+from fairlead.settings.publishing import PublishConfig
 
 SETTLE = 0.2
 BACK_OFF = 1.0, 60.0
@@ -102,7 +102,7 @@ class Agent:
 
     def __init__(self, role: Role, config: Config, inventory: Inventory) -> None:
         self._config = config
-        self._terms = Terms(role.node)
+        self._terms = PublishConfig(role.node)
         self._due = asyncio.Event()
         self._inventory = inventory
         self.written: Counter[str] = Counter()

@@ -21,7 +21,7 @@ BREACHES = {  # a file of the copy: what is added to it
     "telemetry.py": "".join(
         f"\ndef open_{name}() -> None:\n    import {name}  # noqa: PLC0415\n" for name in LIBRARIES
     ),
-    "serve/extender/page.py": "\nfrom fairlead.serve.scheduler.page import Counts as Others\n",
+    "serve/extender/page.py": "\nfrom fairlead.serve import scheduler\n",
     "manifest/text.py": "\ndef foresee() -> None:\n    from fairlead.estimate.predict import estimate\n",
     "warden/rules.py": "\nfrom fairlead.offer import DRIVER\n",
 }

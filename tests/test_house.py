@@ -62,6 +62,13 @@ def test_each_key_is_written_once() -> None:
     assert {key: where for key, where in places.items() if len(where) > 1} == {}, "use fairlead.keys"
 
 
+def test_libraries_are_imported_by_statements_that_import_linter_sees() -> None:
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+                assert not isinstance(node.args[0], ast.Constant), f"{name(path)}: {ast.unparse(node)}"
+
+
 def test_the_page_of_the_house_shows_every_floor() -> None:
     page = (HOUSE / "docs" / "explanation" / "house.md").read_text(encoding="utf-8")
     drawn = page.split("```")[-2].replace("\n", " ").split(">")

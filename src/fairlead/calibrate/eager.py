@@ -4,7 +4,6 @@ Norms are folded into the convolution before them and, on a GPU, a whole run is 
 as compiled runtimes do.
 """
 
-import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -24,9 +23,10 @@ _BEFORE_RECORDING: Final = 3
 def module() -> Any:
     """Return PyTorch."""
     try:
-        return importlib.import_module("torch")
+        import torch  # noqa: PLC0415 - asked for by name where it is missing
     except ImportError:
         raise MissingPartError("PyTorch is not installed", "install it as pytorch.org says") from None
+    return torch
 
 
 class Eager:

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     shared.check_python("admission")
     from fairlead.cluster import kubeconfig  # keeps --help fast
     from fairlead.serve.admission import program
-    from fairlead.serve.admission.webhook import Rules
+    from fairlead.settings.admission import AdmissionSettings, Rules
 
     namespace, slash, name = options.account.partition("/")
     if not (namespace and slash and name):
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         raise SettingsError("tls-cert and tls-key are not set", "API servers ask webhooks over TLS alone")
     account = f"system:serviceaccount:{namespace}:{name}"
     rules = Rules(account, options.name, ("kube-system", *options.protect))
-    settings = program.AdmissionSettings(parse_address(options.listen), tls, rules)
+    settings = AdmissionSettings(parse_address(options.listen), tls, rules)
     program.run(kubeconfig.load(options.kubeconfig, options.context), settings, _say)
     return 0
 

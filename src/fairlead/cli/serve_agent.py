@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fairlead.cli import options as shared
 from fairlead.dcgm import Names
 from fairlead.faults import APPLICATION_XIDS
-from fairlead.settings import LISTEN, agent_settings, parse_xids
+from fairlead.settings import LISTEN
+from fairlead.settings.agent import agent_settings, parse_xids
 
 if TYPE_CHECKING:
     from fairlead.host import Host
@@ -181,9 +182,9 @@ def _publishing(
     from fairlead.cluster import kubeconfig
     from fairlead.cluster.client import Client
     from fairlead.serve.agent.publisher import Publisher, World
-    from fairlead.serve.agent.terms import Terms, check, parse_ways
+    from fairlead.settings.publishing import PublishConfig, check, parse_ways
 
-    terms = Terms(
+    terms = PublishConfig(
         node=node,
         ways=parse_ways(options.publish),
         legacy_labels=options.legacy_labels,

@@ -7,6 +7,7 @@ from typing import Any
 from fairlead.cli import options as shared
 from fairlead.errors import SettingsError
 from fairlead.settings import parse_address, tls_files
+from fairlead.settings.extender import ExtenderSettings
 
 LISTEN = "127.0.0.1:19811"
 
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     tls = tls_files(options.tls_cert, options.tls_key)
     if options.client_ca and tls is None:
         raise SettingsError("client-ca is set and tls-cert is not", "certificates are shown over TLS alone")
-    settings = program.ExtenderSettings(parse_address(options.listen), options.policy, tls, options.client_ca)
+    settings = ExtenderSettings(parse_address(options.listen), options.policy, tls, options.client_ca)
     config = kubeconfig.load(options.kubeconfig, options.context)
     program.run(config, shared.catalog_of(options), settings, _say)
     return 0

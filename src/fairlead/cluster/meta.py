@@ -5,7 +5,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec import field as field  # noqa: PLC0414 - the door: whoever describes a kind describes its fields by it
+from msgspec import field as field  # noqa: PLC0414 - the door: other rooms describe kinds, too
 from msgspec.structs import replace as replace  # noqa: PLC0414 - the door: a changed object is a new one
 
 

@@ -21,7 +21,7 @@ from fairlead.cluster.question import Request
 from fairlead.cluster.transport import Batches, Transport
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.keys import PLACEMENT
-from fairlead.serve.admission.webhook import Rules
+from fairlead.settings.admission import Rules
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.webhooks import answering, configuration
 from tests.deploy.chart.worlds import KINDS

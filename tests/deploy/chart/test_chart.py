@@ -13,7 +13,7 @@ from fairlead import __version__
 from fairlead.catalog.device import KINDS
 from fairlead.cli.main import parser
 from fairlead.schedule.policies import POLICIES
-from fairlead.settings import agent_settings
+from fairlead.settings.agent import agent_settings
 from tests.deploy.chart.charts import (
     OPTIONS,
     RUNNING,

@@ -16,7 +16,7 @@ from fairlead.inventory import Inventory
 from fairlead.kubelet.claims import Claim
 from fairlead.serve.agent.allotment import ClaimReader
 from fairlead.serve.agent.notices import Notices, Told
-from fairlead.serve.agent.terms import Terms
+from fairlead.settings.publishing import PublishConfig
 from tests.accelerators import accelerator, node
 from tests.deploy.chart.charts import Chart, Document, one
 from tests.deploy.chart.worlds import installed
@@ -98,7 +98,7 @@ async def _publish(config: Config, name: str, namespace: str) -> Verbs:
         client = await stack.enter_async_context(Client.connect(config))
         recorder = Recorder(client)
         cluster = cast("Cluster", recorder)
-        notices = Notices(Terms(name), cluster, asyncio.Event(), print)
+        notices = Notices(PublishConfig(name), cluster, asyncio.Event(), print)
         notices.open(stack)
         gpu = accelerator(kind="gpu", model="test-gpu", mebibytes=8192)
         tpu = accelerator("usb:1-1", kind="tpu", model="test-tpu")

@@ -16,10 +16,11 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
 from fairlead.lab.certs import Authority, Leaf
 from fairlead.serve.admission.program import PATH, router_of
-from fairlead.serve.admission.webhook import Rules, Webhook
+from fairlead.serve.admission.webhook import Webhook
 from fairlead.serve.web.router import opened
 from fairlead.serve.web.tls import context
 from fairlead.settings import TlsFiles
+from fairlead.settings.admission import Rules
 from tests.deploy.chart.charts import Document
 
 CONFIGURATION = "ValidatingWebhookConfiguration"

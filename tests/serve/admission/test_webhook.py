@@ -11,7 +11,8 @@ from fairlead.cli.main import main
 from fairlead.cluster.client import Client
 from fairlead.errors import ClusterAwayError, MissingApiError, NotFoundError
 from fairlead.serve.admission.review import BINDING, EVICTION
-from fairlead.serve.admission.webhook import Rules, Webhook
+from fairlead.serve.admission.webhook import Webhook
+from fairlead.settings.admission import Rules
 
 ACCOUNT = "system:serviceaccount:fairlead-system:fairlead-scheduler"
 PODS = "/api/v1/namespaces/shop/pods"

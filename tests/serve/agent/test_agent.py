@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fairlead.errors import CaptureError
 from fairlead.inventory import Accelerator, Inventory, Machine, State
 from fairlead.serve.agent.agent import Agent, Clock, changes
-from fairlead.settings import AgentSettings
+from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Metric, Sample
 from fairlead.units import Seconds
 from tests.accelerators import accelerator

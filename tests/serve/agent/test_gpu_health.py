@@ -16,7 +16,7 @@ from fairlead.publish.offers import Plan, offers
 from fairlead.publish.slices import slices
 from fairlead.serve.agent.agent import Agent, Clock
 from fairlead.serve.agent.watch import NvmlLine, Watch
-from fairlead.settings import AgentSettings
+from fairlead.settings.agent import AgentSettings
 from fairlead.units import Seconds
 from tests.serve.agent.test_watch import FIRST, SECOND, Driver
 from tests.worlds import Entry, World, memory, pci

@@ -9,7 +9,8 @@ from fairlead.inventory import Inventory, Machine
 from fairlead.serve.agent.agent import Agent
 from fairlead.serve.agent.loop import serve
 from fairlead.serve.web.httpd import listen
-from fairlead.settings import Address, AgentSettings
+from fairlead.settings import Address
+from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
 

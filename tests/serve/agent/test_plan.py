@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.serve.agent.plan import Plan, nudged, sampled, scanned, trigger, wait
-from fairlead.settings import AgentSettings
+from fairlead.settings.agent import AgentSettings
 from fairlead.units import Seconds
 
 SETTINGS = AgentSettings(sweep=Seconds(300), sample=Seconds(10), debounce=Seconds(1))

@@ -21,7 +21,7 @@ from fairlead.host import Host
 from fairlead.inventory import Accelerator, State
 from fairlead.keys import ALLOCATED
 from fairlead.serve.agent.publisher import Publisher, World
-from fairlead.serve.agent.terms import Terms
+from fairlead.settings.publishing import PublishConfig
 from tests.accelerators import accelerator, node
 from tests.kubelets import Kubelet
 
@@ -75,7 +75,7 @@ async def place(
     warden = subprocess.Popen([sys.executable, "-m", "fairlead.warden", wish], stderr=subprocess.DEVNULL)
     kubelet, cluster = Kubelet(folder / "k", folder / "w" / "pod-resources.sock"), cluster or Memory()
     await cluster.create(NODES, {"metadata": {"name": "n1", "labels": {"zone": "a"}}})
-    terms = Terms(
+    terms = PublishConfig(
         "n1",
         frozenset(ways.split(",")),
         kubelet=folder / "k",

@@ -10,7 +10,8 @@ import pytest
 from fairlead.errors import SettingsError
 from fairlead.serve.agent.loop import open_front
 from fairlead.serve.web.httpd import Front
-from fairlead.settings import AgentSettings, TlsFiles
+from fairlead.settings import TlsFiles
+from fairlead.settings.agent import AgentSettings
 from tests.cluster.loopback import Authority, Pair
 from tests.serve.web.served import PATIENCE, ask_tls, mount, trusting
 

@@ -14,7 +14,8 @@ from fairlead.inventory import Inventory, Machine
 from fairlead.serve.agent.agent import Agent
 from fairlead.serve.agent.loop import serve
 from fairlead.serve.web.httpd import CONNECTION_LIMIT, REQUEST_LIMIT, Response, answer, listen
-from fairlead.settings import Address, AgentSettings
+from fairlead.settings import Address
+from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
 from tests.serve.web.served import LOOPBACK, PATIENCE, ask, connect, rest

@@ -2,32 +2,22 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config
-from fairlead.serve.admission.webhook import Rules, Webhook
+from fairlead.serve.admission.webhook import Webhook
 from fairlead.serve.until import run_until_told
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.serve.web.router import Router, opened
 from fairlead.serve.web.tls import prepared
-from fairlead.settings import Address, TlsFiles
+from fairlead.settings import Address
+from fairlead.settings.admission import AdmissionSettings
 
 PATH: Final = "/review"
 """Where an API server asks."""
 _TICK: Final = 5.0
 """Seconds between looks at the TLS files."""
-
-
-@dataclass(frozen=True, slots=True)
-class AdmissionSettings:
-    """What can be set for the webhook."""
-
-    listen: Address
-    tls: TlsFiles
-    """API servers ask over TLS alone."""
-    rules: Rules
 
 
 def run(config: Config, settings: AdmissionSettings, say: Callable[[str], None]) -> None:

@@ -5,8 +5,7 @@ the rules look at never changes during a pod's life, and the uid says whether it
 cache does not know it yet, it is read again from the store.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 from fairlead.cluster import codec
@@ -17,23 +16,12 @@ from fairlead.errors import ClusterError, MissingApiError, NotFoundError
 from fairlead.serve.admission import review
 from fairlead.serve.admission.review import Pod, Question
 from fairlead.serve.web.httpd import Response
+from fairlead.settings.admission import Rules
 
 _GROUPS: Final = "/apis/scheduling.k8s.io/v1beta1/namespaces/{}/podgroups/{}"
 _JSON: Final = "application/json"
 _PAGE: Final = "500"
 """Waiting pods that are looked through where an eviction names no preemptor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Whom the webhook keeps to which pods."""
-
-    account: str
-    """The user name of the scheduler's service account: all others are let through."""
-    scheduler: str = "fairlead"
-    """The `schedulerName` of the pods that it may bind, and make room for."""
-    protected: Sequence[str] = ("kube-system",)
-    """Namespaces whose pods are never evicted."""
 
 
 class _GroupSpec(Part, frozen=True):

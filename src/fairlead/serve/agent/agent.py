@@ -14,7 +14,7 @@ from fairlead.inventory import Inventory, Machine
 from fairlead.metrics import CONTENT_TYPE, Publishing, Snapshot, render
 from fairlead.serve.agent.plan import Plan, nudged, sampled, scanned, trigger, wait
 from fairlead.serve.web.httpd import Response
-from fairlead.settings import AgentSettings
+from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
 

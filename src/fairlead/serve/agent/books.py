@@ -18,7 +18,7 @@ from fairlead.kubelet.podresources import HeldClaim, read_books
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.ledger import GRACE, Ledger, admit_all, claimed, holdings_of_books, observed, released
 from fairlead.publish.parts import Refusal
-from fairlead.serve.agent.terms import Terms
+from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
 
 _OFTEN, _SELDOM = Seconds(10.0), Seconds(60.0)
@@ -33,7 +33,7 @@ class Books:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: PublishConfig,
         due: asyncio.Event,
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,

@@ -21,7 +21,7 @@ from fairlead.publish.parts import MEMORY_RESOURCES, MemoryUnit, Refusal
 from fairlead.serve.agent.allotment import Allotment, ClaimReader
 from fairlead.serve.agent.books import Books, holder_of
 from fairlead.serve.agent.handover import Chosen, Handover
-from fairlead.serve.agent.terms import Terms
+from fairlead.settings.publishing import PublishConfig
 from fairlead.warden.client import CdiWriter
 
 _ACCELERATORS: Final = f"{DRIVER}-accelerators.json"
@@ -32,7 +32,9 @@ _CDI_AGE: Final = 60.0
 class Desk:
     """Gives out what the kubelet asks for, never anything twice."""
 
-    def __init__(self, terms: Terms, books: Books, handover: Handover, look: Callable[[], Host]) -> None:
+    def __init__(
+        self, terms: PublishConfig, books: Books, handover: Handover, look: Callable[[], Host]
+    ) -> None:
         self._terms = terms
         self._books = books
         self._handover = handover

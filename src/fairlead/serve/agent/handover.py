@@ -16,8 +16,8 @@ from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, KubeletError, NotFoundError, RefusedError
 from fairlead.kubelet.podresources import Listed, PodReader
 from fairlead.offer import Form
-from fairlead.serve.agent.terms import Terms
 from fairlead.serve.agent.turn import PODS, Candidate, Key, Wish, agree, candidates, devices, pending, wish
+from fairlead.settings.publishing import PublishConfig
 
 _PATIENCE: Final = 2.0
 """Seconds in which it must become clear who is asked for: a kubelet admits nobody else meanwhile."""
@@ -42,7 +42,7 @@ class Chosen:
 class Handover:
     """Finds out what was chosen for whom."""
 
-    def __init__(self, terms: Terms, due: asyncio.Event, say: Callable[[str], None]) -> None:
+    def __init__(self, terms: PublishConfig, due: asyncio.Event, say: Callable[[str], None]) -> None:
         self._node = terms.node
         units = terms.forms & {Form.WHOLE, Form.MEMORY}
         self._pods = PodReader(terms.books) if terms.books and units else None

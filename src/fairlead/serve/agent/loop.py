@@ -12,7 +12,8 @@ from typing import Protocol
 from fairlead.serve.agent.agent import Agent
 from fairlead.serve.agent.uevents import Uevents
 from fairlead.serve.web.httpd import Front, Server, listen
-from fairlead.settings import Address, AgentSettings
+from fairlead.settings import Address
+from fairlead.settings.agent import AgentSettings
 from fairlead.units import Seconds
 
 

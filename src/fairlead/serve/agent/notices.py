@@ -26,7 +26,7 @@ from fairlead.offer import DRIVER, Holding
 from fairlead.publish import labels, slices
 from fairlead.publish.devices import devices
 from fairlead.publish.notice import node_patch
-from fairlead.serve.agent.terms import Terms
+from fairlead.settings.publishing import PublishConfig
 
 _RETRY: Final = 10.0
 _PARTING: Final = 2.0
@@ -54,7 +54,7 @@ class Notices:
     """Keeps the API server's picture of this node's accelerators true."""
 
     def __init__(
-        self, terms: Terms, cluster: Cluster, due: asyncio.Event, say: Callable[[str], None]
+        self, terms: PublishConfig, cluster: Cluster, due: asyncio.Event, say: Callable[[str], None]
     ) -> None:
         self._terms = terms
         self._cluster = cluster

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fairlead.settings import AgentSettings
+from fairlead.settings.agent import AgentSettings
 from fairlead.units import Seconds
 
 _PATIENCE: Final = 10

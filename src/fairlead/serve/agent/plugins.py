@@ -12,7 +12,7 @@ from fairlead.kubelet.registration import Registered
 from fairlead.offer import Form, Holding, Offer
 from fairlead.publish.offers import MemoryUnit, Plan, fitting, offers
 from fairlead.serve.agent.desk import Desk
-from fairlead.serve.agent.terms import Terms, bearable
+from fairlead.settings.publishing import PublishConfig, bearable
 
 CLAIMS: Final = "claims"
 """The name of the claims' plugin among those of the resources."""
@@ -21,7 +21,9 @@ CLAIMS: Final = "claims"
 class Plugins:
     """Opens, updates and closes plugins, so that the kubelet sees what there is."""
 
-    def __init__(self, terms: Terms, desk: Desk, due: asyncio.Event, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, terms: PublishConfig, desk: Desk, due: asyncio.Event, say: Callable[[str], None]
+    ) -> None:
         self._terms = terms
         self._desk = desk
         self._due = due

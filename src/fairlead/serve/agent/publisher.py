@@ -23,7 +23,7 @@ from fairlead.serve.agent.desk import Desk
 from fairlead.serve.agent.handover import Handover
 from fairlead.serve.agent.notices import Notices, Told
 from fairlead.serve.agent.plugins import Plugins
-from fairlead.serve.agent.terms import Terms
+from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
 
 _SETTLE: Final = Seconds(0.2)
@@ -37,7 +37,7 @@ _PATIENCE: Final = Seconds(8.0)
 class World:
     """What a publisher stands on."""
 
-    terms: Terms
+    terms: PublishConfig
     connect: Callable[[], AbstractAsyncContextManager[Cluster]]
     """How the API server is reached."""
     look: Callable[[], Host]

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from fairlead.catalog import Catalog
@@ -13,21 +12,11 @@ from fairlead.serve.until import run_until_told
 from fairlead.serve.web.httpd import listen
 from fairlead.serve.web.router import opened
 from fairlead.serve.web.tls import Tls, prepared
-from fairlead.settings import Address, TlsFiles
+from fairlead.settings import Address
+from fairlead.settings.extender import ExtenderSettings
 
 _TICK: Final = 5.0
 """Seconds between looks at the TLS files."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExtenderSettings:
-    """What can be set for the extender."""
-
-    listen: Address
-    policy: str = "fairlead"
-    tls: TlsFiles | None = None
-    client_authority: str = ""
-    """Whose certificates clients must show; empty: everybody is answered."""
 
 
 def run(config: Config, catalog: Catalog, settings: ExtenderSettings, say: Callable[[str], None]) -> None:

@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import SettingsError
-from fairlead.settings import (
-    LISTEN,
-    Address,
-    AgentSettings,
-    TlsFiles,
-    agent_settings,
-    parse_address,
-    parse_xids,
-)
+from fairlead.settings import LISTEN, Address, TlsFiles, parse_address
+from fairlead.settings.agent import AgentSettings, agent_settings, parse_xids
 
 
 def test_defaults_are_the_same_wherever_they_are_written() -> None:

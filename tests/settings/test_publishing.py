@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.offer import Form
-from fairlead.serve.agent.terms import Terms, bearable, check, parse_ways
+from fairlead.settings.publishing import PublishConfig, bearable, check, parse_ways
 
 
 @pytest.mark.parametrize(
@@ -29,27 +29,27 @@ def test_what_cannot_be_published(text: str) -> None:
 
 
 def test_forms_follow_from_what_is_published() -> None:
-    assert Terms("n1", frozenset({"labels"})).forms == set()
-    assert Terms("n1", frozenset({"plugin"})).forms == {Form.WHOLE, Form.MEMORY}
-    assert Terms("n1").forms == set(Form)
+    assert PublishConfig("n1", frozenset({"labels"})).forms == set()
+    assert PublishConfig("n1", frozenset({"plugin"})).forms == {Form.WHOLE, Form.MEMORY}
+    assert PublishConfig("n1").forms == set(Form)
 
 
 @pytest.mark.parametrize("node", ["", "Node", "a_b", "-a", "a" * 254])
 def test_a_node_needs_its_name(node: str) -> None:
     with pytest.raises(SettingsError, match="node"):
-        check(Terms(node, frozenset({"labels"})))
+        check(PublishConfig(node, frozenset({"labels"})))
 
 
 def test_claims_need_the_warden(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="warden"):
-        check(Terms("n1"))
-    assert check(Terms("n1", warden=tmp_path)).cdi == tmp_path / "cdi.sock"
+        check(PublishConfig("n1"))
+    assert check(PublishConfig("n1", warden=tmp_path)).cdi == tmp_path / "cdi.sock"
     with pytest.raises(SettingsError, match="warden"):
-        check(Terms("n1", warden=tmp_path, with_cdi=False))
+        check(PublishConfig("n1", warden=tmp_path, with_cdi=False))
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    terms = Terms("n1", frozenset({"plugin"}), kubelet=tmp_path)
+    terms = PublishConfig("n1", frozenset({"plugin"}), kubelet=tmp_path)
     with pytest.raises(SettingsError, match=r"plugins/fairlead\.dev") as caught:
         check(terms, ready=(terms.sockets, terms.registry))
     assert "warden open" in caught.value.hint
@@ -65,4 +65,4 @@ def test_new_kubelets_bear_fewer_units(kubelet: str, units: int) -> None:
 
 def test_no_negative_number_of_units() -> None:
     with pytest.raises(SettingsError, match="most-units"):
-        check(Terms("n1", frozenset({"plugin"}), most_units=-1))
+        check(PublishConfig("n1", frozenset({"plugin"}), most_units=-1))

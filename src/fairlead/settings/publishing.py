@@ -19,7 +19,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PublishConfig:
     """How a node publishes its accelerators."""
 
     node: str
@@ -90,7 +90,7 @@ def parse_ways(text: str) -> frozenset[str]:
     return frozenset(words)
 
 
-def check(terms: Terms, ready: Iterable[Path] = ()) -> Terms:
+def check(terms: PublishConfig, ready: Iterable[Path] = ()) -> PublishConfig:
     """Return the terms, or raise SettingsError for what cannot be."""
     if not _NAME.fullmatch(terms.node):
         raise SettingsError(
