@@ -14,7 +14,7 @@ from fairlead.settings import parse_address
 from fairlead.units import parse_duration
 
 if TYPE_CHECKING:
-    from fairlead.serve.scheduler.election import LeaderElectionConfig
+    from fairlead.settings.scheduler import LeaderElectionConfig
 
 LISTEN = "127.0.0.1:19810"
 _LEASE = (
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.cluster import kubeconfig  # keeps --help fast
     from fairlead.schedule import policy_named
     from fairlead.serve.scheduler import program
-    from fairlead.serve.scheduler.settings import SchedulerSettings
+    from fairlead.settings.scheduler import SchedulerSettings
 
     if not 1 <= options.in_flight <= 1000:
         raise SettingsError(f"in-flight: {options.in_flight} is out of range", "choose from 1 to 1000")
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _lease(options: argparse.Namespace) -> "LeaderElectionConfig":
     """Return how the Lease is held; a leader must have stopped before another may begin."""
-    from fairlead.serve.scheduler.election import LeaderElectionConfig
+    from fairlead.settings.scheduler import LeaderElectionConfig
 
     names = [name for name, _, _ in _LEASE]
     duration, deadline, period = (

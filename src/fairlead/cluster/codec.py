@@ -15,6 +15,7 @@ from fairlead.errors import ClusterError
 Body = Object | Mapping[str, Any]
 """What can be sent: an object of ours, or a whole manifest."""
 S = TypeVar("S", bound=Struct)
+V = TypeVar("V")
 
 
 class _ListMeta(Part, frozen=True):
@@ -95,7 +96,7 @@ def decode_as(shape: type[S], data: bytes | msgspec.Raw, what: str) -> S:
         raise _unreadable(what, error) from None
 
 
-def typed(shape: type[S], document: Mapping[str, Any]) -> S:
+def typed(shape: type[V], document: Mapping[str, Any]) -> V:
     """Return a document as one of our types; ValueError says which of its fields is wrong."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(document, shape)

@@ -22,10 +22,9 @@ from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
 from fairlead.serve.machine.flow import Answered, Effect, Sleep
 from fairlead.serve.machine.recording import encode_effects
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
-from fairlead.serve.scheduler.election import LeaderElectionConfig
 from fairlead.serve.scheduler.events import Cycle, Event, Start, Synced, Tick
 from fairlead.serve.scheduler.machine import SchedulerMachine
-from fairlead.serve.scheduler.settings import SchedulerSettings
+from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
 from tests.serve.scheduler.model import Api
 
 KINDS: tuple[Kind[Any], ...] = (PODS, CLAIMS, VOLUME_CLAIMS, VOLUMES)
@@ -92,7 +91,7 @@ class Post:
     def _perform(self, sent: Sent) -> Any:
         effect = sent.owner.sends(sent.effect)
         if isinstance(effect, ListObjects):
-            return tuple(self.api.seen(effect.kind))
+            return tuple(self.api.seen(PODS if effect.plural == PODS.plural else CLAIMS))
         assert isinstance(effect, ApiRequest), effect
         body = codec.encode_plain(effect.body) if effect.body else None
         return self.api.request(effect.method, effect.path, body, effect.content_type)

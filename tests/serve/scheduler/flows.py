@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster import codec
 from fairlead.errors import ClusterAwayError, ClusterError
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Sleep
@@ -85,7 +86,7 @@ class Wire:
             self.slept.append(effect.seconds)
             return None
         if isinstance(effect, ListObjects):
-            return tuple(self.api.seen(effect.kind))
+            return tuple(self.api.seen(PODS if effect.plural == PODS.plural else CLAIMS))
         assert isinstance(effect, ApiRequest), effect
         return self._send(effect)
 

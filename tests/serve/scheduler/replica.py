@@ -20,8 +20,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.transport import Transport
 from fairlead.errors import ClusterAwayError, ClusterError
 from fairlead.serve.scheduler.driver import Scheduler
-from fairlead.serve.scheduler.election import LeaderElectionConfig
-from fairlead.serve.scheduler.settings import SchedulerSettings
+from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
 from tests import catalogs
 from tests.serve.scheduler.chaos.digest import digest
 from tests.serve.scheduler.unfenced import unfenced

@@ -7,8 +7,9 @@ from fairlead.errors import ClusterAwayError, ClusterError, ConflictError
 from fairlead.serve.machine.clock import Clock
 from fairlead.serve.machine.flow import Answered, Flow, Flows, Sleep
 from fairlead.serve.scheduler.effects import Get, RenewLease
-from fairlead.serve.scheduler.election import LeaderElection, LeaderElectionConfig
+from fairlead.serve.scheduler.election import LeaderElection
 from fairlead.serve.scheduler.in_flight import EVERYTHING
+from fairlead.settings.scheduler import LeaderElectionConfig
 from tests.serve.scheduler.flows import Wire, run
 
 CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0, period=2.0)

@@ -9,9 +9,10 @@ from fairlead.cluster.meta import Metadata
 from fairlead.errors import ConflictError, NotFoundError
 from fairlead.serve.machine.clock import Clock
 from fairlead.serve.machine.flow import Flows
-from fairlead.serve.scheduler.election import LeaderElection, LeaderElectionConfig
+from fairlead.serve.scheduler.election import LeaderElection
 from fairlead.serve.scheduler.in_flight import ANNOTATION, EVERYTHING, MOST, InFlightSet, choose, parse
 from fairlead.serve.scheduler.requests import together
+from fairlead.settings.scheduler import LeaderElectionConfig
 from tests.serve.scheduler.flows import Wire, run
 
 UNTIL = "2026-01-01T01:00:00Z"

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, DISRUPTION, NODES, PODS
 from fairlead.cluster.changes import Change
+from fairlead.keys import BY_PLACEMENT, HANDS_OVER
 from fairlead.manifest.volumeshapes import LATE, SELECTED, STORAGE_CLASSES, VOLUME_CLAIMS
 from fairlead.serve.machine.flow import Effect
-from fairlead.keys import BY_PLACEMENT, HANDS_OVER
 from tests import catalogs
 from tests.cache.test_cache import sight
 from tests.serve.scheduler.actors import KINDS, Actor, Fate, Post, Sent, unconditional

@@ -18,7 +18,7 @@ from fairlead.serve.machine.flow import Answered
 from fairlead.serve.machine.recording import Recorder, encode_effects, read_events, read_header
 from fairlead.serve.scheduler.events import Cycle, Explain, Start, Synced, Tick
 from fairlead.serve.scheduler.machine import SchedulerMachine
-from fairlead.serve.scheduler.replay import CODEC, opened, recorder
+from fairlead.serve.scheduler.replay import EVENTS, opened, recorder
 from tests.serve.scheduler.actors import Actor, settings_of
 from tests.serve.scheduler.objects import pod
 from tests.serve.scheduler.test_machine import Play
@@ -153,7 +153,7 @@ def test_every_kind_of_event_comes_back_as_it_was(tmp_path: Path) -> None:
     with (tmp_path / "recording").open("rb") as file:
         lines = iter(file)
         read_header(lines, "it")
-        found = [*read_events(lines, CODEC, "it")]
+        found = [*read_events(lines, EVENTS, "it")]
     assert [each.now for each in found] == [number / 7 for number in range(len(events))]
     for each, event in zip(found, events, strict=True):
         if isinstance(event, Answered) and event.error is not None:
@@ -191,6 +191,6 @@ def test_a_recording_overwrites_no_file_and_is_its_owners(tmp_path: Path) -> Non
 
 
 def test_the_kinds_that_are_recorded_have_names_of_their_own() -> None:
-    assert CODEC.kinds["Pod"] is PODS.type
-    assert CODEC.kinds["Node"] is NODES.type
-    assert len(set(CODEC.kinds.values())) == len(CODEC.kinds)
+    assert EVENTS.kinds["Pod"] is PODS.type
+    assert EVENTS.kinds["Node"] is NODES.type
+    assert len(set(EVENTS.kinds.values())) == len(EVENTS.kinds)

@@ -13,10 +13,11 @@ from fairlead.compat.times import UTC
 from fairlead.errors import ConflictError
 from fairlead.serve.machine.clock import Clock
 from fairlead.serve.machine.flow import Flow, Flows
-from fairlead.serve.scheduler.election import LeaderElection, LeaderElectionConfig
+from fairlead.serve.scheduler.election import LeaderElection
 from fairlead.serve.scheduler.in_flight import ANNOTATION, InFlightSet, parse
 from fairlead.serve.scheduler.queue import SchedulingQueue
 from fairlead.serve.scheduler.tracker import InFlightTracker
+from fairlead.settings.scheduler import LeaderElectionConfig
 from tests.serve.scheduler.flows import Wire, run
 from tests.serve.scheduler.objects import pod
 

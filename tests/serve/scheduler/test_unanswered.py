@@ -12,8 +12,8 @@ from fairlead.placement import Placement, Share
 from fairlead.request import Request
 from fairlead.serve.machine.flow import Answered, Flow, Flows
 from fairlead.serve.scheduler.performer import Performer
-from fairlead.serve.scheduler.settings import SchedulerSettings
 from fairlead.serve.scheduler.writes import Plan
+from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import Bytes
 from tests.cluster.loopback import talking
 from tests.serve.scheduler.objects import GIB, pod

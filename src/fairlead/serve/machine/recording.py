@@ -4,15 +4,15 @@ A recording is lines of JSON: a header, then two lines for each event: the event
 that the machine returned. An event without effects is the last one: the machine ended while it handled it.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
-import msgspec
-
 from fairlead import errors
+from fairlead.cluster import codec
 from fairlead.cluster.changes import Change
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Object
@@ -32,8 +32,8 @@ class Machine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
-    """The events of one program."""
+class Shapes:
+    """The types of one program's events."""
 
     kinds: Mapping[str, type[Object]]
     """Types of objects by their names."""
@@ -41,8 +41,8 @@ class Codec:
     """Types of events by their names, beside changes and answers."""
 
     @classmethod
-    def of(cls, kinds: Iterable[Kind[Any]], events: Iterable[type[Any]]) -> "Codec":
-        """Return the codec for changes of these kinds and for these events."""
+    def of(cls, kinds: Iterable[Kind[Any]], events: Iterable[type[Any]]) -> "Shapes":
+        """Return the types for changes of these kinds and for these events."""
         return cls(
             {each.type.__name__: each.type for each in kinds}, {each.__name__: each for each in events}
         )
@@ -97,13 +97,13 @@ class Recorder:
         return {"kind": kind, "key": change.key, "new": change.new, **old}
 
     def _write(self, document: Mapping[str, Any]) -> None:
-        self._file.write(msgspec.json.encode(document) + b"\n")
+        self._file.write(codec.encode_plain(document) + b"\n")
 
 
 def encode_effects(effects: Sequence[Effect]) -> bytes:
     """Return effects as a recording has them."""
     named = [{"effect": type(each).__name__, "fields": each} for each in effects]
-    return msgspec.json.encode({"effects": named}, enc_hook=_name_of)
+    return codec.encode_plain({"effects": named})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ class Recorded:
 def read_header(lines: Iterator[bytes], where: str) -> dict[str, Any]:
     """Read the first line of a recording."""
     try:
-        header = msgspec.json.decode(next(lines, b""))
-    except msgspec.DecodeError:
+        header = json.loads(next(lines, b""))
+    except ValueError:
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise RecordingError(f"{where}: not a recording", _HINT)
@@ -133,13 +133,13 @@ def read_header(lines: Iterator[bytes], where: str) -> dict[str, Any]:
     return header
 
 
-def read_events(lines: Iterator[bytes], codec: Codec, where: str) -> Iterator[Recorded]:
+def read_events(lines: Iterator[bytes], shapes: Shapes, where: str) -> Iterator[Recorded]:
     """Yield the events of a recording; a last line that was cut off is left out."""
-    reader = _Reader(codec)
+    reader = _Reader(shapes)
     for number, line in enumerate(lines, 1):
         try:
             now, event = reader.event(line)
-        except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             if not line.endswith(b"\n"):
                 return
             what = f"unknown {error}" if isinstance(error, KeyError) else str(error)
@@ -152,22 +152,22 @@ def read_events(lines: Iterator[bytes], codec: Codec, where: str) -> Iterator[Re
 class _Reader:
     """Reads events; of each object it knows the last version, as the recorder did."""
 
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
+    def __init__(self, shapes: Shapes) -> None:
+        self._shapes = shapes
         self._last: dict[tuple[str, str, str], Object] = {}
 
     def event(self, line: bytes) -> tuple[float, Any]:
         """Return the time and the event of a line."""
-        found = msgspec.json.decode(line)
+        found = json.loads(line)
         name, now = found["event"], found["now"]
         if name == Change.__name__:
             return now, self._change(found)
         if name == Answered.__name__:
             return now, self._answered(found)
-        return now, msgspec.convert(found["fields"], self._codec.events[name])
+        return now, codec.typed(self._shapes.events[name], found["fields"])
 
     def _change(self, found: Mapping[str, Any]) -> Change[Any]:
-        shape = self._codec.kinds[found["kind"]]
+        shape = self._shapes.kinds[found["kind"]]
         key = (found["kind"], *found["key"])
         last = self._last.pop(key, None)
         old = _object(found["old"], shape) if "old" in found else last
@@ -180,8 +180,8 @@ class _Reader:
         if "error" in found:
             return Answered(found["id"], error=_error(found["error"]))
         if "kind" in found:
-            shape = self._codec.kinds[found["kind"]]
-            return Answered(found["id"], tuple(msgspec.convert(each, shape) for each in found["items"]))
+            shape = self._shapes.kinds[found["kind"]]
+            return Answered(found["id"], tuple(codec.typed(shape, each) for each in found["items"]))
         body = found.get("body")
         return Answered(found["id"], body.encode() if isinstance(body, str) else body)
 
@@ -221,11 +221,4 @@ def _error(found: Mapping[str, Any]) -> ClusterError:
 
 
 def _object(found: Any, shape: type[Object]) -> Any:
-    return None if found is None else msgspec.convert(found, shape)
-
-
-def _name_of(value: Any) -> Any:
-    """Return what stands for a type in a recording: its name."""
-    if isinstance(value, type):
-        return value.__name__
-    raise TypeError(f"{value!r} cannot be recorded")
+    return None if found is None else codec.typed(shape, found)

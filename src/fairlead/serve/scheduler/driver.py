@@ -28,8 +28,8 @@ from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Sta
 from fairlead.serve.scheduler.explain import PATH
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.serve.scheduler.performer import Performer
-from fairlead.serve.scheduler.settings import SchedulerSettings
 from fairlead.serve.web.httpd import Response
+from fairlead.settings.scheduler import SchedulerSettings
 
 _BREATH: Final = 0.01
 """Seconds of deciding after which requests and watches get their turn."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fairlead.cluster.kinds import Kind
 from fairlead.serve.machine.flow import Effect
 
 JSON: Final = "application/json"
@@ -80,9 +79,9 @@ class RenewLease(ApiRequest):
 
 @dataclass(frozen=True, slots=True)
 class ListObjects(Effect):
-    """List every object of a kind; the answer is the objects."""
+    """List every object of the kind with this plural name; the answer is the objects."""
 
-    kind: Kind[Any]
+    plural: str
 
 
 @dataclass(frozen=True, slots=True)

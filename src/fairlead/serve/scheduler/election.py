@@ -14,11 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from fairlead.cluster import codec
 from fairlead.cluster.kinds import LEASES
-from fairlead.cluster.meta import Metadata
+from fairlead.cluster.meta import Metadata, replace
 from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.cluster.times import format_micro
 from fairlead.errors import ClusterError, ConflictError, NotFoundError
@@ -27,24 +25,10 @@ from fairlead.serve.machine.flow import Flow, Flows, Lock, Sleep
 from fairlead.serve.scheduler import in_flight
 from fairlead.serve.scheduler.effects import Get, RenewLease
 from fairlead.serve.scheduler.in_flight import EVERYTHING, NOTHING, InFlightSet
+from fairlead.settings.scheduler import LeaderElectionConfig
 
-NAME: Final = "fairlead-scheduler"
 Action = Literal["create", "acquire", "renew", "wait"]
 _NEVER: Final = float("-inf")
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderElectionConfig:
-    """How the Lease is held."""
-
-    namespace: str = "kube-system"
-    name: str = NAME
-    duration: float = 15.0
-    """Seconds without a renewal after which another replica may take it."""
-    deadline: float = 10.0
-    """Seconds after which a leader that cannot renew stops; less than `duration`, for clocks differ."""
-    period: float = 2.0
-    """Seconds between looks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,8 +100,8 @@ class Failover:
             left = [each for each in left if each.metadata.uid in there]
 
     def _list(self) -> Flow[list[Pod | Claim]]:
-        claims = (yield ListObjects(CLAIMS)) if self.claims else ()
-        return [*claims, *(yield ListObjects(PODS))]
+        claims = (yield ListObjects(CLAIMS.plural)) if self.claims else ()
+        return [*claims, *(yield ListObjects(PODS.plural))]
 
 
 def _is_open(claim: Claim) -> bool:

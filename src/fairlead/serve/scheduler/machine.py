@@ -34,9 +34,9 @@ from fairlead.serve.scheduler.metrics import Gauges
 from fairlead.serve.scheduler.preemption import Preemption
 from fairlead.serve.scheduler.queue import SchedulingQueue
 from fairlead.serve.scheduler.requests import Fences, send_once, together
-from fairlead.serve.scheduler.settings import SchedulerSettings
 from fairlead.serve.scheduler.tracker import InFlightTracker
 from fairlead.serve.scheduler.writes import Plan
+from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import counted
 
 _REPORTS: Final = 20

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster import codec
@@ -13,7 +14,8 @@ from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
 from fairlead.serve.machine.flow import Effect
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
 
-_KINDS = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural, LEASES.plural)
+_LISTED: Final[Mapping[str, Kind[Any]]] = {each.plural: each for each in (CLAIMS, PODS)}
+_KINDS: Final = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural, LEASES.plural)
 
 
 class ApiClient(Protocol):
@@ -40,7 +42,7 @@ class Performer:
     async def perform(self, effect: Effect) -> Any:
         """Perform an effect, and return its answer; one that has none in time may have been carried out."""
         if isinstance(effect, ListObjects):
-            return (await self._client.list(effect.kind)).items
+            return (await self._client.list(_LISTED[effect.plural])).items
         assert isinstance(effect, ApiRequest), effect
         if effect.within is None:
             async with self._room:

@@ -11,10 +11,10 @@ from fairlead.cluster.config import Config
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.explain import signs
 from fairlead.serve.scheduler.replay import recorder
-from fairlead.serve.scheduler.settings import SchedulerSettings
 from fairlead.serve.until import run_until_told
 from fairlead.serve.web.beside import served
 from fairlead.settings import Address
+from fairlead.settings.scheduler import SchedulerSettings
 
 
 def run(

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
-
 from fairlead import __version__
 from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SLICES, STORAGE
 from fairlead.catalog import Catalog
+from fairlead.cluster import codec
 from fairlead.errors import RecordingError
-from fairlead.serve.machine.recording import Codec, Recorded, Recorder, read_events, read_header
+from fairlead.serve.machine.recording import Recorded, Recorder, Shapes, read_events, read_header
 from fairlead.serve.scheduler.events import Announce, Cycle, Explain, Start, Stop, Synced, Tick
 from fairlead.serve.scheduler.machine import SchedulerMachine
-from fairlead.serve.scheduler.settings import SchedulerSettings
+from fairlead.settings.scheduler import SchedulerSettings
 
-CODEC = Codec.of(
+EVENTS = Shapes.of(
     (NODES, PODS, CLAIMS, SLICES, BUDGETS, QUOTAS, *RULES, *STORAGE),
     (Announce, Cycle, Explain, Start, Stop, Synced, Tick),
 )
@@ -24,7 +23,7 @@ CODEC = Codec.of(
 
 def recorder(path: Path, settings: SchedulerSettings) -> Recorder:
     """Begin a recording of a scheduler with these settings."""
-    header = {"program": "scheduler", "fairlead": __version__, "settings": msgspec.to_builtins(settings)}
+    header = {"program": "scheduler", "fairlead": __version__, "settings": settings}
     return Recorder.create(path, header)
 
 
@@ -43,9 +42,9 @@ def opened(file: BinaryIO, where: str, catalog: Catalog) -> Recording:
     lines = iter(file)
     header: dict[str, Any] = read_header(lines, where)
     try:
-        settings = msgspec.convert(header["settings"], SchedulerSettings)
-    except (KeyError, msgspec.ValidationError) as error:
+        settings = codec.typed(SchedulerSettings, header["settings"])
+    except (KeyError, TypeError, ValueError) as error:
         hint = "replay it by the version that recorded it"
         raise RecordingError(f"{where}: settings: {error}", hint) from None
     machine = SchedulerMachine(catalog, settings)
-    return Recording(str(header.get("fairlead", "")), machine, read_events(lines, CODEC, where))
+    return Recording(str(header.get("fairlead", "")), machine, read_events(lines, EVENTS, where))

@@ -1,8 +1,23 @@
 """What can be set for the scheduler."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
-from fairlead.serve.scheduler.election import LeaderElectionConfig
+LEASE_NAME: Final = "fairlead-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElectionConfig:
+    """How the Lease is held."""
+
+    namespace: str = "kube-system"
+    name: str = LEASE_NAME
+    duration: float = 15.0
+    """Seconds without a renewal after which another replica may take it."""
+    deadline: float = 10.0
+    """Seconds after which a leader that cannot renew stops; less than `duration`, for clocks differ."""
+    period: float = 2.0
+    """Seconds between looks."""
 
 
 @dataclass(frozen=True, slots=True)
