@@ -1,15 +1,20 @@
-"""Time the scheduling engine: decisions on 500 to 20,000 nodes, gangs, and the smallest change."""
+"""Time the scheduling engine: decisions on 500 to 20,000 nodes, gangs, and the smallest change.
+
+`--short` leaves out the largest clusters. With `--before CHECKOUT`, the CPU that a decision, a gang and a
+search take is compared with that of an earlier commit, in interleaved pairs. Exit code 1: a bar was missed.
+"""
 
 import argparse
 import gc
-import platform
 import random
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
+from bench import pairs
 from fairlead.placement import DeviceState, NodeState, Placement, Share
 from fairlead.request import Demand, Gang, Request
 from fairlead.schedule import Cluster, decide, explained, place_gang
@@ -18,6 +23,13 @@ from fairlead.units import Bytes
 GIB = 1 << 30
 MIB = 1 << 20
 SIZES = (500, 1000, 2000, 5000, 10_000, 20_000)
+SHORT_SIZES = SIZES[:4]
+DECISIONS = 2000
+PAIR_SIZES: Final = {
+    "short pair": {"nodes": 2000, "decisions": 3000, "gang": 257, "gangs": 40, "full": 500, "changes": 30},
+    "long pair": {"nodes": 5000, "decisions": 6000, "gang": 513, "gangs": 40, "full": 1000, "changes": 30},
+}
+"""What a worker does for each side of a pair, in the short form and in the long one."""
 MODELS = (("t4", 16), ("a10", 24), ("a100", 40))
 POLICY = "fairlead"
 BARS = {"decision": 0.001, "gang": 0.2, "change": 1.0}
@@ -124,8 +136,8 @@ def gangs() -> float:
     return longest
 
 
-def change(nodes: int) -> float:
-    """Print how long the smallest change takes to find on a full cluster."""
+def crowded(nodes: int) -> Cluster:
+    """Return a cluster in which every accelerator has 1 GiB left."""
     cluster = Cluster(node(number) for number in range(nodes))
     for number in range(nodes):
         state = node(number)
@@ -134,6 +146,12 @@ def change(nodes: int) -> float:
                 share(f"{number}-{device.id}", 0), demand=Demand(1, memory=Bytes(device.memory - GIB))
             )
             cluster.bind(Placement(pod, state.name, (Share(device.id, Bytes(device.memory - GIB)),)))
+    return cluster
+
+
+def change(nodes: int) -> float:
+    """Print how long the smallest change takes to find on a full cluster."""
+    cluster = crowded(nodes)
     decision = decide(cluster, share("late", 3 * 1024), POLICY)
     started = time.perf_counter()
     told = explained(cluster, decision)
@@ -142,27 +160,49 @@ def change(nodes: int) -> float:
     return seconds
 
 
-def main() -> int:
+def table(sizes: Sequence[int], decisions: int) -> int:
     """Print the table, and say whether every bar is reached."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--decisions", type=int, default=2000, help="timed at each size (default: 2000)")
-    options = parser.parse_args()
-    print(f"{platform.machine()}, Python {platform.python_version()}, one core; microseconds a decision")
+    print(f"{pairs.machine()}, one core; microseconds a decision")
     print("a memory share by policy fairlead, the change of state included; peers in the same run\n")
     head = ("nodes", "mean", "p99", "all unlike", "full rescore", "sampled loop", "gain")
     widths = (7, 10, 10, 14, 16, 18, 9)
     print("".join(f"{word:>{width}}" for word, width in zip(head, widths, strict=True)))
     gc.disable()
-    means = {nodes: row(nodes, options.decisions) for nodes in SIZES}
-    growth = means[SIZES[-1]] / means[SIZES[0]]
-    print(f"\n{SIZES[-1] // SIZES[0]} times the nodes: {growth:.1f} times the time")
+    means = {nodes: row(nodes, decisions) for nodes in sizes}
+    growth = means[sizes[-1]] / means[sizes[0]]
+    print(f"\n{sizes[-1] // sizes[0]} times the nodes: {growth:.1f} times the time")
     reached = {"decision": means[5000], "gang": gangs(), "change": change(5000)}
     missed = [
         f"{name}: {reached[name]:.4f} s, bar {bar} s" for name, bar in BARS.items() if reached[name] > bar
     ]
-    missed += ["growth is not below linear"] if growth >= SIZES[-1] / SIZES[0] else []
+    missed += ["growth is not below linear"] if growth >= sizes[-1] / sizes[0] else []
     print("every bar is reached" if not missed else f"missed: {'; '.join(missed)}")
+    print(f"Repeat with: {pairs.repeat('engine', sys.argv[1:])}")
     return 1 if missed else 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Compare the CPU for each decision, gang and search with that of an earlier commit."""
+    sizes = {name: getattr(options, name) or size for name, size in PAIR_SIZES[pairs.form(options)].items()}
+    found = pairs.in_turn(options.before, options.pairs, lambda side: side.work("engine_worker", (), sizes))
+    return pairs.report(found, options.before, "engine")
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    pairs.add_forms(parser)
+    for name, size in PAIR_SIZES["long pair"].items():
+        more = f"; without: {DECISIONS} at each size" if name == "decisions" else ""
+        small = PAIR_SIZES["short pair"][name]
+        text = f"with --before (default: {size}, short: {small}){more}"
+        parser.add_argument(f"--{name}", type=int, help=text)
+    options = parser.parse_args()
+    if options.before:
+        return compare(options)
+    return table(SHORT_SIZES if options.short else SIZES, options.decisions or DECISIONS)
 
 
 if __name__ == "__main__":
