@@ -13,15 +13,14 @@ The pods are made as fast as the API server takes them by a process of its own; 
 Rates are those of the middle four fifths of all bindings. `nothing` binds whoever comes to the next node:
 what is left is what the API server and the making of pods take. Exit code 1: a bar was missed.
 
-`--short` takes about two minutes: 500 nodes, plain pods and shares. With `--before FOLDER`, the checkout of
-an earlier commit, its scheduler takes turns with this one, and its CPU for each pod is the bar.
+`--short` takes about two minutes: 500 nodes, plain pods and shares. With `--before CHECKOUT`, the scheduler
+of an earlier commit takes turns with this one, in interleaved pairs, and its CPU for each pod is the bar.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -32,7 +31,9 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
+from bench import pairs
 from bench.labs import HOUSE, started
+from bench.pairs import Pair
 from bench.scheduler_lab import Use, fleet, furnish, many, programs, retire
 from bench.scheduler_load import NAMESPACE, ROUND, Load
 from bench.scheduler_peers import PeerError, Stable
@@ -79,23 +80,10 @@ BARS = (
     Bar("shares, first: beside DRA claims", (SHARES, OURS), (CLAIMS, KUBE), lambda one: one.rate, 5.0),
     Bar("shares, first: beside the extender", (SHARES, OURS), (SHARES, EXTENDED), lambda one: one.rate, 5.0),
 )
-_SLOWER = 1.03
-"""How much more CPU a pod may take than before."""
 SHORT_BARS = (
     BARS[0],
     # Half of its CPU is the bar on 5,000 nodes: kube-scheduler looks at more of them than 500.
     Bar("plain pods: CPU per pod", (PLAIN, OURS), (PLAIN, KUBE), lambda one: one.cpu, 1.0, most=True),
-)
-PAIRED_BARS = tuple(
-    Bar(
-        f"{name}: CPU per pod beside before",
-        (name, OURS),
-        (name, BEFORE),
-        lambda one: one.cpu,
-        _SLOWER,
-        most=True,
-    )
-    for name in (PLAIN, SHARE)
 )
 IDLE, LOOKS = 3.0, 4
 """Seconds, and how often, for which it is measured what the lab's programs use while nothing happens."""
@@ -297,9 +285,29 @@ def chosen(options: argparse.Namespace) -> list[Case]:
 
 def bars(options: argparse.Namespace) -> tuple[Bar, ...]:
     """Return what these options are held against."""
-    if options.before:
-        return PAIRED_BARS
     return SHORT_BARS if options.short else BARS
+
+
+def in_pairs(found: list[Seen]) -> list[Pair]:
+    """Return the CPU for each pod of both versions, round by round."""
+    cpu = {(each.case.name, each.round, each.case.peer): each.cpu / 1e3 for each in found}
+    return [
+        Pair(f"{name}, a pod", cost, cpu[name, number, OURS])
+        for (name, number, peer), cost in cpu.items()
+        if peer == BEFORE and (name, number, OURS) in cpu
+    ]
+
+
+def compare(found: list[Seen], options: argparse.Namespace) -> int:
+    """Print what the pairs say beside an earlier version; return the exit code."""
+    measured = in_pairs(found)
+    if options.output == "table":
+        print(to_table(USE_HEAD, use_rows(found)))
+        return pairs.report(measured, options.before, "scheduler")
+    judged = pairs.verdicts(measured)
+    runs = [each.to_json() for each in found]
+    print(json.dumps({"runs": runs, "bars": [each.to_json() for each in judged]}, indent=2))
+    return 0 if judged and all(each.met for each in judged) else 1
 
 
 def report(found: list[Seen], options: argparse.Namespace) -> int:
@@ -318,7 +326,7 @@ def report(found: list[Seen], options: argparse.Namespace) -> int:
             sign = "<=" if each["at_most"] else ">="
             said = "not measured" if each["ratio"] is None else f"{each['ratio']:.2f}x"
             print(f"{'PASS' if each['met'] else 'MISS'}: {each['bar']}: {said} ({sign} {each['target']:g}x)")
-        print(f"Repeat with: make bench-scheduler{' SHORT=1' if options.short else ''}")
+        print(f"Repeat with: {pairs.repeat('scheduler', sys.argv[1:])}")
     return 0 if all(each["met"] for each in judged) else 1
 
 
@@ -329,11 +337,8 @@ def main() -> int:
     )
     parser.add_argument("--nodes", type=int, help="default: 5000, short: 500")
     parser.add_argument("--pods", type=int, help="for each scheduler, in all rounds; default: 10000")
-    parser.add_argument("--rounds", type=int, help="default: 2, beside an earlier version: 6")
-    parser.add_argument("--short", action="store_true", help="a form of about two minutes")
-    parser.add_argument(
-        "--before", metavar="FOLDER", default="", help="measure beside the fairlead of this checkout"
-    )
+    parser.add_argument("--rounds", type=int, help="default: 2")
+    pairs.add_forms(parser)
     parser.add_argument(
         "--only", metavar="TEXT", default="", help="only work/scheduler with this in its name"
     )
@@ -341,10 +346,8 @@ def main() -> int:
     options = parser.parse_args()
     small = options.short or options.before
     options.nodes = options.nodes or (500 if small else 5000)
-    options.rounds = options.rounds or (6 if options.before else 2)
+    options.rounds = options.pairs if options.before else options.rounds or 2
     options.pods = options.pods or (1000 * options.rounds if small else 10_000)
-    if options.before and not os.path.isdir(os.path.join(options.before, "src", "fairlead")):
-        parser.error(f"--before {options.before}: no fairlead in its src; name a checkout (git worktree add)")
     if not (
         1 <= options.nodes <= MOST_NODES and 1 <= options.rounds <= 20 and options.rounds * 20 <= options.pods
     ):
@@ -352,7 +355,7 @@ def main() -> int:
             f"nodes from 1 to {MOST_NODES}, rounds from 1 to 20, and at least 20 pods for each round"
         )
     began = time.monotonic()
-    say(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()}")
+    say(pairs.machine())
     say(f"{options.nodes} nodes with 8 GPUs each, {options.pods} plain pods for each scheduler")
     wish = Wish(Profile.CONTROL, f"scheduler-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid())
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab must not outlive us
@@ -363,7 +366,7 @@ def main() -> int:
         say("stopped; nothing is left behind")
         return 130
     say(f"all of it took {time.monotonic() - began:.0f} s")
-    return report(found, options)
+    return compare(found, options) if options.before else report(found, options)
 
 
 def say(line: str) -> None:

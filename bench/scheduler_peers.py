@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from bench.labs import HOUSE
+from bench.pairs import Checkout
 from bench.scheduler_lab import stop
 from fairlead.lab import process
 from fairlead.lab.process import Process
@@ -47,10 +48,10 @@ class Peer:
 class Stable:
     """Where schedulers are started, one after the other."""
 
-    def __init__(self, lab: Lab, stock: Sequence[str], before: str = "") -> None:
+    def __init__(self, lab: Lab, stock: Sequence[str], before: Checkout | None = None) -> None:
         self._lab = lab
         self._before = before
-        """The folder of another version of fairlead; empty: there is none."""
+        """Another version of fairlead."""
         self._stock = tuple(stock)
         self._tls = ssl.create_default_context()
         self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
@@ -103,7 +104,9 @@ class Stable:
         return Peer((*kube.processes, extender), kube.page)
 
     def _earlier(self, stack: ExitStack) -> Peer:
-        return self._ours(stack, str(Path(self._before, "src").resolve()))
+        if self._before is None:
+            raise PeerError("there is no earlier version")
+        return self._ours(stack, str(self._before.source))
 
     def _ours(self, stack: ExitStack, source: str = "") -> Peer:
         page = f"http://127.0.0.1:{_free_port()}"
