@@ -3,13 +3,15 @@
 A pod is made in a real API server and read back; that recording, 50,000 times over, is served to both clients
 from loopback over the same HTTP, page by page. Binds go to the real API server. Each job runs in a process of
 its own and is measured there: CPU seconds, wall seconds, and how far memory grew.
+
+`--short` has a fifth of the pods and a quarter of the events. With `--before CHECKOUT`, the peer is the
+client of an earlier commit, in interleaved pairs. Exit code 1: a target was missed.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -17,9 +19,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import distributions
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
+from bench import pairs
+from bench.pairs import Checkout, Costs
 from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
@@ -27,6 +31,13 @@ from fairlead.cluster.kinds import NAMESPACES, NODES, PODS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE, WARM = 500, 64
+SIZES: Final = {
+    "long": {"pods": 50_000, "events": 20_000, "binds": 1_000},
+    "short": {"pods": 10_000, "events": 5_000, "binds": 400},
+    "long pair": {"pods": 50_000, "events": 60_000, "binds": 2_000},
+    "short pair": {"pods": 20_000, "events": 30_000, "binds": 1_000},
+}
+"""How much work there is in each form; in a pair, enough for about a second of CPU on either side."""
 LIST_TARGET, BIND_TARGET = 20.0, 2.0
 Result = dict[str, float]
 CONTAINER: dict[str, Any] = {
@@ -113,10 +124,12 @@ async def more_pods(config: str, namespace: str, nodes: int, count: int) -> list
 
 def work(client: str, job: str, facts: Mapping[str, Any], peers: str) -> Result:
     """Run one job in a process of its own."""
+    if client == "fairlead":
+        return pairs.AFTER.work("client_worker", (client, job), facts)
     done = subprocess.run(
         [sys.executable, os.path.join(HERE, "client_worker.py"), client, job],
         input=json.dumps(facts),
-        env={**os.environ, "PYTHONPATH": peers if client != "fairlead" else ""},
+        env={**os.environ, "PYTHONPATH": peers},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -227,14 +240,18 @@ def reads(recording: bytes, options: argparse.Namespace) -> list[Comparison]:
     ]
 
 
+def to_bind(config: str, namespace: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Make pods, and return what a worker that binds them must know."""
+    pods = asyncio.run(more_pods(config, namespace, options.nodes, options.binds + WARM))
+    return {"kubeconfig": config, "namespace": namespace, "at_once": 32, "warm": WARM, "pods": pods}
+
+
 def binds(config: str, namespace: str, options: argparse.Namespace) -> list[Comparison]:
     """Compare binds in turn, so that what else the machine does falls on all alike."""
     runs: dict[str, list[Result]] = {"fairlead": [], "official": [], "official-aio": []}
     for _ in range(options.rounds):
         for client, results in runs.items():
-            pods = asyncio.run(more_pods(config, namespace, options.nodes, options.binds + WARM))
-            facts = {"kubeconfig": config, "namespace": namespace, "at_once": 32, "warm": WARM, "pods": pods}
-            results.append(work(client, "bind", facts, options.peers))
+            results.append(work(client, "bind", to_bind(config, namespace, options), options.peers))
     middle = {client: median(results) for client, results in runs.items()}
     job = f"bind {options.binds:,} pods"
     return [
@@ -243,29 +260,54 @@ def binds(config: str, namespace: str, options: argparse.Namespace) -> list[Comp
     ]
 
 
+def compare(config: str, namespace: str, recording: bytes, options: argparse.Namespace) -> int:
+    """Compare our client with that of an earlier commit."""
+    with served(recording, options.pods, options.events) as server:
+        facts = {"server": server, "page": PAGE}
+
+        def measure(side: Checkout) -> Costs:
+            jobs = {"list": facts, "watch": facts, "bind": to_bind(config, namespace, options)}
+            results = {job: side.work("client_worker", ("fairlead", job), jobs[job]) for job in jobs}
+            done = {"list": options.pods, "watch": options.events, "bind": options.binds}
+            assert {job: result["count"] for job, result in results.items()} == done
+            return {job: result["cpu"] / result["count"] for job, result in results.items()}
+
+        found = pairs.in_turn(options.before, options.pairs, measure)
+    return pairs.report(found, options.before, "client")
+
+
+def beside_official(config: str, namespace: str, recording: bytes, options: argparse.Namespace) -> int:
+    """Compare our client with the official one."""
+    peer = next(found.version for found in distributions(name="kubernetes", path=[options.peers]))
+    print(f"{pairs.machine()}; fairlead beside kubernetes {peer}; one pod is {len(recording)} bytes")
+    found = [*reads(recording, options), *binds(config, namespace, options)]
+    print(to_table(HEAD, [item.row() for item in found]))
+    print(f"Repeat with: {pairs.repeat('client', sys.argv[1:])}")
+    return 0 if all(item.met for item in found) else 1
+
+
 def main() -> int:
     """Run every comparison."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--peers", required=True, help="the folder that the official client is installed in")
+    pairs.add_forms(parser)
+    parser.add_argument("--peers", help="the folder that the official client is installed in")
     parser.add_argument("--kubeconfig", help="an API server to bind on (default: a lab of its own)")
-    parser.add_argument("--pods", type=int, default=50_000)
-    parser.add_argument("--events", type=int, default=20_000)
-    parser.add_argument("--binds", type=int, default=1_000)
+    for name, count in SIZES["long"].items():
+        parser.add_argument(f"--{name}", type=int, help=f"default: {count}, short: {SIZES['short'][name]}")
     parser.add_argument("--rounds", type=int, default=3, help="of binds; the median counts")
     parser.add_argument("--nodes", type=int, default=100)
     options = parser.parse_args()
-    peer = next(found.version for found in distributions(name="kubernetes", path=[options.peers]))
+    if not (options.before or options.peers):
+        parser.error("--peers or --before: there is nothing to compare with")
+    for name, count in SIZES[pairs.form(options)].items():
+        setattr(options, name, getattr(options, name) or count)
     namespace = f"bench-{uuid4().hex[:8]}"
     with api_server(options.kubeconfig) as config:
         recording = asyncio.run(prepare(config, namespace, options.nodes))
-        print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()};", end=" ")
-        print(f"fairlead beside kubernetes {peer}; one pod is {len(recording)} bytes")
-        found = [*reads(recording, options), *binds(config, namespace, options)]
-    print(to_table(HEAD, [item.row() for item in found]))
-    print("Repeat with: make bench-client")
-    return 0 if all(item.met for item in found) else 1
+        against = compare if options.before else beside_official
+        return against(config, namespace, recording, options)
 
 
 if __name__ == "__main__":
