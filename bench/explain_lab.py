@@ -1,0 +1,113 @@
+"""A full cluster with pods that wait, and the ways to ask why: the whole command, and the leader's page."""
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.request import urlopen
+
+import msgspec
+
+from bench.labs import HOUSE
+from bench.pairs import AFTER, Checkout
+from bench.scheduler_lab import furnish, many
+from fairlead.cluster.client import Client
+from fairlead.cluster.kinds import PODS
+from fairlead.lab.state import Lab
+from fairlead.placement import PLACEMENT, Share
+from fairlead.units import Bytes
+
+MIB = 2048
+PATIENCE = 600.0
+RUN = (sys.executable, "-c", "from fairlead.cli.main import run; run()")
+
+
+def pod(name: str, mib: int, node: str = "", device: str = "", cpu: str = "100m") -> dict[str, Any]:
+    """Return a pod that asks for part of a GPU; one with a node has it already."""
+    size = {"fairlead.dev/gpu-mem": str(mib)}
+    resources = {"requests": {"cpu": cpu, **size}, "limits": size}
+    note = json.dumps([Share(device, Bytes(mib << 20)).to_json()])
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": {PLACEMENT: note} if node else {}},
+        "spec": {
+            "schedulerName": "fairlead",
+            "automountServiceAccountToken": False,
+            "containers": [{"name": "main", "image": "x", "resources": resources}],
+            **({"nodeName": node} if node else {}),
+        },
+    }
+
+
+async def fill(client: Client, nodes: int, pods: int, waiting: int) -> None:
+    """Make the pods: those that are bound, then those that wait."""
+    names = [f"gpu-{number % nodes}" for number in range(pods)]
+    bodies = [pod(f"bound-{number}", MIB, node, "pci-0000-01-00-0") for number, node in enumerate(names)]
+    bodies += [
+        pod(f"late-{number}", 17_000 + number) if number % 2 else pod(f"late-{number}", MIB, cpu="64")
+        for number in range(waiting)
+    ]
+    path = PODS.path("default")
+    await many(bodies, lambda body: client.request("POST", path, body=msgspec.json.encode(body)))
+
+
+async def furnished(lab: Lab, client: Client, nodes: int, pods: int, waiting: int) -> None:
+    """Fill the cluster."""
+    began = time.monotonic()
+    await furnish(lab, client, nodes)
+    await fill(client, nodes, pods, waiting)
+    print(f"the cluster is full after {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """How long a question took, in seconds."""
+
+    wall: float
+    cpu: float
+    """Of the command itself."""
+
+
+def explain(
+    lab: Lab, name: str, *words: str, code: int = 1, side: Checkout = AFTER
+) -> tuple[Took, dict[str, Any]]:
+    """Run the command, and return how long it took and what it said."""
+    command = [*RUN, "explain", name, "-o", "json", "--kubeconfig", str(lab.kubeconfig), *words]
+    began, before = time.monotonic(), _used()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HOUSE, env=side.environ(), check=False)
+    took = Took(time.monotonic() - began, _used() - before)
+    if done.returncode != code:
+        raise SystemExit(f"explain {name}: exit {done.returncode}: {done.stderr}")
+    (told,) = json.loads(done.stdout)
+    return took, told
+
+
+def _used() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def leader_itself(page: str, name: str, uid: str) -> tuple[Took, dict[str, Any]]:
+    """Ask the leader for its page, without a command around it; return what it said as well."""
+    began = time.monotonic()
+    with urlopen(f"{page}/explain/default/{name}/{uid}", timeout=PATIENCE) as answer:
+        said: dict[str, Any] = json.load(answer)
+    return Took(time.monotonic() - began, 0.0), said
+
+
+async def told(client: Client, waiting: int) -> dict[str, str]:
+    """Wait until every pending pod has a reason in its conditions, and return their names and uids."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            found = (await client.list(PODS, "default", fields="status.phase=Pending")).items
+            if len(found) == waiting and all(
+                any(one.type == "PodScheduled" and one.message for one in each.status.conditions)
+                for each in found
+            ):
+                return {each.metadata.name: each.metadata.uid for each in found}
+            await asyncio.sleep(2.0)
