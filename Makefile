@@ -15,6 +15,10 @@ export PYTHONDONTWRITEBYTECODE ?=
 ARCH ?=
 # Published tables and traces, for benchmarks alone.
 DATA ?= ../shared/data
+# Some benchmarks: SHORT=1 takes about two minutes; BEFORE=checkout compares the CPU with an earlier commit's, in pairs.
+SHORT ?=
+BEFORE ?=
+FORM = $(if $(SHORT),--short) $(if $(BEFORE),--before $(BEFORE))
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,8 +81,8 @@ format: $(VENV)/.dev ## Format the code and fix what the linter can fix
 bench-detect: $(VENV)/.dev ## Time discovery on 240 devices and weigh the idle agent
 	$(BIN)/python bench/detect.py
 
-bench-client: $(VENV)/.dev $(VENV)/bench/.installed ## Measure the Kubernetes client beside the official one
-	$(BIN)/python bench/client.py --peers $(VENV)/bench
+bench-client: $(VENV)/.dev $(VENV)/bench/.installed ## Measure the Kubernetes client beside the official one (SHORT=1; BEFORE=checkout)
+	$(BIN)/python -m bench.client --peers $(VENV)/bench $(FORM)
 
 bench-agent: $(VENV)/.dev ## Weigh the agent's pod on a real node beside what NFD asks for (some minutes)
 	$(BIN)/python -m bench.agent
@@ -98,17 +102,17 @@ bench-estimate: $(VENV)/.dev ## Time one model on a thousand devices
 bench-openb: $(VENV)/.dev ## Fill a published cluster trace with every policy, ten seeds each (DATA=folder)
 	$(BIN)/python bench/openb.py --data $(DATA)/openb
 
-bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and searches
-	$(BIN)/python bench/engine.py
+bench-engine: $(VENV)/.dev ## Time decisions on 500 to 20,000 nodes, gangs and searches (SHORT=1; BEFORE=checkout)
+	$(BIN)/python -m bench.engine $(FORM)
 
 bench-simulate: $(VENV)/.dev ## Play a published experiment beside what was measured, and time openb (DATA=folder)
 	$(BIN)/python bench/simulate.py --openb $(DATA)/openb
 
 bench-scheduler: $(VENV)/.dev ## Measure the scheduler beside kube-scheduler (20 minutes; SHORT=1: two; BEFORE=checkout)
-	$(BIN)/python -m bench.scheduler $(if $(SHORT),--short) $(if $(BEFORE),--before $(BEFORE))
+	$(BIN)/python -m bench.scheduler $(FORM)
 
-bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000 pods beside deciding anew (8 minutes)
-	$(BIN)/python -m bench.explain
+bench-explain: $(VENV)/.dev ## Time `fairlead explain` on 5,000 nodes and 20,000 pods beside deciding anew (8 minutes; SHORT=1: two; BEFORE=checkout)
+	$(BIN)/python -m bench.explain $(FORM)
 
 lock: ## Pin every dependency anew, with hashes and without naming an index (needs uv)
 	cd requirements && for set in run:3.10 agent:3.10 dev:3.10 scheduler:3.11 bench:3.11; do \
