@@ -80,6 +80,14 @@ def _round(walk: Walk, name: str) -> Fact:
     return Fact(fact.dtype, fact.dims)
 
 
+def _stacked(walk: Walk, outputs: Sequence[str], carried: int, rounds: int | None) -> list[Fact]:
+    """Return what is known of a loop's results: values carried from round to round, then stacks of values."""
+    facts = [walk.facts[name] for name in outputs]
+    return facts[:carried] + [
+        Fact(fact.dtype, None if fact.dims is None else (rounds, *fact.dims)) for fact in facts[carried:]
+    ]
+
+
 def _loop(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     graph = _graph(walk, node.attributes.get("body"))
     if graph is None:
@@ -88,10 +96,7 @@ def _loop(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     carried = [_round(walk, name) for name in inputs[2:]]
     given: list[str | Fact] = [Fact("int64", ()), Fact("bool", ()), *carried]
     outputs = walk.body(graph, given, scope, node.name, exact=False)[1:]
-    results = [walk.facts[name] for name in outputs[: len(carried)]]
-    for name in outputs[len(carried) :]:
-        fact = walk.facts[name]
-        results.append(Fact(fact.dtype, None if fact.dims is None else (None, *fact.dims)))
+    results = _stacked(walk, outputs, len(carried), None)
     walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
     return None
 
@@ -114,10 +119,7 @@ def _scan(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
             length, dims = fact.dims[at], (*fact.dims[:at], *fact.dims[at + 1 :])
         given.append(Fact(fact.dtype, dims))
     outputs = walk.body(graph, given, scope, node.name, exact=False)
-    results = [walk.facts[name] for name in outputs[: len(states)]]
-    for name in outputs[len(states) :]:
-        fact = walk.facts[name]
-        results.append(Fact(fact.dtype, None if fact.dims is None else (length, *fact.dims)))
+    results = _stacked(walk, outputs, len(states), length)
     walk.step(node, scope, "control", [*inputs, *outputs], results, exact=False)
     return None
 
