@@ -13,7 +13,7 @@ if sys.version_info >= (3, 11):
     """What a deadline that has passed raises, in asyncio and in what is built upon it."""
 else:
     from collections.abc import AsyncIterator
-    from contextlib import asynccontextmanager
+    from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
     import async_timeout
 
@@ -21,19 +21,17 @@ else:
     TIMEOUTS: Final = (TimeoutError, asyncio.TimeoutError)
 
     @asynccontextmanager
-    async def timeout(delay: float | None) -> AsyncIterator[None]:
-        """End the block after `delay` seconds with a TimeoutError."""
+    async def _ending(deadline: async_timeout.Timeout) -> AsyncIterator[None]:
         try:
-            async with async_timeout.timeout(delay):
+            async with deadline:
                 yield
         except asyncio.TimeoutError as error:
             raise TimeoutError(*error.args) from error
 
-    @asynccontextmanager
-    async def timeout_at(when: float | None) -> AsyncIterator[None]:
+    def timeout(delay: float | None) -> AbstractAsyncContextManager[None]:
+        """End the block after `delay` seconds with a TimeoutError."""
+        return _ending(async_timeout.timeout(delay))
+
+    def timeout_at(when: float | None) -> AbstractAsyncContextManager[None]:
         """End the block at a time of the loop's clock with a TimeoutError."""
-        try:
-            async with async_timeout.timeout_at(when):
-                yield
-        except asyncio.TimeoutError as error:
-            raise TimeoutError(*error.args) from error
+        return _ending(async_timeout.timeout_at(when))
