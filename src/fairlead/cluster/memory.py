@@ -101,7 +101,7 @@ class Memory:
         with self._answering("update", kind, *key):
             return _typed(kind, self._books.update(kind, key, document, field_manager))
 
-    async def patch(
+    async def patch(  # noqa: PLR0913 - these are the API's own parameters
         self,
         kind: Kind[T],
         name: str,
@@ -111,14 +111,16 @@ class Memory:
         how: How = "merge",
         field_manager: str = _MANAGER,
         force: bool = False,
+        status: bool = False,
     ) -> T:
         """Change some fields of an object; `apply` makes it where there is none."""
         key = _key(kind, namespace, name)
         with self._answering("patch", kind, *key):
             if how == "apply":
                 config = codec.document(kind, patch)
-                return _typed(kind, self._books.apply(kind, key, config, field_manager, force=force))
-            return _typed(kind, self._books.patch(kind, key, patch, how, field_manager))
+                record = self._books.apply(kind, key, config, field_manager, force=force, status=status)
+                return _typed(kind, record)
+            return _typed(kind, self._books.patch(kind, key, patch, how, field_manager, status=status))
 
     async def patch_status(
         self,
@@ -132,13 +134,9 @@ class Memory:
         force: bool = False,
     ) -> T:
         """Change some fields of an object's status."""
-        key = _key(kind, namespace, name)
-        with self._answering("patch", kind, *key):
-            if how == "apply":
-                config = codec.document(kind, patch)
-                record = self._books.apply(kind, key, config, field_manager, force=force, status=True)
-                return _typed(kind, record)
-            return _typed(kind, self._books.patch(kind, key, patch, how, field_manager, status=True))
+        return await self.patch(
+            kind, name, patch, namespace, how=how, field_manager=field_manager, force=force, status=True
+        )
 
     async def delete(
         self,
