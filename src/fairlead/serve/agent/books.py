@@ -107,27 +107,25 @@ class Books:
 
     def claim(self, claim: Claim, asked: Sequence[Holding]) -> None:
         """Note a claim that is about to be prepared, here and on disk; RefusedError with the reason."""
-        before = self.ledger
-        self.ledger = self._admitted(asked)
+        self._change(self._admitted(asked), "noted")
+
+    def release(self, claim: Claim) -> None:
+        """Forget a claim; one that is not known is forgotten already."""
+        ledger = self.ledger
+        for holder in (holder_of(claim), Holder(claim.namespace, claim.name)):
+            ledger = released(ledger, holder)
+        if ledger.claims != self.ledger.claims:
+            self._change(ledger, "let go")
+
+    def _change(self, ledger: Ledger, verb: str) -> None:
+        """Take a ledger with other claims, here and on disk, or neither."""
+        before, self.ledger = self.ledger, ledger
         try:
             self._keep()
         except OSError as error:
             self.ledger = before
-            raise KubeletError(f"{self._file}: {error.strerror}: the claim cannot be noted") from error
+            raise KubeletError(f"{self._file}: {error.strerror}: the claim cannot be {verb}") from error
         self._due.set()
-
-    def release(self, claim: Claim) -> None:
-        """Forget a claim; one that is not known is forgotten already."""
-        before = self.ledger
-        for holder in (holder_of(claim), Holder(claim.namespace, claim.name)):
-            self.ledger = released(self.ledger, holder)
-        if self.ledger.claims != before.claims:
-            try:
-                self._keep()
-            except OSError as error:
-                self.ledger = before
-                raise KubeletError(f"{self._file}: {error.strerror}: the claim cannot be let go") from error
-            self._due.set()
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
