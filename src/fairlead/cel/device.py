@@ -1,9 +1,9 @@
 """A device as selectors see it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead.cel.quantity import Quantity
 from fairlead.cel.semver import Version
@@ -11,6 +11,7 @@ from fairlead.cel.values import Map, domains
 
 Scalar = str | int | bool | Version
 Attribute = Scalar | tuple[Scalar, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,28 +40,28 @@ class Device:
     @classmethod
     def of(cls, driver: str, device: Mapping[str, Any]) -> "Device":
         """Read one entry of `spec.devices` of a ResourceSlice; names without a domain are the driver's."""
-        attributes: dict[str, dict[str, Attribute]] = {}
-        capacity: dict[str, dict[str, Quantity]] = {}
         faults: list[str] = []
-        for name, entry in (device.get("attributes") or {}).items():
-            domain, plain = _split(name, driver)
-            try:
-                attributes.setdefault(domain, {})[plain] = _attribute(entry)
-            except ValueError as error:
-                faults.append(f"attribute {name}: {error}")
-        for name, entry in (device.get("capacity") or {}).items():
-            domain, plain = _split(name, driver)
-            try:
-                capacity.setdefault(domain, {})[plain] = _capacity(entry)
-            except ValueError as error:
-                faults.append(f"capacity {name}: {error}")
+        attributes = _by_domain(device.get("attributes"), driver, _attribute, "attribute", faults)
+        capacity = _by_domain(device.get("capacity"), driver, _capacity, "capacity", faults)
         multiple = device.get("allowMultipleAllocations") is True
         return cls(driver, attributes, capacity, multiple, "; ".join(faults))
 
 
-def _split(name: str, driver: str) -> tuple[str, str]:
-    domain, slash, plain = name.partition("/")
-    return (domain, plain) if slash else (driver, name)
+def _by_domain(
+    entries: Mapping[str, object] | None,
+    driver: str,
+    read: Callable[[object], T],
+    what: str,
+    faults: list[str],
+) -> dict[str, dict[str, T]]:
+    found: dict[str, dict[str, T]] = {}
+    for name, entry in (entries or {}).items():
+        domain, slash, plain = name.partition("/")
+        try:
+            found.setdefault(domain if slash else driver, {})[plain if slash else name] = read(entry)
+        except ValueError as error:
+            faults.append(f"{what} {name}: {error}")
+    return found
 
 
 _KINDS: Mapping[str, type] = {"int": int, "bool": bool, "string": str, "version": str}
