@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.workload import Profile
 from fairlead.zoo.graph import Graph, Weight
-from fairlead.zoo.onnxfile import number, piece, text, varint
+from fairlead.zoo.onnxfile import number, piece, text
 from tests.analyze.models import graph, ints, node, saved, value, weight
 from tests.tflites import Byte, Op, Sub, T, model, zeros
 
@@ -214,7 +215,10 @@ HUGE: dict[str, tuple[bytes, str]] = {
         whole(X, Y, piece(5, number(1, 1) * 40 + number(2, 1) + text(8, "w"))),
         "a tensor of more than 32 dimensions",
     ),
-    "a length beyond the file": (number(1, 8) + varint(7 << 3 | 2) + varint(2**62), "cut off or damaged"),
+    "a length beyond the file": (
+        number(1, 8) + varint.encode(7 << 3 | 2) + varint.encode(2**62),
+        "cut off or damaged",
+    ),
     "a number that does not end": (number(1, 8) + b"\x38" + b"\xff" * 20, "cut off or damaged"),
 }
 

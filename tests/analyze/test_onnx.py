@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.workload import Profile
 from fairlead.zoo.graph import Graph
-from fairlead.zoo.onnxfile import number, piece, save, text, varint
+from fairlead.zoo.onnxfile import number, piece, save, text
 from tests.analyze.models import graph, node, value
 
 MATRIX = (4, 6)
@@ -39,7 +40,7 @@ def with_tensors(folder: Path, made: Graph, *tensors: bytes) -> str:
         if byte < 0x80:
             break
     body = data[start : start + length] + b"".join(tensors)
-    path.write_bytes(data[:head] + b"\x3a" + varint(len(body)) + body)
+    path.write_bytes(data[:head] + b"\x3a" + varint.encode(len(body)) + body)
     return str(path)
 
 
@@ -175,11 +176,18 @@ def test_weights_are_never_read(tmp_path: Path) -> None:
     made = graph([node("MatMul", "x w", "y")], [value("x", 1, side)])
     path = Path(with_tensors(tmp_path, made))
     data = path.read_bytes()
-    head = number(1, side) + number(1, side) + number(2, 1) + text(8, "w") + varint(9 << 3 | 2) + varint(size)
+    head = (
+        number(1, side)
+        + number(1, side)
+        + number(2, 1)
+        + text(8, "w")
+        + varint.encode(9 << 3 | 2)
+        + varint.encode(size)
+    )
     body = data[data.index(b"\x3a") + 2 :]
-    inner = body + varint(5 << 3 | 2) + varint(len(head) + size) + head
+    inner = body + varint.encode(5 << 3 | 2) + varint.encode(len(head) + size) + head
     with open(path, "wb") as out:
-        out.write(data[: data.index(b"\x3a")] + b"\x3a" + varint(len(inner) + size) + inner)
+        out.write(data[: data.index(b"\x3a")] + b"\x3a" + varint.encode(len(inner) + size) + inner)
         out.truncate(out.tell() + size)
     tracemalloc.start()
     found = analyze(str(path))

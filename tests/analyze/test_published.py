@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.workload import KINDS
 from fairlead.zoo import attention, dense, mobile
 from fairlead.zoo.graph import Graph
-from fairlead.zoo.onnxfile import number, piece, save, text, varint, write
+from fairlead.zoo.onnxfile import number, piece, save, text, write
 from tests.analyze.models import graph, node, value
 from tests.analyze.test_hostile import alone
 
@@ -52,11 +53,17 @@ def large(path: Path, count: int, side: int) -> None:
     body, size = data[skip + 1 :], side * side * 4
     heads = []
     for at in range(count):
-        head = number(1, side) * 2 + number(2, 1) + text(8, f"w{at}") + varint(9 << 3 | 2) + varint(size)
-        heads.append(varint(5 << 3 | 2) + varint(len(head) + size) + head)
+        head = (
+            number(1, side) * 2
+            + number(2, 1)
+            + text(8, f"w{at}")
+            + varint.encode(9 << 3 | 2)
+            + varint.encode(size)
+        )
+        heads.append(varint.encode(5 << 3 | 2) + varint.encode(len(head) + size) + head)
     total = len(body) + sum(len(head) + size for head in heads)
     with open(path, "wb") as out:
-        out.write(data[:start] + b"\x3a" + varint(total) + body)
+        out.write(data[:start] + b"\x3a" + varint.encode(total) + body)
         for head in heads:
             out.write(head)
             out.seek(size, 1)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from fairlead import varint
 from fairlead.kubelet import messages as wire
-from fairlead.kubelet.proto import Message, at, decode, encode, map_at, varint
+from fairlead.kubelet.proto import Message, at, decode, encode, map_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def test_what_may_be_is_taken(data: str, expected: Tree) -> None:
 def test_depth_is_bounded() -> None:
     data = b""
     for _ in range(1000):
-        data = b"\x0a" + varint(len(data)) + data
+        data = b"\x0a" + varint.encode(len(data)) + data
     with pytest.raises(ValueError, match="deep"):
         decode(Endless, data)
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.zoo import PACK
 from fairlead.zoo.graph import Graph, Node, Value, Weight
-from fairlead.zoo.onnxfile import content, save, size, varint, write
+from fairlead.zoo.onnxfile import content, save, size, write
 
 VARINTS = [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (-1, "ffffffffffffffffff01")]
 CONTENTS = [
@@ -34,7 +35,7 @@ class Sink(io.BytesIO):
 
 @pytest.mark.parametrize(("value", "written"), VARINTS)
 def test_numbers_of_variable_length(value: int, written: str) -> None:
-    assert varint(value).hex() == written
+    assert varint.encode(value).hex() == written
 
 
 @pytest.mark.parametrize(("weight", "data"), CONTENTS, ids=lambda item: getattr(item, "dtype", ""))

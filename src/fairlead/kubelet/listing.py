@@ -7,7 +7,7 @@ in these digits alone, so the list is their numbers joined by what stays the sam
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead.kubelet.proto import varint
+from fairlead import varint
 from fairlead.offer import Block, Offer
 
 LIST_LIMIT: Final = 4 * 1024 * 1024
@@ -62,8 +62,8 @@ def _size(block: Block) -> int:
 
 def _around(block: Block, length: int) -> tuple[bytes, bytes]:
     """Return what stands before and after an id of this length."""
-    size, health = varint(length), _HEALTH[block.healthy]
-    return b"\x0a" + varint(1 + len(size) + length + len(health)) + b"\x0a" + size, health
+    size, health = varint.encode(length), _HEALTH[block.healthy]
+    return b"\x0a" + varint.encode(1 + len(size) + length + len(health)) + b"\x0a" + size, health
 
 
 def _decades(block: Block) -> Iterator[tuple[int, int]]:

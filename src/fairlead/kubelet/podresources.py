@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fairlead import varint
 from fairlead.errors import KubeletError
 from fairlead.kubelet import messages as wire
-from fairlead.kubelet.proto import decode, varint
+from fairlead.kubelet.proto import decode
 from fairlead.kubelet.sockets import ask
 from fairlead.offer import DRIVER
 
@@ -164,6 +165,6 @@ def _opened(entries: Iterable[bytes]) -> dict[str, list[str]]:
         row = held.setdefault(opened.resource_name, [])
         row.extend(opened.device_ids)
         name = opened.resource_name.encode()
-        head = b"\x0a" + varint(len(name)) + name + b"\x12"
+        head = b"\x0a" + varint.encode(len(name)) + name + b"\x12"
         size = len(head)
     return held

@@ -20,12 +20,12 @@ from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
+from fairlead import varint
+
 _DEEPEST: Final = 32
 _VARINT, _FIXED64, _PIECE, _FIXED32 = 0, 1, 2, 5
 _LARGEST_NUMBER: Final = 2**29 - 1
-_WORD: Final = 2**64 - 1
 _SHORT: Final = tuple(bytes((size,)) for size in range(0x80))
-_CUT: Final = "a message is cut off"
 T = TypeVar("T")
 
 
@@ -98,7 +98,7 @@ def _field(field: "dataclasses.Field[Any]", hint: Any) -> _Field:
     tag = field.metadata["number"] << 3 | wire
     nested = hint if kind is _Kind.MESSAGE else None
     bits = field.metadata["bits"]
-    return _Field(field.name, kind, tag, varint(tag), bits, nested, many, mapped, optional)
+    return _Field(field.name, kind, tag, varint.encode(tag), bits, nested, many, mapped, optional)
 
 
 # Reading
@@ -115,12 +115,12 @@ def _read(message: type[M], data: bytes, start: int, end: int, depth: int) -> M:
     plan = _plan(message)
     values: dict[str, Any] = {}
     while start < end:
-        tag, start = _unsigned(data, start, end)
+        tag, start = varint.decode(data, start, end)
         field = plan.get(tag)
         if field is None:
             start = _skip(data, start, end, tag)
         elif field.tag & 7 == _VARINT:
-            number, start = _unsigned(data, start, end)
+            number, start = varint.decode(data, start, end)
             values[field.name] = _number(field, number)
         elif field.many and field.message is None:
             start = _run(data, start, end, field, values.setdefault(field.name, []))
@@ -149,7 +149,7 @@ def _take(field: _Field, values: dict[str, Any], data: bytes, start: int, stop: 
 def _entry(field: _Field, data: bytes, start: int, end: int, depth: int) -> tuple[str, Any]:
     key, value = "", _value(field, b"", 0, 0, depth)
     while start < end:
-        tag, start = _unsigned(data, start, end)
+        tag, start = varint.decode(data, start, end)
         if tag not in (1 << 3 | _PIECE, 2 << 3 | _PIECE):
             start = _skip(data, start, end, tag)
             continue
@@ -182,7 +182,7 @@ def _run(data: bytes, start: int, end: int, field: _Field, found: list[Any]) -> 
         size = data[start]
         start += 1
         if size >= 0x80:
-            size, start = _unsigned(data, start - 1, end)
+            size, start = varint.decode(data, start - 1, end)
         stop = start + size
         if stop > end:
             break
@@ -190,28 +190,14 @@ def _run(data: bytes, start: int, end: int, field: _Field, found: list[Any]) -> 
         if stop == end or data[stop] != tag:
             return stop
         start = stop + 1
-    raise ValueError(_CUT)
+    raise ValueError(varint.CUT)
 
 
 def _piece(data: bytes, start: int, end: int) -> tuple[int, int]:
-    size, start = _unsigned(data, start, end)
+    size, start = varint.decode(data, start, end)
     if start + size > end:
-        raise ValueError(_CUT)
+        raise ValueError(varint.CUT)
     return start, start + size
-
-
-def _unsigned(data: bytes, start: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while start < end:
-        byte = data[start]
-        start += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & _WORD, start
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is longer than 64 bits")
-    raise ValueError(_CUT)
 
 
 def _skip(data: bytes, start: int, end: int, tag: int) -> int:
@@ -219,14 +205,14 @@ def _skip(data: bytes, start: int, end: int, tag: int) -> int:
         raise ValueError(f"there is no field {tag >> 3}")
     wire = tag & 7
     if wire == _VARINT:
-        return _unsigned(data, start, end)[1]
+        return varint.decode(data, start, end)[1]
     if wire == _PIECE:
         return _piece(data, start, end)[1]
     if wire not in (_FIXED64, _FIXED32):
         raise ValueError(f"field {tag >> 3} has the unknown wire type {wire}")
     start += 8 if wire == _FIXED64 else 4
     if start > end:
-        raise ValueError(_CUT)
+        raise ValueError(varint.CUT)
     return start
 
 
@@ -252,7 +238,7 @@ def _write(field: _Field, value: Any, parts: list[bytes]) -> None:
             _write_run(field.head, [b"".join(body)], parts)
     elif field.kind in _NUMBERS:
         if value:
-            parts += (field.head, varint(int(value)))
+            parts += (field.head, varint.encode(int(value)))
     elif value or (field.optional and value is not None):
         _write_run(field.head, _bodies(field, [value]), parts)
 
@@ -266,15 +252,4 @@ def _bodies(field: _Field, values: Iterable[Any]) -> Iterable[bytes]:
 def _write_run(head: bytes, bodies: Iterable[bytes], parts: list[bytes]) -> None:
     for body in bodies:
         size = len(body)
-        parts += (head, _SHORT[size] if size < 0x80 else varint(size), body)
-
-
-def varint(number: int) -> bytes:
-    """Return a number as it is written, as before a piece to say how long that is."""
-    number &= _WORD  # a negative one is written as if it had no sign
-    made = bytearray()
-    while number >= 0x80:
-        made.append(number & 0x7F | 0x80)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
+        parts += (head, _SHORT[size] if size < 0x80 else varint.encode(size), body)

@@ -6,10 +6,12 @@ belongs to a process that is gone. The Hailo-10H keeps its scheduler on the chip
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from fairlead.measure.view import View
 from fairlead.telemetry import Metric, Sample
+from fairlead.varint import decode
 
 MONITOR: Final = "/tmp/hmon_files"  # noqa: S108  # HailoRT's fixed place; only read, never written
 _FRESH: Final = 5.0
@@ -48,32 +50,22 @@ def devices(message: bytes) -> list[tuple[str, float]]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes | float]]:
-    """Walk the wire format: varints are skipped, doubles and byte strings returned."""
+    """Walk the wire format up to where it is broken: doubles and byte strings; varints are skipped."""
     at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        kind = key & 7
-        if kind == _VARINT:
-            _, at = _varint(message, at)
-        elif kind == _WIDE and at + 8 <= len(message):
-            yield key >> 3, float(struct.unpack_from("<d", message, at)[0])
-            at += 8
-        elif kind == _BYTES:
-            size, at = _varint(message, at)
-            yield key >> 3, message[at : at + size]
-            at += size
-        elif kind == _NARROW:
-            at += 4
-        else:
-            return
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(message) and shift < 64:
-        byte = message[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            break
-    return value, at
+    with suppress(ValueError):
+        while at < len(message):
+            key, at = decode(message, at, len(message))
+            kind = key & 7
+            if kind == _VARINT:
+                _, at = decode(message, at, len(message))
+            elif kind == _WIDE and at + 8 <= len(message):
+                yield key >> 3, float(struct.unpack_from("<d", message, at)[0])
+                at += 8
+            elif kind == _BYTES:
+                size, at = decode(message, at, len(message))
+                yield key >> 3, message[at : at + size]
+                at += size
+            elif kind == _NARROW:
+                at += 4
+            else:
+                return

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import IO, Final
 
+from fairlead import varint
 from fairlead.outfile import replacing
 from fairlead.zoo.graph import Attribute, Graph, Node, Value, Weight
 
@@ -145,25 +146,14 @@ def _value(value: Value) -> bytes:
     return text(1, value.name) + piece(2, piece(1, number(1, DTYPES[value.dtype]) + piece(2, shape)))
 
 
-def varint(value: int) -> bytes:
-    """Return a number as protocol buffers write it: seven bits a byte, the lowest first."""
-    value &= 2**64 - 1
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def number(field: int, value: int) -> bytes:
     """Return a field that is a number."""
-    return varint(field << 3) + varint(value)
+    return varint.encode(field << 3) + varint.encode(value)
 
 
 def fixed(field: int, value: float) -> bytes:
     """Return a field that is a float."""
-    return varint(field << 3 | 5) + struct.pack("<f", value)
+    return varint.encode(field << 3 | 5) + struct.pack("<f", value)
 
 
 def piece(field: int, content: bytes) -> bytes:
@@ -177,4 +167,4 @@ def text(field: int, content: str) -> bytes:
 
 
 def _head(field: int, length: int) -> bytes:
-    return varint(field << 3 | 2) + varint(length)
+    return varint.encode(field << 3 | 2) + varint.encode(length)

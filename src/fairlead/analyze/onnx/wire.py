@@ -4,6 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from fairlead import varint
 from fairlead.analyze import bounds
 from fairlead.analyze.names import shown
 from fairlead.analyze.source import Source
@@ -22,19 +23,6 @@ def number(field: int) -> int:
 def piece(field: int) -> int:
     """Return the tag of a field that is a text, a message or a packed list."""
     return field << 3 | PIECE
-
-
-def varint(data: bytes, index: int) -> tuple[int, int]:
-    """Return a number and the index behind it."""
-    value = shift = 0
-    while shift < 70:
-        byte = data[index]
-        index += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value % _WORD, index
-        shift += 7
-    raise IndexError
 
 
 def signed(value: int) -> int:
@@ -62,15 +50,15 @@ class Wire:
                 tag = data[index]
                 index += 1
                 if tag >= 0x80:
-                    tag, index = varint(data, index - 1)
+                    tag, index = varint.decode(data, index - 1, len(data))
                 form = tag & 7
                 value = 0
                 if form in (PIECE, NUMBER):
                     value = data[index]
                     index += 1
                     if value >= 0x80:
-                        value, index = varint(data, index - 1)
-            except IndexError:
+                        value, index = varint.decode(data, index - 1, len(data))
+            except (IndexError, ValueError):
                 raise source.damaged(at) from None
             first = at = base + index
             if form != NUMBER:
@@ -106,9 +94,9 @@ class Wire:
         index = 0
         try:
             while index < len(data) and len(found) < limit:
-                value, index = varint(data, index)
+                value, index = varint.decode(data, index, len(data))
                 found.append(signed(value))
-        except IndexError:
+        except ValueError:
             raise self.source.damaged(start) from None
         return found
 
