@@ -3,7 +3,6 @@
 import contextlib
 import os
 import selectors
-import signal
 import socket
 import stat
 import time
@@ -12,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Final, NamedTuple
 
 from fairlead.errors import UserError
+from fairlead.signals import stop_signals
 from fairlead.warden import CDI_SOCKET, POD_RESOURCES_SOCKET, folders
 from fairlead.warden.devices import Devices
 from fairlead.warden.protocol import answer
@@ -197,19 +197,3 @@ def _make_way(place: int, name: str) -> None:
         if stat.S_ISDIR(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
             raise UserError(f"{name}: a folder is in its place", "empty the folder that the warden shares")
         os.unlink(name, dir_fd=place)
-
-
-@contextmanager
-def stop_signals() -> Iterator[socket.socket]:
-    """Yield a socket that can be read from once SIGTERM or SIGINT came."""
-    here, there = socket.socketpair()
-    there.setblocking(False)
-    with here, there:
-        old_fd = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
-        old = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield here
-        finally:
-            for number, handler in old.items():
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(old_fd)

@@ -1,11 +1,10 @@
 """The agent's loop: one thread, one selector over clients, kernel events and the wish to stop."""
 
 import selectors
-import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from fairlead.serve.agent.uevents import Uevents
 from fairlead.serve.web.httpd import Front, Server, listen
 from fairlead.settings import Address
 from fairlead.settings.agent import AgentSettings
+from fairlead.signals import stop_signals
 from fairlead.units import Seconds
 
 
@@ -88,22 +88,6 @@ def open_uevents(say: Callable[[str], None]) -> Uevents | None:
     except OSError as error:
         say(f"no kernel events here ({error.strerror or error}): changes show at the next sweep")
         return None
-
-
-@contextmanager
-def stop_signals() -> Iterator[socket.socket]:
-    """Yield a socket that can be read from once SIGTERM or SIGINT came."""
-    here, there = socket.socketpair()
-    there.setblocking(False)
-    with here, there:
-        old_fd = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
-        old = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield here
-        finally:
-            for number, handler in old.items():
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(old_fd)
 
 
 def _shorter(pause: Seconds, deadline: Seconds | None) -> float:
