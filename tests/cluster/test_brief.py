@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead.cluster import brief
+from fairlead.cluster.brief import Brief
 from fairlead.cluster.client import Client
 from fairlead.cluster.config import Config, Impersonation, Login
 from fairlead.cluster.kinds import PODS
@@ -92,20 +92,19 @@ def test_a_line_that_breaks_is_mended() -> None:
     assert len(times) == 2
 
 
-def test_a_server_that_says_nothing_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brief, "SILENCE", 0.2)
-
+def test_a_server_that_says_nothing_is_given_up_soon() -> None:
     async def answer(_: web.BaseRequest) -> web.Response:
         times.append(1)
         if len(times) == 1:
             await asyncio.sleep(30)
         return web.json_response(pod("web"))
 
-    async def scenario(client: Client, seen: Seen) -> None:
-        assert (await client.get(PODS, "web", "x")).metadata.name == "web"
+    async def run() -> None:
+        async with answering(answer) as seen, Brief.open(seen.config, silence=0.2) as line:
+            assert (await Client(line).get(PODS, "web", "x")).metadata.name == "web"
 
     times: list[int] = []
-    played(answer, scenario)
+    asyncio.run(run())
     assert len(times) == 2
 
 

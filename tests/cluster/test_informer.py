@@ -89,6 +89,12 @@ async def settled(cluster: Memory, copy: Informer[ConfigMap]) -> None:
         await asyncio.sleep(0.005)
 
 
+async def troubled(copy: Informer[ConfigMap]) -> None:
+    """Wait until the informer has noticed that something is wrong."""
+    while copy.trouble is None:
+        await asyncio.sleep(0.005)
+
+
 class Told:
     """Keeps what a handler is told, and the state that follows from it."""
 
@@ -169,7 +175,7 @@ async def test_what_was_deleted_unseen_is_deleted_all_the_same(cluster: Moody) -
         await copy.ready()
         cluster.refusals = {"watch": GoneError("gone"), "stream": ClusterAwayError("away")}
         cluster.cut()
-        await asyncio.sleep(0.01)
+        await troubled(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
         await cluster.delete(CONFIG_MAPS, "b", "default")
         await write(cluster, "b", "another of that name")
@@ -189,7 +195,7 @@ async def test_compaction_is_a_list_and_a_difference(cluster: Moody) -> None:
         await copy.ready()
         cluster.refusals["watch"] = ClusterAwayError("away")
         cluster.cut()
-        await asyncio.sleep(0.01)
+        await troubled(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
         cluster.compact()
         cluster.refusals = {}
@@ -203,8 +209,7 @@ async def test_silence_is_broken_by_a_list(cluster: Moody) -> None:
         await copy.ready()
         cluster.silent = True
         await write(cluster, "a")
-        while copy.trouble is None:
-            await asyncio.sleep(0.01)
+        await troubled(copy)
         assert copy.age >= 0.9 * QUICK.silence
         assert copy.synced
         cluster.silent = False
@@ -288,7 +293,7 @@ async def test_whoever_waits_for_an_informer_that_is_stopped_is_told(cluster: Mo
     copy = informer(cluster)
     running = asyncio.create_task(copy.run())
     waiting = asyncio.create_task(copy.ready())
-    await asyncio.sleep(0.02)
+    await troubled(copy)
     running.cancel()
     with pytest.raises(ClusterError, match="before it knew anything"):
         await waiting

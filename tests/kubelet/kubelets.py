@@ -2,7 +2,11 @@
 
 import asyncio
 import contextlib
+import fcntl
+import socket as sockets
+import sys
 import tempfile
+import termios
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -133,6 +137,21 @@ async def until(true: Any) -> None:
     async with timeout(PATIENCE):
         while not true():
             await asyncio.sleep(0.005)
+
+
+def unread(line: sockets.socket) -> int:
+    """Return how many bytes wait in the kernel for us to read them."""
+    return _asked(line, termios.FIONREAD)
+
+
+def untaken(line: sockets.socket) -> int:
+    """Return how much of what we sent the peer has not read yet; 0 where it hung up."""
+    return _asked(line, termios.TIOCOUTQ)
+
+
+def _asked(line: sockets.socket, question: int) -> int:
+    answer = fcntl.ioctl(line.fileno(), question, bytes(4))
+    return int.from_bytes(answer, sys.byteorder)
 
 
 def ids(lists: Sequence[tuple[str, str]] | None) -> list[str]:

@@ -15,7 +15,7 @@ from fairlead.kubelet import messages as wire
 from fairlead.kubelet import sockets
 from fairlead.kubelet.sockets import Call, Door, Feed, Method
 from tests.kubelet.doors import ECHO, WATCH, door, echo, opened, sound
-from tests.kubelet.kubelets import PATIENCE, dial, rooms, until
+from tests.kubelet.kubelets import PATIENCE, dial, rooms, unread, untaken, until
 
 
 @pytest.fixture
@@ -65,10 +65,11 @@ def test_rubbish_harms_nobody_and_prints_nothing(
             reader, writer = await asyncio.open_unix_connection(place)
             writer.write(rubbish)
             await writer.drain()
-            await asyncio.sleep(0.02)
+            sent = writer.get_extra_info("socket")
+            await until(lambda: untaken(sent) == 0)
             assert await sound(line)
             writer.close()
-            await asyncio.sleep(0)
+            await writer.wait_closed()
             assert await sound(line)
             del reader
 
@@ -113,6 +114,10 @@ def test_a_feed_ends_with_its_peer(place: Path, capfd: pytest.CaptureFixture[str
     assert capfd.readouterr().err == ""
 
 
+FULL = 1 << 15
+"""Bytes that only a feed can have sent: far less than one of its items, so that it has to wait."""
+
+
 async def deaf(place: Path) -> socket.socket:
     """Begin to listen to a feed with the library's own bytes, and never read what comes."""
     line = socket.socket(socket.AF_UNIX)
@@ -141,8 +146,7 @@ def test_a_peer_that_does_not_read_blocks_nobody_and_no_closing(
         methods: list[Method] = [Feed(WATCH, ticker.items), Call(ECHO, wire.Claim, echo)]
         async with opened(Door(place, methods, grace=0.05)) as line:
             line_that_is_deaf = await deaf(place)
-            await until(lambda: ticker.listeners == 1)
-            await asyncio.sleep(0.05)
+            await until(lambda: unread(line_that_is_deaf) >= FULL)
             assert await sound(line)
             async with line.stream(WATCH) as stream:
                 await stream.send_message(b"", end=True)
@@ -163,8 +167,7 @@ def test_a_peer_that_stops_reading_cancels_and_vanishes_leaves_no_task(place: Pa
         async with opened(Door(place, [Feed(WATCH, ticker.items)])):
             before = len(asyncio.all_tasks())
             line = await deaf(place)
-            await until(lambda: ticker.listeners == 1)
-            await asyncio.sleep(0.05)
+            await until(lambda: unread(line) >= FULL)
             line.send(bytes.fromhex("00000403000000000100000008"))
             await until(lambda: ticker.listeners == 0)
             line.close()
@@ -178,10 +181,13 @@ import asyncio, math, sys
 from pathlib import Path
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.sockets import Call, Door
-from tests.kubelet.kubelets import dial
+from tests.kubelet.kubelets import dial, until, untaken
 
 async def sleep(_):
+    called.set()
     await asyncio.sleep(60)
+
+called = asyncio.Event()
 
 async def main(path):
     # In debug mode asyncio logs every callback that took long, which a busy machine makes of any.
@@ -191,7 +197,8 @@ async def main(path):
     for leave in ("cancel", "vanish", "fail"):
         async with dial(path) as line:
             call = asyncio.create_task(line.send("/test/Sleep", b"" if leave != "fail" else b"\\x0a"))
-            await asyncio.sleep(0.02)
+            await (called.wait() if leave != "fail" else asyncio.wait([call]))
+            called.clear()
             if leave == "cancel":
                 call.cancel()
                 await asyncio.wait([call])
@@ -200,7 +207,7 @@ async def main(path):
     for rubbish in sys.argv[2:]:
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(bytes.fromhex(rubbish))
-        await asyncio.sleep(0.02)
+        await until(lambda: untaken(writer.get_extra_info("socket")) == 0)
         writer.close()
     await door.close()
 

@@ -153,7 +153,8 @@ def test_every_change_is_told_and_nothing_else(place: Rooms) -> None:
         ):
             assert await lists.next() == [("g0-0", "Healthy"), ("g0-1", "Healthy")]
             plugin.offer(memory(2))
-            await asyncio.sleep(0.01)
+            # Another answer on the same connection: a list would have come before it.
+            await line.call(f"{DEVICES}/GetDevicePluginOptions", wire.Empty(), wire.Empty)
             plugin.offer(memory(1, healthy=False))
             assert await lists.next() == [("g0-0", "Unhealthy")]
             plugin.offer(Offer(MEMORY))
@@ -265,10 +266,12 @@ def test_when_a_kubelet_came_back_it_does_not(place: Rooms) -> None:
         async with plugged(place, memory(2), patience=0.05, say=said.append) as plugin:
             async with dial(endpoint) as line, line.lists() as lists:
                 await lists.next()
+                tasks = len(asyncio.all_tasks())
             await until(lambda: not plugin.watched)
             async with dial(endpoint) as line, line.lists() as lists:
                 await lists.next()
-                await asyncio.sleep(0.1)
+                # One task more waits to register again: when it is gone, it has made up its mind.
+                await until(lambda: len(asyncio.all_tasks()) == tasks)
 
     asyncio.run(scenario())
     assert said == []

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -259,13 +259,18 @@ def test_a_peer_that_speaks_otherwise(
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(reply(await reader.read(1000)))
         writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        served.set()
+
+    served = asyncio.Event()
 
     async def scenario() -> None:
         server = await asyncio.start_unix_server(serve, place)
         with pytest.raises(KubeletError):
             await read_books(place, timeout=30)
+        await served.wait()
         server.close()
-        await asyncio.sleep(0.01)
 
     asyncio.run(scenario())
     assert capfd.readouterr().err == ""

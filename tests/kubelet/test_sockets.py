@@ -169,9 +169,11 @@ def test_a_call_under_way_is_answered_before_the_door_closes(place: Path) -> Non
 
 def test_a_call_that_never_ends_is_broken_off(place: Path) -> None:
     broken: list[str] = []
+    called = asyncio.Event()
 
     async def endless(claim: wire.Claim) -> Message:
         try:
+            called.set()
             await asyncio.sleep(PATIENCE * 10)
         except asyncio.CancelledError:
             broken.append(claim.name)
@@ -182,7 +184,7 @@ def test_a_call_that_never_ends_is_broken_off(place: Path) -> None:
         made = door(place, endless, grace=0.05)
         async with opened(made) as line:
             call = asyncio.create_task(line.send(ECHO, encode(wire.Claim(name="x"))))
-            await asyncio.sleep(0.05)
+            await called.wait()
             await made.close()
             with pytest.raises((StreamTerminatedError, GRPCError)):
                 await call

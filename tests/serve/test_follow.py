@@ -3,15 +3,12 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from fairlead.cluster.changes import Change
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES, NODES, Kind
 from fairlead.cluster.knowledge import of_seen
 from fairlead.cluster.memory import Memory
 from fairlead.cluster.meta import Listing, T
 from fairlead.errors import ClusterAwayError
-from fairlead.serve import follow
 from fairlead.serve.follow import Follower
 from tests.profiles import definition, seen
 
@@ -28,8 +25,7 @@ class Shaky(Memory):
         return await super().list(kind, *given, **named)
 
 
-def test_a_kind_that_is_defined_later_is_followed_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "SELDOM", 0.01)
+def test_a_kind_that_is_defined_later_is_followed_from_then_on() -> None:
     heard: list[str] = []
     profile = of_seen(seen(), "n1")
 
@@ -40,7 +36,7 @@ def test_a_kind_that_is_defined_later_is_followed_from_then_on(monkeypatch: pyte
         cluster = Shaky()
         await cluster.create(NODES, {"metadata": {"name": "n1"}})
         async with asyncio.TaskGroup() as group, asyncio.timeout(10):
-            follower = Follower(cluster, group, hear)
+            follower = Follower(cluster, group, hear, seldom=0.01)
             await follower.begin((MODEL_PROFILES,), (NODES,))
             assert (follower.served, heard) == ({"nodes"}, ["n1"])
             while cluster.asked < 5:

@@ -33,8 +33,9 @@ SILENCE: Final = 5.0
 class Brief:
     """One connection to one server, and a transport behind it."""
 
-    def __init__(self, config: Config, behind: AsyncExitStack) -> None:
+    def __init__(self, config: Config, behind: AsyncExitStack, silence: float = SILENCE) -> None:
         self.config = config
+        self._silence = silence
         self._behind = behind
         self._transport: Transport | None = None
         self._who = identity(config, os.environ, time.time, time.monotonic)
@@ -45,10 +46,10 @@ class Brief:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: Config) -> AsyncIterator["Brief"]:
+    async def open(cls, config: Config, silence: float = SILENCE) -> AsyncIterator["Brief"]:
         """Prepare; nothing is connected yet."""
         async with AsyncExitStack() as behind:
-            brief = cls(config, behind)
+            brief = cls(config, behind, silence)
             try:
                 yield brief
             finally:
@@ -106,6 +107,6 @@ class Brief:
     def _connection(self, who: Credential) -> http.client.HTTPConnection:
         host, port = self._base.hostname or "", self._base.port
         if self._base.scheme != "https":
-            return http.client.HTTPConnection(host, port, timeout=SILENCE)
+            return http.client.HTTPConnection(host, port, timeout=self._silence)
         context = tls.context(self.config, who.certificate, who.key)
-        return http.client.HTTPSConnection(host, port, timeout=SILENCE, context=context)
+        return http.client.HTTPSConnection(host, port, timeout=self._silence, context=context)

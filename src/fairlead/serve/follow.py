@@ -21,11 +21,16 @@ class Follower:
     """Informers of one program, in a task group of its own."""
 
     def __init__(
-        self, cluster: Cluster, group: asyncio.TaskGroup, heard: Callable[[Change[Any]], None]
+        self,
+        cluster: Cluster,
+        group: asyncio.TaskGroup,
+        heard: Callable[[Change[Any]], None],
+        seldom: float = SELDOM,
     ) -> None:
         self._cluster = cluster
         self._group = group
         self._heard = heard
+        self._seldom = seldom
         self.served: set[str] = set()
         """The plural names of the kinds that are followed."""
         self.tasks: list[asyncio.Task[None]] = []
@@ -50,7 +55,7 @@ class Follower:
     async def _wait_for(self, kind: Kind[Any]) -> None:
         served = False
         while not served:
-            await asyncio.sleep(SELDOM)
+            await asyncio.sleep(self._seldom)
             with suppress(ClusterError):  # asked again the next time
                 served = await self._is_served(kind)
         await self._follow(kind)

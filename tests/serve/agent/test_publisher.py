@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,22 @@ GPU = accelerator("pci:0000:01:00.0", kind="gpu", model="gpu-a", mebibytes=8192)
 OTHER = accelerator("pci:0000:02:00.0", kind="gpu", model="gpu-a", mebibytes=4096)
 STICK = accelerator("pci:0000:03:00.0", model="stick")
 MEMORY, WHOLE = "fairlead.dev/gpu-mem", "fairlead.dev/gpu-a"
+
+
+class Followed(tuple[Accelerator, ...]):
+    """Accelerators that say when they were read."""
+
+    def __new__(cls, of: Iterable[Accelerator]) -> "Followed":
+        """Take them as they are."""
+        made = super().__new__(cls, of)
+        made.read = threading.Event()
+        return made
+
+    read: threading.Event
+
+    def __iter__(self) -> Iterator[Accelerator]:
+        self.read.set()
+        return super().__iter__()
 
 
 @dataclass
@@ -127,10 +144,14 @@ def test_a_node_is_told_of_once(nook: Path) -> None:
             await until(lambda: it.kubelet.healthy(WHOLE) == it.kubelet.healthy("fairlead.dev/stick") == 1)
             await until(lambda: _count_slices(it))
             version = found.metadata.resource_version
-            it.publisher.offer(node(GPU, STICK))
-            await asyncio.sleep(0.5)
+            same = Followed((GPU, STICK))
+            it.publisher.offer(replace(node(), accelerators=same))
+            await until(same.read.is_set)
             assert (await it.node()).metadata.resource_version == version
-            assert it.publisher.snapshot().writes == {"labels": 1, "annotation": 0, "slice": 1}
+            it.publisher.offer(node(GPU))  # published after the same was, and then nothing of that is left
+            await until(lambda: _has_no_label(it, "fairlead.dev/stick.count"))
+            await until(lambda: it.publisher.snapshot().writes["slice"] > 1)
+            assert it.publisher.snapshot().writes == {"labels": 2, "annotation": 0, "slice": 2}
             assert [path.name for path in it.cdi.iterdir()] == ["fairlead.dev-accelerators.json"]
 
     asyncio.run(play())
@@ -233,8 +254,7 @@ def test_after_a_restart_of_both_nothing_is_handed_out_twice(nook: Path) -> None
             await it.kubelet.stop()
             await asyncio.to_thread(it.again)
             it.publisher.offer(node(GPU))
-            await asyncio.sleep(0.3)
-            assert "pod-resources" in it.publisher.problem()
+            await until(lambda: "pod-resources" in it.publisher.problem())
             await it.kubelet.start()
             await until(lambda: not it.publisher.problem())
             await until(lambda: it.kubelet.healthy(MEMORY) == 4096)

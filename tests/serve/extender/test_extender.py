@@ -111,11 +111,12 @@ def test_an_answer_waits_for_a_binding_that_is_on_its_way(catalog: Catalog) -> N
         first, second = await make(cluster, "first", 3072), await make(cluster, "second", 3072)
         assert (await filtered(extender, first, "a", "b"))["NodeNames"] == ["a", "b"]
         asking = asyncio.create_task(filtered(extender, second, "a", "b"))
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(30):
+            while "fairlead_extender_waits_total 1.0" not in extender.pages["/metrics"]().body.decode():
+                await asyncio.sleep(0)
         assert not asking.done()
         await cluster.bind("default", "first", "", "b")
         assert (await asking)["NodeNames"] == ["a"]
-        assert "fairlead_extender_waits_total 1.0" in extender.pages["/metrics"]().body.decode()
 
     played(catalog, script)
 
