@@ -11,6 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE ?=
+# Tests run on one worker more than there are processors: the one that has the real node mostly waits for it.
+WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 # The architecture that images are for; empty: this machine's.
 ARCH ?=
 # Published tables and traces, for benchmarks alone.
@@ -28,12 +30,16 @@ setup: $(VENV)/.dev ## Install everything for development into .venv
 demo: $(VENV)/.run ## Show this machine's accelerators, then place a dozen models on a mixed fleet
 	@bash scripts/demo.sh
 
+# Tests start hundreds of Python programs, which must not compile their modules each time, and no two of which gain
+# from a second thread for matrices.
+test: export PYTHONDONTWRITEBYTECODE :=
+test: export OPENBLAS_NUM_THREADS := 1
 test: $(VENV)/.dev ## Run every check and every test
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "make test needs Python 3.11 or newer: make clean && make test PYTHON=python3.11" >&2; exit 2; }
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/fairlead lab build --profile node || echo "The lab cannot be built: tests that need it are skipped (with CI=true, failed)."
-	$(BIN)/pytest -n 2 --dist loadgroup -q
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q
 
 lab: $(VENV)/.run ## Build the Kubernetes that tests and demos run on, once per user
 	$(BIN)/fairlead lab build --profile node

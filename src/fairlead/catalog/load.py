@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from fairlead.catalog.device import Device, Shape
@@ -20,13 +21,19 @@ _SIZE_LIMIT: Final = 4 * 1024 * 1024
 
 def load(extra: Iterable[str] = (), *, shipped: bool = True) -> Catalog:
     """Read the shipped catalog and then `extra` files or folders, later rows replacing earlier ones."""
-    devices: list[Device] = []
-    shapes: list[Shape] = []
-    for path in [*(_files(SHIPPED) if shipped else ()), *(file for place in extra for file in _files(place))]:
-        more_devices, more_shapes = read_file(path)
-        devices += more_devices
-        shapes += more_shapes
+    devices, shapes = _shipped() if shipped else ((), ())
+    for more_devices, more_shapes in map(read_file, (file for place in extra for file in _files(place))):
+        devices += tuple(more_devices)
+        shapes += tuple(more_shapes)
     return Catalog.of(devices, shapes)
+
+
+@cache
+def _shipped() -> tuple[tuple[Device, ...], tuple[Shape, ...]]:
+    """Return the shipped rows, read once: their files do not change while a program runs."""
+    rows = [read_file(path) for path in _files(SHIPPED)]
+    devices = tuple(device for found, _ in rows for device in found)
+    return devices, tuple(shape for _, found in rows for shape in found)
 
 
 def device_ids() -> list[str]:
