@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fairlead.cli.main import main
 from tests.e2e.api import CORE, Api
 from tests.e2e.install import NAMESPACE, Site
 from tests.e2e.machines import NO_ACCELERATORS, Machine
@@ -30,7 +31,9 @@ def installed(bare_site: Site) -> Iterator[Site]:
     """Return the node with fairlead on it."""
     bare_site.install()
     yield bare_site
-    bare_site.uninstall()
+    # What an uninstall leaves to its jobs, with no time for agents that end: these have ended.
+    bare_site.uninstall("--no-hooks")
+    assert main(["retract", "--yes", "--kubeconfig", str(bare_site.lab.kubeconfig)]) == 0
 
 
 @pytest.fixture

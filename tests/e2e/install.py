@@ -24,6 +24,7 @@ from tests.labs import RealNode
 CHART = Path(__file__).parents[2] / "deploy" / "chart"
 RELEASE = "fairlead"
 NAMESPACE = "fairlead-system"
+PORT = 19809
 POLICY = "/apis/admissionregistration.k8s.io/v1"
 _AGENTS = f"{CORE}/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/component=agent"
 
@@ -38,13 +39,14 @@ class Site:
         self.name = lab.lab.spaces[0].node
         self.unusual = False
         """Whether it was installed with values of some test."""
+        self._tls = False
 
     def install(self, values: Mapping[str, Any] | None = None, *files: Path) -> None:
         """Install the chart, or upgrade it to other values, and wait until the agent is ready.
 
         `files` are files of values, such as the chart has for a distribution.
         """
-        self.unusual = bool(values)
+        self.unusual, self._tls = bool(values), "metrics.tls.secretName" in (values or {})
         chosen = {"replay.root": str(self.machine.folder), "agent.sweep": "1s", "agent.sample": "1s"}
         chosen |= values or {}
         settings = [f"--values={file}" for file in files]
@@ -59,9 +61,9 @@ class Site:
             self.trouble,
         )
 
-    def uninstall(self) -> None:
-        """Take the chart away."""
-        self.helm("uninstall", RELEASE)
+    def uninstall(self, *flags: str) -> None:
+        """Take the chart away, and wait until the agents are gone."""
+        self.helm("uninstall", RELEASE, *flags)
         wait_for("the agents to go", lambda: not self.api.items(_AGENTS), self.trouble)
 
     def helm(self, *arguments: str) -> str:
@@ -124,13 +126,34 @@ class Site:
         return self.api.items(_AGENTS)
 
     def ready_agent(self) -> Document | None:
-        """Return the agent's pod if it is ready."""
-        for pod in self.agents():
-            conditions = pod["status"].get("conditions", ())
-            ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-            if ready and "deletionTimestamp" not in pod["metadata"]:
+        """Return the agent's pod if all of it runs and the agent says that it is ready.
+
+        The kubelet asks it once in five seconds and says so later: see `probed_agent`.
+        """
+        for pod in self._staying():
+            states = [each["state"] for each in pod["status"].get("containerStatuses", ())]
+            if states and all("running" in each for each in states) and self._says_ready(pod):
                 return pod
         return None
+
+    def probed_agent(self) -> Document | None:
+        """Return the agent's pod if the kubelet has found it ready."""
+        for pod in self._staying():
+            conditions = pod["status"].get("conditions", ())
+            if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+                return pod
+        return None
+
+    def _staying(self) -> list[Document]:
+        return [pod for pod in self.agents() if "deletionTimestamp" not in pod["metadata"]]
+
+    def _says_ready(self, pod: Document) -> bool:
+        name = f"{'https:' if self._tls else ''}{pod['metadata']['name']}:{PORT}"
+        try:
+            said = self.api.text(f"{CORE}/namespaces/{NAMESPACE}/pods/{name}/proxy/readyz")
+        except ClusterError:
+            return False
+        return said == "ready\n"
 
     def exec(self, *argv: str, container: str = "agent") -> "subprocess.CompletedProcess[str]":
         """Run something in a container of the agent's pod."""

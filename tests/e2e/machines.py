@@ -21,6 +21,8 @@ TWO_T4 = ("pci-0000-3b-00-0", "pci-0000-86-00-0")
 T4_MIB = 16384
 SMALL_MIB = 4096
 """Memory of each of two small GPUs: a kubelet takes long to compare very many units when it starts."""
+TINY_MIB = 1536
+"""Memory of each of two tiny GPUs, for tests that restart it while pods hold their units."""
 XAVIER = "platform-17000000-gv11b"
 
 
@@ -65,6 +67,15 @@ def make_node(path: Path) -> None:
 
 def two_small(root: Path) -> None:
     """Put a second T4 beside the first, in another slot; both have less memory than any T4."""
+    _two(root, SMALL_MIB)
+
+
+def two_tiny(root: Path) -> None:
+    """Put a second T4 beside the first; both have still less memory."""
+    _two(root, TINY_MIB)
+
+
+def _two(root: Path, mebibytes: int) -> None:
     slot = root / "sys/devices/pci0000:85/0000:85:00.0/0000:86:00.0"
     shutil.copytree(root / "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0", slot, symlinks=True)
     link = root / "sys/bus/pci/devices/0000:86:00.0"
@@ -82,7 +93,7 @@ def two_small(root: Path) -> None:
             "address": slot,
             "name": "Tesla T4",
             "uuid": f"GPU-00000000-0000-0000-0000-{index:012d}",
-            "memory": SMALL_MIB << 20,
+            "memory": mebibytes << 20,
             "power_limit": 70.0,
             "driver_version": "550.54.15",
             "ecc_errors": 0,

@@ -45,7 +45,8 @@ def test_labels_come_with_a_jetson_and_go_with_it(site: Site, foreign: dict[str,
     assert labels.items() >= foreign.items()
 
 
-def test_legacy_labels_come_when_asked_for_and_go_again(site: Site) -> None:
+def test_legacy_labels_come_when_asked_for_and_go_again(installed: Site) -> None:
+    site = installed  # whatever it was installed with before: it is installed otherwise at once
     site.machine.become("jetson-agx-xavier")
     site.install({"publish.legacyLabels": True})
     wanted = {"gpu.model": "Jetson-AGX", "gpu.driver": "R32.7.4", "gpu.resource": "tegrastats"}

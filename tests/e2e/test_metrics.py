@@ -28,7 +28,8 @@ except urllib.error.HTTPError as error:
 """
 
 
-def test_metrics_behind_tls_and_a_token(site: Site) -> None:
+def test_metrics_behind_tls_and_a_token(installed: Site) -> None:
+    site = installed  # whatever it was installed with before: it is installed otherwise at once
     pair = Authority().leaf("agent")
     secrets = {
         "metrics-pair": {"tls.crt": pair.certificate, "tls.key": pair.key},
@@ -40,8 +41,9 @@ def test_metrics_behind_tls_and_a_token(site: Site) -> None:
     assert ask(site, "") == "401"
     assert ask(site, "Bearer wrong") == "401"
     assert ask(site, f"Bearer {TOKEN}").startswith("200 ")
-    assert site.ready_agent(), "probes need no token"
+    wait_for("probes, which need no token", site.probed_agent, site.trouble)
     site.install()
+    wait_for("probes, which use TLS no longer", site.probed_agent, site.trouble)
     site.api.delete(f"{place}/{name}" for name in secrets)
 
 

@@ -1,6 +1,5 @@
 """The mode in which root of the pod is nobody on the node: a user namespace around all three parts."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,10 @@ from tests.e2e.test_privileges import find
 
 
 @pytest.fixture
-def apart(installed: Site) -> Iterator[Site]:
-    """Return the node with fairlead in user namespaces; afterwards it is as most people have it."""
+def apart(installed: Site) -> Site:
+    """Return the node with fairlead in user namespaces; the next test installs it as most people do."""
     installed.install({"userNamespaces": True, "replay.root": ""})
-    yield installed
-    installed.install()
+    return installed
 
 
 def test_all_of_it_runs_in_a_user_namespace_of_its_own(apart: Site) -> None:

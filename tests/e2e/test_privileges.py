@@ -20,6 +20,8 @@ EVERYWHERE = ("/proc", "/dev", "/sys/fs/cgroup", "/dev/", "/etc/hosts", "/etc/re
 @pytest.fixture(scope="module")
 def processes(installed: Site) -> dict[str, Path]:
     """Return the folder below /proc of each container's process."""
+    if installed.unusual:
+        installed.install()
     return wait_for("the agent's processes", lambda: find(installed), installed.trouble)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.e2e.api import CORE, wait_for
 from tests.e2e.install import NAMESPACE, Site
-from tests.e2e.machines import SMALL_MIB, TWO_T4, two_small
+from tests.e2e.machines import TINY_MIB, TWO_T4, two_tiny
 from tests.e2e.pods import Pods
 from tests.e2e.test_privileges import find
 from tests.e2e.truth import faults, truth, watched
@@ -44,22 +44,22 @@ def kill(site: Site, container: str) -> None:
 
 
 def test_shares_survive_a_kubelet_and_an_agent_that_crash(site: Site, pods: Pods) -> None:
-    site.become("server-t4", two_small)
+    site.become("server-t4", two_tiny)
     survive(
         site, pods, lambda names: pods.start(names, {"fairlead.dev/gpu-mem": SHARE}), kill_kubelet, kill_agent
     )
-    free = len(TWO_T4) * SMALL_MIB
+    free = len(TWO_T4) * TINY_MIB
     wait_for("capacity", lambda: site.allocatable().get("fairlead.dev/gpu-mem") == free, site.disagreement)
     left = free - SHARE * len(NAMES)
     wait_for("slices", lambda: sum(site.offered().values()) == left, site.disagreement)
 
 
 def test_claims_survive_an_agent_that_is_replaced_and_a_warden_that_crashes(site: Site, pods: Pods) -> None:
-    site.become("server-t4", two_small)
+    site.become("server-t4", two_tiny)
     pods.template("share", SHARE)
     harm = (kill_kubelet, delete_agent, kill_warden)
     survive(site, pods, lambda names: pods.start(names, claim="share"), *harm)
-    free = len(TWO_T4) * SMALL_MIB
+    free = len(TWO_T4) * TINY_MIB
     wait_for("slices", lambda: sum(site.offered().values()) == free, site.disagreement)
     left = free - SHARE * len(NAMES)
     wait_for("capacity", lambda: site.allocatable().get("fairlead.dev/gpu-mem") == left, site.disagreement)
