@@ -18,10 +18,8 @@ TESTS = sorted(
     for path in (HOUSE / "tests").rglob("*.py")
     if path.parent.parent.name != "hosts" and "root" not in path.parts[len(HOUSE.parts) :]
 )
-PATCHED = {
-    "tests/serve/scheduler/test_desk.py": "goes with the desk, which becomes a state machine",
-}
-"""Tests that may patch fairlead for now, each with its reason."""
+PATCHED: dict[str, str] = {}
+"""Tests that may patch fairlead, each with its reason."""
 SLEEPY: dict[str, str] = {}
 """Tests that may sleep before a negative, each with its reason."""
 _SLEEPS = ("asyncio.sleep", "time.sleep", "sleep")
