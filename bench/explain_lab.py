@@ -17,8 +17,9 @@ from bench.pairs import AFTER, Checkout
 from bench.scheduler_lab import furnish, many
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
+from fairlead.keys import PLACEMENT
 from fairlead.lab.state import Lab
-from fairlead.placement import PLACEMENT, Share
+from fairlead.placement import Share
 from fairlead.units import Bytes
 
 MIB = 2048
