@@ -222,7 +222,7 @@ def test_it_loads_nothing_of_the_house_and_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     ours = {name for name in loaded if name.startswith("fairlead") and ".warden" not in name}
-    assert ours == {"fairlead", "fairlead.errors"}
+    assert ours == {"fairlead", "fairlead.errors", "fairlead.signals"}
     heavy = {"asyncio", "ssl", "_ssl", "threading", "subprocess", "dataclasses", "inspect", "argparse"}
     assert not loaded & {*heavy, "http", "urllib", "tempfile", "shutil", "pathlib", "logging", "ctypes"}
 
