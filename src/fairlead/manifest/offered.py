@@ -3,7 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from fairlead import placement
 from fairlead.catalog import Device as Row
@@ -38,7 +41,15 @@ def of_slice(driver: str, device: Device, total: int = 0) -> str:
         "capacity": capacity,
         "allowMultipleAllocations": device.allow_multiple_allocations,
     }
-    return json.dumps({"driver": driver, "device": entry}, sort_keys=True, default=str)
+    try:
+        return _text(driver, msgspec.json.encode(entry))  # a cluster has many devices of few kinds
+    except TypeError:  # a key that only YAML knows
+        return json.dumps({"driver": driver, "device": entry}, sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=4096)
+def _text(driver: str, entry: bytes) -> str:
+    return json.dumps({"driver": driver, "device": json.loads(entry)}, sort_keys=True)
 
 
 def _value(entry: Mapping[str, Any]) -> Any:
