@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from fairlead.cache.claim_index import ClaimIndex
-from fairlead.cache.pod_changes import as_assumed, claims_named
+from fairlead.cache.pod_changes import as_assumed
 from fairlead.cache.types import Pod
 from fairlead.keys import PLACEMENT
+from fairlead.manifest.claims import claims_named
 from fairlead.manifest.shapes import ClaimStatus
 from fairlead.placement import Placement, Share
 from fairlead.request import Request

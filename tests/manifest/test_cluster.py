@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from fairlead.cache.clusterfile import of_objects, read_cluster
+from fairlead.cache.clusterfile import read_cluster
+from fairlead.cache.listed import Listed
 from fairlead.errors import ManifestError
 from fairlead.manifest import snapshot
+from fairlead.manifest.collect import Objects
+from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import DeviceState, Share
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
@@ -31,8 +34,13 @@ def node(
     }
 
 
+def read(objects: Objects) -> Snapshot:
+    """Return the cluster of a file."""
+    return Listed.of_files(objects, CATALOG).snapshot
+
+
 def devices(*manifests: dict[str, Any]) -> tuple[DeviceState, ...]:
-    return of_objects(group(*manifests), CATALOG).nodes[0].devices
+    return read(group(*manifests)).nodes[0].devices
 
 
 def running(name: str, limits: dict[str, Any], notes: dict[str, str] | None = None) -> dict[str, Any]:
@@ -78,14 +86,14 @@ def test_an_annotation_tells_who_holds_what() -> None:
         },
         "fairlead.dev/t4.memory-mib": "15360",
     }
-    found = of_objects(group(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})), CATALOG)
+    found = read(group(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})))
     assert found.placements[0].shares == (Share("t4-1", Bytes(2 * GIB)),)
 
 
 def test_pods_whose_gpu_nobody_tells_fill_the_fullest() -> None:
     pods = [running(f"p{number}", {"aliyun.com/gpu-mem": 6}) for number in range(3)]
     manifest = node({"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"})
-    found = of_objects(group(manifest, *pods), CATALOG)
+    found = read(group(manifest, *pods))
     assert [each.shares[0].device for each in found.placements] == ["gpu-0", "gpu-0", "gpu-1"]
 
 
@@ -96,17 +104,17 @@ def test_what_waits_is_pending_and_controllers_are_not_counted_twice() -> None:
         "metadata": {"name": "d"},
         "spec": {"replicas": 3, "template": {"spec": {"containers": []}}},
     }
-    found = of_objects(group(node(), pod(name="waits"), deployment), CATALOG)
+    found = read(group(node(), pod(name="waits"), deployment))
     assert [each.name for each in found.pending] == ["waits"]
 
 
 def test_a_live_cluster_is_not_spoilt_by_one_pod() -> None:
-    complaints: list[str] = []
     bad = running("bad", {"fairlead.dev/nonsense": 1})
-    found = of_objects(group(node(), bad, running("good", {})), CATALOG, complaints=complaints)
+    bad["metadata"]["uid"] = "uid-bad"
+    live = Listed.of(group(node(), bad, running("good", {})), CATALOG)
     # It is there, and takes a place; how much it holds nobody can say.
-    assert sorted(each.request.name for each in found.placements) == ["bad", "good"]
-    assert "Pod default/bad" in complaints[0]
+    assert sorted(each.request.name for each in live.snapshot.placements) == ["bad", "good"]
+    assert "Pod default/bad" in str(live.complaints[0])
 
 
 def test_lists_are_opened(tmp_path: Path) -> None:
@@ -196,7 +204,7 @@ def test_a_pod_whose_claim_is_allocated_goes_where_its_device_is() -> None:
     late = pod(name="late", resourceClaims=named)
     late["metadata"]["uid"] = "uid-late"
     objects = group(node(), listed, claim, holder, late)
-    (request,) = of_objects(objects, CATALOG).pending
+    (request,) = read(objects).pending
     assert request.demand.count == 0
     waits = next(each.body for each in objects.all("Pod") if each.body.metadata.name == "late")
     told = decided(objects, CATALOG, waits)
@@ -206,7 +214,7 @@ def test_a_pod_whose_claim_is_allocated_goes_where_its_device_is() -> None:
 def test_pods_that_share_a_claim_hold_it_once() -> None:
     listed, claim, named = shared_claim()
     pods = [pod(name=name, nodeName="worker", resourceClaims=named) for name in ("one", "two")]
-    one, two = of_objects(group(node(), listed, claim, *pods), CATALOG).placements
+    one, two = read(group(node(), listed, claim, *pods)).placements
     assert one.shares == (Share("gpu-0", Bytes(15 * GIB), 1000, whole=True),)
     assert (two.shares, two.request.demand.count) == ((), 0)
 
@@ -228,7 +236,7 @@ def test_who_holds_a_device_that_no_source_names(
     }
     note = json.dumps([Share("pci-1", Bytes(GIB)).to_json()])
     holder = running("web", {"fairlead.dev/gpu-mem": 1024}, {"fairlead.dev/placement": note})
-    found = of_objects(group(manifest, holder, *([listed] if names else [])), CATALOG)
+    found = read(group(manifest, holder, *([listed] if names else [])))
     assert ([each.id for each in found.nodes[0].devices], found.nodes[0].counted) == (
         list(names) or ["t4-0", "t4-1"],
         counted,

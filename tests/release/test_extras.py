@@ -50,7 +50,6 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "cluster": (
         (0, ("nodes", *CLUSTER)),
         (0, ("devices", *CLUSTER, "--select", "device.driver.matches('^fairlead')")),
-        (0, ("snapshot", *CLUSTER)),
         (0, ("profiles", "list", *CLUSTER)),
         (0, ("retract", "--dry-run", *CLUSTER)),
         (1, ("doctor", *CLUSTER)),
@@ -59,6 +58,7 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "scheduler": (
         (1, ("schedule", *FLEET)),
         (0, ("schedule", "--live", *CLUSTER)),
+        (0, ("snapshot", *CLUSTER)),
         (1, ("explain", "embedder", "--decision", "decision.json")),
         (0, ("replay", "recording")),
         (0, ("serve", "extender", "--print-config", "http://127.0.0.1:1")),
@@ -84,7 +84,7 @@ ROOMS = {
     "agent": ("serve.agent", "kubelet", "cluster", "warden", "publish"),
     "scheduler": (
         *("serve.scheduler", "serve.extender", "serve.admission", "serve.web"),
-        *("schedule", "manifest", "whatif", "cluster"),
+        *("schedule", "manifest", "cache", "whatif", "cluster"),
     ),
     "simulate": ("simulate", "schedule", "manifest"),
     "lab": ("lab", "cluster"),

@@ -17,7 +17,8 @@ from fairlead.cache.events import FREED, ClusterEvent
 from fairlead.cache.latency import names_model
 from fairlead.cache.nodes import NodeCache
 from fairlead.cache.nominations import Nominations
-from fairlead.cache.pod_changes import alike, as_assumed, claims_named, home
+from fairlead.cache.origin import LIVE, Origin
+from fairlead.cache.pod_changes import alike, as_assumed, home, in_flight
 from fairlead.cache.quota import Quotas
 from fairlead.cache.translator import PodTranslator, Unreadable, concerned
 from fairlead.cache.types import Claim, Pod, ResourceQuota
@@ -28,26 +29,29 @@ from fairlead.cluster.changes import Change
 from fairlead.cluster.meta import Object
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
+from fairlead.manifest.claims import claims_named
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.holdings import FOREVER, Tenant, placements
+from fairlead.manifest.holdings import Tenant, claim_id, placements, report
 from fairlead.manifest.policy_types import PodDisruptionBudget
-from fairlead.manifest.running import report
 from fairlead.manifest.shapes import Node, PodGroup
 from fairlead.manifest.volumeshapes import StorageClass, Volume, VolumeClaim
 from fairlead.placement import Placement
-from fairlead.request import Request
 from fairlead.schedule import Cluster
 
 
 class SchedulerCache:
     """Objects, indexed by the node they matter to, and the engine's cluster that follows from them."""
 
-    def __init__(self, catalog: Catalog, scheduler: str = "fairlead") -> None:
+    def __init__(self, catalog: Catalog, scheduler: str | None = "fairlead", origin: Origin = LIVE) -> None:
         self.cluster = Cluster()
         self.epoch = 0
         """The highest turn that a waiting pod was marked with: whose own is lower, leads no more."""
-        self._translator = PodTranslator(catalog)
-        self._nodes = NodeCache(catalog)
+        self._translator = PodTranslator(catalog, origin)
+        self._nodes = NodeCache(catalog, origin)
+        self.complaints: Mapping[str, ManifestError] = self._nodes.unreadable
+        """Nodes that cannot be read, and why."""
+        self.unreadable: Mapping[str, Unreadable] = self._translator.unreadable
+        """Bound pods that are counted by their spec alone, by uid, and why."""
         self._scheduler = scheduler
         self._pods: dict[str, Pod] = {}
         self._on: dict[str, set[str]] = {}
@@ -61,7 +65,7 @@ class SchedulerCache:
         """Pods that are gone and whose claims have not been seen, since the last `sync`."""
         self._waiting: set[str] = set()
         self._claim_index = ClaimIndex()
-        self.volumes = Volumes()
+        self.volumes = Volumes(origin)
         self.quotas = Quotas(self.cluster, self.pod)
         self.held: dict[str, frozenset[str]] = {}
         """Who has a place that is kept while volumes are made there, and with whom."""
@@ -115,11 +119,6 @@ class SchedulerCache:
     def node(self, name: str) -> Node | None:
         """Return a node as last seen."""
         return self._nodes.node(name)
-
-    @property
-    def complaints(self) -> Mapping[str, str]:
-        """Nodes that cannot be read, and why."""
-        return self._nodes.complaints
 
     def pods_on(self, name: str) -> list[Pod]:
         """Return the pods on a node, and those on their way there."""
@@ -202,6 +201,11 @@ class SchedulerCache:
     def orphaned_claims(self) -> list[Claim]:
         """Return the claims that hold devices for pods that are gone: a controller frees them soon."""
         return self._claims.orphaned(self._pods)
+
+    def leaving(self) -> set[str]:
+        """Return the ids of placements that end soon: deleted pods, and claims of pods that are gone."""
+        found = self.disruptions.leaving.union(map(claim_id, self.orphaned_claims()))
+        return {uid for uid in found if self.cluster.placement(uid) is not None}
 
     @property
     def unsettled(self) -> set[str]:
@@ -372,17 +376,13 @@ class SchedulerCache:
         bound = [Tenant(self._translator.request(pod, self.claims_of(pod)), pod) for pod in pods]
         held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
         held += self.nominations.on(name)
-        assumed = [Tenant(self._assumed_request(each.request), assumed=each.shares) for each in held]
-        claims = self._claims.on(name)
+        assumed = [
+            Tenant(in_flight(each.request, self._pods.get(each.request.id)), assumed=each.shares)
+            for each in held
+        ]
         said = report(self._nodes.node(name), state.devices)
-        return placements(state, [*bound, *assumed], claims, said, self._translator.admitted)
-
-    def _assumed_request(self, request: Request) -> Request:
-        """Return who is counted for what is under way: the pod, unless another put it elsewhere meanwhile."""
-        if home(self._pods.get(request.id)):
-            name = f"under way {request.id}"
-            return Request(name, request.namespace, uid=name, priority=FOREVER, preempts=False)
-        return request
+        tenants = [*bound, *assumed]
+        return placements(state, tenants, self._claims.on(name), said, self._translator.admitted)
 
     def _translate_waiting(self) -> Iterable[Waiting]:
         for uid in sorted(self._stale_pods & self._waiting):

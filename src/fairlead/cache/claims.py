@@ -2,9 +2,10 @@
 
 from collections.abc import Container
 
-from fairlead.cache.pod_changes import claims_named, pools
+from fairlead.cache.pod_changes import pools
 from fairlead.cache.types import Claim, Pod
 from fairlead.cluster.changes import Change, Key
+from fairlead.manifest.claims import claims_named
 
 
 class ClaimCache:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from fairlead.cache.origin import LIVE, Origin
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
 from fairlead.errors import ManifestError
@@ -14,10 +15,11 @@ from fairlead.placement import NodeState
 class NodeCache:
     """What there is, and which of it is news."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self.complaints: dict[str, str] = {}
+    def __init__(self, catalog: Catalog, origin: Origin = LIVE) -> None:
+        self.unreadable: dict[str, ManifestError] = {}
         """Nodes that cannot be read, and why."""
         self._catalog = catalog
+        self._origin = origin
         self._nodes: dict[str, Node] = {}
         self._slices: dict[str, dict[Key, Slice]] = {}
         self._changed: set[str] = set()
@@ -56,12 +58,12 @@ class NodeCache:
 
     def _state(self, name: str) -> NodeState | None:
         given = self._nodes.get(name)
-        self.complaints.pop(name, None)
+        self.unreadable.pop(name, None)
         if given is None:
             return None
         slices = newest(self._slices.get(name, {}).values())
         try:
-            return node_state(f"node {name}", given, slices, self._catalog)
+            return node_state(self._origin.place("Node", given), given, slices, self._catalog)
         except ManifestError as error:
-            self.complaints[name] = str(error)
+            self.unreadable[name] = error
             return None

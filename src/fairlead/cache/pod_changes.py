@@ -5,6 +5,9 @@ from fairlead.cluster.changes import Key
 from fairlead.cluster.meta import replace
 from fairlead.keys import PLACEMENT
 from fairlead.placement import Placement, Share, parse_shares
+from fairlead.manifest.holdings import FOREVER
+
+from fairlead.request import Request
 
 
 def pools(claim: Claim | None) -> set[str]:
@@ -12,20 +15,17 @@ def pools(claim: Claim | None) -> set[str]:
     return {each.pool for each in claim.results} if claim is not None else set()
 
 
-def claims_named(pod: Pod) -> dict[str, Key]:
-    """Return the claims that a pod names, or that were made of a template for it, by its name for them."""
-    if not pod.spec.resource_claims:
-        return {}
-    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    named = {
-        each.name: each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims
-    }
-    return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
-
-
 def home(pod: Pod | None) -> str:
     """Return the node that a pod holds something of."""
     return pod.spec.node_name if pod is not None and not pod.ended else ""
+
+
+def in_flight(request: Request, pod: Pod | None) -> Request:
+    """Return what counts for a binding under way: the pod, unless another client bound it meanwhile."""
+    if not home(pod):
+        return request
+    name = f"under way {request.id}"
+    return Request(name, request.namespace, uid=name, priority=FOREVER, preempts=False)
 
 
 def alike(before: Pod, now: Pod) -> bool:

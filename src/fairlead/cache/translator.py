@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from fairlead import keys
 from fairlead.cache.latency import LatencyEstimator
+from fairlead.cache.origin import LIVE, Origin
 from fairlead.cache.types import Claim, Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
@@ -31,24 +32,35 @@ _NOTES: Final = frozenset(
     {keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES}
 )
 """Annotations by which a pod asks for accelerators without naming a resource."""
+_NOT_READ: Final = (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading a pod may raise: nothing that one pod says may keep all others from being placed."""
 _PATTERNS: Final = 4096
 """Kinds of pods that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A pod that waits and cannot be placed as it is written; the reason is for its user."""
+    """A pod that cannot be read as it is written; the reason is for its user."""
 
     name: str
     namespace: str
     id: str
-    reason: str
+    problem: str
+    hint: str = ""
 
     @classmethod
-    def of(cls, pod: Pod, error: ManifestError) -> "Unreadable":
+    def of(cls, pod: Pod, error: Exception) -> "Unreadable":
         """Return a pod in which something is wrong."""
-        hint = f" ({error.hint})" if error.hint else ""
-        return cls(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid, f"{error}{hint}")
+        meta = pod.metadata
+        if isinstance(error, ManifestError):
+            return cls(meta.name, meta.namespace, meta.uid, str(error), error.hint)
+        text = f"{meta.name} cannot be understood: {type(error).__name__}: {str(error)[:200]}"
+        return cls(meta.name, meta.namespace, meta.uid, text)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, and what to do about it."""
+        return f"{self.problem} ({self.hint})" if self.hint else self.problem
 
 
 def asks_for_devices(pod: Pod) -> bool:
@@ -68,8 +80,11 @@ def concerned(change: Change[Any], pods: Iterable[Pod]) -> set[str]:
 class PodTranslator:
     """What pods are read against, and those that were read."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, origin: Origin = LIVE) -> None:
+        self.unreadable: dict[str, Unreadable] = {}
+        """By uid: bound pods that had to be read from their spec alone, and why."""
         self._catalog = catalog
+        self._origin = origin
         self._latency = LatencyEstimator(catalog)
         self._rules: dict[tuple[str, str, str], Found] = {}
         self._objects: Objects | None = Objects()
@@ -126,37 +141,35 @@ class PodTranslator:
         """Forget a pod."""
         self._known.pop(uid, None)
         self._admitted.pop(uid, None)
+        self.unreadable.pop(uid, None)
 
     def request(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
         """Return a pod that is bound; one that cannot be read as a whole is read from its spec alone."""
         try:
             return self._read(pod, claims)
-        except (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+        except _NOT_READ as error:
+            self.unreadable[pod.metadata.uid] = Unreadable.of(pod, error)
             return self.admitted(pod)
 
     def admitted(self, pod: Pod) -> Request:
         """Return a bound pod as its kubelet admitted it, whatever its annotations say by now."""
-        uid, meta = pod.metadata.uid, pod.metadata
+        uid = pod.metadata.uid
         found = self._admitted.get(uid)
         if found is None:
-            where = f"pod {meta.namespace}/{meta.name}"
+            where = self._origin.place("Pod", pod)
             found = self._admitted[uid] = admitted(where, pod, self._catalog, self._sizes)
         return found
 
     def waiting(self, pod: Pod, claims: Mapping[str, Claim]) -> Request | Unreadable:
         """Return a pod that waits, or why it cannot be placed."""
-        meta = pod.metadata
-        self.drop(meta.uid)
+        self.drop(pod.metadata.uid)
         try:
-            self._check_claims(pod, claims)
-            found = _sized(with_allocated_claims(self._read(pod, claims), claims.values()))
-        except ManifestError as error:
+            if not self._origin.authored:
+                self._check_claims(pod, claims)
+            found = with_allocated_claims(self._read(pod, claims), claims.values())
+            return found if self._origin.authored else _sized(found)
+        except _NOT_READ as error:
             return Unreadable.of(pod, error)
-        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-            # Nothing that one pod says may keep all others from being placed.
-            text = f"{meta.name} cannot be understood: {type(error).__name__}: {str(error)[:200]}"
-            return Unreadable(meta.name, meta.namespace, meta.uid, text)
-        return found
 
     def _check_claims(self, pod: Pod, claims: Mapping[str, Claim]) -> None:
         """Raise where a claim is not there yet; say what it waits for."""
@@ -164,7 +177,7 @@ class PodTranslator:
         for at, each in enumerate(pod.spec.resource_claims):
             if each.name in claims:
                 continue
-            where = f"pod {namespace}/{pod.metadata.name}: spec.resourceClaims[{at}]"
+            where = f"{self._origin.place('Pod', pod)}: spec.resourceClaims[{at}]"
             template = each.resource_claim_template_name
             if not template:
                 missing = f"no ResourceClaim {namespace}/{each.resource_claim_name}"
@@ -186,7 +199,7 @@ class PodTranslator:
     def _alike(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
         """Read a pod, or take what another of the same controller reads as: they differ in name alone."""
         meta = pod.metadata
-        where = f"pod {meta.namespace}/{meta.name}"
+        where = self._origin.place("Pod", pod)
         context = Context(self._catalog, self._around(claims), self._sizes)
         if pod.spec.resource_claims:
             return self._asked(where, pod, context)
@@ -200,7 +213,10 @@ class PodTranslator:
         return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
 
     def _asked(self, where: str, pod: Pod, context: Context) -> Request:
-        return self._latency.expecting(where, pod, request(where, pod, context), self._sizes)
+        found = request(where, pod, context)
+        if self._origin.authored:
+            return found  # the models of a file are beside it: no ModelProfile tells of them
+        return self._latency.expecting(where, pod, found, self._sizes)
 
     def _around(self, claims: Mapping[str, Claim]) -> Objects:
         if self._objects is None:

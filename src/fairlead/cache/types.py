@@ -18,7 +18,7 @@ from fairlead.manifest.seen import (
     OwnClaim,
     Pod,
 )
-from fairlead.manifest.volumeshapes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from fairlead.placement import PLACEMENT
 
 __all__ = [
     "BUDGETS",
@@ -47,7 +47,6 @@ PODS: Final = live.PODS
 CLAIMS: Final = live.CLAIMS
 NODES: Final = live.NODES
 SLICES: Final[Kind[Any]] = next(kind for kind in live.OPTIONAL if kind.name == "ResourceSlice")
-STORAGE: Final[tuple[Kind[Any], ...]] = (STORAGE_CLASSES, VOLUMES, VOLUME_CLAIMS)
-"""Kinds that say where a pod's volumes are."""
+STORAGE: Final = live.STORAGE
 RULES: Final = tuple(kind for kind in live.OPTIONAL if kind.name not in ("ResourceSlice", "ResourceClaim"))
 """Kinds that say how pods are to be read: classes, templates, groups."""

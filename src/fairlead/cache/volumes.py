@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fairlead.cache.claim_index import ClaimIndex
+from fairlead.cache.origin import LIVE, Origin
 from fairlead.cache.types import Pod
 from fairlead.cluster.changes import Change, Key
 from fairlead.errors import ManifestError
@@ -58,7 +59,8 @@ def named(pod: Pod) -> list[tuple[str, Key]]:
 class Volumes:
     """Claims, volumes and classes, and who waits for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: Origin = LIVE) -> None:
+        self._origin = origin
         self._claims: dict[Key, VolumeClaim] = {}
         self._volumes: dict[str, Volume] = {}
         self._free: dict[str, Volume] = {}
@@ -126,8 +128,8 @@ class Volumes:
         `known` says whether there is a node of a name: a choice of one that is gone binds nobody.
         """
         affinity = asked.affinity
-        for field, key in named(pod):
-            where = f"pod {pod.metadata.namespace}/{pod.metadata.name}: {field}"
+        for field, key in named(pod) if self._origin.storage else ():
+            where = f"{self._origin.place('Pod', pod)}: {field}"
             affinity = _both(affinity, self._places(where, key, known))
             if len(affinity) > _MOST:
                 raise ManifestError(f"{where}: its volumes can be in too many ways", "use fewer volumes")

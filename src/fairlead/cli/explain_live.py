@@ -124,11 +124,11 @@ async def _claims(client: "Client", pod: "Pod") -> list[Any]:
     from contextlib import suppress
 
     from fairlead.errors import ClusterError
-    from fairlead.manifest.claims import named
+    from fairlead.manifest.claims import claims_used
     from fairlead.manifest.live import CLAIMS
 
     found = []
-    for namespace, name in named(pod):
+    for namespace, name in claims_used(pod):
         with suppress(ClusterError):  # gone, or not to be seen: the rest is told nevertheless
             found.append(await client.get(CLAIMS, name, namespace))
     return found

@@ -114,17 +114,17 @@ async def _taken(config: "Config", catalog: "Catalog") -> "tuple[Snapshot, list[
     from dataclasses import replace
     from datetime import datetime
 
-    from fairlead.cache.clusterfile import of_objects
+    from fairlead.cache.listed import Listed
     from fairlead.cluster.client import Client
     from fairlead.compat.times import UTC
     from fairlead.manifest.live import objects
 
     async with Client.connect(config) as client:
         there = await objects(client)
-    complaints: list[str] = []
-    found = of_objects(there, catalog, complaints=complaints)
+    found = Listed.of(there, catalog)
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return replace(found, taken=now, source=config.context or config.server), complaints
+    snapshot = replace(found.snapshot, taken=now, source=config.context or config.server)
+    return snapshot, [str(each) for each in found.complaints]
 
 
 def _write(path: str, text: str) -> None:

@@ -49,12 +49,21 @@ def demand(where: str, pod: shapes.Pod, around: Around) -> Demand:
     return replace(first, count=sum(each.count for each in found))
 
 
-def named(pod: seen.Pod) -> list[Key]:
-    """Return the claims that a pod uses, as it and its status name them."""
+def claims_named(pod: shapes.Pod) -> dict[str, Key]:
+    """Return the claims that a pod names, or that were made of a template for it, by its name for them."""
+    if not pod.spec.resource_claims:
+        return {}
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    found = [each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims]
+    named = {
+        each.name: each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims
+    }
+    return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
+
+
+def claims_used(pod: seen.Pod) -> list[Key]:
+    """Return the claims that a pod names, and the one that a scheduler made for its extended resources."""
     own = pod.status.extended_resource_claim_status.resource_claim_name
-    return [(pod.metadata.namespace, name) for name in (*found, own) if name]
+    return [*claims_named(pod).values(), *([(pod.metadata.namespace, own)] if own else [])]
 
 
 def _plain(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fairlead.cluster import codec
 from fairlead.cluster.meta import Object
 from fairlead.errors import ManifestError
-from fairlead.manifest import deviceshapes, policy_types, seen, shapes
+from fairlead.manifest import deviceshapes, policy_types, quotashapes, seen, shapes, volumeshapes
 
 KINDS: Final[Mapping[str, type[Object]]] = {
     "Pod": seen.Pod,
@@ -28,9 +28,15 @@ KINDS: Final[Mapping[str, type[Object]]] = {
     "ResourceClaimTemplate": deviceshapes.ClaimTemplate,
     "DeviceClass": deviceshapes.DeviceClass,
     "ResourceSlice": deviceshapes.Slice,
+    "PersistentVolumeClaim": volumeshapes.VolumeClaim,
+    "PersistentVolume": volumeshapes.Volume,
+    "StorageClass": volumeshapes.StorageClass,
+    "ResourceQuota": quotashapes.ResourceQuota,
 }
 """Every kind that says something about placing pods; others in a file are passed over."""
-_WIDE: Final = frozenset({"Node", "PriorityClass", "DeviceClass", "ResourceSlice"})
+_WIDE: Final = frozenset(
+    {"Node", "PriorityClass", "DeviceClass", "ResourceSlice", "PersistentVolume", "StorageClass"}
+)
 """Kinds without a namespace."""
 Kinds = Mapping[str, type[Object]]
 _DEEPEST: Final = 4
@@ -54,9 +60,11 @@ class Objects:
     found: tuple[Found, ...] = ()
     _index: dict[tuple[str, str, str], Found] = field(default_factory=dict)
     _kinds: dict[str, list[Found]] = field(default_factory=dict)
+    unlisted: Mapping[str, str] = field(default_factory=dict)
+    """Kinds that the server would not list, and why."""
 
     @classmethod
-    def of(cls, found: Iterable[Found]) -> "Objects":
+    def of(cls, found: Iterable[Found], unlisted: Mapping[str, str] | None = None) -> "Objects":
         """Sort objects; two of one kind and name are one too many."""
         listed = tuple(found)
         index: dict[tuple[str, str, str], Found] = {}
@@ -69,7 +77,7 @@ class Objects:
                     f"{each.where}: is there twice, first in {index[key].where}", "rename one"
                 )
             index[key] = each
-        return cls(listed, index, kinds)
+        return cls(listed, index, kinds, unlisted or {})
 
     def all(self, kind: str) -> list[Found]:
         """Return every object of a kind, in the order of the files."""
@@ -79,10 +87,6 @@ class Objects:
         """Return one object; None where there is none."""
         found = self._index.get((kind, "" if kind in _WIDE else namespace, name))
         return found.body if found else None
-
-    def only(self, kind: str) -> "Objects":
-        """Return the same with pods of this kind alone; what they refer to stays within reach."""
-        return Objects(tuple(self.all(kind)), self._index, self._kinds)
 
     def near(self, kind: str, namespace: str, name: str) -> str:
         """Return a hint that names what there is instead; what others have in their namespaces is theirs."""

@@ -8,7 +8,7 @@ from fairlead.cluster.meta import replace as changed
 from fairlead.errors import ManifestError
 from fairlead.manifest import shapes
 from fairlead.manifest.allocated import with_allocated_claims
-from fairlead.manifest.claims import named
+from fairlead.manifest.claims import claims_named
 from fairlead.manifest.collect import Found
 from fairlead.manifest.gangs import of_controller
 from fairlead.manifest.pod import Context, request
@@ -28,11 +28,7 @@ def requests(context: Context, nodes: Sequence[NodeState] = ()) -> list[Asked]:
     """Return every pod that waits for a place, in the order of the files; `nodes` are for DaemonSets."""
     found: list[Asked] = []
     for each in context.objects.found:
-        try:
-            found += _pods(each, context, nodes)
-        except ManifestError as error:
-            if not context.passes_over(error):
-                raise
+        found += _pods(each, context, nodes)
         if len(found) > MOST_PODS:
             raise ManifestError(
                 f"{each.where}: with it there are more than {MOST_PODS} pods", "ask for fewer"
@@ -55,7 +51,7 @@ def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterabl
 
 
 def _claims(pod: Pod, context: Context) -> list[Claim]:
-    found = (context.objects.get("ResourceClaim", *key) for key in named(pod))
+    found = (context.objects.get("ResourceClaim", *key) for key in claims_named(pod).values())
     return [each for each in found if each is not None]
 
 

@@ -22,8 +22,10 @@ from fairlead.manifest import amounts
 from fairlead.manifest.admitted import handed_over_by
 from fairlead.manifest.deviceshapes import AllocatedDevice
 from fairlead.manifest.seen import Claim, Pod
-from fairlead.offer import DRIVER
-from fairlead.placement import DeviceState, NodeState, Placement, Share, parse_shares, share_of
+from fairlead.manifest.shapes import Node
+from fairlead.offer import DRIVER, Form
+from fairlead.placement import PLACEMENT, DeviceState, NodeState, Placement, Share, parse_shares, share_of
+from fairlead.publish.allocated import parse_allocated
 from fairlead.request import Demand, Request
 from fairlead.units import Bytes
 
@@ -56,6 +58,29 @@ class Report:
 
 Admitted = Callable[[Pod], Request]
 """Reads a bound pod from its spec alone, as `admitted` does."""
+
+
+def report(given: Node | None, devices: Iterable[DeviceState]) -> Report:
+    """Return what a node says of itself: who holds what by its agent's annotation, and its resources."""
+    if given is None:
+        return Report()
+    note = given.metadata.annotations.get(keys.ALLOCATED, "")
+    held = annotated(given.metadata.name, note, devices) if note else {}
+    return Report(held, {**given.status.capacity, **given.status.allocatable})
+
+
+def annotated(node: str, text: str, devices: Iterable[DeviceState]) -> dict[str, tuple[Share, ...]]:
+    """Return what a node's annotation says that pods hold, by `namespace/name`, also of other devices."""
+    known = {each.id: each for each in devices}
+    found: dict[str, tuple[Share, ...]] = {}
+    for device, forms in (parse_allocated(text) or {}).items():
+        for form, holders in forms.items():
+            for holder, mebibytes in holders.items():
+                if form is not Form.CLAIM and holder.count("/") >= 1:
+                    pod = "/".join(holder.split("/")[:2])
+                    share = Share(device, Bytes(mebibytes * amounts.MIB), whole=not mebibytes)
+                    found[pod] = (*found.get(pod, ()), filled(share, known))
+    return found
 
 
 def claim_id(claim: Claim) -> str:

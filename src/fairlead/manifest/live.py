@@ -1,7 +1,5 @@
 """A live cluster as objects: only what decides a placement is asked for, and only that is kept."""
 
-from collections.abc import Awaitable
-from contextlib import suppress
 from typing import Any, Final
 
 from fairlead.cluster.api import Cluster
@@ -10,6 +8,8 @@ from fairlead.errors import AccessError, MissingApiError
 from fairlead.manifest import deviceshapes, seen, shapes
 from fairlead.manifest.collect import Found, Objects
 from fairlead.manifest.policy_types import BUDGETS
+from fairlead.manifest.quotashapes import QUOTAS
+from fairlead.manifest.volumeshapes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 
 NODES: Final = Kind("", "v1", "nodes", False, shapes.Node, "Node")
 PODS: Final = Kind("", "v1", "pods", True, seen.Pod, "Pod")
@@ -34,14 +34,28 @@ OPTIONAL: Final[tuple[Kind[Any], ...]] = (
 """Kinds that a cluster need not serve: an old one has no claims, most have no groups."""
 
 
+STORAGE: Final[tuple[Kind[Any], ...]] = (STORAGE_CLASSES, VOLUMES, VOLUME_CLAIMS)
+"""Kinds that say where a pod's volumes are."""
+_FORBIDDEN_TO_MANY: Final[tuple[Kind[Any], ...]] = (*STORAGE, QUOTAS, BUDGETS)
+"""Kinds that a user may not be allowed to list; the cluster is then read as if it had none."""
+
+
 async def objects(cluster: Cluster) -> Objects:
     """Return what a cluster holds of the kinds that decide a placement."""
-    found = [*await _listed(cluster, NODES), *await _listed(cluster, PODS)]
-    for kind in OPTIONAL:
-        found += await _if_served(_listed(cluster, kind))
-    with suppress(AccessError):  # without them preemption is asked about as if there were none
-        found += await _if_served(_listed(cluster, BUDGETS))
-    return Objects.of(found)
+    found: list[Found] = []
+    unlisted: dict[str, str] = {}
+    kinds: tuple[Kind[Any], ...] = (NODES, PODS, *OPTIONAL, *_FORBIDDEN_TO_MANY)
+    for kind in kinds:
+        try:
+            found += await _listed(cluster, kind)
+        except MissingApiError:
+            if kind in (NODES, PODS):
+                raise
+        except AccessError as error:
+            if kind not in _FORBIDDEN_TO_MANY:
+                raise
+            unlisted[kind.name] = str(error)
+    return Objects.of(found, unlisted)
 
 
 async def _listed(cluster: Cluster, kind: Kind[Any]) -> list[Found]:
@@ -49,12 +63,5 @@ async def _listed(cluster: Cluster, kind: Kind[Any]) -> list[Found]:
     return [Found(_where(kind, item), kind.name, item) for item in listing.items]
 
 
-async def _if_served(asked: Awaitable[list[Found]]) -> list[Found]:
-    try:
-        return await asked
-    except MissingApiError:
-        return []
-
-
 def _where(kind: Kind[Any], item: Any) -> str:
-    return f"{kind.name} {'/'.join(filter(None, item.key))}"
+    return f"{kind.name.lower()} {'/'.join(filter(None, item.key))}"

@@ -28,15 +28,6 @@ class Context:
     objects: Objects = field(default_factory=Objects)
     sizes: Mapping[str, Bytes] = field(default_factory=dict)
     """The memory that accelerators of each model have in the cluster: parts of it may be asked for."""
-    complaints: list[str] | None = None
-    """Where what cannot be read is named before it is passed over; None: it is an error."""
-
-    def passes_over(self, error: ManifestError) -> bool:
-        """Note why something cannot be read; False where that is an error."""
-        if self.complaints is None:
-            return False
-        self.complaints.append(str(error))
-        return True
 
 
 def request(where: str, pod: shapes.Pod, context: Context, together: Gang | None = None) -> Request:

@@ -81,9 +81,9 @@ class Pod(shapes.Pod, frozen=True):
         """Return a condition; an empty one where there is none."""
         return next((each for each in self.status.conditions if each.type == name), Condition())
 
-    def waits_for(self, scheduler: str) -> bool:
-        """Say whether it is for this scheduler to find it a place now."""
-        mine = self.spec.scheduler_name == scheduler and not self.spec.node_name
+    def waits_for(self, scheduler: str | None) -> bool:
+        """Say whether it is for this scheduler to find it a place now; None: for any scheduler."""
+        mine = scheduler in (None, self.spec.scheduler_name) and not self.spec.node_name
         return mine and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
 
 

@@ -22,11 +22,14 @@ def answer(
     """Return every decision, in the order of the requests; refusals carry the smallest changes."""
     state = Cluster(snapshot.nodes, snapshot.placements)
     state.limit_disruptions(snapshot.budgets)
-    decisions = _with_changes(state, place_all(state, requests, policy, preemption=preemption), policy)
-    refused = [each.request for each in decisions if not each.placed] if detailed else []
-    return Answer(
-        policy, decisions, snapshot.nodes, {each.id: details(state, each, policy) for each in refused}
-    )
+    return told(state, place_all(state, requests, policy, preemption=preemption), policy, detailed=detailed)
+
+
+def told(state: Cluster, decisions: Sequence[Decision], policy: str, *, detailed: bool = False) -> Answer:
+    """Return decisions that were made on a cluster; refusals carry the smallest changes."""
+    decided = _with_changes(state, decisions, policy)
+    refused = [each.request for each in decided if not each.placed] if detailed else []
+    return Answer(policy, decided, state.nodes(), {each.id: details(state, each, policy) for each in refused})
 
 
 def _with_changes(state: Cluster, decisions: Sequence[Decision], policy: str) -> list[Decision]:

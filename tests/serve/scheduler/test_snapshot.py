@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from fairlead import keys
-from fairlead.cache.clusterfile import of_objects
+from fairlead.cache.listed import Listed
 from fairlead.catalog import Catalog
-from fairlead.keys import PLACEMENT
-from fairlead.manifest import snapshot
+from fairlead.manifest import keys, snapshot
 from fairlead.manifest.collect import Found, Objects
 from fairlead.placement import Placement, Share
 from fairlead.schedule import Cluster
@@ -29,7 +27,7 @@ def taken(catalog: Catalog, objects: Sequence[Any]) -> snapshot.Snapshot:
         Found(each.metadata.name, KINDS.get(type(each).__name__, type(each).__name__), each)
         for each in objects
     ]
-    return of_objects(Objects.of(found), catalog, complaints=[])
+    return Listed.of(Objects.of(found), catalog).snapshot
 
 
 def by_id(placements: Sequence[Placement]) -> dict[str, Placement]:

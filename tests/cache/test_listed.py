@@ -1,0 +1,241 @@
+"""One translation: a list, a stream of changes and a file of the same objects are one cluster."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.clusterfile import read_cluster
+from fairlead.cache.listed import Listed
+from fairlead.cache.translator import Unreadable
+from fairlead.catalog import Catalog
+from fairlead.cluster.changes import Change
+from fairlead.errors import ManifestError
+from fairlead.manifest import keys
+from fairlead.manifest.collect import Objects, collect
+from fairlead.manifest.seen import Claim, Pod
+from fairlead.manifest.snapshot import Snapshot
+from fairlead.placement import PLACEMENT, NodeState, Placement, Share
+from fairlead.request import Request
+from fairlead.units import Bytes
+from tests import catalogs
+from tests.serve.scheduler.objects import claim, device_slice, node, pod
+
+KINDS = {"Slice": "ResourceSlice", "Claim": "ResourceClaim"}
+Seen = tuple[dict[str, NodeState], dict[str, Placement], dict[str, Request]]
+
+
+def document(item: Any) -> dict[str, Any]:
+    """Return an object as the API server would print it."""
+    if isinstance(item, dict):
+        return item
+    kind = KINDS.get(type(item).__name__, type(item).__name__)
+    return {"apiVersion": "v1", "kind": kind, **msgspec.to_builtins(item)}
+
+
+def listed(items: list[Any]) -> Objects:
+    return collect(("list", document(each)) for each in items)
+
+
+def of_snapshot(found: Snapshot) -> Seen:
+    nodes = {each.name: each for each in found.nodes}
+    placements = {each.request.id: each for each in found.placements}
+    return nodes, placements, {each.id: each for each in found.pending}
+
+
+def of_cache(catalog: Catalog, items: Objects, dice: Random) -> Seen:
+    """Return what a scheduler knows that hears of objects one by one, of some first in an older version."""
+    cache = SchedulerCache(catalog)
+    waiting: dict[str, Any] = {}
+    events: list[Change[Any]] = []
+    for each in items.found:
+        before = each.body
+        if isinstance(before, Pod) and before.spec.node_name and dice.random() < 0.5:
+            before = replace(before, spec=replace(before.spec, node_name=""))
+        elif isinstance(before, Claim) and dice.random() < 0.5:
+            before = replace(before, status=type(before.status)())
+        events.append(Change(None, before))
+        events += [Change(before, each.body)] if before is not each.body else []
+    dice.shuffle(events)
+    events.sort(key=lambda change: change.old is not None)  # of one object, the older version is heard first
+    for change in events:
+        cache.on_event(change)
+        if dice.random() < 0.3:
+            _take(waiting, cache)
+    _take(waiting, cache)
+    cluster = cache.cluster
+    requests = {uid: each for uid, each in waiting.items() if isinstance(each, Request)}
+    nodes = {each.name: each for each in cluster.nodes()}
+    return nodes, {each.request.id: each for each in cluster.placements()}, requests
+
+
+def _take(waiting: dict[str, Any], cache: SchedulerCache) -> None:
+    delta = cache.sync()
+    for uid in delta.gone:
+        waiting.pop(uid, None)
+    waiting |= {each.id: each for each in delta.came}
+
+
+def named(name: str, spec: dict[str, Any], kind: str = "ResourceClaimTemplate") -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": meta, "spec": spec}
+
+
+ASKS = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "fairlead.dev"}}]}}
+RESULT = {"driver": "fairlead.dev", "device": "gpu-1"}
+
+
+def volume(number: int, on: str) -> list[dict[str, Any]]:
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
+    spec = {
+        "claimRef": {"namespace": "default", "name": f"data-{number}"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+    }
+    meta = {"name": f"data-{number}", "namespace": "default"}
+    asked = {"volumeName": f"disk-{number}"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"disk-{number}"},
+            "spec": spec,
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": meta,
+            "spec": asked,
+            "status": {"phase": "Bound"},
+        },
+    ]
+
+
+def own_claim(number: int, on: str, mib: int) -> list[Any]:
+    user = pod(f"p{number}", on=on, mib=mib)
+    return [user, claim(f"c{number}", user, on=on, mib=mib)]
+
+
+def early_claim(number: int, on: str, mib: int) -> list[Any]:
+    user = pod(f"p{number}", mib=mib)
+    return [user, claim(f"c{number}", user, on=on, mib=mib)]
+
+
+def named_claim(number: int, on: str, mib: int) -> list[Any]:
+    user = pod(f"p{number}", resourceClaims=[{"name": "it", "resourceClaimName": f"c{number}"}])
+    held = named(f"c{number}", ASKS, "ResourceClaim")
+    if mib:
+        held["status"] = {"allocation": {"devices": {"results": [{**RESULT, "pool": on}]}}}
+    return [user, held]
+
+
+def binding(number: int, on: str, mib: int) -> list[Any]:
+    note = json.dumps([Share("gpu-1", Bytes(mib << 20)).to_json()])
+    return [pod(f"p{number}", on=on, mib=mib, notes={PLACEMENT: note})]
+
+
+def mounted(number: int, on: str, mib: int) -> list[Any]:
+    mount = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-{number}"}}
+    return [pod(f"p{number}", mib=mib, volumes=[mount]), *volume(number, on)]
+
+
+WAYS: dict[str, Callable[[int, str, int], list[Any]]] = {
+    "its own claim": own_claim,
+    "a claim that came before its pod was bound": early_claim,
+    "a claim that it names": named_claim,
+    "a binding": binding,
+    "a volume": mounted,
+    "nonsense": lambda number, on, mib: [
+        pod(f"p{number}", on=on if mib else "", mib=mib, notes={keys.COMPUTE: "many"})
+    ],
+    "a gate": lambda number, on, mib: [pod(f"p{number}", mib=mib, schedulingGates=[{"name": "x/hold"}])],
+    "a gang": lambda number, on, mib: [
+        pod(f"p{number}", mib=mib, notes={keys.GANG: "all", keys.GANG_SIZE: "2"})
+    ],
+    "an end": lambda number, on, mib: [pod(f"p{number}", on=on, mib=mib, phase="Succeeded")],
+    "nothing yet": lambda number, on, mib: [pod(f"p{number}", mib=mib)],
+    "a node": lambda number, on, mib: [pod(f"p{number}", on=on, mib=mib)],
+}
+"""What a pod may have, and the objects that say so."""
+PODS = st.tuples(st.sampled_from(sorted(WAYS)), st.sampled_from("nm"), st.sampled_from((0, 256, 1024, 4096)))
+
+
+def world(pods: list[tuple[str, str, int]], dice: Random) -> Objects:
+    items: list[Any] = [node("n"), device_slice("n"), node("m"), device_slice("m", devices=3)]
+    for number, (way, on, mib) in enumerate(pods):
+        items += WAYS[way](number, on, mib)
+    dice.shuffle(items)
+    return listed(items)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PODS, max_size=8), st.integers())
+def test_a_list_is_the_cluster_that_a_scheduler_hears_of(pods: list[tuple[str, str, int]], seed: int) -> None:
+    dice, catalog = Random(seed), catalogs.shipped()
+    objects = world(pods, dice)
+    assert of_snapshot(Listed.of(objects, catalog).snapshot) == of_cache(catalog, objects, dice)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(PODS.filter(lambda each: each[0] != "nonsense"), max_size=8), st.integers())
+def test_a_file_is_the_cluster_that_it_was_printed_from(
+    tmp_path: Path, pods: list[tuple[str, str, int]], seed: int
+) -> None:
+    objects, catalog = world(pods, Random(seed)), catalogs.shipped()
+    items = [document(each.body) | {"kind": each.kind} for each in objects.found]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert of_snapshot(read_cluster([str(path)], catalog)) == of_snapshot(
+        Listed.of(objects, catalog).snapshot
+    )
+
+
+def test_objects_without_uids_are_told_apart_and_show_none(catalog: Catalog) -> None:
+    bare = [replace(each, metadata=replace(each.metadata, uid="")) for each in (pod("a"), pod("b", on="n"))]
+    found = Listed.of_files(listed([node("n"), *bare]), catalog).snapshot
+    assert [(each.id, each.uid) for each in found.pending] == [("default/a", "")]
+    assert [(each.request.id, each.request.uid) for each in found.placements] == [("default/b", "")]
+
+
+def test_two_pods_of_one_uid_are_refused_in_a_file(catalog: Catalog) -> None:
+    twins = [pod("a", uid="u"), pod("b", uid="u")]
+    with pytest.raises(ManifestError, match=r"Pod default/b: metadata.uid: u is there twice"):
+        Listed.of_files(listed([node("n"), *twins]), catalog)
+
+
+def test_a_node_that_cannot_be_read_is_named_and_hides_no_other(catalog: Catalog) -> None:
+    live = Listed.of(listed([node("n"), node("odd", cpu="many"), pod("a")]), catalog)
+    assert [each.name for each in live.snapshot.nodes] == ["n"]
+    assert [str(each) for each in live.complaints] == [
+        "list: Node odd: status.allocatable.cpu: 'many' is not an amount"
+    ]
+
+
+def test_a_file_has_pods_of_templates_from_which_no_claim_was_made_and_a_server_has_not(
+    catalog: Catalog,
+) -> None:
+    template = named("t", {"spec": ASKS})
+    items = listed(
+        [node("n"), pod("a", resourceClaims=[{"name": "it", "resourceClaimTemplateName": "t"}]), template]
+    )
+    assert Listed.of_files(items, catalog).snapshot.pending[0].demand.count == 1
+    (unreadable,) = Listed.of(items, catalog).unreadable
+    assert isinstance(unreadable, Unreadable)
+    assert "no claim was made yet of ResourceClaimTemplate default/t" in unreadable.reason
+
+
+def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> None:
+    mount = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
+    items = listed([node("n"), pod("a", volumes=[mount])])
+    assert not Listed.of(items, catalog).snapshot.pending
+    forbidden = Objects.of(items.found, {"PersistentVolume": "you may not"})
+    found = Listed.of(forbidden, catalog)
+    assert len(found.snapshot.pending) == 1
+    assert [str(each) for each in found.complaints] == ["volumes are not looked at: you may not"]

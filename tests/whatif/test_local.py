@@ -1,0 +1,102 @@
+"""`explain --local` decides as the scheduler does: volumes, quotas, nominations and pods that are leaving."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.catalog import Catalog
+from fairlead.manifest.collect import Objects, collect
+from fairlead.manifest.seen import Pod
+from fairlead.whatif.local import decided
+from tests.serve.scheduler.objects import device_slice, node, pod
+
+KINDS = {"Slice": "ResourceSlice"}
+API = {"ResourceSlice": "resource.k8s.io/v1", "PodDisruptionBudget": "policy/v1"}
+
+
+def document(item: Any) -> dict[str, Any]:
+    """Return an object as the API server would print it."""
+    kind = KINDS.get(type(item).__name__, type(item).__name__)
+    return {"apiVersion": API.get(kind, "v1"), "kind": kind, **msgspec.to_builtins(item)}
+
+
+def world(*items: Any) -> Objects:
+    """Return two nodes of two devices each, and what else there is."""
+    there = [node("a"), device_slice("a"), node("b"), device_slice("b"), *items]
+    return collect(("list", each if isinstance(each, dict) else document(each)) for each in there)
+
+
+def of(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **more}
+
+
+def volume(name: str, claim: str, on: str) -> list[dict[str, Any]]:
+    """Return a claim that has its volume, which only one node reaches."""
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
+    spec = {
+        "claimRef": {"namespace": "default", "name": claim},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+    }
+    asked = {"volumeName": name}
+    bound = of("PersistentVolumeClaim", claim, spec=asked, status={"phase": "Bound"})
+    return [of("PersistentVolume", name, spec=spec), bound]
+
+
+def using(claim: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]}
+
+
+@pytest.mark.parametrize("on", ["a", "b"])
+def test_a_pod_goes_where_its_volume_is(catalog: Catalog, on: str) -> None:
+    late = pod("late", mib=512, **using("data"))
+    assert decided(world(late, *volume("disk", "data", on)), catalog, late)["node"] == on
+
+
+def test_a_pod_whose_volume_is_not_there_says_so(catalog: Catalog) -> None:
+    late = pod("late", mib=512, **using("data"))
+    told = decided(world(late, *volume("disk", "other", "a")), catalog, late)
+    assert (told["placed"], "no PersistentVolumeClaim default/data" in told["sentence"]) == (False, True)
+
+
+def test_a_pod_is_held_to_the_quota_of_its_namespace(catalog: Catalog) -> None:
+    hard = {"requests.fairlead.dev/gpu-mem": "512"}
+    quota = {
+        **of("ResourceQuota", "small", spec={"hard": hard}),
+        "metadata": {"name": "small", "namespace": "default"},
+    }
+    late = pod("late", notes={"gpu-memory": "1024"})
+    told = decided(world(late, quota), catalog, late)
+    assert (told["placed"], "exceeded quota: small" in told["sentence"]) == (False, True)
+
+
+def full(deleted: str = "") -> list[Pod]:
+    """Return pods that leave no device free; one may be on its way out."""
+    found = [pod(f"old-{on}{number}", on=on, mib=4096) for on in "ab" for number in range(2)]
+    return [
+        msgspec.structs.replace(
+            each,
+            metadata=msgspec.structs.replace(
+                each.metadata, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=30
+            ),
+        )
+        if each.metadata.name == deleted
+        else each
+        for each in found
+    ]
+
+
+def test_no_pod_must_go_where_one_is_leaving(catalog: Catalog) -> None:
+    late = pod("late", mib=4096, priority=9)
+    told = decided(world(late, *full("old-b1")), catalog, late)
+    assert (told["node"], told["victims"], told["clearing"]) == ("b", [], ["default/old-b1"])
+
+
+def test_a_place_that_is_reserved_for_a_nominated_pod_is_taken(catalog: Catalog) -> None:
+    first = pod("first", mib=4096, priority=9)
+    first = msgspec.structs.replace(
+        first, status=msgspec.structs.replace(first.status, nominated_node_name="b")
+    )
+    late = pod("late", mib=4096, priority=9)
+    told = decided(world(first, late, *full("old-b1")), catalog, late)
+    assert (told["node"], len(told["victims"])) != ("b", 0)
