@@ -1,7 +1,9 @@
 """Quantities with their units: parse what people write, print what they read."""
 
 import re
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import total_ordering
 from typing import Final, NewType
 
 Bytes = NewType("Bytes", int)
@@ -16,12 +18,27 @@ Seconds = NewType("Seconds", float)
 
 _QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ/]*)\s*")
 _BINARY: Final = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-_KUBERNETES: Final = re.compile(
-    r"(?P<whole>[+-]?[0-9]{1,30})(\.(?P<rest>[0-9]{0,30}))?"
-    r"((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<power>[+-]?[0-9]{1,2}))?"
-)
 _DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BEGINS: Final = re.compile(r"[+-]?[0-9]")
+"""Kubernetes takes a unit without a number for zero; who writes one has forgotten the number."""
+_LARGEST: Final = 10**30
 _DURATIONS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_AMOUNT: Final = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_SHIFTS: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]{1,5})")
+_FURTHEST: Final = 512
+"""The largest exponent: Go takes up to 2147483647, and would work on such a number for hours."""
+_LONGEST: Final = 256
+"""Characters."""
+_NANO: Final = -9
+_INT64: Final = 2**63 - 1
+_DIGITS: Final = 18
+"""What an int64 holds of decimal digits in any case."""
+
+FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+NUMERIC: Final = "unable to parse numeric part of quantity"
+SUFFIX: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
@@ -60,19 +77,23 @@ def parse_bytes(text: str) -> Bytes:
     return Bytes(round(_scale(bare, scales, "", "an amount of memory", "4GiB")))
 
 
+def exact_quantity(text: str) -> "Quantity":
+    """Read an amount as Kubernetes writes it, exactly: `2Gi`, `500m`, `1e3`."""
+    bare = text.strip()
+    try:
+        if _BEGINS.match(bare):
+            return Quantity.parse(bare)
+    except ValueError:
+        pass
+    raise QuantityError(f"{text[:40]!r} is not an amount", "write it like 4Gi")
+
+
 def parse_quantity(text: str) -> int:
-    """Read an amount as Kubernetes writes it: `2Gi`, `500m`, `1e3`; parts of one are rounded up."""
-    found = _KUBERNETES.fullmatch(text.strip())
-    if found is None:
-        raise QuantityError(f"{text!r} is not an amount", "write it like 4Gi")
-    suffix, rest = found["suffix"] or "", found["rest"] or ""
-    number, power = int(found["whole"] + rest), int(found["power"] or 0) - len(rest)
-    if suffix.endswith("i"):
-        number *= 1024 ** ("KMGTPE".index(suffix[0]) + 1)
-    else:
-        power += 3 * "num kMGTPE".index(suffix or " ") - 9
-    scale: int = 10 ** abs(power)
-    return number * scale if power >= 0 else -(-number // scale)
+    """Read an amount as Kubernetes writes it; parts of one are rounded up."""
+    found = exact_quantity(text).rounded_up()
+    if abs(found) > _LARGEST:
+        raise QuantityError(f"{text[:40]!r} is more than anything can have", "write it like 4Gi")
+    return found
 
 
 def parse_bandwidth(text: str) -> BytesPerSecond:
@@ -127,3 +148,118 @@ def format_number(number: float) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Print a number with its noun: `1 pod`, `3 pods`."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """An amount: `value` times ten to the power of `scale`, exactly."""
+
+    value: int
+    scale: int = 0
+    small: bool = True
+    """Go keeps it as an int64 and a scale; of what it keeps otherwise it never says that it is an integer."""
+    summed: bool = False
+    """It is a sum or a difference."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Quantity":
+        """Read a quantity; ValueError in the words of Kubernetes for what is none."""
+        found = _AMOUNT.fullmatch(text) if 0 < len(text) <= _LONGEST else None
+        if found is None:
+            raise ValueError(FORMAT)
+        sign, digits, fraction, suffix = found[1], found[2] or "0", found[3] or "", found[4]
+        exponent, binary = _suffix(suffix)
+        whole = -int(digits + fraction) if sign == "-" else int(digits + fraction)
+        scale = -len(fraction)
+        if binary:
+            factor = 1 << exponent
+            room = 15 - len(digits) - int(exponent * 3 / 10) - 1
+            if not fraction and room >= 0:
+                return cls(whole * factor)
+            return _capped(whole * factor, scale)
+        scale += exponent
+        if _DIGITS - len(digits) - len(fraction) >= 0 and scale >= _NANO:
+            return cls(whole, scale)
+        return _rounded(whole, scale)
+
+    def compare(self, other: "Quantity") -> int:
+        """Return -1, 0 or 1."""
+        low = min(self.scale, other.scale)
+        mine, theirs = self.value * 10 ** (self.scale - low), other.value * 10 ** (other.scale - low)
+        return int(mine > theirs) - int(mine < theirs)
+
+    def plus(self, other: "Quantity", sign: int = 1) -> "Quantity":
+        """Return the sum; with the sign -1, the difference."""
+        amount = sign * other.value
+        if self.small and other.small:
+            if amount > _INT64 and self.value >= 0 and self.scale >= other.scale:
+                amount = -amount  # the least int64 has no opposite: Go keeps it as it is
+            if other.value == 0:
+                return replace(self, summed=True)
+            if self.value == 0:
+                return Quantity(amount, other.scale, summed=True)
+        low = min(self.scale, other.scale)
+        total = self.value * 10 ** (self.scale - low) + amount * 10 ** (other.scale - low)
+        return Quantity(total, low, self.small and other.small and abs(total) <= _INT64, summed=True)
+
+    def rounded_up(self, scale: int = 0) -> int:
+        """Return how many times ten to the power of `scale` it is; parts of one are rounded up."""
+        power = self.scale - scale
+        factor: int = 10 ** abs(power)
+        return self.value * factor if power >= 0 else -(-self.value // factor)
+
+    @property
+    def integer(self) -> int | None:
+        """The amount as an int64, where Kubernetes can tell without effort; else None."""
+        if not self.small or self.scale < 0:
+            return None
+        whole = self.value * 10**self.scale
+        return whole if abs(whole) <= _INT64 else None
+
+    @property
+    def approximate(self) -> float:
+        """The nearest floating-point number, or infinity."""
+        try:
+            return self.value * 10.0**self.scale if self.scale else float(self.value)
+        except OverflowError:
+            return float("inf") if self.value > 0 else float("-inf")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.compare(other) == 0
+
+    def __lt__(self, other: "Quantity") -> bool:
+        return self.compare(other) < 0
+
+    def __hash__(self) -> int:
+        value, scale = self.value, self.scale
+        while value and value % 10 == 0:
+            value, scale = value // 10, scale + 1
+        return hash((value, scale if value else 0))
+
+
+def _suffix(suffix: str) -> tuple[int, bool]:
+    """Return the exponent, and whether it is one of two."""
+    if suffix in _POWERS:
+        return _POWERS[suffix], False
+    if suffix in _SHIFTS:
+        return _SHIFTS[suffix], True
+    found = _EXPONENT.fullmatch(suffix)
+    if found is None or abs(int(found[1])) > _FURTHEST:
+        raise ValueError(SUFFIX)
+    return int(found[1]), False
+
+
+def _rounded(value: int, scale: int) -> Quantity:
+    """Return an amount without what is below a billionth, rounded away from zero."""
+    if scale < _NANO:
+        down, rest = divmod(abs(value), 10 ** (_NANO - scale))
+        value, scale = (down + bool(rest)) * (1 if value > 0 else -1), _NANO
+    return Quantity(value, scale, small=False)
+
+
+def _capped(value: int, scale: int) -> Quantity:
+    found = _rounded(value, scale)
+    # Go caps the magnitude, and gives the sign back afterwards.
+    most = Quantity(_INT64 if found.value > 0 else -_INT64, small=False)
+    return most if abs(found.value) > _INT64 * 10 ** -min(0, found.scale) else found

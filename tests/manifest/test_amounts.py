@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts
+from fairlead.units import Quantity, parse_quantity
 
 GIB = 1 << 30
+LARGEST = 1 << 62
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,7 @@ def test_what_is_read(read: Callable[[str, object], float], value: Any, amount: 
         (amounts.milli, "NaN", "'NaN' is not an amount"),
         (amounts.milli, "1e99", "is more than anything can have"),
         (amounts.quantity, "4 Gi", "'4 Gi' is not an amount"),
+        (amounts.quantity, "Gi", "'Gi' is not an amount"),
         (amounts.quantity, None, "None is not an amount"),
         (amounts.quantity, True, "True is not an amount"),
         (amounts.quantity, [1], "is not an amount"),
@@ -82,3 +85,12 @@ def test_thousandths_are_never_rounded_down(number: int, suffix: str) -> None:
             <= amounts.milli("x", f"{number}{suffix}")
             < number * scale * 1000 + 1
         )
+
+
+@given(st.from_regex(r"[0-9]{1,12}(\.[0-9]{0,10})?([KMGTP]i|[numkMGTP]|[eE]-?[0-9])?", fullmatch=True))
+def test_manifests_agents_and_selectors_read_one_amount(text: str) -> None:
+    exact = Quantity.parse(text)
+    whole = exact.rounded_up()
+    assert Quantity(whole - 1) < exact <= Quantity(whole)
+    assert parse_quantity(text) == whole
+    assert whole > LARGEST or amounts.quantity("here", text) == whole

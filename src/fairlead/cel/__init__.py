@@ -6,9 +6,9 @@ device matches, or raises an `EvaluationError`, which is never a match.
 
 from fairlead.cel.device import Device
 from fairlead.cel.errors import CompileError, EvaluationError
-from fairlead.cel.quantity import Quantity
 from fairlead.cel.selector import Selector, compile_selector
 from fairlead.cel.semver import Version
+from fairlead.units import Quantity
 
 __all__ = [
     "CompileError",

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from fairlead.cel.quantity import Quantity
 from fairlead.cel.semver import Version
 from fairlead.cel.values import Map, domains
+from fairlead.units import Quantity
 
 Scalar = str | int | bool | Version
 Attribute = Scalar | tuple[Scalar, ...]

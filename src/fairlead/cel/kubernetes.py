@@ -5,8 +5,8 @@ from typing import Any, Final
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.functions import Overload, overload
 from fairlead.cel.operators import tenth
-from fairlead.cel.quantity import Quantity
 from fairlead.cel.semver import Version
+from fairlead.units import Quantity
 
 
 def _quantity(text: str) -> Quantity:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.cel.errors import CostError, EvaluationError
-from fairlead.cel.quantity import Quantity
 from fairlead.cel.semver import Version
 from fairlead.cel.syntax import UInt
+from fairlead.units import Quantity
 
 INT_LEAST, INT_MOST, UINT_MOST = -(2**63), 2**63 - 1, 2**64 - 1
 NO_OVERLOAD: Final = "no such overload"

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
-from math import ceil, isfinite
+from math import isfinite
 from typing import Final, TypeVar
 
 from fairlead.errors import ManifestError
-from fairlead.units import Bytes, fault, parse_bytes, parse_duration
+from fairlead.units import Bytes, Quantity, exact_quantity, fault, parse_bytes, parse_duration
 
 MIB: Final = 1 << 20
 _LARGEST: Final = 2**62
@@ -16,26 +15,18 @@ _LARGEST: Final = 2**62
 _LONGEST: Final = 80
 """Characters of an amount."""
 _PART: Final = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*%?")
-_QUANTITY: Final = re.compile(
-    r"\+?([0-9]{1,40}(?:\.[0-9]{0,40})?)(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
-)
-_SCALES: Final = {
-    "": Fraction(1),
-    **{name: Fraction(1, 1000**power) for power, name in enumerate("mun", 1)},
-    **{name: Fraction(1000**power) for power, name in enumerate("kMGTPE", 1)},
-    **{f"{name}i": Fraction(1024**power) for power, name in enumerate("KMGTPE", 1)},
-}
 T = TypeVar("T", int, float)
+_exact = lru_cache(maxsize=4096)(exact_quantity)
 
 
 def milli(where: str, value: object) -> int:
     """Read cores, or other things that come in thousandths: `500m`, `1.5`, `2`."""
-    return _read(where, value, lambda text: ceil(_exact(text) * 1000), "write it like 500m or 2")
+    return _read(where, value, lambda text: _exact(text).rounded_up(-3), "write it like 500m or 2")
 
 
 def quantity(where: str, value: object) -> Bytes:
     """Read memory as Kubernetes writes it, parts of a byte rounded up: `64Gi`."""
-    return Bytes(_read(where, value, lambda text: ceil(_exact(text)), "write it like 4Gi"))
+    return Bytes(_read(where, value, lambda text: _exact(text).rounded_up(), "write it like 4Gi"))
 
 
 def size(where: str, value: object) -> Bytes:
@@ -56,9 +47,9 @@ def whole(where: str, value: object, most: int = _LARGEST) -> int:
 
     def exactly(text: str) -> int:
         number = _exact(text)
-        if number.denominator != 1:
+        if number != Quantity(found := number.rounded_up()):
             raise ValueError(f"{text!r} is not a whole number")
-        return number.numerator
+        return found
 
     return _read(where, value, exactly, "write a whole number", most)
 
@@ -86,14 +77,6 @@ def fraction(where: str, value: object) -> int:
         return thousandths
 
     return _read(where, value, part, "write it like 0.25 or 25%")
-
-
-@lru_cache(maxsize=4096)
-def _exact(text: str) -> Fraction:
-    found = _QUANTITY.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(f"{text[:40]!r} is not an amount")
-    return Fraction(found[1]) * _SCALES[found[2] or ""] * Fraction(10) ** int(found[3] or 0)
 
 
 def _read(where: str, value: object, parse: Callable[[str], T], hint: str, most: float = _LARGEST) -> T:
