@@ -41,5 +41,4 @@ class ClaimCache:
 
     def orphaned(self, pods: Container[str]) -> list[Claim]:
         """Return the claims that hold devices for none of these pods: a controller frees them soon."""
-        given = (each for each in self._claims.values() if each.results and each.users)
-        return [each for each in given if not any(uid in pods for uid in each.users)]
+        return [each for each in self._claims.values() if each.results and each.is_orphaned(pods)]

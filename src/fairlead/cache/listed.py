@@ -15,7 +15,8 @@ from fairlead.cluster.changes import Change, Key
 from fairlead.errors import ManifestError
 from fairlead.manifest.claims import claims_used
 from fairlead.manifest.collect import Found, Objects
-from fairlead.manifest.seen import Claim, Consumer, Pod
+from fairlead.manifest.deviceshapes import Consumer
+from fairlead.manifest.seen import Claim, Pod
 from fairlead.manifest.shapes import Controller, CronJob
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import NodeState, Placement

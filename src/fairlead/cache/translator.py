@@ -20,6 +20,7 @@ from fairlead.manifest.admitted import admitted
 from fairlead.manifest.allocated import with_allocated_claims
 from fairlead.manifest.collect import Found, Objects
 from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.effective import named_resources
 from fairlead.manifest.gangs import UNSTATED
 from fairlead.manifest.pod import Context, request, sizes
 from fairlead.manifest.shapes import PodGroup
@@ -65,10 +66,8 @@ class Unreadable:
 
 def asks_for_devices(pod: Pod) -> bool:
     """Say whether a pod may be given part of a device; sooner yes than no."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    named = {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
     noted = not _NOTES.isdisjoint(pod.metadata.annotations)
-    return noted or bool(pod.spec.resource_claims) or any(is_accelerator(name) for name in named)
+    return noted or bool(pod.spec.resource_claims) or any(map(is_accelerator, named_resources(pod.spec)))
 
 
 def concerned(change: Change[Any], pods: Iterable[Pod]) -> set[str]:

@@ -14,10 +14,9 @@ from fairlead.manifest.seen import (
     PREEMPTING,
     SCHEDULED,
     Claim,
-    Mapped,
-    OwnClaim,
     Pod,
 )
+from fairlead.manifest.shapes import Mapped, OwnClaim
 from fairlead.placement import PLACEMENT
 
 __all__ = [
@@ -46,7 +45,7 @@ __all__ = [
 PODS: Final = live.PODS
 CLAIMS: Final = live.CLAIMS
 NODES: Final = live.NODES
-SLICES: Final[Kind[Any]] = next(kind for kind in live.OPTIONAL if kind.name == "ResourceSlice")
+SLICES: Final[Kind[Any]] = live.SLICES
 STORAGE: Final = live.STORAGE
-RULES: Final = tuple(kind for kind in live.OPTIONAL if kind.name not in ("ResourceSlice", "ResourceClaim"))
+RULES: Final = tuple(kind for kind in live.OPTIONAL if kind not in (SLICES, CLAIMS))
 """Kinds that say how pods are to be read: classes, templates, groups."""

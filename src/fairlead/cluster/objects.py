@@ -162,30 +162,17 @@ class PodSpec(Part, frozen=True):
 
     node_name: str = ""
     scheduler_name: str = ""
-    service_account_name: str = ""
     priority: int = 0
-    priority_class_name: str = ""
-    preemption_policy: str = ""
-    restart_policy: str = ""
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    overhead: Mapping[str, str] = field(default_factory=dict)
-    node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: Affinity = Affinity()
-    tolerations: tuple[Toleration, ...] = ()
-    scheduling_gates: tuple[SchedulingGate, ...] = ()
-    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class PodStatus(Part, frozen=True):
     """How a pod is doing."""
 
     phase: str = ""
-    reason: str = ""
-    message: str = ""
-    nominated_node_name: str = ""
     pod_ip: str = field(default="", name="podIP")
-    host_ip: str = field(default="", name="hostIP")
     start_time: str = ""
     conditions: tuple[Condition, ...] = ()
 

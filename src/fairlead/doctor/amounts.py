@@ -12,9 +12,13 @@ from fairlead.errors import ManifestError
 from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
 from fairlead.manifest.deviceshapes import AllocatedDevice, Device
+from fairlead.manifest.holdings import annotated, given
+from fairlead.manifest.keys import PREFIX
 from fairlead.manifest.seen import Claim
-from fairlead.offer import DRIVER, Form
-from fairlead.placement import parse_shares
+from fairlead.offer import DRIVER
+from fairlead.placement import PLACEMENT, parse_shares
+from fairlead.publish.allocated import ALL
+from fairlead.publish.notice import ALLOCATED
 from fairlead.units import format_bytes
 
 Place = tuple[str, str]
@@ -122,22 +126,19 @@ def holders(sight: Sight) -> Iterator[Held]:
     yield from _told(sight, known)
 
 
-def _claimed(claim: Claim, given: AllocatedDevice) -> Held:
-    memory, place = _size(given.consumed_capacity.get("memory", 0)), (given.pool, given.device)
-    whole = not given.consumed_capacity
-    return Held(place, "/".join(claim.key), claim.metadata.uid, memory, whole, claim=True)
+def _claimed(claim: Claim, result: AllocatedDevice) -> Held:
+    share, place = given(result), (result.pool, result.device)
+    return Held(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
 
 
 def _told(sight: Sight, known: set[str]) -> Iterator[Held]:
     """Yield what nodes' agents say of pods that nobody else tells of."""
     for node in sight.nodes:
-        for device, forms in (parse_allocated(node.metadata.annotations.get(ALLOCATED, "")) or {}).items():
-            for form in (Form.MEMORY, Form.WHOLE):
-                for holder, mebibytes in forms.get(form, {}).items():
-                    pod = holder.rpartition("/")[0]
-                    if ALL not in (device, holder) and pod not in known:
-                        place = node.metadata.name, device
-                        yield Held(place, pod or holder, "", mebibytes * _MIB, whole=not mebibytes)
+        name, note = node.metadata.name, node.metadata.annotations.get(ALLOCATED, "")
+        for pod, shares in annotated(name, note, ()).items() if note else ():
+            for share in shares if pod not in known else ():
+                if share.device != ALL:
+                    yield Held((name, share.device), pod, "", share.memory, share.whole)
 
 
 @lru_cache(maxsize=1024)  # there are many devices, and few sizes

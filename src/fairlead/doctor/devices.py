@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from fairlead.cluster.objects import Node
 from fairlead.doctor.agents import offers
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import YOUNG, Pod, Sight, full
 from fairlead.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
 from fairlead.manifest.demand import is_accelerator
-from fairlead.manifest.deviceshapes import Slice
+from fairlead.manifest.deviceshapes import Slice, generations
+from fairlead.manifest.effective import named_resources
+from fairlead.manifest.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
+from fairlead.manifest.shapes import Node
 from fairlead.offer import DRIVER
 
 T = TypeVar("T", Pod, Slice)
@@ -65,9 +67,7 @@ def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> Said:
 
 
 def _asks(pod: Pod) -> set[str]:
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
-    names = {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
-    return {name for name in names if is_accelerator(name)}
+    return set(filter(is_accelerator, named_resources(pod.spec)))
 
 
 def _asks_us(pod: Pod) -> bool:
@@ -81,10 +81,8 @@ def slices(sight: Sight) -> list[Said]:
     nodes = {node.metadata.name for node in sight.nodes}
     ours = sight.slices_of_ours
     lost = [each.metadata.name for each in ours if each.spec.node_name and each.spec.node_name not in nodes]
-    latest: dict[str, int] = {}
-    for each in ours:
-        latest[each.spec.pool.name] = max(each.spec.pool.generation, latest.get(each.spec.pool.name, 0))
-    old = [each.metadata.name for each in ours if each.spec.pool.generation < latest[each.spec.pool.name]]
+    latest = generations(ours)
+    old = [each.metadata.name for each in ours if each.spec.pool.generation < latest[each.pool]]
     said = []
     if lost:
         text = f"{count(lost, 'slice')} of nodes that are gone: {some(lost)}"
@@ -114,7 +112,6 @@ def _orphans(sight: Sight) -> set[tuple[str, str]]:
         ("/".join(claim.key), claim.metadata.uid)
         for claim in sight.claims
         if (claim.results or claim.own)
-        and claim.users
-        and alive.isdisjoint(claim.users)
+        and claim.is_orphaned(alive)
         and sight.age(claim.metadata.creation_timestamp) > YOUNG
     }

@@ -9,12 +9,12 @@ from typing import Any, Final, Protocol
 
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import LEASES, MODEL_PROFILES, NODES, Kind
+from fairlead.cluster.kinds import LEASES, MODEL_PROFILES, Kind
 from fairlead.cluster.times import parse_time
 from fairlead.doctor.rights import needed
 from fairlead.doctor.sight import PROGRAMS, Pod, Right, Sight
 from fairlead.errors import AccessError, MissingApiError, NotFoundError
-from fairlead.manifest import deviceshapes, live, shapes
+from fairlead.manifest import live
 
 LEASE: Final = "fairlead-scheduler"
 _AT_ONCE: Final = 8
@@ -23,17 +23,13 @@ _SELF: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 PODS: Final = Kind("", "v1", "pods", True, Pod, "Pod")
-SLICES: Final = Kind("resource.k8s.io", "v1", "resourceslices", False, deviceshapes.Slice, "ResourceSlice")
-PRIORITIES: Final = Kind(
-    "scheduling.k8s.io", "v1", "priorityclasses", False, shapes.PriorityClass, "PriorityClass"
-)
 _LISTED: Final[dict[str, Kind[Any]]] = {
     # Pods come before claims: a claim that is there without its pod is then no pod that came in between.
     "pods": PODS,
     "claims": live.CLAIMS,
-    "nodes": NODES,
-    "slices": SLICES,
-    "priorities": PRIORITIES,
+    "nodes": live.NODES,
+    "slices": live.SLICES,
+    "priorities": live.PRIORITY_CLASSES,
 }
 
 

@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import Final
 
 from fairlead.cluster.meta import Part
-from fairlead.cluster.objects import Lease, Node
+from fairlead.cluster.objects import Lease
 from fairlead.cluster.times import parse_time
 from fairlead.compat.times import UTC
-from fairlead.keys import LEADS_FOR
-from fairlead.manifest import seen
+from fairlead.manifest import seen, shapes
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.seen import Claim
-from fairlead.manifest.shapes import PriorityClass
+from fairlead.manifest.shapes import Node, PriorityClass
 from fairlead.offer import DRIVER
 
 COMPONENT: Final = "app.kubernetes.io/component"
@@ -58,14 +57,14 @@ class ContainerStatus(Part, frozen=True):
     last_state: ContainerState = ContainerState()
 
 
-class PodStatus(seen.PodStatus, frozen=True):
+class PodStatus(shapes.PodStatus, frozen=True):
     """How a pod and its containers are doing."""
 
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class PodSpec(seen.PodSpec, frozen=True):
+class PodSpec(shapes.PodSpec, frozen=True):
     """What a pod asks for, and as whom it runs."""
 
     service_account_name: str = ""

@@ -13,7 +13,7 @@ from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.manifest import rules
 from fairlead.manifest.demand import Said, demand, fraction, is_accelerator
-from fairlead.manifest.effective import CPU, MEMORY, Totals, amount, effective
+from fairlead.manifest.effective import CPU, MEMORY, Totals, amount, effective, named_resources
 from fairlead.manifest.pod import others, parts
 from fairlead.manifest.shapes import Pod, PodSpec
 from fairlead.request import Demand, Expectation, Request
@@ -49,9 +49,7 @@ def admitted(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str, Bytes])
 
 def handed_over_by(pod: Pod) -> frozenset[str]:
     """Return the extended resources by which a device plugin may hand accelerators to a pod."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    named = {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
-    return frozenset(filter(is_accelerator, named)) - _NOT_HANDED_OVER
+    return frozenset(filter(is_accelerator, named_resources(pod.spec))) - _NOT_HANDED_OVER
 
 
 def _totals(where: str, spec: PodSpec) -> Totals:

@@ -82,10 +82,19 @@ class Allocation(Part, frozen=True):
     devices: AllocatedDevices = AllocatedDevices()
 
 
+class Consumer(Part, frozen=True):
+    """Who may use a claim."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class ClaimState(Part, frozen=True):
-    """What became of a claim."""
+    """What became of a claim, and for whom it is kept."""
 
     allocation: Allocation | None = None
+    reserved_for: tuple[Consumer, ...] = ()
 
 
 class Claim(Object, frozen=True):

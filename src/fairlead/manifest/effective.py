@@ -36,6 +36,12 @@ def effective(where: str, spec: PodSpec) -> Totals:
     return _joined(totals, over, _sum)
 
 
+def named_resources(spec: PodSpec) -> set[str]:
+    """Return the resources that the containers of a pod name, whatever the amount."""
+    containers = (*spec.init_containers, *spec.containers)
+    return {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
+
+
 def _asked(where: str, container: Container) -> Totals:
     return _stated(f"{where}.resources", container.resources)
 

@@ -14,9 +14,13 @@ from fairlead.manifest.volumeshapes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUM
 NODES: Final = Kind("", "v1", "nodes", False, shapes.Node, "Node")
 PODS: Final = Kind("", "v1", "pods", True, seen.Pod, "Pod")
 CLAIMS: Final = Kind("resource.k8s.io", "v1", "resourceclaims", True, seen.Claim, "ResourceClaim")
+SLICES: Final = Kind("resource.k8s.io", "v1", "resourceslices", False, deviceshapes.Slice, "ResourceSlice")
+PRIORITY_CLASSES: Final = Kind(
+    "scheduling.k8s.io", "v1", "priorityclasses", False, shapes.PriorityClass, "PriorityClass"
+)
 OPTIONAL: Final[tuple[Kind[Any], ...]] = (
-    Kind("scheduling.k8s.io", "v1", "priorityclasses", False, shapes.PriorityClass, "PriorityClass"),
-    Kind("resource.k8s.io", "v1", "resourceslices", False, deviceshapes.Slice, "ResourceSlice"),
+    PRIORITY_CLASSES,
+    SLICES,
     CLAIMS,
     Kind(
         "resource.k8s.io",

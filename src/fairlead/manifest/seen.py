@@ -1,10 +1,9 @@
 """Pods and claims as a live cluster has them: with what says how far their placing has come."""
 
+from collections.abc import Container
 from typing import Final
 
-from fairlead.cluster.meta import Part
-from fairlead.cluster.objects import Condition, SchedulingGate
-from fairlead.keys import TURN
+from fairlead.cluster.objects import Condition
 from fairlead.manifest import deviceshapes, shapes
 
 SCHEDULED: Final = "PodScheduled"
@@ -19,44 +18,8 @@ OWN_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-class Mapped(Part, frozen=True):
-    """Which resource of which container a request of a claim stands for."""
-
-    container_name: str = ""
-    resource_name: str = ""
-    request_name: str = ""
-
-
-class OwnClaim(Part, frozen=True):
-    """The claim that stands for the extended resources of a pod."""
-
-    resource_claim_name: str = ""
-    request_mappings: tuple[Mapped, ...] = ()
-
-
-class PodSpec(shapes.PodSpec, frozen=True):
-    """What a pod asks for, and what keeps it from being placed yet."""
-
-    scheduling_gates: tuple[SchedulingGate, ...] = ()
-    termination_grace_period_seconds: int = 30
-    active_deadline_seconds: int | None = None
-
-
-class PodStatus(shapes.PodStatus, frozen=True):
-    """How far a pod has come."""
-
-    conditions: tuple[Condition, ...] = ()
-    nominated_node_name: str = ""
-    """The node on which a preemptor's victims make room for it."""
-    qos_class: str = ""
-    extended_resource_claim_status: OwnClaim = OwnClaim()
-
-
 class Pod(shapes.Pod, frozen=True):
     """A pod."""
-
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
 
     @property
     def ended(self) -> bool:
@@ -87,24 +50,8 @@ class Pod(shapes.Pod, frozen=True):
         return mine and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
 
 
-class Consumer(Part, frozen=True):
-    """Who may use a claim."""
-
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class ClaimState(deviceshapes.ClaimState, frozen=True):
-    """What became of a claim, and for whom it is kept."""
-
-    reserved_for: tuple[Consumer, ...] = ()
-
-
 class Claim(deviceshapes.Claim, frozen=True):
     """A claim."""
-
-    status: ClaimState = ClaimState()
 
     @property
     def results(self) -> tuple[deviceshapes.AllocatedDevice, ...]:
@@ -116,6 +63,10 @@ class Claim(deviceshapes.Claim, frozen=True):
         """The uids of the pods that it is kept for, or was made for."""
         kept = tuple(each.uid for each in self.status.reserved_for if each.resource == "pods")
         return kept or tuple(each.uid for each in self.metadata.owner_references if each.kind == "Pod")
+
+    def is_orphaned(self, pods: Container[str]) -> bool:
+        """Say whether it is kept for pods, and none of them is among these, by uid."""
+        return bool(self.users) and not any(uid in pods for uid in self.users)
 
     @property
     def own(self) -> bool:

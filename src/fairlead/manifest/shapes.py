@@ -127,7 +127,7 @@ class PodVolume(Part, frozen=True):
 
 
 class PodSpec(Part, frozen=True):
-    """What a pod asks for."""
+    """What a pod asks for, and what keeps it from being placed yet."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -147,6 +147,9 @@ class PodSpec(Part, frozen=True):
     volumes: tuple[PodVolume, ...] = ()
     scheduling_group: SchedulingGroup = SchedulingGroup()
     workload_ref: WorkloadRef = WorkloadRef()
+    scheduling_gates: tuple[objects.SchedulingGate, ...] = ()
+    termination_grace_period_seconds: int = 30
+    active_deadline_seconds: int | None = None
 
 
 class ClaimStatus(Part, frozen=True):
@@ -156,11 +159,31 @@ class ClaimStatus(Part, frozen=True):
     resource_claim_name: str = ""
 
 
+class Mapped(Part, frozen=True):
+    """Which resource of which container a request of a claim stands for."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class OwnClaim(Part, frozen=True):
+    """The claim that stands for the extended resources of a pod."""
+
+    resource_claim_name: str = ""
+    request_mappings: tuple[Mapped, ...] = ()
+
+
 class PodStatus(Part, frozen=True):
-    """How a pod is doing."""
+    """How far a pod has come."""
 
     phase: str = ""
     resource_claim_statuses: tuple[ClaimStatus, ...] = ()
+    conditions: tuple[objects.Condition, ...] = ()
+    nominated_node_name: str = ""
+    """The node on which a preemptor's victims make room for it."""
+    qos_class: str = ""
+    extended_resource_claim_status: OwnClaim = OwnClaim()
 
 
 class Pod(Object, frozen=True):
