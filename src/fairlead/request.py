@@ -311,6 +311,11 @@ class Request:
         return bool(self.near or self.apart or self.spread or self.ports)
 
     @property
+    def signature(self) -> Hashable:
+        """What requests share that one state of a cluster answers alike; None: other pods decide as well."""
+        return None if self.social else (self.shape, self.priority, self.preempts)
+
+    @property
     def sized_by_estimate(self) -> bool:
         """Whether what it takes of an accelerator is what the estimates say."""
         if not self.estimates or self.demand.memory is not None or self.demand.compute is not None:

@@ -1,7 +1,7 @@
 """One translation: a list, a stream of changes and a file of the same objects are one cluster."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +22,7 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import keys
 from fairlead.manifest.collect import Objects, collect
 from fairlead.manifest.seen import Claim, Pod
+from fairlead.manifest.shapes import ClaimStatus
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import PLACEMENT, NodeState, Placement, Share
 from fairlead.request import Request
@@ -30,7 +31,7 @@ from tests import catalogs
 from tests.serve.scheduler.objects import claim, device_slice, node, pod
 
 KINDS = {"Slice": "ResourceSlice", "Claim": "ResourceClaim"}
-Seen = tuple[dict[str, NodeState], dict[str, Placement], dict[str, Request]]
+Seen = tuple[dict[str, NodeState], dict[str, Placement], dict[str, Request], set[str]]
 
 
 def document(item: Any) -> dict[str, Any]:
@@ -45,10 +46,11 @@ def listed(items: list[Any]) -> Objects:
     return collect(("list", document(each)) for each in items)
 
 
-def of_snapshot(found: Snapshot) -> Seen:
+def of_snapshot(found: Snapshot, unreadable: Iterable[Unreadable] = ()) -> Seen:
     nodes = {each.name: each for each in found.nodes}
     placements = {each.request.id: each for each in found.placements}
-    return nodes, placements, {each.id: each for each in found.pending}
+    wrong = {each.id for each in unreadable}
+    return nodes, placements, {each.id: each for each in found.pending}, wrong
 
 
 def of_cache(catalog: Catalog, items: Objects, dice: Random) -> Seen:
@@ -68,13 +70,14 @@ def of_cache(catalog: Catalog, items: Objects, dice: Random) -> Seen:
     events.sort(key=lambda change: change.old is not None)  # of one object, the older version is heard first
     for change in events:
         cache.on_event(change)
-        if dice.random() < 0.3:
+        if dice.random() < 0.6:
             _take(waiting, cache)
     _take(waiting, cache)
     cluster = cache.cluster
     requests = {uid: each for uid, each in waiting.items() if isinstance(each, Request)}
+    wrong = {*cache.unreadable, *(uid for uid in waiting if uid not in requests)}
     nodes = {each.name: each for each in cluster.nodes()}
-    return nodes, {each.request.id: each for each in cluster.placements()}, requests
+    return nodes, {each.request.id: each for each in cluster.placements()}, requests, wrong
 
 
 def _take(waiting: dict[str, Any], cache: SchedulerCache) -> None:
@@ -90,6 +93,8 @@ def named(name: str, spec: dict[str, Any], kind: str = "ResourceClaimTemplate") 
 
 
 ASKS = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "fairlead.dev"}}]}}
+TWO = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "fairlead.dev", "count": 2}}]}}
+TEMPLATE = named("t", {"spec": TWO})
 RESULT = {"driver": "fairlead.dev", "device": "gpu-1"}
 
 
@@ -136,6 +141,20 @@ def named_claim(number: int, on: str, mib: int) -> list[Any]:
     return [user, held]
 
 
+def template_claim(number: int, on: str, mib: int) -> list[Any]:
+    """Return a pod whose claim was made of a template that has changed since; some claims are allocated."""
+    its = [{"name": "it", "resourceClaimTemplateName": "t"}]
+    user = pod(f"p{number}", on=on if mib > 512 else "", resourceClaims=its)
+    made = (ClaimStatus("it", f"c{number}"),)
+    held = named(f"c{number}", ASKS, "ResourceClaim")
+    if mib:
+        held["status"] = {
+            "allocation": {"devices": {"results": [{**RESULT, "pool": on}]}},
+            "reservedFor": [{"resource": "pods", "uid": user.metadata.uid}],
+        }
+    return [replace(user, status=replace(user.status, resource_claim_statuses=made)), held]
+
+
 def binding(number: int, on: str, mib: int) -> list[Any]:
     note = json.dumps([Share("gpu-1", Bytes(mib << 20)).to_json()])
     return [pod(f"p{number}", on=on, mib=mib, notes={PLACEMENT: note})]
@@ -150,6 +169,7 @@ WAYS: dict[str, Callable[[int, str, int], list[Any]]] = {
     "its own claim": own_claim,
     "a claim that came before its pod was bound": early_claim,
     "a claim that it names": named_claim,
+    "a claim that was made of a template": template_claim,
     "a binding": binding,
     "a volume": mounted,
     "nonsense": lambda number, on, mib: [
@@ -168,7 +188,7 @@ PODS = st.tuples(st.sampled_from(sorted(WAYS)), st.sampled_from("nm"), st.sample
 
 
 def world(pods: list[tuple[str, str, int]], dice: Random) -> Objects:
-    items: list[Any] = [node("n"), device_slice("n"), node("m"), device_slice("m", devices=3)]
+    items: list[Any] = [node("n"), device_slice("n"), node("m"), device_slice("m", devices=3), TEMPLATE]
     for number, (way, on, mib) in enumerate(pods):
         items += WAYS[way](number, on, mib)
     dice.shuffle(items)
@@ -180,7 +200,8 @@ def world(pods: list[tuple[str, str, int]], dice: Random) -> Objects:
 def test_a_list_is_the_cluster_that_a_scheduler_hears_of(pods: list[tuple[str, str, int]], seed: int) -> None:
     dice, catalog = Random(seed), catalogs.shipped()
     objects = world(pods, dice)
-    assert of_snapshot(Listed.of(objects, catalog).snapshot) == of_cache(catalog, objects, dice)
+    found = Listed.of(objects, catalog)
+    assert of_snapshot(found.snapshot, found.unreadable) == of_cache(catalog, objects, dice)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -239,3 +260,8 @@ def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> No
     found = Listed.of(forbidden, catalog)
     assert len(found.snapshot.pending) == 1
     assert [str(each) for each in found.complaints] == ["volumes are not looked at: you may not"]
+
+
+def test_a_claim_counts_as_it_was_made_though_its_template_has_changed(catalog: Catalog) -> None:
+    found = Listed.of(listed([node("n"), device_slice("n"), TEMPLATE, *template_claim(0, "n", 0)]), catalog)
+    assert [each.demand.count for each in found.snapshot.pending] == [1]

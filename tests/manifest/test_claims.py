@@ -104,6 +104,10 @@ def test_what_is_refused(requests: list[dict[str, Any]], says: str) -> None:
     assert says in str(caught.value)
 
 
+def test_a_request_of_v1beta1_has_its_fields_beside_its_name() -> None:
+    assert claimed({"name": "r", "deviceClassName": "fairlead.dev", "count": 2}).count == 2
+
+
 def test_a_resource_and_a_claim_are_one_too_many() -> None:
     named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
     with pytest.raises(ManifestError, match="by resource and by claim"):

@@ -12,10 +12,10 @@ from fairlead.cache.origin import Origin
 from fairlead.cache.translator import Unreadable
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.objects import Consumer
 from fairlead.errors import ManifestError
 from fairlead.manifest.claims import claims_used
 from fairlead.manifest.collect import Found, Objects
-from fairlead.manifest.deviceshapes import Consumer
 from fairlead.manifest.seen import Claim, Pod
 from fairlead.manifest.shapes import Controller, CronJob
 from fairlead.manifest.snapshot import Snapshot

@@ -20,6 +20,7 @@ from fairlead.manifest.admitted import admitted
 from fairlead.manifest.allocated import with_allocated_claims
 from fairlead.manifest.collect import Found, Objects
 from fairlead.manifest.demand import is_accelerator
+from fairlead.manifest.deviceshapes import ClaimSpec
 from fairlead.manifest.effective import named_resources
 from fairlead.manifest.gangs import UNSTATED
 from fairlead.manifest.pod import Context, request, sizes
@@ -89,6 +90,8 @@ class PodTranslator:
         self._objects: Objects | None = Objects()
         self._sizes: dict[str, Bytes] = {}
         self._known: dict[str, Request] = {}
+        self._specs: dict[str, list[ClaimSpec]] = {}
+        """By uid, of pods that name claims: what the claims asked for when the pod was read."""
         self._admitted: dict[str, Request] = {}
         """Of those that had to be read from their spec alone."""
         self._patterns: dict[bytes, Request] = {}
@@ -139,16 +142,19 @@ class PodTranslator:
     def drop(self, uid: str) -> None:
         """Forget a pod."""
         self._known.pop(uid, None)
+        self._specs.pop(uid, None)
         self._admitted.pop(uid, None)
         self.unreadable.pop(uid, None)
 
     def request(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
         """Return a pod that is bound; one that cannot be read as a whole is read from its spec alone."""
         try:
-            return self._read(pod, claims)
+            found = self._read(pod, claims)
         except _NOT_READ as error:
             self.unreadable[pod.metadata.uid] = Unreadable.of(pod, error)
             return self.admitted(pod)
+        self.unreadable.pop(pod.metadata.uid, None)
+        return found
 
     def admitted(self, pod: Pod) -> Request:
         """Return a bound pod as its kubelet admitted it, whatever its annotations say by now."""
@@ -190,9 +196,12 @@ class PodTranslator:
             raise ManifestError(f"{where}: {missing}", "create it: a pod uses templates of its namespace")
 
     def _read(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
-        known = self._known.get(pod.metadata.uid)
-        if known is None:
-            known = self._known[pod.metadata.uid] = self._alike(pod, claims)
+        uid, specs = pod.metadata.uid, [each.spec for each in claims.values()]
+        known = self._known.get(uid)
+        if known is None or self._specs.get(uid, []) != specs:
+            known = self._known[uid] = self._alike(pod, claims)
+            if specs:
+                self._specs[uid] = specs
         return known
 
     def _alike(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
 from fairlead.cluster.meta import Object, Part
-from fairlead.cluster.objects import Node, Pod
+from fairlead.cluster.objects import Allocation, Consumer, Node, Pod
 from fairlead.errors import ConflictError, InvalidError, MissingApiError, NotFoundError
 from fairlead.keys import PREFIX, RETRACTING
 from fairlead.offer import DRIVER
@@ -23,32 +23,6 @@ _PAUSE: Final = 1.0
 _ENDED: Final = ("Succeeded", "Failed")
 _TRIES: Final = 5
 """How often a taint is tried to be changed while others change theirs."""
-
-
-class AllocatedDevice(Part, frozen=True):
-    """One device that a claim was given."""
-
-    driver: str = ""
-
-
-class AllocatedDevices(Part, frozen=True):
-    """The devices that a claim was given."""
-
-    results: tuple[AllocatedDevice, ...] = ()
-
-
-class Allocation(Part, frozen=True):
-    """What a claim was given."""
-
-    devices: AllocatedDevices = AllocatedDevices()
-
-
-class Consumer(Part, frozen=True):
-    """An object that a claim is reserved for."""
-
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
 
 
 class ClaimStatus(Part, frozen=True):

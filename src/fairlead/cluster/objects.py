@@ -340,3 +340,32 @@ class ResourceSlice(Object, frozen=True):
     """Devices that a driver offers to claims."""
 
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class AllocatedDevice(Part, frozen=True):
+    """A device that a claim was given."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    consumed_capacity: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+class AllocatedDevices(Part, frozen=True):
+    """The devices that a claim was given."""
+
+    results: tuple[AllocatedDevice, ...] = ()
+
+
+class Allocation(Part, frozen=True):
+    """What a claim was given."""
+
+    devices: AllocatedDevices = AllocatedDevices()
+
+
+class Consumer(Part, frozen=True):
+    """Who may use a claim."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""

@@ -6,12 +6,13 @@ from functools import lru_cache
 from typing import Final
 
 from fairlead.annotations import ALL, parse_allocated
+from fairlead.cluster.objects import AllocatedDevice
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import Sight, full
 from fairlead.errors import ManifestError
 from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
-from fairlead.manifest.deviceshapes import AllocatedDevice, Device
+from fairlead.manifest.deviceshapes import Device
 from fairlead.manifest.holdings import annotated, given
 from fairlead.manifest.keys import PREFIX
 from fairlead.manifest.seen import Claim

@@ -1,6 +1,6 @@
 """What the claims of a pod (DRA) ask of accelerators."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,7 +9,7 @@ from fairlead.cluster.objects import PodResourceClaim
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, offered, seen, shapes
 from fairlead.manifest.collect import Objects
-from fairlead.manifest.deviceshapes import ClaimRequest, ClaimSpec, DeviceRequest
+from fairlead.manifest.deviceshapes import Claim, ClaimRequest, ClaimSpec, DeviceRequest
 from fairlead.offer import DRIVER
 from fairlead.request import WHOLE, Demand
 from fairlead.units import Bytes
@@ -33,10 +33,14 @@ class Around:
 
 def demand(where: str, pod: shapes.Pod, around: Around) -> Demand:
     """Return what the claims ask for together; a Demand of no accelerators where there are none."""
-    found = [
-        each
+    specs = [
+        (place := f"{where}: spec.resourceClaims[{at}]", _spec(place, pod, named, around.objects))
         for at, named in enumerate(pod.spec.resource_claims)
-        for each in _asked(f"{where}: spec.resourceClaims[{at}]", pod.metadata.namespace, named, around)
+    ]
+    found = [
+        _request(f"{place}: devices.requests[{at}]", each, around)
+        for place, spec in specs
+        for at, each in enumerate(spec.devices.requests)
     ]
     if not found:
         return Demand()
@@ -70,13 +74,12 @@ def _plain(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _asked(where: str, namespace: str, named: PodResourceClaim, around: Around) -> Iterator[Demand]:
-    spec = _spec(where, namespace, named, around.objects)
-    for at, request in enumerate(spec.devices.requests):
-        yield _request(f"{where}: devices.requests[{at}]", request, around)
-
-
-def _spec(where: str, namespace: str, named: PodResourceClaim, objects: Objects) -> ClaimSpec:
+def _spec(where: str, pod: shapes.Pod, named: PodResourceClaim, objects: Objects) -> ClaimSpec:
+    """Return what a claim asks for: the claim itself where it is there, else its template."""
+    namespace = pod.metadata.namespace
+    made: Claim | None = objects.get("ResourceClaim", *claims_named(pod).get(named.name, ("", "")))
+    if made is not None:
+        return made.spec  # its template may have changed since
     kind = "ResourceClaim" if named.resource_claim_name else "ResourceClaimTemplate"
     name = named.resource_claim_name or named.resource_claim_template_name
     found = objects.get(kind, namespace, name)
@@ -87,14 +90,9 @@ def _spec(where: str, namespace: str, named: PodResourceClaim, objects: Objects)
 
 
 def _request(where: str, request: ClaimRequest, around: Around) -> Demand:
-    if request.exactly is not None:
-        return _exactly(f"{where}.exactly", request.exactly, around)
-    found = [
-        _exactly(f"{where}.firstAvailable[{at}]", each, around)
-        for at, each in enumerate(request.first_available)
-    ]
-    if not found:
+    if not (request.exactly or request.first_available or request.device_class_name):
         raise ManifestError(f"{where}: neither exactly nor firstAvailable", "say what is wanted")
+    found = [_exactly(f"{where}{field}", each, around) for _, field, each in request.alternatives()]
     first = found[0]
     # Alternatives that differ in selectors alone are one demand for any of them; else the first one counts.
     alike = [each for each in found if replace(each, selectors=first.selectors) == first]

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairlead.cluster import objects
 from fairlead.cluster.meta import Object, Part, field
+from fairlead.cluster.objects import Allocation, Consumer
 from fairlead.manifest.shapes import Amounts
 
 
@@ -48,6 +49,15 @@ class ClaimRequest(DeviceRequest, frozen=True):
     """v1beta1 has its fields beside the name instead."""
     first_available: tuple[DeviceRequest, ...] = ()
 
+    def alternatives(self) -> list[tuple[str, str, DeviceRequest]]:
+        """Return each description: its name as an allocation has it, its field, and itself."""
+        if self.first_available:
+            return [
+                (f"{self.name}/{each.name}", f".firstAvailable[{at}]", each)
+                for at, each in enumerate(self.first_available)
+            ]
+        return [(self.name, ".exactly", self.exactly) if self.exactly is not None else (self.name, "", self)]
+
 
 class DeviceClaim(Part, frozen=True):
     """The devices that a claim wants."""
@@ -59,35 +69,6 @@ class ClaimSpec(Part, frozen=True):
     """What a claim wants."""
 
     devices: DeviceClaim = DeviceClaim()
-
-
-class AllocatedDevice(Part, frozen=True):
-    """A device that a claim was given."""
-
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
-    consumed_capacity: Amounts = field(default_factory=dict)
-
-
-class AllocatedDevices(Part, frozen=True):
-    """The devices that a claim was given."""
-
-    results: tuple[AllocatedDevice, ...] = ()
-
-
-class Allocation(Part, frozen=True):
-    """What a claim was given."""
-
-    devices: AllocatedDevices = AllocatedDevices()
-
-
-class Consumer(Part, frozen=True):
-    """Who may use a claim."""
-
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
 
 
 class ClaimState(Part, frozen=True):

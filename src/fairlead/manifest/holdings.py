@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fairlead import keys
+from fairlead.cluster.objects import AllocatedDevice
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
 from fairlead.manifest import amounts
 from fairlead.manifest.admitted import handed_over_by
-from fairlead.manifest.deviceshapes import AllocatedDevice
 from fairlead.manifest.seen import Claim, Pod
 from fairlead.manifest.shapes import Node
 from fairlead.offer import DRIVER, Form

@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Final
 
-from fairlead.cluster.objects import Condition
+from fairlead.cluster.objects import AllocatedDevice, Condition
 from fairlead.manifest import deviceshapes, shapes
 
 SCHEDULED: Final = "PodScheduled"
@@ -54,7 +54,7 @@ class Claim(deviceshapes.Claim, frozen=True):
     """A claim."""
 
     @property
-    def results(self) -> tuple[deviceshapes.AllocatedDevice, ...]:
+    def results(self) -> tuple[AllocatedDevice, ...]:
         """The devices that it was given."""
         return self.status.allocation.devices.results if self.status.allocation else ()
 

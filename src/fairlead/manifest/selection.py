@@ -13,7 +13,7 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import deviceshapes
 from fairlead.manifest.collect import Objects
 from fairlead.manifest.device_kinds import CLAIM, CLASS, SLICE, TEMPLATE
-from fairlead.manifest.deviceshapes import ClaimRequest, ClaimSpec, DeviceFacts, DeviceRequest, SliceSpec
+from fairlead.manifest.deviceshapes import ClaimSpec, DeviceFacts, DeviceRequest, SliceSpec
 
 _WIDTH: Final = 96
 """Characters that are shown of a line in which an expression does not compile."""
@@ -140,19 +140,8 @@ def _sliced(
 
 def _requests(where: str, spec: ClaimSpec, objects: Objects) -> Iterator[Alternative]:
     for at, request in enumerate(spec.devices.requests):
-        for name, field, asked in _asked(request):
+        for name, field, asked in request.alternatives():
             yield _alternative(f"{where}: spec.devices.requests[{at}]{field}", name, asked, objects)
-
-
-def _asked(request: ClaimRequest) -> Iterator[tuple[str, str, DeviceRequest]]:
-    """Yield each description of a request: its name as an allocation has it, its field, and itself."""
-    if request.first_available:
-        for at, each in enumerate(request.first_available):
-            yield f"{request.name}/{each.name}", f".firstAvailable[{at}]", each
-    elif request.exactly is not None:
-        yield request.name, ".exactly", request.exactly
-    else:
-        yield request.name, "", request
 
 
 def _alternative(where: str, name: str, asked: DeviceRequest, objects: Objects) -> Alternative:

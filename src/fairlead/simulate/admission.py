@@ -59,9 +59,9 @@ class Admission:
     def kind(self, job: Job) -> int | None:
         """Return a number that jobs of one fate share; None: it depends on who else is there."""
         if job.name not in self._kinds:
-            first = job.requests[0]
-            fate = (first.shape, first.priority, first.preempts, len(job.requests))
-            number = None if first.social else self._numbers.setdefault(fate, len(self._numbers))
+            signature = job.requests[0].signature
+            fate = (signature, len(job.requests))
+            number = None if signature is None else self._numbers.setdefault(fate, len(self._numbers))
             self._kinds[job.name] = number
         return self._kinds[job.name]
 
