@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from fairlead import keys
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.clusterfile import read_cluster
 from fairlead.cache.listed import Listed
@@ -19,12 +20,12 @@ from fairlead.cache.translator import Unreadable
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.errors import ManifestError
-from fairlead.manifest import keys
+from fairlead.keys import PLACEMENT
 from fairlead.manifest.collect import Objects, collect
 from fairlead.manifest.seen import Claim, Pod
 from fairlead.manifest.shapes import ClaimStatus
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import PLACEMENT, NodeState, Placement, Share
+from fairlead.placement import NodeState, Placement, Share
 from fairlead.request import Request
 from fairlead.units import Bytes
 from tests import catalogs
@@ -84,7 +85,7 @@ def _take(waiting: dict[str, Any], cache: SchedulerCache) -> None:
     delta = cache.sync()
     for uid in delta.gone:
         waiting.pop(uid, None)
-    waiting |= {each.id: each for each in delta.came}
+    waiting |= {each.id: each for each in delta.pending}
 
 
 def named(name: str, spec: dict[str, Any], kind: str = "ResourceClaimTemplate") -> dict[str, Any]:

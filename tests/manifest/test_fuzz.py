@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead.cache.clusterfile import read_cluster
 from fairlead.errors import ManifestError
+from fairlead.expect.workloads import read_workloads
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.manifest.text import read
 from tests.manifest.worlds import CATALOG, pod

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from msgspec import structs
-
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.delta import Waiting
 from fairlead.cache.origin import Origin
 from fairlead.cache.translator import Unreadable
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.meta import replace as changed
 from fairlead.cluster.objects import Consumer
 from fairlead.errors import ManifestError
 from fairlead.manifest.claims import claims_used
@@ -62,7 +61,7 @@ def _listed(found: Iterable[Found], objects: Objects, catalog: Catalog, *, autho
             cache.on_event(Change(None, each.body))
         if isinstance(each.body, Pod):
             pods.append(each.body.metadata.uid)
-    waiting: dict[str, Waiting] = {each.id: each for each in cache.sync().came}
+    waiting: dict[str, Waiting] = {each.id: each for each in cache.sync().pending}
     names = [each.body.metadata.name for each in objects.all("Node")]
     nodes = [state for name in names if (state := cache.cluster.node(name)) is not None]
     read = [waiting.get(uid) or cache.unreadable.get(uid) for uid in pods]
@@ -99,7 +98,7 @@ def _completed(objects: Objects) -> Iterator[Found]:
     for each in objects.found:
         body = each.body
         if isinstance(body, Pod) and not body.metadata.uid:
-            body = structs.replace(body, metadata=structs.replace(body.metadata, uid=_made_up(*body.key)))
+            body = changed(body, metadata=changed(body.metadata, uid=_made_up(*body.key)))
         elif isinstance(body, Claim) and body.key in users:
             body = _used_by(body, users[body.key])
         yield replace(each, body=body)
@@ -107,7 +106,7 @@ def _completed(objects: Objects) -> Iterator[Found]:
 
 def _used_by(claim: Claim, users: Iterable[str]) -> Claim:
     kept = tuple(Consumer(resource="pods", uid=uid) for uid in sorted({*claim.users, *users}))
-    return structs.replace(claim, status=structs.replace(claim.status, reserved_for=kept))
+    return changed(claim, status=changed(claim.status, reserved_for=kept))
 
 
 def _made_up(namespace: str, name: str) -> str:

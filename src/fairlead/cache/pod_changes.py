@@ -1,12 +1,10 @@
 """What matters of an object at a glance: most of what the API server tells is of no matter here. Pure."""
 
 from fairlead.cache.types import TURN, Claim, Pod
-from fairlead.cluster.changes import Key
 from fairlead.cluster.meta import replace
 from fairlead.keys import PLACEMENT
-from fairlead.placement import Placement, Share, parse_shares
 from fairlead.manifest.holdings import FOREVER
-
+from fairlead.placement import Placement, Share, parse_shares
 from fairlead.request import Request
 
 

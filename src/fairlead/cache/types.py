@@ -17,7 +17,6 @@ from fairlead.manifest.seen import (
     Pod,
 )
 from fairlead.manifest.shapes import Mapped, OwnClaim
-from fairlead.placement import PLACEMENT
 
 __all__ = [
     "BUDGETS",

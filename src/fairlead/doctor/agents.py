@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from fairlead.annotations import models
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import PROGRAMS, VERSION, Sight, is_ready
-from fairlead.manifest.keys import PREFIX, WHOLE
+from fairlead.keys import PREFIX, WHOLE
 from fairlead.manifest.shapes import Node
-from fairlead.publish.labels import models
 
 _HINTS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
 """Labels of others by which a node says that it has a GPU."""

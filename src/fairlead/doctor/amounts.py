@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from fairlead.annotations import ALL, parse_allocated
+from fairlead.annotations import ALL
 from fairlead.cluster.objects import AllocatedDevice
 from fairlead.doctor.finding import Said, count, fail, ok, some, warn
 from fairlead.doctor.sight import Sight, full
@@ -14,12 +14,9 @@ from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
 from fairlead.manifest.deviceshapes import Device
 from fairlead.manifest.holdings import annotated, given
-from fairlead.manifest.keys import PREFIX
 from fairlead.manifest.seen import Claim
 from fairlead.offer import DRIVER
-from fairlead.placement import PLACEMENT, parse_shares
-from fairlead.publish.allocated import ALL
-from fairlead.publish.notice import ALLOCATED
+from fairlead.placement import parse_shares
 from fairlead.units import format_bytes
 
 Place = tuple[str, str]

@@ -10,7 +10,6 @@ from fairlead.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import Slice, generations
 from fairlead.manifest.effective import named_resources
-from fairlead.manifest.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
 from fairlead.manifest.shapes import Node
 from fairlead.offer import DRIVER
 

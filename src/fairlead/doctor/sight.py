@@ -9,6 +9,7 @@ from fairlead.cluster.meta import Part
 from fairlead.cluster.objects import Lease
 from fairlead.cluster.times import parse_time
 from fairlead.compat.times import UTC
+from fairlead.keys import LEADS_FOR
 from fairlead.manifest import seen, shapes
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.seen import Claim

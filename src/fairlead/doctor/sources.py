@@ -8,15 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from fairlead.annotations import Listed, models, parse_allocated, parse_devices
 from fairlead.doctor.finding import Said, count, ok, some, warn
 from fairlead.doctor.sight import Sight
 from fairlead.keys import ALLOCATED, DEVICES
 from fairlead.manifest.deviceshapes import Device, Slice, newest
 from fairlead.manifest.shapes import Node
-from fairlead.publish.allocated import parse_allocated
-from fairlead.publish.devices import Listed, parse_devices
-from fairlead.publish.labels import models
-from fairlead.publish.notice import ALLOCATED, DEVICES
 
 _TODO: Final = (
     "restart that node's agent: it writes list, slices and labels from one scan; "

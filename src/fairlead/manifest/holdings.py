@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fairlead import keys
+from fairlead.annotations import parse_allocated
 from fairlead.cluster.objects import AllocatedDevice
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
@@ -24,8 +25,7 @@ from fairlead.manifest.admitted import handed_over_by
 from fairlead.manifest.seen import Claim, Pod
 from fairlead.manifest.shapes import Node
 from fairlead.offer import DRIVER, Form
-from fairlead.placement import PLACEMENT, DeviceState, NodeState, Placement, Share, parse_shares, share_of
-from fairlead.publish.allocated import parse_allocated
+from fairlead.placement import DeviceState, NodeState, Placement, Share, parse_shares, share_of
 from fairlead.request import Demand, Request
 from fairlead.units import Bytes
 

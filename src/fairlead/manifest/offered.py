@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
 from fairlead import placement
 from fairlead.catalog import Device as Row
+from fairlead.cluster.codec import encode_plain
 from fairlead.manifest.deviceshapes import Device
 from fairlead.units import Bytes
 
@@ -42,7 +41,7 @@ def of_slice(driver: str, device: Device, total: int = 0) -> str:
         "allowMultipleAllocations": device.allow_multiple_allocations,
     }
     try:
-        return _text(driver, msgspec.json.encode(entry))  # a cluster has many devices of few kinds
+        return _text(driver, encode_plain(entry))  # a cluster has many devices of few kinds
     except TypeError:  # a key that only YAML knows
         return json.dumps({"driver": driver, "device": entry}, sort_keys=True, default=str)
 

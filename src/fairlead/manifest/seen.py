@@ -4,6 +4,7 @@ from collections.abc import Container
 from typing import Final
 
 from fairlead.cluster.objects import AllocatedDevice, Condition
+from fairlead.keys import TURN
 from fairlead.manifest import deviceshapes, shapes
 
 SCHEDULED: Final = "PodScheduled"

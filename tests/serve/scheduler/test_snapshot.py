@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from fairlead import keys
 from fairlead.cache.listed import Listed
 from fairlead.catalog import Catalog
-from fairlead.manifest import keys, snapshot
+from fairlead.keys import PLACEMENT
+from fairlead.manifest import snapshot
 from fairlead.manifest.collect import Found, Objects
 from fairlead.placement import Placement, Share
 from fairlead.schedule import Cluster

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.pod_changes import claims_named
 from fairlead.cache.translator import asks_for_devices
 from fairlead.cache.types import CLAIMS, PODS, TURN, Claim, Pod
 from fairlead.cluster.times import format_time
+from fairlead.manifest.claims import claims_named
 from fairlead.serve.machine.clock import Clock
 from fairlead.serve.machine.flow import Flow, Sleep
 from fairlead.serve.scheduler import writes
