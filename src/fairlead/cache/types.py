@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
-from fairlead.keys import PLACEMENT, TURN
+from fairlead.cluster.objects import Mapped, OwnClaim
 from fairlead.manifest import live
 from fairlead.manifest.policy_types import BUDGETS
 from fairlead.manifest.quotashapes import QUOTAS, ResourceQuota
@@ -16,7 +16,7 @@ from fairlead.manifest.seen import (
     Claim,
     Pod,
 )
-from fairlead.manifest.shapes import Mapped, OwnClaim
+from fairlead.placement import PLACEMENT
 
 __all__ = [
     "BUDGETS",

@@ -168,6 +168,21 @@ class PodSpec(Part, frozen=True):
     affinity: Affinity = Affinity()
 
 
+class Mapped(Part, frozen=True):
+    """Which resource of which container a request of a claim stands for."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class OwnClaim(Part, frozen=True):
+    """The claim that stands for the extended resources of a pod."""
+
+    resource_claim_name: str = ""
+    request_mappings: tuple[Mapped, ...] = ()
+
+
 class PodStatus(Part, frozen=True):
     """How a pod is doing."""
 
@@ -175,6 +190,7 @@ class PodStatus(Part, frozen=True):
     pod_ip: str = field(default="", name="podIP")
     start_time: str = ""
     conditions: tuple[Condition, ...] = ()
+    extended_resource_claim_status: OwnClaim = OwnClaim()
 
 
 class Pod(Object, frozen=True):

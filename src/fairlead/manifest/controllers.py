@@ -19,7 +19,6 @@ from fairlead.request import Match, Request, Selector, Term, repels
 MOST_PODS: Final = 200_000
 """Pods of one question; a cluster has at most 150,000."""
 _REPLICATED: Final = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "DaemonSet")
-_ENDED: Final = ("Succeeded", "Failed")
 Asked = tuple[str, shapes.Pod, Request]
 """Where a pod was found, its manifest, and what it asks for."""
 
@@ -55,9 +54,8 @@ def _claims(pod: Pod, context: Context) -> list[Claim]:
     return [each for each in found if each is not None]
 
 
-def _waits(pod: shapes.Pod) -> bool:
-    over = pod.status.phase in _ENDED or pod.metadata.deletion_timestamp
-    return not pod.spec.node_name and not over
+def _waits(pod: Pod) -> bool:
+    return not (pod.spec.node_name or pod.ended or pod.metadata.deletion_timestamp)
 
 
 def _replicas(where: str, kind: str, controller: shapes.Controller, context: Context) -> Iterator[Asked]:

@@ -159,21 +159,6 @@ class ClaimStatus(Part, frozen=True):
     resource_claim_name: str = ""
 
 
-class Mapped(Part, frozen=True):
-    """Which resource of which container a request of a claim stands for."""
-
-    container_name: str = ""
-    resource_name: str = ""
-    request_name: str = ""
-
-
-class OwnClaim(Part, frozen=True):
-    """The claim that stands for the extended resources of a pod."""
-
-    resource_claim_name: str = ""
-    request_mappings: tuple[Mapped, ...] = ()
-
-
 class PodStatus(Part, frozen=True):
     """How far a pod has come."""
 
@@ -183,7 +168,7 @@ class PodStatus(Part, frozen=True):
     nominated_node_name: str = ""
     """The node on which a preemptor's victims make room for it."""
     qos_class: str = ""
-    extended_resource_claim_status: OwnClaim = OwnClaim()
+    extended_resource_claim_status: objects.OwnClaim = objects.OwnClaim()
 
 
 class Pod(Object, frozen=True):

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.keys import PLACEMENT
+from fairlead.cluster.objects import Pod
 from fairlead.kubelet.podresources import Listed
-from fairlead.placement import Share
-from fairlead.serve.agent.turn import Pod, Wish, agree, candidates, wish
+from fairlead.placement import PLACEMENT, Share
+from fairlead.serve.agent.turn import Wish, agree, candidates, wish
 from fairlead.units import Bytes
 
 MEMORY = "fairlead.dev/gpu-mem"

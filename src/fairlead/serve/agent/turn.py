@@ -9,10 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead.cluster import objects
-from fairlead.cluster.kinds import Kind
-from fairlead.cluster.meta import Part
-from fairlead.keys import PLACEMENT
+from fairlead.cluster.objects import Container, Mapped, Pod
 from fairlead.kubelet.podresources import Listed
 from fairlead.offer import DRIVER
 from fairlead.placement import Share, parse_shares
@@ -21,34 +18,6 @@ from fairlead.units import parse_quantity
 Key = tuple[str, str]
 """A pod's namespace and name: a kubelet's books know no uid."""
 _WAITING: Final = ("", "Pending")
-
-
-class Mapped(Part, frozen=True):
-    """A resource of a container that a claim stands for: no units are taken of it."""
-
-    container_name: str = ""
-    resource_name: str = ""
-
-
-class Pointer(Part, frozen=True):
-    """The claim that stands for resources of a pod."""
-
-    request_mappings: tuple[Mapped, ...] = ()
-
-
-class PodStatus(objects.PodStatus, frozen=True):
-    """How a pod is doing, and what it has by a claim."""
-
-    extended_resource_claim_status: Pointer = Pointer()
-
-
-class Pod(objects.Pod, frozen=True):
-    """A pod as it is read here."""
-
-    status: PodStatus = PodStatus()
-
-
-PODS: Final = Kind("", "v1", "pods", True, Pod, "Pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +125,7 @@ def _open(
             yield Candidate(f"{each.namespace}/{each.name}", container, wanted)
 
 
-def _units(container: objects.Container, by_claim: Iterable[Mapped]) -> dict[str, int]:
+def _units(container: Container, by_claim: Iterable[Mapped]) -> dict[str, int]:
     asked = {**container.resources.limits, **container.resources.requests}
     apart = {each.resource_name for each in by_claim if each.container_name == container.name}
     return {
