@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from fairlead.annotations import ALL
@@ -93,8 +92,10 @@ def capacities(sight: Sight) -> Iterator[tuple[Place, int]]:
 
 
 def _offered(device: Device) -> int:
-    value = device.capacity.get("memory", {}).get("value", 0)
-    return _size(value) if isinstance(value, str | int) else 0
+    try:
+        return quantity("memory", device.capacity.get("memory", {}).get("value", 0))
+    except ManifestError:
+        return 0
 
 
 def _labelled(device: Device, labels: Mapping[str, str]) -> int:
@@ -137,11 +138,3 @@ def _told(sight: Sight, known: set[str]) -> Iterator[Held]:
             for share in shares if pod not in known else ():
                 if share.device != ALL:
                     yield Held((name, share.device), pod, "", share.memory, share.whole)
-
-
-@lru_cache(maxsize=1024)  # there are many devices, and few sizes
-def _size(value: str | int) -> int:
-    try:
-        return quantity("memory", value)
-    except ManifestError:
-        return 0

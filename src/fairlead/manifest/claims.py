@@ -1,10 +1,9 @@
 """What the claims of a pod (DRA) ask of accelerators."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from fairlead.catalog import Catalog
 from fairlead.cluster.objects import PodResourceClaim
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, offered, seen, shapes
@@ -23,22 +22,14 @@ Key = tuple[str, str]
 """A claim's namespace and name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What claims are read against."""
-
-    objects: Objects
-    catalog: Catalog
-
-
-def demand(where: str, pod: shapes.Pod, around: Around) -> Demand:
+def demand(where: str, pod: shapes.Pod, objects: Objects) -> Demand:
     """Return what the claims ask for together; a Demand of no accelerators where there are none."""
     specs = [
-        (place := f"{where}: spec.resourceClaims[{at}]", _spec(place, pod, named, around.objects))
+        (place := f"{where}: spec.resourceClaims[{at}]", _spec(place, pod, named, objects))
         for at, named in enumerate(pod.spec.resource_claims)
     ]
     found = [
-        _request(f"{place}: devices.requests[{at}]", each, around)
+        _request(f"{place}: devices.requests[{at}]", each, objects)
         for place, spec in specs
         for at, each in enumerate(spec.devices.requests)
     ]
@@ -89,10 +80,10 @@ def _spec(where: str, pod: shapes.Pod, named: PodResourceClaim, objects: Objects
     return spec
 
 
-def _request(where: str, request: ClaimRequest, around: Around) -> Demand:
+def _request(where: str, request: ClaimRequest, objects: Objects) -> Demand:
     if not (request.exactly or request.first_available or request.device_class_name):
         raise ManifestError(f"{where}: neither exactly nor firstAvailable", "say what is wanted")
-    found = [_exactly(f"{where}{field}", each, around) for _, field, each in request.alternatives()]
+    found = [_exactly(f"{where}{field}", each, objects) for _, field, each in request.alternatives()]
     first = found[0]
     # Alternatives that differ in selectors alone are one demand for any of them; else the first one counts.
     alike = [each for each in found if replace(each, selectors=first.selectors) == first]
@@ -108,13 +99,13 @@ def _any_of(demands: Iterable[Demand]) -> str:
     return " || ".join(f"({text})" for text in each)
 
 
-def _exactly(where: str, request: DeviceRequest, around: Around) -> Demand:
+def _exactly(where: str, request: DeviceRequest, objects: Objects) -> Demand:
     if request.allocation_mode not in ("", "ExactCount"):
         raise ManifestError(f"{where}.allocationMode: {request.allocation_mode!r}", "write ExactCount")
     if not 1 <= request.count <= 32:
         raise ManifestError(f"{where}.count: {request.count}", "a claim may have 1 to 32 devices")
     expressions = [
-        *_class(where, request.device_class_name, around.objects),
+        *_class(where, request.device_class_name, objects),
         *(
             (f"{where}.selectors[{at}].cel.expression", each.cel.expression)
             for at, each in enumerate(request.selectors)
@@ -122,7 +113,7 @@ def _exactly(where: str, request: DeviceRequest, around: Around) -> Demand:
     ]
     found = Demand(request.count, *_capacity(f"{where}.capacity.requests", request))
     vendor = _VENDOR_OF.get(request.device_class_name)
-    if vendor and around.objects.get("DeviceClass", "", request.device_class_name) is None:
+    if vendor and objects.get("DeviceClass", "", request.device_class_name) is None:
         found = replace(found, vendors=(vendor,))
     return replace(found, selectors=tuple(_selector(*each) for each in expressions))
 

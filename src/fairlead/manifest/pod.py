@@ -94,7 +94,7 @@ def others(totals: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 def _demand(where: str, said: Said, pod: shapes.Pod, context: Context) -> Demand:
     named = demand(said)
-    claimed = claims.demand(where, pod, claims.Around(context.objects, context.catalog))
+    claimed = claims.demand(where, pod, context.objects)
     if named.count and claimed.count:
         raise ManifestError(f"{where}: asks for accelerators by resource and by claim", "keep one of them")
     return claimed if claimed.count else named
