@@ -20,7 +20,7 @@ from fairlead.cache.translator import Unreadable
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.errors import ManifestError
-from fairlead.keys import PLACEMENT
+from fairlead.manifest import snapshot
 from fairlead.manifest.collect import Objects, collect
 from fairlead.manifest.seen import Claim, Pod
 from fairlead.manifest.shapes import ClaimStatus
@@ -181,6 +181,9 @@ WAYS: dict[str, Callable[[int, str, int], list[Any]]] = {
         pod(f"p{number}", mib=mib, notes={keys.GANG: "all", keys.GANG_SIZE: "2"})
     ],
     "an end": lambda number, on, mib: [pod(f"p{number}", on=on, mib=mib, phase="Succeeded")],
+    "a note of gpushare": lambda number, on, mib: [
+        pod(f"p{number}", on=on, mib=mib, notes={keys.ALIYUN_INDEX: "1"})
+    ],
     "nothing yet": lambda number, on, mib: [pod(f"p{number}", mib=mib)],
     "a node": lambda number, on, mib: [pod(f"p{number}", on=on, mib=mib)],
 }
@@ -266,3 +269,23 @@ def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> No
 def test_a_claim_counts_as_it_was_made_though_its_template_has_changed(catalog: Catalog) -> None:
     found = Listed.of(listed([node("n"), device_slice("n"), TEMPLATE, *template_claim(0, "n", 0)]), catalog)
     assert [each.demand.count for each in found.snapshot.pending] == [1]
+
+
+def test_what_a_claim_holds_outlives_the_document(catalog: Catalog) -> None:
+    waiting = pod("a", mib=1024)
+    items = listed([node("n"), device_slice("n"), waiting, claim("c", waiting, on="n")])
+    kept = Listed.of(items, catalog).snapshot
+    again = snapshot.parse(json.loads(json.dumps(kept.to_json())), "again")
+    assert again.placements == kept.placements
+    assert [each.shares[0].memory for each in again.placements] == [1 << 30]
+
+
+def test_what_other_drivers_say_of_a_node_is_not_older_than_what_ours_does(catalog: Catalog) -> None:
+    ours, theirs = device_slice("n", generation=7), device_slice("n", devices=1)
+    other = replace(
+        theirs,
+        metadata=replace(ours.metadata, name="other"),
+        spec=replace(theirs.spec, driver="gpu.nvidia.com"),
+    )
+    (found,) = Listed.of(listed([node("n"), ours, other]), catalog).snapshot.nodes
+    assert [each.id for each in found.devices] == ["gpu-0", "gpu-1"]

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.objects import Mapped, OwnClaim
+from fairlead.keys import PLACEMENT
 from fairlead.manifest import live
 from fairlead.manifest.policy_types import BUDGETS
 from fairlead.manifest.quotashapes import QUOTAS, ResourceQuota
@@ -16,7 +17,6 @@ from fairlead.manifest.seen import (
     Claim,
     Pod,
 )
-from fairlead.placement import PLACEMENT
 
 __all__ = [
     "BUDGETS",

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from fairlead.cluster.objects import Pod
+from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import Listed
-from fairlead.placement import PLACEMENT, Share
+from fairlead.placement import Share
 from fairlead.serve.agent.turn import Wish, agree, candidates, wish
 from fairlead.units import Bytes
 

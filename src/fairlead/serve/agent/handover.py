@@ -17,8 +17,8 @@ from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, KubeletError, NotFoundError, RefusedError
 from fairlead.kubelet.podresources import Listed, PodReader
 from fairlead.offer import Form
-from fairlead.serve.agent.terms import Terms
 from fairlead.serve.agent.turn import Candidate, Key, Wish, agree, candidates, devices, pending, wish
+from fairlead.settings.publishing import PublishConfig
 
 _PATIENCE: Final = 2.0
 """Seconds in which it must become clear who is asked for: a kubelet admits nobody else meanwhile."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead.cluster.objects import Container, Mapped, Pod
+from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import Listed
 from fairlead.offer import DRIVER
 from fairlead.placement import Share, parse_shares

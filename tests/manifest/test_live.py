@@ -1,0 +1,52 @@
+"""What is listed of a live cluster, and what stands in no answer's way."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fairlead.cluster.kinds import Kind
+from fairlead.cluster.memory import Memory
+from fairlead.errors import AccessError, MissingApiError
+from fairlead.manifest import live
+from fairlead.manifest.collect import Objects
+
+
+class Partly:
+    """A cluster that does not list every kind."""
+
+    def __init__(self, cluster: Memory, refuses: dict[str, Exception]) -> None:
+        self._cluster = cluster
+        self._refuses = refuses
+
+    async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
+        if kind.plural in self._refuses:
+            raise self._refuses[kind.plural]
+        return await self._cluster.list(kind, *arguments, **options)
+
+
+def listed(refuses: dict[str, Exception]) -> Objects:
+    async def look() -> Objects:
+        cluster = Memory()
+        await cluster.create(live.NODES.raw(), {"metadata": {"name": "n"}})
+        partly: Any = Partly(cluster, refuses)
+        return await live.objects(partly)
+
+    return asyncio.run(look())
+
+
+@pytest.mark.parametrize("plural", ["persistentvolumes", "resourcequotas", "poddisruptionbudgets"])
+def test_what_a_user_may_not_list_is_named_and_the_rest_is_there(plural: str) -> None:
+    found = listed({plural: AccessError(f"{plural}: you may not")})
+    assert [each.where for each in found.all("Node")] == ["node n"]
+    assert list(found.unlisted.values()) == [f"{plural}: you may not"]
+
+
+def test_a_kind_that_is_not_served_has_no_objects() -> None:
+    assert not listed({"workloads": MissingApiError("no such kind")}).unlisted
+
+
+@pytest.mark.parametrize("plural", ["nodes", "pods", "priorityclasses"])
+def test_without_nodes_pods_or_priorities_there_is_no_answer(plural: str) -> None:
+    with pytest.raises(AccessError):
+        listed({plural: AccessError("you may not")})
