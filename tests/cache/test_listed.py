@@ -20,6 +20,7 @@ from fairlead.cache.translator import Unreadable
 from fairlead.catalog import Catalog
 from fairlead.cluster.changes import Change
 from fairlead.errors import ManifestError
+from fairlead.keys import PLACEMENT
 from fairlead.manifest import snapshot
 from fairlead.manifest.collect import Objects, collect
 from fairlead.manifest.seen import Claim, Pod

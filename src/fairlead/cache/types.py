@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.objects import Mapped, OwnClaim
-from fairlead.keys import PLACEMENT
+from fairlead.keys import PLACEMENT, TURN
 from fairlead.manifest import live
 from fairlead.manifest.policy_types import BUDGETS
 from fairlead.manifest.quotashapes import QUOTAS, ResourceQuota
