@@ -30,7 +30,7 @@ def test_without_tls_and_token_everybody_comes_in_plainly() -> None:
 
 def test_openssl_is_not_loaded_for_nothing() -> None:
     code = (
-        "import sys, fairlead.serve.agent.loop as loop, fairlead.settings as settings\n"
+        "import sys, fairlead.serve.agent.loop as loop, fairlead.settings.agent as settings\n"
         "loop.open_front(settings.agent_settings(), print)\n"
         f"print([name for name in {COSTLY!r} if name in sys.modules])"
     )
