@@ -128,7 +128,7 @@ def _asserts(statement: ast.stmt) -> bool:
         ("from fairlead.cluster.client import Client\nmock.patch.object(Client, 'get')", 1),
         ("import sys\nmonkeypatch.setattr(sys, 'stdin', None)", 0),
         ("monkeypatch.setenv('HOME', '/')", 0),
-        ("from fairlead.cluster.memory import Memory\ncluster.patch(NODES, 'a', {})", 0),
+        ("from tests.fakecluster.cluster import FakeCluster\ncluster.patch(NODES, 'a', {})", 0),
     ],
 )
 def test_a_patch_is_found(text: str, count: int) -> None:

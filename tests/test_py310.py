@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab.python310 import ensure_packages, ensure_python
+from tests.lab.python310 import ensure_packages, ensure_python
 from tests.labs import give_up
 
 HOUSE = Path(__file__).parents[1]

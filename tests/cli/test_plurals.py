@@ -5,13 +5,13 @@ from pathlib import Path
 from fairlead.catalog import Catalog
 from fairlead.catalog.lookup import unknown
 from fairlead.cli import snapshot
-from fairlead.cluster.patches import OwnershipError
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Gang, Request
 from fairlead.schedule import Cluster, place_gang
 from tests.analyze.models import graph, node, saved, value
 from tests.cli.runs import Run
+from tests.fakecluster.patches import OwnershipError
 
 ROW = """schema = 1
 [[device]]

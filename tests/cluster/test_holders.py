@@ -18,9 +18,9 @@ from fairlead.cluster.holders import (
     reopened,
 )
 from fairlead.cluster.kinds import NAMESPACES, NODES, PODS, RESOURCE_SLICES
-from fairlead.cluster.memory import Memory
 from fairlead.cluster.objects import Pod
 from fairlead.keys import RETRACTING
+from tests.fakecluster.cluster import FakeCluster
 
 GPU = {"fairlead.dev/gpu-mem": "1024"}
 
@@ -80,8 +80,8 @@ def test_holders_are_named(what: str) -> None:
     assert [str(each) for each in found] == names
 
 
-async def _cluster(*pods: dict[str, Any]) -> Memory:
-    cluster = Memory()
+async def _cluster(*pods: dict[str, Any]) -> FakeCluster:
+    cluster = FakeCluster()
     await cluster.create(NAMESPACES, {"metadata": {"name": "shop"}})
     for each in pods:
         await cluster.create(PODS, each, "shop")
@@ -142,7 +142,7 @@ def _is_ending(found: Pod) -> bool:
 
 def test_nodes_with_devices_are_closed_and_opened_again() -> None:
     async def scenario() -> None:
-        cluster = Memory()
+        cluster = FakeCluster()
         mine = {"key": "mine", "effect": "NoSchedule"}
         for name in ("offers", "slices", "plain"):
             await cluster.create(NODES, {"metadata": {"name": name}, "spec": {"taints": [mine]}})

@@ -11,7 +11,6 @@ import pytest
 from fairlead.cluster.changes import Change, Key
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS, Kind
-from fairlead.cluster.memory import Memory
 from fairlead.cluster.meta import Listing, T, WatchEvent
 from fairlead.cluster.objects import ConfigMap
 from fairlead.cluster.replica import Timing
@@ -26,11 +25,12 @@ from fairlead.errors import (
     MissingApiError,
 )
 from tests.cluster.contract.arena import pod, settings
+from tests.fakecluster.cluster import FakeCluster
 
 QUICK = Timing(silence=0.3, watch=(2.0, 4.0), steady=0.2, pause=0.005, longest_pause=0.05)
 
 
-class Moody(Memory):
+class Moody(FakeCluster):
     """A cluster that refuses, falls silent or repeats itself as a test tells it to."""
 
     def __init__(self) -> None:
@@ -73,17 +73,17 @@ def play(scenario: Callable[[Moody], Coroutine[Any, Any, None]]) -> Callable[[],
     return test
 
 
-def informer(cluster: Memory, **more: Any) -> Informer[ConfigMap]:
+def informer(cluster: FakeCluster, **more: Any) -> Informer[ConfigMap]:
     return Informer(cluster, CONFIG_MAPS, "default", timing=QUICK, random=Random(1), **more)
 
 
-async def write(cluster: Memory, name: str, value: str = "") -> None:
+async def write(cluster: FakeCluster, name: str, value: str = "") -> None:
     await cluster.patch(CONFIG_MAPS, name, settings(name, {"k": value}), "default", how="apply")
 
 
-async def settled(cluster: Memory, copy: Informer[ConfigMap]) -> None:
+async def settled(cluster: FakeCluster, copy: Informer[ConfigMap]) -> None:
     """Wait until the copy is the cluster's state."""
-    listing = await Memory.list(cluster, CONFIG_MAPS, "default")
+    listing = await FakeCluster.list(cluster, CONFIG_MAPS, "default")
     truth = {item.key: item for item in listing.items}
     while copy.objects != truth:
         await asyncio.sleep(0.005)
@@ -357,7 +357,7 @@ async def mishap(cluster: Moody, random: Random) -> None:
         case 4 | 5:
             cluster.refusals = {}
         case 6 | 7 | 8 if ("default", name) in {
-            item.key for item in (await Memory.list(cluster, CONFIG_MAPS, "default")).items
+            item.key for item in (await FakeCluster.list(cluster, CONFIG_MAPS, "default")).items
         }:
             await cluster.delete(CONFIG_MAPS, name, "default")
         case _:

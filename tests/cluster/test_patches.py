@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cluster.ownership import apply, leaves
-from fairlead.cluster.patches import OwnershipError, PatchError, merge, operations, show, strategic
-from fairlead.cluster.selectors import by_fields, by_labels
+from tests.fakecluster.ownership import apply, leaves
+from tests.fakecluster.patches import OwnershipError, PatchError, merge, operations, show, strategic
+from tests.fakecluster.selectors import by_fields, by_labels
 
 words = st.text("abc", min_size=1, max_size=2)
 documents = st.recursive(

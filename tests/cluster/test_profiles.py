@@ -9,16 +9,16 @@ import pytest
 from fairlead.calibration import Calibration, place
 from fairlead.cluster.kinds import CRDS
 from fairlead.cluster.knowledge import of_calibration, of_seen
-from fairlead.cluster.memory import Memory
 from fairlead.cluster.profiles import Stored, check, discard, read, remove, store
 from fairlead.errors import MissingApiError
 from fairlead.units import Bytes, Seconds
+from tests.fakecluster.cluster import FakeCluster
 from tests.profiles import HOST, MADE, MEASURED, SETUP, calibration, definition, seen
 
 
-async def served() -> Memory:
+async def served() -> FakeCluster:
     """Return a cluster that knows the kind."""
-    cluster = Memory()
+    cluster = FakeCluster()
     await cluster.create(CRDS, definition())
     return cluster
 
@@ -78,6 +78,6 @@ def test_no_figure_is_lost_among_many_writers() -> None:
 
 def test_a_cluster_without_the_kind_says_how_to_get_it() -> None:
     with pytest.raises(MissingApiError, match=r"modelprofiles\.fairlead\.dev") as caught:
-        asyncio.run(check(Memory()))
+        asyncio.run(check(FakeCluster()))
     assert "profiles.enabled" in caught.value.hint
     assert "fairlead manifests modelprofiles" in caught.value.hint

@@ -9,7 +9,6 @@ import pytest
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS, Kind
-from fairlead.cluster.memory import Memory
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Verdict
 from fairlead.doctor.read import ApiServer, read
@@ -17,13 +16,14 @@ from fairlead.doctor.rights import needed
 from fairlead.doctor.sight import Right, Sight
 from fairlead.errors import AccessError, MissingApiError
 from tests.doctor.worlds import NOW, Played, node, program
+from tests.fakecluster.cluster import FakeCluster
 from tests.labs import RealCluster
 
 
 class Partly:
     """A cluster of which some kinds are not there, or not ours to see."""
 
-    def __init__(self, cluster: Memory, refuses: dict[str, Exception]) -> None:
+    def __init__(self, cluster: FakeCluster, refuses: dict[str, Exception]) -> None:
         self._cluster = cluster
         self._refuses = refuses
 
@@ -35,7 +35,7 @@ class Partly:
 
 def seen(server: Played, refuses: dict[str, Exception] | None = None) -> Sight:
     async def look() -> Sight:
-        cluster = Memory()
+        cluster = FakeCluster()
         await cluster.create(NODES, msgspec.to_builtins(node()))
         for each in (program("agent", "box"), program("scheduler", "box")):
             await cluster.create(PODS.raw(), msgspec.to_builtins(each))

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES, Kind
-from fairlead.cluster.memory import Memory
 from fairlead.doctor.finding import Finding, Verdict
 from fairlead.doctor.sight import Pod
 from fairlead.doctor.visit import AGAIN, visit
@@ -17,8 +16,9 @@ from fairlead.errors import AccessError
 from fairlead.manifest.live import CLAIMS
 from fairlead.manifest.seen import Claim
 from tests.doctor.worlds import NOW, Played, claim, device_slice, node, pod, share
+from tests.fakecluster.cluster import FakeCluster
 
-Step = Callable[[Memory], Awaitable[Any]]
+Step = Callable[[FakeCluster], Awaitable[Any]]
 
 
 def add(item: Pod | Claim) -> Step:
@@ -34,7 +34,7 @@ def drop(item: Pod | Claim) -> Step:
 class Busy:
     """A cluster in which something happens each time after its pods were listed."""
 
-    def __init__(self, cluster: Memory, steps: list[list[Step]]) -> None:
+    def __init__(self, cluster: FakeCluster, steps: list[list[Step]]) -> None:
         self._cluster = cluster
         self._steps = iter(steps)
 
@@ -53,7 +53,7 @@ def visited(there: list[Step], *steps: list[Step], blind: bool = False) -> tuple
         pauses.append(seconds)
 
     async def look() -> list[Finding]:
-        cluster = Memory(now=lambda: NOW - timedelta(hours=1))
+        cluster = FakeCluster(now=lambda: NOW - timedelta(hours=1))
         await cluster.create(NODES, msgspec.to_builtins(node()))
         await cluster.create(RESOURCE_SLICES.raw(), msgspec.to_builtins(device_slice()))
         for step in there:

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.errors import LabError
 from fairlead.lab import build, cache
-from fairlead.lab.python310 import ensure_python, unpack
+from tests.lab.python310 import ensure_python, unpack
 
 
 def packed(folder: Path, *files: dict[str, object]) -> Path:

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.memory import Memory
 from fairlead.errors import AccessError, MissingApiError
 from fairlead.manifest import live
 from fairlead.manifest.collect import Objects
+from tests.fakecluster.cluster import FakeCluster
 
 
 class Partly:
     """A cluster that does not list every kind."""
 
-    def __init__(self, cluster: Memory, refuses: dict[str, Exception]) -> None:
+    def __init__(self, cluster: FakeCluster, refuses: dict[str, Exception]) -> None:
         self._cluster = cluster
         self._refuses = refuses
 
@@ -27,7 +27,7 @@ class Partly:
 
 def listed(refuses: dict[str, Exception]) -> Objects:
     async def look() -> Objects:
-        cluster = Memory()
+        cluster = FakeCluster()
         await cluster.create(live.NODES.raw(), {"metadata": {"name": "n"}})
         partly: Any = Partly(cluster, refuses)
         return await live.objects(partly)

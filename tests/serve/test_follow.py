@@ -6,14 +6,14 @@ from typing import Any
 from fairlead.cluster.changes import Change
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES, NODES, Kind
 from fairlead.cluster.knowledge import of_seen
-from fairlead.cluster.memory import Memory
 from fairlead.cluster.meta import Listing, T
 from fairlead.errors import ClusterAwayError
 from fairlead.serve.follow import Follower
+from tests.fakecluster.cluster import FakeCluster
 from tests.profiles import definition, seen
 
 
-class Shaky(Memory):
+class Shaky(FakeCluster):
     """A cluster that goes away now and then."""
 
     asked = 0

@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead.cluster.kinds import NAMESPACES
-from fairlead.cluster.memory import Memory
 from tests.cluster.contract.arena import Arena, Place
+from tests.fakecluster.cluster import FakeCluster
 from tests.labs import RealCluster
 
 
 @asynccontextmanager
 async def in_memory() -> AsyncIterator[Place]:
     """Open a place in a new cluster in memory."""
-    memory = Memory()
+    memory = FakeCluster()
     await memory.create(NAMESPACES, {"metadata": {"name": "test"}})
 
     async def forget() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from fairlead.cluster.kinds import PODS, Kind
-from fairlead.cluster.memory import Memory
 from fairlead.cluster.meta import T
 from fairlead.errors import AccessError, ClusterAwayError, KubeletError
 from fairlead.keys import HANDS_OVER, PLACEMENT
 from fairlead.placement import Share
 from fairlead.units import Bytes
+from tests.fakecluster.cluster import FakeCluster
 from tests.serve.agent.test_publisher import GPU, MEMORY, OTHER, WHOLE, Place, nook, place, until
 
 __all__ = ["nook"]
@@ -129,7 +129,7 @@ def test_when_the_agent_goes_it_takes_its_promise_back(nook: Path) -> None:
     played(nook, script)
 
 
-class Shy(Memory):
+class Shy(FakeCluster):
     """A cluster that need not say anything of pods."""
 
     error: Exception | None = None
@@ -193,7 +193,7 @@ def test_two_of_whom_either_may_be_meant_are_told_apart_or_refused(nook: Path) -
     played(nook, script)
 
 
-class Counting(Memory):
+class Counting(FakeCluster):
     """A cluster that counts how often a pod is got."""
 
     def __init__(self) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from fairlead.cluster.kinds import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from fairlead.cluster.memory import Memory
 from fairlead.errors import KubeletError
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, State
@@ -24,6 +23,7 @@ from fairlead.keys import ALLOCATED
 from fairlead.serve.agent.publisher import Publisher, World
 from fairlead.settings.publishing import PublishConfig
 from tests.accelerators import accelerator, node
+from tests.fakecluster.cluster import FakeCluster
 from tests.kubelets import Kubelet
 
 GPU = accelerator("pci:0000:01:00.0", kind="gpu", model="gpu-a", mebibytes=8192)
@@ -53,7 +53,7 @@ class Place:
     """A node: its kubelet, its API server, its publisher."""
 
     kubelet: Kubelet
-    cluster: Memory
+    cluster: FakeCluster
     world: World
     publisher: Publisher
     said: list[str]
@@ -77,7 +77,7 @@ async def place(
     folder: Path,
     *accelerators: Accelerator,
     ways: str = "labels,plugin,claims",
-    cluster: Memory | None = None,
+    cluster: FakeCluster | None = None,
 ) -> AsyncIterator[Place]:
     for name in ("w", "cdi", "machine"):
         (folder / name).mkdir()
@@ -90,7 +90,7 @@ async def place(
         }
     )
     warden = subprocess.Popen([sys.executable, "-m", "fairlead.warden", wish], stderr=subprocess.DEVNULL)
-    kubelet, cluster = Kubelet(folder / "k", folder / "w" / "pod-resources.sock"), cluster or Memory()
+    kubelet, cluster = Kubelet(folder / "k", folder / "w" / "pod-resources.sock"), cluster or FakeCluster()
     await cluster.create(NODES, {"metadata": {"name": "n1", "labels": {"zone": "a"}}})
     terms = PublishConfig(
         "n1",

@@ -12,14 +12,14 @@ from fairlead.cache.types import Pod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.cluster.kinds import PODS as ANY_PODS
-from fairlead.cluster.memory import Memory
 from fairlead.serve.extender.extender import Extender
+from tests.fakecluster.cluster import FakeCluster
 from tests.serve.scheduler.objects import device_slice, node, pod
 
-Script = Callable[[Memory, Extender], Awaitable[None]]
+Script = Callable[[FakeCluster, Extender], Awaitable[None]]
 
 
-async def fill(cluster: Memory) -> None:
+async def fill(cluster: FakeCluster) -> None:
     """Make two nodes with one accelerator of 4 GiB each."""
     for name in ("a", "b"):
         await cluster.create(NODES.raw(), plain(node(name)))
@@ -34,8 +34,8 @@ def plain(of: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def following(catalog: Catalog, hold: float) -> AsyncIterator[tuple[Memory, Extender]]:
-    cluster = Memory()
+async def following(catalog: Catalog, hold: float) -> AsyncIterator[tuple[FakeCluster, Extender]]:
+    cluster = FakeCluster()
     await fill(cluster)
     known = asyncio.Event()
     extender = Extender(cluster, catalog, "fairlead", lambda _: known.set(), hold)
@@ -57,7 +57,7 @@ def played(catalog: Catalog, script: Script, hold: float = 30.0) -> None:
     asyncio.run(scenario())
 
 
-async def make(cluster: Memory, name: str, mib: int) -> Pod:
+async def make(cluster: FakeCluster, name: str, mib: int) -> Pod:
     """Make a pod that waits, and return it as kube-scheduler would send it."""
     made = await cluster.create(ANY_PODS.raw(), plain(pod(name, mib=mib)), "default")
     return msgspec.convert(made.document(), Pod)
@@ -72,7 +72,7 @@ async def filtered(extender: Extender, asked: Pod, *names: str) -> dict[str, Any
 
 
 def test_nothing_is_answered_before_the_cluster_is_known(catalog: Catalog) -> None:
-    extender = Extender(Memory(), catalog, "fairlead", print)
+    extender = Extender(FakeCluster(), catalog, "fairlead", print)
 
     async def asked() -> set[int]:
         return {(await verb(b"{}")).status for verb in extender.verbs.values()}
@@ -83,7 +83,7 @@ def test_nothing_is_answered_before_the_cluster_is_known(catalog: Catalog) -> No
 
 
 def test_what_is_asked_is_answered_and_counted(catalog: Catalog) -> None:
-    async def script(cluster: Memory, extender: Extender) -> None:
+    async def script(cluster: FakeCluster, extender: Extender) -> None:
         assert extender.pages["/readyz"]().status == 200
         asked = await make(cluster, "p", 1024)
         assert (await filtered(extender, asked, "a", "b"))["NodeNames"] == ["a", "b"]
@@ -107,7 +107,7 @@ def test_what_is_asked_is_answered_and_counted(catalog: Catalog) -> None:
 
 
 def test_an_answer_waits_for_a_binding_that_is_on_its_way(catalog: Catalog) -> None:
-    async def script(cluster: Memory, extender: Extender) -> None:
+    async def script(cluster: FakeCluster, extender: Extender) -> None:
         first, second = await make(cluster, "first", 3072), await make(cluster, "second", 3072)
         assert (await filtered(extender, first, "a", "b"))["NodeNames"] == ["a", "b"]
         asking = asyncio.create_task(filtered(extender, second, "a", "b"))
@@ -122,7 +122,7 @@ def test_an_answer_waits_for_a_binding_that_is_on_its_way(catalog: Catalog) -> N
 
 
 def test_an_answer_does_not_wait_for_ever(catalog: Catalog) -> None:
-    async def script(cluster: Memory, extender: Extender) -> None:
+    async def script(cluster: FakeCluster, extender: Extender) -> None:
         first, second = await make(cluster, "first", 3072), await make(cluster, "second", 3072)
         await filtered(extender, first, "a", "b")
         refused = await filtered(extender, second, "a", "b")

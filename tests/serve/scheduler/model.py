@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.cluster import patches
 from fairlead.cluster.kinds import Kind
 from fairlead.errors import AlreadyExistsError, ConflictError, NotFoundError
+from tests.fakecluster import patches
 from tests.serve.scheduler.objects import read
 
 Document = dict[str, Any]

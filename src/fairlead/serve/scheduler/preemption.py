@@ -13,7 +13,6 @@ from typing import Final
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.nominations import Nomination
 from fairlead.cache.types import Pod
-from fairlead.manifest.holdings import claim_id
 from fairlead.placement import Decision, DisruptionBudget, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place_gang, preempt
@@ -76,7 +75,7 @@ class Preemptions:
         decisions of the search as well: a refusal may name a disruption budget.
         """
         first = refused[0]
-        alike = None if first.social or first.gang else (first.shape, first.priority)
+        alike = None if first.gang else first.signature
         if not (nominated or self.worthwhile(refused)) or self._has_failed(alike):
             return [], None
         decisions = self.search(refused, now)
@@ -172,10 +171,8 @@ class Preemptions:
 
     def _leaving(self) -> set[str]:
         """Return the ids of placements that end soon: evicted, deleted, or claims of pods that are gone."""
-        cache = self._cache
-        orphaned = {claim_id(each) for each in cache.orphaned_claims()}
-        found = cache.disruptions.leaving | self._evicting.keys() | orphaned
-        return {uid for uid in found - self._stuck if cache.cluster.placement(uid) is not None}
+        evicting = {uid for uid in self._evicting if self._cache.cluster.placement(uid) is not None}
+        return (self._cache.leaving() | evicting) - self._stuck
 
     def _spared(self, now: float) -> Collection[str]:
         self._unevictable = {uid: until for uid, until in self._unevictable.items() if until > now}

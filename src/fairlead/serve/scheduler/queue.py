@@ -54,9 +54,7 @@ class Group:
         if len(self.members) > 1:
             return None
         (alone,) = self.members.values()
-        if alone.social or alone.gang:
-            return None
-        return alone.shape, alone.priority, alone.preempts, self.nominated
+        return None if alone.signature is None or alone.gang else (alone.signature, self.nominated)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from fairlead.cluster.patches import KEYS, Json, Owners, OwnershipError, Path
+from tests.fakecluster.patches import KEYS, Json, Owners, OwnershipError, Path
 
 _IDENTITY: Final = frozenset(
     {

@@ -1,6 +1,6 @@
 """A cluster in memory that answers as a real API server does, for tests and for plans.
 
-    cluster = Memory()
+    cluster = FakeCluster()
     await cluster.create(NODES, {"metadata": {"name": "n1"}})
 
 Versions, conflicts, patches, selectors, finalizers, bindings and watches (with history, compaction and
@@ -18,21 +18,21 @@ from fairlead.cluster import codec
 from fairlead.cluster.answers import Asked, error_of
 from fairlead.cluster.api import How
 from fairlead.cluster.bell import Bell, Turn
-from fairlead.cluster.books import Books
 from fairlead.cluster.changes import Key
 from fairlead.cluster.codec import Body
 from fairlead.cluster.config import Config
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import INITIAL_END, Listing, Object, Raw, Status, StatusDetails, T, WatchEvent
-from fairlead.cluster.rules import Refused
-from fairlead.cluster.store import Record, told
 from fairlead.compat.times import UTC
+from tests.fakecluster.apiserver import FakeApiServer
+from tests.fakecluster.rules import Refused
+from tests.fakecluster.store import Record, told
 
 _CONFIG: Final = Config(server="memory", source="memory", user="memory")
 _MANAGER: Final = "fairlead"
 
 
-class Memory:
+class FakeCluster:
     """A cluster of which nothing is left when the program ends."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Memory:
         history: int = 10_000,
         bookmark_every: float = 60.0,
     ) -> None:
-        self._books = Books(now, random or Random(0), history)  # noqa: S311 - names, not secrets
+        self._books = FakeApiServer(now, random or Random(0), history)
         self._bells: set[Bell] = set()
         self._bookmark_every = bookmark_every
 
@@ -101,7 +101,7 @@ class Memory:
         with self._answering("update", kind, *key):
             return _typed(kind, self._books.update(kind, key, document, field_manager))
 
-    async def patch(  # noqa: PLR0913 - these are the API's own parameters
+    async def patch(
         self,
         kind: Kind[T],
         name: str,
@@ -158,7 +158,7 @@ class Memory:
         with self._answering("create", PODS, pod_namespace, pod_name):
             self._books.bind((pod_namespace, pod_name), pod_uid, node)
 
-    async def watch(  # noqa: PLR0913 - these are the API's own parameters
+    async def watch(
         self,
         kind: Kind[T],
         namespace: str | None = None,

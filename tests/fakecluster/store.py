@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fairlead.cluster.changes import Key
-from fairlead.cluster.patches import Owners
+from tests.fakecluster.patches import Owners
 
 Document = Mapping[str, Any]
 _EMPTY: Final[Mapping[Key, "Record"]] = {}

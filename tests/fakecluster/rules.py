@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fairlead.cluster import patches
 from fairlead.cluster.meta import Cause
-from fairlead.cluster.store import Document
+from tests.fakecluster import patches
+from tests.fakecluster.store import Document
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")

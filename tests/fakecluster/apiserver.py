@@ -6,22 +6,22 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from fairlead.cluster import ownership, patches, rules
 from fairlead.cluster.changes import Key
 from fairlead.cluster.kinds import CRDS, KINDS, NAMESPACES, PODS, Kind
 from fairlead.cluster.meta import Cause
-from fairlead.cluster.patches import OwnershipError, PatchError
-from fairlead.cluster.rules import Refused, Rules
-from fairlead.cluster.selectors import Match, by_fields, by_labels, fields_of
-from fairlead.cluster.store import Document, Record, Store
 from fairlead.cluster.times import format_time
+from tests.fakecluster import ownership, patches, rules
+from tests.fakecluster.patches import OwnershipError, PatchError
+from tests.fakecluster.rules import Refused, Rules
+from tests.fakecluster.selectors import Match, by_fields, by_labels, fields_of
+from tests.fakecluster.store import Document, Record, Store
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Of which the API server makes names: no vowels, so no words."""
 _PLAIN: Final = {"merge": patches.merge, "strategic": patches.strategic, "json": patches.operations}
 
 
-class Books:
+class FakeApiServer:
     """Every object, and the rules by which it may change."""
 
     def __init__(self, now: Callable[[], datetime], random: Random, history: int) -> None:

@@ -12,10 +12,10 @@ import pytest
 from fairlead.cluster.api import Cluster
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, NAMESPACES, NODES, PODS, Kind
-from fairlead.cluster.memory import Memory
 from fairlead.compat.times import UTC
 from fairlead.errors import ClusterAwayError, GoneError, InvalidError, MissingApiError, NotFoundError
 from tests.cluster.contract.arena import pod, settings
+from tests.fakecluster.cluster import FakeCluster
 
 ROCKETS = Kind.of("space.example", "v1", "rockets", namespaced=True, name="Rocket")
 ROCKET_CRD = {
@@ -29,31 +29,31 @@ ROCKET_CRD = {
 }
 
 
-def faces(client: Client, memory: Memory) -> list[Cluster]:
+def faces(client: Client, memory: FakeCluster) -> list[Cluster]:
     """Both are clusters: the type checker sees to it."""
     return [client, memory]
 
 
-def play(scenario: Callable[[Memory], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+def play(scenario: Callable[[FakeCluster], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Make a test of a scenario on a cluster of its own."""
 
     def test() -> None:
-        asyncio.run(scenario(Memory()))
+        asyncio.run(scenario(FakeCluster()))
 
     test.__name__ = test.__qualname__ = scenario.__name__
     return test
 
 
 @play
-async def test_it_begins_with_the_usual_namespaces(cluster: Memory) -> None:
+async def test_it_begins_with_the_usual_namespaces(cluster: FakeCluster) -> None:
     names = [item.metadata.name for item in (await cluster.list(NAMESPACES)).items]
     assert names == ["default", "kube-system"]
 
 
 @play
-async def test_the_same_seed_is_the_same_cluster(usual: Memory) -> None:
+async def test_the_same_seed_is_the_same_cluster(usual: FakeCluster) -> None:
     async def make() -> str:
-        cluster = Memory(now=lambda: datetime(2026, 1, 2, tzinfo=UTC), random=Random(7))
+        cluster = FakeCluster(now=lambda: datetime(2026, 1, 2, tzinfo=UTC), random=Random(7))
         made = await cluster.create(CONFIG_MAPS, {"metadata": {"generateName": "a-"}}, "default")
         return f"{made.metadata.name} {made.metadata.uid} {made.metadata.creation_timestamp}"
 
@@ -62,7 +62,7 @@ async def test_the_same_seed_is_the_same_cluster(usual: Memory) -> None:
 
 
 @play
-async def test_a_cut_breaks_every_watch(cluster: Memory) -> None:
+async def test_a_cut_breaks_every_watch(cluster: FakeCluster) -> None:
     async with aclosing(cluster.watch(NODES, resource_version="1")) as events:
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
@@ -72,8 +72,8 @@ async def test_a_cut_breaks_every_watch(cluster: Memory) -> None:
 
 
 @play
-async def test_history_is_bounded(usual: Memory) -> None:
-    cluster = Memory(history=10)
+async def test_history_is_bounded(usual: FakeCluster) -> None:
+    cluster = FakeCluster(history=10)
     start = (await cluster.list(CONFIG_MAPS)).resource_version
     for n in range(50):
         await cluster.create(CONFIG_MAPS, settings(f"a{n}"), "default")
@@ -87,7 +87,9 @@ async def test_history_is_bounded(usual: Memory) -> None:
 
 
 @play
-async def test_a_watch_that_stands_still_while_history_is_compacted_is_up_to_date(cluster: Memory) -> None:
+async def test_a_watch_that_stands_still_while_history_is_compacted_is_up_to_date(
+    cluster: FakeCluster,
+) -> None:
     start = (await cluster.list(CONFIG_MAPS)).resource_version
     async with aclosing(cluster.watch(CONFIG_MAPS, resource_version=start)) as events:
         waiting = asyncio.ensure_future(anext(events))
@@ -98,8 +100,8 @@ async def test_a_watch_that_stands_still_while_history_is_compacted_is_up_to_dat
 
 
 @play
-async def test_bookmarks_come_when_nothing_does(usual: Memory) -> None:
-    cluster = Memory(bookmark_every=0.01)
+async def test_bookmarks_come_when_nothing_does(usual: FakeCluster) -> None:
+    cluster = FakeCluster(bookmark_every=0.01)
     stream = cluster.watch(NODES, resource_version="3", timeout=0.5)
     async with aclosing(stream) as events:
         event = await anext(events)
@@ -108,7 +110,7 @@ async def test_bookmarks_come_when_nothing_does(usual: Memory) -> None:
 
 
 @play
-async def test_a_kind_is_served_once_it_is_defined(cluster: Memory) -> None:
+async def test_a_kind_is_served_once_it_is_defined(cluster: FakeCluster) -> None:
     with pytest.raises(MissingApiError):
         await cluster.list(ROCKETS)
     await cluster.create(CRDS, ROCKET_CRD)
@@ -128,7 +130,7 @@ async def test_a_kind_is_served_once_it_is_defined(cluster: Memory) -> None:
 
 
 @play
-async def test_a_namespace_takes_with_it_what_is_in_it(cluster: Memory) -> None:
+async def test_a_namespace_takes_with_it_what_is_in_it(cluster: FakeCluster) -> None:
     await cluster.create(NAMESPACES, {"metadata": {"name": "room"}})
     await cluster.create(PODS, pod("a"), "room")
     await cluster.create(PODS, pod("a"), "default")
