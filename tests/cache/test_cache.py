@@ -230,3 +230,10 @@ def test_a_placement_holds_what_it_takes(catalog: Catalog) -> None:
     )
     found: list[Placement] = sorted(cache.cluster.placements(), key=lambda each: each.request.id)
     assert [share.device for each in found for share in each.shares] == ["gpu-0", "gpu-1"]
+
+
+def test_pods_that_no_agent_reports_are_packed_so_that_all_of_them_fit(catalog: Catalog) -> None:
+    sizes = {"a": 1280, "b": 768, "c": 2304, "d": 3072}  # in this order the last finds no device of 4 GiB
+    pods = [pod(name, on="n", mib=mib) for name, mib in sizes.items()]
+    cache = folded(catalog, [node("n"), device_slice("n"), *pods])
+    assert [each.memory >> 20 for each in cache.cluster.free("n").devices] == [256, 512]

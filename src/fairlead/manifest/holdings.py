@@ -118,7 +118,7 @@ def placements(
             unnamed.append((request, replace(request, demand=_demand(given_to or ()))))
         else:
             found[request.id] = _placed(request, node.name, shares)
-    for request, spec in unnamed:
+    for request, spec in sorted(unnamed, key=_largest_first):
         found[request.id] = _placed(request, node.name, _likely(spec, devices, found.values()))
     return found
 
@@ -259,6 +259,13 @@ def _gpushare(pod: Pod, spec: Request, devices: Mapping[str, DeviceState]) -> tu
     if memory is None or device not in devices or keys.ALIYUN_MEM not in handed_over_by(pod):
         return ()
     return (Share(device, Bytes(min(memory, devices[device].memory))),)
+
+
+def _largest_first(unnamed: tuple[Request, Request]) -> tuple[bool, int, str]:
+    """Order requests so that they fit where they can: in the order of their ids, large ones come too late."""
+    request, spec = unnamed
+    memory = spec.demand.memory
+    return memory is not None, -(memory or 0), request.id
 
 
 def _likely(
