@@ -32,8 +32,6 @@ UNSEEN: Final = "unseen-node"
 _EVERYTHING: Final = (Toleration(exists=True),)
 _DOUBTED: Final = "node(s) where pods placed a moment ago may have taken what is left"
 _UNSEEN: Final = "node(s) that fairlead has not seen yet"
-_LATE: Final = 2
-"""Attempts whose outcomes may come late; kube-scheduler does not write the same outcome twice."""
 _NO_DEVICE: Final = "node(s) without an accelerator"
 
 
@@ -62,8 +60,6 @@ class Judge:
         self.doubts = Doubts()
         self._untold = Untold(self.doubts)
         self._policy = policy
-        self._attempts: Counter[str] = Counter()
-        """By pod: attempts of kube-scheduler that passed here and of which no outcome was seen."""
 
     def hear(self, change: Change[Any]) -> None:
         """Take in a change of the cluster."""
@@ -76,22 +72,15 @@ class Judge:
     def _hear_pod(self, uid: str, before: Pod | None, now: Pod | None) -> None:
         if now is None or now.ended:
             self._untold.drop(uid)
-            self._settle(uid)
+            self.doubts.drop(uid)
             if before is not None and _holds(before):
                 self._untold.stir(before.spec.node_name)
         elif now.spec.node_name and not (before and before.spec.node_name):
-            doubt = self._settle(uid)
+            doubt = self.doubts.drop(uid)
             if doubt is not None:
                 self._arrived(now, doubt)
         elif _given_up(before, now):
-            self._attempts[uid] -= 1
-            if self._attempts[uid] <= 0:  # else it may be the outcome of the attempt before, which comes late
-                self._settle(uid)
-
-    def _settle(self, uid: str) -> Doubt | None:
-        """Note what became of a pod's last attempt; return what was doubted of it."""
-        self._attempts.pop(uid, None)
-        return self.doubts.drop(uid)
+            self.doubts.drop(uid)
 
     def _arrived(self, pod: Pod, doubt: Doubt) -> None:
         """Wait for the agent's word on a pod, where there is an agent and more than one accelerator."""
@@ -119,7 +108,6 @@ class Judge:
         sure = self.doubts.sure(found)
         if sure.any():
             self.doubts.add(uid, found.ask, found.rows[sure], now)
-            self._attempts[uid] = min(self._attempts[uid] + 1, _LATE)
         return self._verdict(found, names, sure)
 
     def prioritize(self, pod: Pod, names: Sequence[str]) -> list[int]:
