@@ -1,4 +1,4 @@
-"""The engine's cluster as a fold of what the API holds: objects in, placements and waiting requests out.
+"""The engine's cluster as the API server describes it: objects in, placements and pending requests out.
 
     on_event(change) ... on_event(change) -> sync() -> the cluster is as the whole list would make it
 

@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 from fairlead.cache.types import CLAIMS, SCHEDULED, TURN, Pod
 from fairlead.catalog import Catalog
+from fairlead.cli.main import main
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
 from fairlead.errors import ClusterError
 from fairlead.placement import Placement, Share
@@ -17,6 +21,7 @@ from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.binder import Binder
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.performer import Performer
+from fairlead.serve.scheduler.replay import recorder
 from fairlead.serve.scheduler.requests import Fences, send_with_retry
 from fairlead.units import Bytes
 from tests.labs import RealCluster
@@ -29,19 +34,22 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def running(
-    world: World, catalog: Catalog, me: str = "one", *, own_claims: bool = True
+    world: World, catalog: Catalog, me: str = "one", *, own_claims: bool = True, record: Path | None = None
 ) -> AsyncIterator[list[str]]:
     """Run a replica beside the test; yield what it says."""
     said: list[str] = []
     stop = asyncio.Event()
     terms = replace(settings(me, world.namespace), own_claims=own_claims)
-    scheduler = Scheduler(world.client, catalog, terms, said.append)
+    recording = recorder(record, terms) if record is not None else None
+    scheduler = Scheduler(world.client, catalog, terms, said.append, recorder=recording)
     task = asyncio.create_task(scheduler.run(stop))
     try:
         yield said
     finally:
         stop.set()
         await task
+        if recording is not None:
+            recording.close()
 
 
 def played(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) -> None:
@@ -252,3 +260,23 @@ def _planned(pod: Pod, node: str) -> writes.Plan:
     share = Share("gpu-0", Bytes(4 * GIB), 0)
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     return writes.Plan(pod, Placement(request, node, (share,)), own=True)
+
+
+def test_what_a_replica_recorded_on_a_cluster_is_replayed_without_one(
+    real_cluster: RealCluster, catalog: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "recording"
+
+    async def scenario() -> None:
+        async with opened(real_cluster, 1) as world:
+            await world.pod("large", mib=4096)
+            async with running(world, catalog, record=path) as said:
+                await world.pod("plain")
+                await world.until(bound("large", "plain"))
+            assert "handed over" in said
+
+    asyncio.run(scenario())
+    assert main(["replay", str(path), "--effects"]) == 0
+    text = capsys.readouterr().out
+    assert "every effect is as recorded" in text
+    assert {"Allocate", "Bind", "Fence", "RenewLease"} <= set(text.split())

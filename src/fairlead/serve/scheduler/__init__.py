@@ -1,1 +1,1 @@
-"""The scheduler of a live cluster: what the API holds is folded, decided upon, and written back."""
+"""The scheduler of a live cluster: a state machine of events and effects, and its driver."""
