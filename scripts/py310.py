@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 HOUSE = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(HOUSE / "src"))
+sys.path[:0] = [str(HOUSE / "src"), str(HOUSE)]
 
 from fairlead.errors import LabError  # noqa: E402  # the checkout's own, installed or not
-from fairlead.lab.python310 import ensure_packages, ensure_python  # noqa: E402
+from tests.lab.python310 import ensure_packages, ensure_python  # noqa: E402
 
 PINS = HOUSE / "requirements/py310.txt"
 

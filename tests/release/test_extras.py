@@ -71,6 +71,10 @@ PROMISES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "all": ((1, ("schedule", *FLEET)), (0, ("estimate", MODEL, *CLUSTER))),
 }
 """By extra: what runs with it, after the exit code."""
+RECORDING = """{"format": "fairlead-recording", "version": 1, "settings": {"me": "one"}}
+{"now": 1.0, "event": "Cycle", "fields": {}}
+{"effects":[]}
+"""
 PROGRAMS = {
     "agent": ("serve", "agent", "--publish", "labels", "--node", "n", "--root", "machine", "--listen", ":0"),
     "scheduler": ("serve", "scheduler", "--listen", "127.0.0.1:0"),
@@ -129,6 +133,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.symlink(HOUSE / "tests/hosts/jetson-nano-coral-usb/root", room / "machine")
     os.symlink(HOUSE / "examples", room / "examples")
     write(room, lines(3, 8))
+    (room / "recording").write_text(RECORDING)
     (room / "nodes.csv").write_text(NODES)
     (room / "pods.csv").write_text(PODS)
     pair = Authority().leaf("server")
