@@ -66,6 +66,11 @@ class Agents:
         self.given = 0
         self.refused: list[str] = []
 
+    @property
+    def holders(self) -> set[str]:
+        """The pods that hold something."""
+        return {pod for books in self._books.values() for pod in books.held}
+
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """Do what agents do, meanwhile."""

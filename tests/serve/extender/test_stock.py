@@ -105,7 +105,10 @@ async def churn(stock: Stock, enough: int, dice: random.Random) -> tuple[int, li
                 alive.append(f"churn-{number}")
                 await client.create(PODS.raw(), body(alive[-1], dice.choice(SIZES)), NAMESPACE)
                 while len(alive) > CROWD:
-                    gone = alive.pop(dice.randrange(len(alive)))
+                    # Mostly one that holds something: the rest may go before kube-scheduler tries them.
+                    held = [name for name in alive if f"{NAMESPACE}/{name}" in agents.holders]
+                    gone = dice.choice(held if held and dice.random() < 0.8 else alive)
+                    alive.remove(gone)
                     await client.delete(PODS, gone, NAMESPACE, grace=0)
                 await asyncio.sleep(dice.choice((0, 0, 0.02, 0.1)))
         return agents.given, agents.refused

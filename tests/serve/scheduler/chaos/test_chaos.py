@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from fairlead.cache.types import CLAIMS, PODS
+from fairlead.cache.types import CLAIMS, PODS, Pod
 from fairlead.cluster.client import Client
 from tests.cluster.chaos.api import ChaosApi
 from tests.serve.scheduler.chaos.digest import digest, listed
@@ -136,7 +136,9 @@ async def judged(town: Town) -> AsyncIterator[Judge]:
 
 
 async def end_well(town: Town, troupe: Troupe) -> None:
-    """See that all who fit are placed in the end, that all know the same, and that nothing is left behind."""
+    """See that no gang is bound in part, all pods that fit are placed, all know the same, nothing is left."""
+    await troupe.tend()
+    await town.until(no_gang_is_bound_in_part, PATIENCE)
     for pod in await town.pods():
         if pod.metadata.name != "mark":
             await town.delete(pod.metadata.name)
@@ -151,6 +153,15 @@ async def end_well(town: Town, troupe: Troupe) -> None:
     async with asyncio.timeout(20):
         while await town.held():
             await asyncio.sleep(0.1)
+
+
+def no_gang_is_bound_in_part(pods: Sequence[Pod]) -> bool:
+    """Say whether of gangs whose two pods are there both are bound, or none."""
+    gangs: dict[str, list[str]] = {}
+    for pod in pods:
+        if gang := pod.metadata.annotations.get("fairlead.dev/gang"):
+            gangs.setdefault(gang, []).append(pod.spec.node_name)
+    return all(all(nodes) or not any(nodes) for nodes in gangs.values() if len(nodes) == 2)
 
 
 async def agreed(town: Town, player: Player) -> None:
