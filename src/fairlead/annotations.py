@@ -37,7 +37,7 @@ class Listed:
     reason: str = ""
     """Why it is not healthy."""
     by_units: bool = False
-    """Whether its memory is offered in units of an extended resource; a node can bear only so many."""
+    """Whether the node offers its memory in units of an extended resource, of which a kubelet bears few."""
 
 
 @dataclass(frozen=True, slots=True)

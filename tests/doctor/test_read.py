@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import NODES, PODS, Kind
+from fairlead.cluster.kinds import NODES, PODS
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Verdict
 from fairlead.doctor.read import ApiServer, read
@@ -17,20 +17,8 @@ from fairlead.doctor.sight import Right, Sight
 from fairlead.errors import AccessError, MissingApiError
 from tests.doctor.worlds import NOW, Played, node, program
 from tests.fakecluster.cluster import FakeCluster
+from tests.fakecluster.partly import Partly
 from tests.labs import RealCluster
-
-
-class Partly:
-    """A cluster of which some kinds are not there, or not ours to see."""
-
-    def __init__(self, cluster: FakeCluster, refuses: dict[str, Exception]) -> None:
-        self._cluster = cluster
-        self._refuses = refuses
-
-    async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
-        if kind.plural in self._refuses:
-            raise self._refuses[kind.plural]
-        return await self._cluster.list(kind, *arguments, **options)
 
 
 def seen(server: Played, refuses: dict[str, Exception] | None = None) -> Sight:

@@ -5,24 +5,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.cluster.kinds import Kind
 from fairlead.errors import AccessError, MissingApiError
 from fairlead.manifest import live
 from fairlead.manifest.collect import Objects
 from tests.fakecluster.cluster import FakeCluster
-
-
-class Partly:
-    """A cluster that does not list every kind."""
-
-    def __init__(self, cluster: FakeCluster, refuses: dict[str, Exception]) -> None:
-        self._cluster = cluster
-        self._refuses = refuses
-
-    async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
-        if kind.plural in self._refuses:
-            raise self._refuses[kind.plural]
-        return await self._cluster.list(kind, *arguments, **options)
+from tests.fakecluster.partly import Partly
 
 
 def listed(refuses: dict[str, Exception]) -> Objects:

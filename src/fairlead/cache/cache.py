@@ -62,7 +62,7 @@ class SchedulerCache:
         """Of those, whose writes are under way: whatever becomes of the pod, they may yet take effect."""
         self.unobserved = UnobservedAllocations()
         self._orphaned: dict[str, Pod] = {}
-        """Pods that are gone and whose claims have not been seen, since the last `sync`."""
+        """Pods that went since the last `sync` and whose claims the cache has not seen."""
         self._waiting: set[str] = set()
         self._claim_index = ClaimIndex()
         self.volumes = Volumes(origin)

@@ -84,7 +84,7 @@ def _placements(cache: SchedulerCache, nodes: Iterable[NodeState]) -> Iterator[P
 
 
 def _completed(objects: Objects) -> Iterator[Found]:
-    """Yield the objects of files with what an API server would have added: uids, and who uses a claim."""
+    """Yield the objects of files with what an API server adds: uids, and the pods that use a claim."""
     seen: dict[str, str] = {}
     users: dict[Key, set[str]] = {}
     for each in objects.all("Pod"):

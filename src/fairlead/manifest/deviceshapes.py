@@ -72,7 +72,7 @@ class ClaimSpec(Part, frozen=True):
 
 
 class ClaimState(Part, frozen=True):
-    """What became of a claim, and for whom it is kept."""
+    """The state of a claim, and the pods that it is reserved for."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()

@@ -61,7 +61,7 @@ Admitted = Callable[[Pod], Request]
 
 
 def report(given: Node | None, devices: Iterable[DeviceState]) -> Report:
-    """Return what a node says of itself: who holds what by its agent's annotation, and its resources."""
+    """Return what a node reports: the holders that its agent's annotation names, and its resources."""
     if given is None:
         return Report()
     note = given.metadata.annotations.get(keys.ALLOCATED, "")

@@ -17,7 +17,7 @@ _LONGEST_REASON: Final = 200
 
 
 def devices(inventory: Inventory, by_units: Collection[str]) -> str:
-    """Return the annotation; `by_units` are the accelerators whose memory the device plugin offers."""
+    """Return the annotation; the device plugin offers the memory of the accelerators `by_units`."""
     return devices_text(
         Listed(
             acc.id,

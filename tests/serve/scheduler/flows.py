@@ -9,6 +9,7 @@ from fairlead.cluster import codec
 from fairlead.errors import ClusterAwayError, ClusterError
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Sleep
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
+from fairlead.serve.scheduler.performer import ApiClient, Performer
 from tests.serve.scheduler.model import Api
 
 T = TypeVar("T")
@@ -117,3 +118,22 @@ class Wire:
     def _carry_out(self, request: ApiRequest) -> bytes:
         body = codec.encode_plain(request.body) if request.body else None
         return self.api.request(request.method, request.path, body, request.content_type)
+
+
+async def performed(client: ApiClient, flow: Flow[T]) -> T:
+    """Run a flow against a real API server; return its result."""
+    flows, performer, results = Flows(), Performer(client, in_flight=4), list[T]()
+
+    def watched() -> Flow[None]:
+        results.append((yield from flow))
+
+    flows.start(watched())
+    while effects := flows.take():
+        for effect in effects:
+            assert not isinstance(effect, Sleep), "the API server answers"
+            try:
+                flows.resume(Answered(effect.id, await performer.perform(effect)))
+            except ClusterError as error:
+                flows.resume(Answered(effect.id, error=error))
+    (result,) = results
+    return result

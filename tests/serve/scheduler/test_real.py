@@ -13,18 +13,16 @@ from fairlead.cache.types import CLAIMS, SCHEDULED, TURN, Pod
 from fairlead.catalog import Catalog
 from fairlead.cli.main import main
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
-from fairlead.errors import ClusterError
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
-from fairlead.serve.machine.flow import Answered, Flow, Flows, Sleep
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.binder import Binder
 from fairlead.serve.scheduler.driver import Scheduler
-from fairlead.serve.scheduler.performer import Performer
 from fairlead.serve.scheduler.replay import recorder
 from fairlead.serve.scheduler.requests import Fences, send_with_retry
 from fairlead.units import Bytes
 from tests.labs import RealCluster
+from tests.serve.scheduler.flows import performed
 from tests.serve.scheduler.replica import settings
 from tests.serve.scheduler.world import GIB, World, bound, opened
 
@@ -58,25 +56,6 @@ def played(room: RealCluster, catalog: Catalog, script: Script, nodes: int = 3) 
             await script(world)
 
     asyncio.run(scenario())
-
-
-async def performed(world: World, flow: Flow[T]) -> T:
-    """Run a flow, as a leader that woke late would; return its result."""
-    flows, performer, results = Flows(), Performer(world.client, in_flight=4), list[T]()
-
-    def watched() -> Flow[None]:
-        results.append((yield from flow))
-
-    flows.start(watched())
-    while effects := flows.take():
-        for effect in effects:
-            assert not isinstance(effect, Sleep), "the API server answers"
-            try:
-                flows.resume(Answered(effect.id, await performer.perform(effect)))
-            except ClusterError as error:
-                flows.resume(Answered(effect.id, error=error))
-    (result,) = results
-    return result
 
 
 def test_plain_pods_shares_and_gangs_are_bound_and_nothing_is_given_away_twice(
@@ -172,18 +151,18 @@ def test_what_a_leader_left_half_done_is_taken_back_and_what_it_would_still_writ
                 writes.set_claim_status(half),
                 writes.create_claim(half.pod, half.placement.shares),
             ):
-                await performed(world, send_with_retry(request))
+                await performed(world.client, send_with_retry(request))
             (claim,) = await world.claims()
             allocation = writes.allocate(half, claim, {writes.REQUEST: half.placement.shares})
-            await performed(world, send_with_retry(allocation))
-            await performed(world, send_with_retry(writes.set_claim_status(stuck)))
+            await performed(world.client, send_with_retry(allocation))
+            await performed(world.client, send_with_retry(writes.set_claim_status(stuck)))
             async with running(world, catalog) as said:
                 await world.until(bound())
             assert "deciding; 2 waiting pods were taken over" in said
             late = writes.create_claim(stuck.pod, stuck.placement.shares)
-            assert await performed(world, send_with_retry(late)) is None
+            assert await performed(world.client, send_with_retry(late)) is None
             binder = Binder(lambda epoch: True, Fences(print, lambda: "late"))
-            assert set(await performed(world, binder.bind([stuck], 1))) == {stuck.uid}
+            assert set(await performed(world.client, binder.bind([stuck], 1))) == {stuck.uid}
             assert sorted((await world.held()).values()) == [4 * GIB, 4 * GIB]
 
     asyncio.run(scenario())

@@ -7,35 +7,15 @@ import msgspec
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.transport import SILENCE
-from fairlead.errors import ClusterError
 from fairlead.placement import Placement, Share
 from fairlead.request import Request
-from fairlead.serve.machine.flow import Answered, Flow, Flows
-from fairlead.serve.scheduler.performer import Performer
 from fairlead.serve.scheduler.writes import Plan
 from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import Bytes
 from tests.cluster.loopback import talking
+from tests.serve.scheduler.flows import performed
 from tests.serve.scheduler.objects import GIB, pod
 from tests.serve.scheduler.test_binder import binder
-
-
-async def bound_by(client: Client, plan: Plan) -> dict[str, str]:
-    """Bind a pod by a real client; return why not, by uid."""
-    flows, performer, failures = Flows(), Performer(client, in_flight=4), []
-
-    def bind() -> Flow[None]:
-        failures.append((yield from binder().bind([plan], 3)))
-
-    flows.start(bind())
-    while effects := flows.take():
-        (effect,) = effects
-        try:
-            flows.resume(Answered(effect.id, await performer.perform(effect)))
-        except ClusterError as error:
-            flows.resume(Answered(effect.id, error=error))
-    (failed,) = failures
-    return failed
 
 
 def test_a_binding_without_an_answer_is_read_back_and_found_done() -> None:
@@ -53,7 +33,7 @@ def test_a_binding_without_an_answer_is_read_back_and_found_done() -> None:
         share = (Share("gpu-0", Bytes(GIB)),)
         plan = Plan(pod("a", mib=1024), Placement(Request("a", uid="uid-a"), "n", share))
         async with talking(talk) as seen, Client.connect(seen.config, silence=0.2) as client:
-            assert await bound_by(client, plan) == {}
+            assert await performed(client, binder().bind([plan], 3)) == {}
             assert [line.split(" ")[0] for line in seen.requests] == ["POST", "PATCH"]
 
     asyncio.run(scenario())

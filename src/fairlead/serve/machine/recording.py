@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final
 
 from fairlead import errors
 from fairlead.cluster import codec
@@ -22,13 +22,6 @@ from fairlead.serve.machine.flow import Answered, Effect
 FORMAT: Final = "fairlead-recording"
 VERSION: Final = 1
 _HINT: Final = "record one with: fairlead serve scheduler --record FILE"
-
-
-class Machine(Protocol):
-    """A state machine."""
-
-    def handle(self, event: Any, now: float) -> list[Effect]:
-        """Take an event in, and return what is to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +177,6 @@ class _Reader:
             return Answered(found["id"], tuple(codec.typed(shape, each) for each in found["items"]))
         body = found.get("body")
         return Answered(found["id"], body.encode() if isinstance(body, str) else body)
-
-
-def replayed(machine: Machine, events: Iterable[Recorded]) -> Iterator[tuple[Recorded, bytes]]:
-    """Have a machine handle the events of a recording; yield each with the effects that it returns now."""
-    for recorded in events:
-        yield recorded, encode_effects(machine.handle(recorded.event, recorded.now))
 
 
 def _answer(event: Answered) -> dict[str, Any]:
