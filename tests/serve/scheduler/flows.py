@@ -42,19 +42,6 @@ def run(flow: Flow[T], perform: Perform, flows: Flows | None = None) -> T:
     return result
 
 
-def scripted(*outcomes: Any) -> Perform:
-    """Return what gives effects these answers, one after the other; an error is raised."""
-    left = deque(outcomes)
-
-    def perform(effect: Effect) -> Any:
-        outcome = left.popleft()
-        if isinstance(outcome, ClusterError):
-            raise outcome
-        return outcome
-
-    return perform
-
-
 def _answered(effect: Effect, perform: Perform) -> Answered:
     try:
         return Answered(effect.id, perform(effect))
