@@ -20,8 +20,8 @@ from bench.labs import started
 from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
-from fairlead.lab.state import Lab, Profile
-from fairlead.lab.up import Wish
+from fairlead.lab.state import Lab, LabProfile
+from fairlead.lab.up import LabSpec
 
 MEMORY_BAR, CPU_BAR, WRITES_BAR = 64.0, 0.2, 0
 """MiB, percent of a core, and a number."""
@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("--python", metavar="FLAGS", default="", help="of the interpreter")
     parser.add_argument("--env", metavar="NAME=VALUE", action="append", default=[], help="of the containers")
     options = parser.parse_args()
-    with started(Wish(Profile.NODE, f"agent-{os.getpid()}", owner=os.getpid())) as lab:
+    with started(LabSpec(LabProfile.NODE, f"agent-{os.getpid()}", owner=os.getpid())) as lab:
         found = asyncio.run(run(lab, options))
     print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()}; {options.host}")
     print(to_table(HEAD, [row for name, seen in found.items() for row in rows(name, seen)]))

@@ -19,7 +19,7 @@ from fairlead.cluster.kinds import NODES, PODS, Kind
 from fairlead.lab import helm
 from fairlead.lab.build import ensure
 from fairlead.lab.load import load
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 from fairlead.lab.state import Lab
 from fairlead.publish.parts import MemoryUnit
 from tests.e2e.machines import Machine
@@ -75,7 +75,7 @@ class Node:
         machine = Machine(self._lab.folder / "machine")
         machine.become(host)
         load(self._lab, [agent_archive()], ensure(["ctr"])["ctr"])
-        program = helm.program(Narrator(sys.stderr))
+        program = helm.program(StepPrinter(sys.stderr))
         command = [str(program), "install", "fairlead", str(CHART), "--namespace", NAMESPACE]
         command += ["--create-namespace", "--set", f"replay.root={machine.folder}"]
         command += [word for value in values for word in ("--set", value)]

@@ -35,9 +35,9 @@ from fairlead.catalog import load
 from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
-from fairlead.lab.state import Profile
-from fairlead.lab.up import Wish
+from fairlead.cluster.config import ClusterConfig
+from fairlead.lab.state import LabProfile
+from fairlead.lab.up import LabSpec
 
 SHOWN = 10
 HEAD = ("STAGE", "TIME", "LABELS", "SLICES", "REQUESTS", "FAILED", "WRITE P50", "P99", "CPU PER AGENT")
@@ -61,7 +61,7 @@ class Worker:
 
 
 @contextmanager
-def working(config: Config, roles: Roles) -> Iterator[Worker]:
+def working(config: ClusterConfig, roles: Roles) -> Iterator[Worker]:
     """Run the agents' process."""
     command = [sys.executable, "-m", "bench.agents_worker"]
     with subprocess.Popen(
@@ -156,7 +156,7 @@ class Play:
         self.stages.append(Stage(name, len(self._roles), seconds, before, after))
 
 
-async def run(config: Config, options: argparse.Namespace) -> int:
+async def run(config: ClusterConfig, options: argparse.Namespace) -> int:
     """Play all stages; return the exit code."""
     dice = random.Random(options.seed)
     async with Client.connect(config) as client:
@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     fleet = bare_fleet(options.nodes)
-    with started(Wish(Profile.CONTROL, f"agents-{os.getpid()}", fleet=fleet, owner=os.getpid())) as lab:
+    with started(LabSpec(LabProfile.CONTROL, f"agents-{os.getpid()}", fleet=fleet, owner=os.getpid())) as lab:
         print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()};", end=" ")
         print(f"{options.nodes} nodes, {len(machines())} kinds of machines", flush=True)
         apply(lab, MANIFESTS.read_text(encoding="utf-8"))

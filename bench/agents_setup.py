@@ -12,7 +12,7 @@ from bench.agents_check import Wanted
 from bench.labs import ACCOUNT, NAMESPACE, look, machines
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import AccessError, InvalidError
 from fairlead.keys import PREFIX
@@ -58,11 +58,11 @@ async def _token(client: Client, pod: str, uid: str) -> str:
     return str(answer["status"]["token"])
 
 
-async def await_guards(config: Config, tokens: Mapping[str, str]) -> None:
+async def await_guards(config: ClusterConfig, tokens: Mapping[str, str]) -> None:
     """Wait until the policies stand: an agent may label its own node and not its neighbour's."""
     (mine, token), (other, _) = list(tokens.items())[:2]
     until = time.monotonic() + PATIENCE
-    async with Client.connect(replace(config, login=Login(token=token))) as agent:
+    async with Client.connect(replace(config, login=AuthInfo(token=token))) as agent:
         while await _refusal(agent, mine) or "own-node" not in await _refusal(agent, other):
             if time.monotonic() > until:
                 raise SystemExit("the admission policies do not stand")

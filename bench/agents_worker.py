@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 from bench.labs import look
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
-from fairlead.serve.agent.notices import Notices, Told
+from fairlead.serve.agent.notices import NodeReconciler, PublishedFacts
 from fairlead.settings.publishing import PublishConfig
 
 SETTLE = 0.2
@@ -100,7 +100,7 @@ class Role:
 class Agent:
     """The publishing half of an agent, without a thread of its own."""
 
-    def __init__(self, role: Role, config: Config, inventory: Inventory) -> None:
+    def __init__(self, role: Role, config: ClusterConfig, inventory: Inventory) -> None:
         self._config = config
         self._terms = PublishConfig(role.node)
         self._due = asyncio.Event()
@@ -122,7 +122,7 @@ class Agent:
         """Publish what is due, as serve/publisher.py does."""
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Timed.connect(self._config))
-            notices = Notices(self._terms, client, self._due, _say)
+            notices = NodeReconciler(self._terms, client, self._due, _say)
             self.written = notices.written
             notices.open(stack)
             wait = BACK_OFF[0]
@@ -131,7 +131,7 @@ class Agent:
                 await asyncio.sleep(SETTLE)
                 self._due.clear()
                 try:
-                    await notices.show(self._inventory, Told((), ()), claims=True)
+                    await notices.show(self._inventory, PublishedFacts((), ()), claims=True)
                     wait = BACK_OFF[0]
                 except (FairleadError, OSError) as error:
                     _say(f"{self._terms.node}: {error}")
@@ -143,7 +143,7 @@ class Fleet:
     """All agents."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
-        self._config = Config(facts["server"], ca=facts["ca"].encode())
+        self._config = ClusterConfig(facts["server"], ca=facts["ca"].encode())
         self._roles = [Role(**each) for each in facts["roles"]]
         wanted = {machine for role in self._roles for machine in (role.machine, role.later)}
         catalog = load()
@@ -182,7 +182,7 @@ class Fleet:
         }
 
     def _begun(self, role: Role, machine: str) -> Agent:
-        config = Config(self._config.server, ca=self._config.ca, login=Login(token=role.token))
+        config = ClusterConfig(self._config.server, ca=self._config.ca, login=AuthInfo(token=role.token))
         return Agent(role, config, self._found[machine])
 
 

@@ -47,11 +47,11 @@ def split(facts: Facts) -> tuple[list[Pod], list[Pod]]:
 def fairlead_list(facts: Facts, result: Result) -> None:
     """List with the client of this project."""
     from fairlead.cluster.client import Client  # noqa: PLC0415 - each process loads its own client only
-    from fairlead.cluster.config import Config  # noqa: PLC0415
+    from fairlead.cluster.config import ClusterConfig  # noqa: PLC0415
     from fairlead.cluster.kinds import PODS  # noqa: PLC0415
 
     async def run() -> None:
-        async with Client.connect(Config(server=facts["server"])) as client:
+        async with Client.connect(ClusterConfig(server=facts["server"])) as client:
             with measured(result):
                 found = await client.list(PODS, limit=facts["page"])
             result["count"] = len(found.items)
@@ -62,12 +62,12 @@ def fairlead_list(facts: Facts, result: Result) -> None:
 def fairlead_watch(facts: Facts, result: Result) -> None:
     """Watch with the client of this project."""
     from fairlead.cluster.client import Client  # noqa: PLC0415
-    from fairlead.cluster.config import Config  # noqa: PLC0415
+    from fairlead.cluster.config import ClusterConfig  # noqa: PLC0415
     from fairlead.cluster.kinds import PODS  # noqa: PLC0415
 
     async def run() -> None:
         count = 0
-        async with Client.connect(Config(server=facts["server"])) as client:
+        async with Client.connect(ClusterConfig(server=facts["server"])) as client:
             with measured(result):
                 async for event in client.watch(PODS, resource_version="1"):
                     count += event.type == "MODIFIED"

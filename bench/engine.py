@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Final
 
 from bench import pairs
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
-from fairlead.schedule import Cluster, decide, explained, place_gang
+from fairlead.schedule import EngineCluster, decide, explained, place_gang
 from fairlead.units import Bytes
 
 GIB = 1 << 30
@@ -48,20 +48,22 @@ def share(name: str, mebibytes: int) -> Request:
     return Request(name, cpu=500, memory=Bytes(GIB), demand=Demand(1, memory=Bytes(mebibytes * MIB)))
 
 
-def half_full(nodes: int, chance: random.Random) -> Cluster:
+def half_full(nodes: int, chance: random.Random) -> EngineCluster:
     """Return a cluster in which half of all accelerators are shared already."""
-    cluster = Cluster(node(number) for number in range(nodes))
+    cluster = EngineCluster(node(number) for number in range(nodes))
     for number in range(nodes):
         for at in range(8):
             if chance.random() < 0.5:
                 pod = share(f"old-{number}-{at}", chance.choice(range(512, 8193, 512)))
                 cluster.bind(
-                    Placement(pod, f"node-{number:05}", (Share(f"gpu-{at}", pod.demand.memory or Bytes(0)),))
+                    Placement(
+                        pod, f"node-{number:05}", (DeviceShare(f"gpu-{at}", pod.demand.memory or Bytes(0)),)
+                    )
                 )
     return cluster
 
 
-def timed(cluster: Cluster, pods: Sequence[Request], before: Callable[[], object]) -> list[float]:
+def timed(cluster: EngineCluster, pods: Sequence[Request], before: Callable[[], object]) -> list[float]:
     """Return the seconds of each decision, the change of state that follows it included."""
     seconds = []
     for pod in pods:
@@ -122,7 +124,7 @@ def gangs() -> float:
     """Print how long a gang of 512 takes on 500 nodes, placed and refused; return the longer."""
     longest = 0.0
     for compute, word in ((1000, "placed"), (1000, "refused")):
-        cluster = Cluster(node(number) for number in range(500))
+        cluster = EngineCluster(node(number) for number in range(500))
         count = 1 if word == "placed" else 8
         demand = Demand(count, compute=compute)
         members = [Request(f"m-{at}", cpu=4000, demand=demand, gang=Gang("g", 512)) for at in range(512)]
@@ -136,16 +138,16 @@ def gangs() -> float:
     return longest
 
 
-def crowded(nodes: int) -> Cluster:
+def crowded(nodes: int) -> EngineCluster:
     """Return a cluster in which every accelerator has 1 GiB left."""
-    cluster = Cluster(node(number) for number in range(nodes))
+    cluster = EngineCluster(node(number) for number in range(nodes))
     for number in range(nodes):
         state = node(number)
         for device in state.devices:
             pod = replace(
                 share(f"{number}-{device.id}", 0), demand=Demand(1, memory=Bytes(device.memory - GIB))
             )
-            cluster.bind(Placement(pod, state.name, (Share(device.id, Bytes(device.memory - GIB)),)))
+            cluster.bind(Placement(pod, state.name, (DeviceShare(device.id, Bytes(device.memory - GIB)),)))
     return cluster
 
 

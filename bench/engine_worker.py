@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from bench.engine import POLICY, crowded, half_full, node, share
 from fairlead.request import Demand, Gang, Request
-from fairlead.schedule import Cluster, decide, explained, place_gang
+from fairlead.schedule import EngineCluster, decide, explained, place_gang
 
 Costs = dict[str, float]
 Sizes = dict[str, int]
@@ -29,7 +29,7 @@ def counted(costs: Costs, job: str, units: int) -> Iterator[None]:
     costs[job] = (time.process_time() - began) / units
 
 
-def settle(cluster: Cluster, pods: list[Request]) -> None:
+def settle(cluster: EngineCluster, pods: list[Request]) -> None:
     """Decide about each pod, and let the cluster take it."""
     for pod in pods:
         decision = decide(cluster, pod, POLICY)
@@ -57,7 +57,7 @@ def gangs(sizes: Sizes, costs: Costs) -> None:
         demand = Demand(count, compute=1000)
         size = sizes["gang"]
         members = [Request(f"m-{at}", cpu=4000, demand=demand, gang=Gang("g", size)) for at in range(size)]
-        clusters = [Cluster(node(number) for number in range(size - 1)) for _ in range(sizes["gangs"])]
+        clusters = [EngineCluster(node(number) for number in range(size - 1)) for _ in range(sizes["gangs"])]
         with counted(costs, job, sizes["gangs"]):
             for cluster in clusters:
                 placed = [each.placed for each in place_gang(cluster, members, POLICY)]

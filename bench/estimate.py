@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fairlead.analyze import analyze
-from fairlead.calibration import Calibration, Measured, Setup, Trial, features
+from fairlead.calibration import Calibration, MeasuredRun, Setup, Trial, features
 from fairlead.catalog import Catalog, load
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.target import Target, target
 from fairlead.units import Bytes, Ops, Seconds, Watts
 from fairlead.workload import Profile
@@ -72,9 +72,9 @@ def calibrations(profiles: list[Profile]) -> list[Calibration]:
     ]
 
 
-def _measured(profile: Profile, speed: int) -> Measured:
+def _measured(profile: Profile, speed: int) -> MeasuredRun:
     seconds = Seconds(2e-4 + speed * profile.macs / 1e13 + profile.groups * 3e-6)
-    return Measured(seconds, seconds, 9, seconds, 0.0, Bytes(400 << 20), None, Watts(60.0))
+    return MeasuredRun(seconds, seconds, 9, seconds, 0.0, Bytes(400 << 20), None, Watts(60.0))
 
 
 def best(act: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -103,7 +103,7 @@ def main() -> int:
     profile = analyze(options.model) if options.model else pack.pop()
     knowledge = Knowledge.of(calibrations(pack[:11]), catalog)
     targets = fleet(catalog, options.devices)
-    question = Question.of(profile)
+    question = Query.of(profile)
     together = best(lambda: estimate(question, targets, knowledge), 60)
     worked = best(lambda: estimate(question, targets, knowledge), 60, time.process_time)
     alone = best(lambda: [estimate(question, [each], knowledge) for each in targets], 3)

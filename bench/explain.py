@@ -24,8 +24,8 @@ from bench.scheduler_peers import Stable
 from fairlead.cli.output import to_table
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
-from fairlead.lab.state import Lab, Profile
-from fairlead.lab.up import Wish
+from fairlead.lab.state import Lab, LabProfile
+from fairlead.lab.up import LabSpec
 
 BAR = 1.0
 """Seconds that a whole `fairlead explain` may take."""
@@ -113,7 +113,9 @@ def main() -> int:
     options = parser.parse_args()
     for name, count in SIZES[pairs.form(options)].items():
         setattr(options, name, getattr(options, name) or count)
-    wish = Wish(Profile.CONTROL, f"explain-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid())
+    wish = LabSpec(
+        LabProfile.CONTROL, f"explain-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid()
+    )
     with started(wish) as lab:
         if options.before:
             return explain_pairs.compare(lab, options)

@@ -19,7 +19,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
 from fairlead.keys import PLACEMENT
 from fairlead.lab.state import Lab
-from fairlead.placement import Share
+from fairlead.placement import DeviceShare
 from fairlead.units import Bytes
 
 MIB = 2048
@@ -31,7 +31,7 @@ def pod(name: str, mib: int, node: str = "", device: str = "", cpu: str = "100m"
     """Return a pod that asks for part of a GPU; one with a node has it already."""
     size = {"fairlead.dev/gpu-mem": str(mib)}
     resources = {"requests": {"cpu": cpu, **size}, "limits": size}
-    note = json.dumps([Share(device, Bytes(mib << 20)).to_json()])
+    note = json.dumps([DeviceShare(device, Bytes(mib << 20)).to_json()])
     return {
         "apiVersion": "v1",
         "kind": "Pod",

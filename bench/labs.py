@@ -17,9 +17,9 @@ from fairlead.inventory import Inventory
 from fairlead.lab import home
 from fairlead.lab.down import down
 from fairlead.lab.kit import build
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 from fairlead.lab.state import Lab
-from fairlead.lab.up import Wish, up
+from fairlead.lab.up import LabSpec, up
 
 HOUSE = Path(__file__).parent.parent
 HOSTS = HOUSE / "tests" / "hosts"
@@ -33,10 +33,10 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 @contextmanager
-def started(wish: Wish) -> Iterator[Lab]:
+def started(wish: LabSpec) -> Iterator[Lab]:
     """Run a lab for as long as it is needed."""
     where = home.default(os.environ)
-    lab = up(where, wish, Narrator(sys.stderr))
+    lab = up(where, wish, StepPrinter(sys.stderr))
     try:
         yield lab
     finally:
@@ -45,7 +45,7 @@ def started(wish: Wish) -> Iterator[Lab]:
 
 def apply(lab: Lab, text: str) -> None:
     """Give manifests to the lab's API server, as `kubectl apply` does."""
-    kubectl = build(["kubectl"], Narrator(sys.stderr))["kubectl"]
+    kubectl = build(["kubectl"], StepPrinter(sys.stderr))["kubectl"]
     env = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "KUBECACHEDIR": str(lab.folder / "kubectl")}
     command = [str(kubectl), "apply", "-f", "-"]
     subprocess.run(command, input=text, env=env, stdout=subprocess.DEVNULL, text=True, check=True)

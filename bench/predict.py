@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from fairlead.catalog import load as load_catalog
-from fairlead.estimate.similar import Library
+from fairlead.estimate.similar import MeasurementLibrary
 from fairlead.evaluate.protocols import PROTOCOLS
-from fairlead.evaluate.result import Answer, over_devices
+from fairlead.evaluate.result import MethodPredictions, over_devices
 from fairlead.evaluate.run import load
 from fairlead.evaluate.split import one_by_one
-from fairlead.evaluate.table import Table
+from fairlead.evaluate.table import LatencyTable
 
 LATENCIES, CELLS = "latency.csv.gz", "nasbench201_latency.csv.gz"
 TIMM, MLPERF, OPENVINO, ANY = "timm", "mlperf_inference", "openvino_benchmarks", ""
@@ -68,7 +68,9 @@ RUNS: tuple[tuple[str, str, int, tuple[Bar, ...]], ...] = (
 """Which file, which protocol, how many calibration models, and the bars."""
 
 
-def measure(tables: Iterable[Table], protocol: str, calibration: int, seeds: int) -> Iterator[dict[str, Any]]:
+def measure(
+    tables: Iterable[LatencyTable], protocol: str, calibration: int, seeds: int
+) -> Iterator[dict[str, Any]]:
     """Run a protocol on each table, once for every seed, and return the mean of each figure."""
     for table in tables:
         found = [PROTOCOLS[protocol](table, calibration, seed).to_json() for seed in range(seeds)]
@@ -79,17 +81,17 @@ def measure(tables: Iterable[Table], protocol: str, calibration: int, seeds: int
         yield found[0] | {"methods": methods}
 
 
-def ceiling(table: Table) -> float | None:
+def ceiling(table: LatencyTable) -> float | None:
     """Return the Spearman over devices of a data sheet that never errs, but knows no runtime or submitter.
 
     Devices stand in the order of how fast each really was, in its precision, on the average of all that was
     run on it: the answers themselves decide. Who cannot see the runtime cannot be expected to do better.
     """
-    levels = Library.of(table.devices, table.models, table.seconds).levels
+    levels = MeasurementLibrary.of(table.devices, table.models, table.seconds).levels
     alike = [(name, key.precision, key.mode) for name, key in zip(table.physical, table.keys, strict=True)]
     known = {one: np.mean([levels[row] for row, two in enumerate(alike) if one == two]) for one in alike}
     answers = [
-        Answer(split.device, split.test, np.full(len(split.test), known[alike[split.device]]))
+        MethodPredictions(split.device, split.test, np.full(len(split.test), known[alike[split.device]]))
         for split in one_by_one(table, ~np.isnan(table.seconds), 0, 0)
     ]
     return over_devices(table, answers).spearman

@@ -20,19 +20,19 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from fairlead.analyze import analyze
-from fairlead.calibrate.campaign import Made, Plan, calibrate, make
-from fairlead.calibrate.targets import Target
-from fairlead.calibration import Calibration, Measured
+from fairlead.calibrate.campaign import BuiltModel, CalibrationPlan, calibrate, make
+from fairlead.calibrate.targets import CalibrationTarget
+from fairlead.calibration import Calibration, MeasuredRun
 from fairlead.catalog import load
 from fairlead.cli.options import gpus_of
 from fairlead.detect import detect
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.target import found as found_target
 from fairlead.host import Host
 from fairlead.inventory import Accelerator
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 from fairlead.prediction import Estimate
 from fairlead.zoo import KNOWN, PACK
 
@@ -48,7 +48,7 @@ class Row:
     gmacs: float
     flops_seconds: float
     said: Estimate
-    measured: Measured
+    measured: MeasuredRun
 
     @property
     def time_error(self) -> float:
@@ -68,7 +68,7 @@ class Row:
         return 100 * (self.said.joules / (self.measured.watts * self.measured.seconds) - 1)
 
 
-def predict(calibration: Calibration, made: Mapping[str, Made], accelerator: Accelerator) -> list[Row]:
+def predict(calibration: Calibration, made: Mapping[str, BuiltModel], accelerator: Accelerator) -> list[Row]:
     """Learn from the pack's figures alone and predict the others."""
     catalog = load()
     found = {trial.model: trial.measured for trial in calibration.trials if trial.measured is not None}
@@ -80,7 +80,7 @@ def predict(calibration: Calibration, made: Mapping[str, Made], accelerator: Acc
     for name in KNOWN:
         if name in found:
             profile = made[name].profile
-            [said] = estimate(Question.of(profile), [device], knowledge)
+            [said] = estimate(Query.of(profile), [device], knowledge)
             rows.append(Row(name, profile.macs / 1e9, rate * profile.macs, said, found[name]))
     return rows
 
@@ -90,7 +90,7 @@ def seconds_per_mac(runs: list[tuple[int, float]]) -> float:
     return math.exp(sum(math.log(seconds / macs) for macs, seconds in runs) / len(runs))
 
 
-def target_of(backend: str, where: str) -> tuple[Target, str]:
+def target_of(backend: str, where: str) -> tuple[CalibrationTarget, str]:
     """Return the accelerator to use, and the machine around it."""
     host = Host("/")
     inventory = detect(host, load(), gpus_of(host))
@@ -98,15 +98,19 @@ def target_of(backend: str, where: str) -> tuple[Target, str]:
     for accelerator in inventory.accelerators:
         if accelerator.kind == kind and (kind == "cpu" or accelerator.vendor == "NVIDIA"):
             cpu = next((each.name for each in inventory.accelerators if each.kind == "cpu"), "")
-            return Target(accelerator, where), f"{accelerator.name}; {cpu}, {inventory.machine.cpus} CPUs"
+            return CalibrationTarget(
+                accelerator, where
+            ), f"{accelerator.name}; {cpu}, {inventory.machine.cpus} CPUs"
     sys.exit(f"{backend} on {where}: this machine has no such accelerator; see: fairlead detect")
 
 
-def measure(options: argparse.Namespace, target: Target, machine: str) -> tuple[Calibration, dict[str, Made]]:
+def measure(
+    options: argparse.Namespace, target: CalibrationTarget, machine: str
+) -> tuple[Calibration, dict[str, BuiltModel]]:
     """Run the pack and the eight together."""
     names = [*PACK, *KNOWN]
     random.Random(7).shuffle(names)
-    plan = Plan(
+    plan = CalibrationPlan(
         models=tuple(names),
         runtime=options.backend,
         precision=options.precision,
@@ -115,7 +119,7 @@ def measure(options: argparse.Namespace, target: Target, machine: str) -> tuple[
         rounds=options.rounds,
         budget=options.budget,
     )
-    narrator = Narrator(sys.stderr)
+    narrator = StepPrinter(sys.stderr)
     with tempfile.TemporaryDirectory(prefix="fairlead-zoo-") as folder:
         with narrator.step("make 19 models"):
             made = make(plan, folder, analyze)

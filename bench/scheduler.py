@@ -58,8 +58,8 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS, RESOURCE_CLAIMS
 from fairlead.lab import process
 from fairlead.lab.fleet import MOST_NODES
-from fairlead.lab.state import Lab, Profile
-from fairlead.lab.up import Wish
+from fairlead.lab.state import Lab, LabProfile
+from fairlead.lab.up import LabSpec
 
 KUBE, EXTENDED, OURS, NOTHING = "kube-scheduler", "kube-scheduler + extender", "fairlead", "nothing"
 BEFORE = "fairlead before"
@@ -357,7 +357,9 @@ def main() -> int:
     began = time.monotonic()
     say(pairs.machine())
     say(f"{options.nodes} nodes with 8 GPUs each, {options.pods} plain pods for each scheduler")
-    wish = Wish(Profile.CONTROL, f"scheduler-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid())
+    wish = LabSpec(
+        LabProfile.CONTROL, f"scheduler-{os.getpid()}", fleet=fleet(options.nodes), owner=os.getpid()
+    )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab must not outlive us
     try:
         with started(wish) as lab:

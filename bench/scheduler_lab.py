@@ -17,7 +17,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import RESOURCE_SLICES
 from fairlead.lab import process
 from fairlead.lab.dummy import inventory, manifests
-from fairlead.lab.fleet import Fitting, Fleet, Group
+from fairlead.lab.fleet import Fleet, FleetDevice, NodeGroup
 from fairlead.lab.process import Process
 from fairlead.lab.state import Lab
 from fairlead.publish.slices import slices
@@ -34,10 +34,10 @@ _T = TypeVar("_T")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def group(nodes: int) -> Group:
+def group(nodes: int) -> NodeGroup:
     """Return servers with eight GPUs of 16 GiB each."""
     gpu = load().devices["t4"]
-    return Group("gpu", nodes, (Fitting(gpu, 8),), cpu=64, memory=parse_bytes("256GiB"))
+    return NodeGroup("gpu", nodes, (FleetDevice(gpu, 8),), cpu=64, memory=parse_bytes("256GiB"))
 
 
 def fleet(nodes: int) -> tuple[dict[str, Any], ...]:

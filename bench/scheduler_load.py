@@ -18,7 +18,7 @@ from bench.scheduler_lab import IN_FLIGHT, SHARE, SHARE_MIB, many
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS, Kind
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.errors import ClusterError
 
 NAMESPACE = "default"
@@ -28,7 +28,7 @@ _MEMORY = "fairlead.dev/gpu-mem"
 _ALIAS = "aliyun.com/gpu-mem"
 
 
-class _Spec(Part, frozen=True):
+class _Spec(ObjectPart, frozen=True):
     node_name: str = ""
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from bench.scheduler_lab import IN_FLIGHT
 from fairlead.cache.types import PODS as SEEN
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS
@@ -17,7 +17,7 @@ from fairlead.errors import ClusterError
 NAME = "nothing"
 
 
-async def _bind(client: Client, pods: "asyncio.Queue[Pod]", nodes: Iterator[str]) -> None:
+async def _bind(client: Client, pods: "asyncio.Queue[LivePod]", nodes: Iterator[str]) -> None:
     while True:
         meta = (await pods.get()).metadata
         with suppress(ClusterError):
@@ -26,7 +26,7 @@ async def _bind(client: Client, pods: "asyncio.Queue[Pod]", nodes: Iterator[str]
 
 async def main(config: str) -> None:
     """Bind until told to stop."""
-    pods: asyncio.Queue[Pod] = asyncio.Queue()
+    pods: asyncio.Queue[LivePod] = asyncio.Queue()
     async with Client.connect(kubeconfig.load(config), connections=IN_FLIGHT) as client:
         nodes = itertools.cycle([each.metadata.name for each in (await client.list(NODES)).items])
         workers = [asyncio.create_task(_bind(client, pods, nodes)) for _ in range(IN_FLIGHT)]

@@ -30,13 +30,13 @@ from dataclasses import replace
 from statistics import mean
 
 from fairlead.catalog import load
-from fairlead.simulate.job import Fleet, Trace, faster
+from fairlead.simulate.job import SimulatedFleet, Trace, faster
 from fairlead.simulate.machines import read_fleet
-from fairlead.simulate.read import Reader
+from fairlead.simulate.read import TraceReader
 from fairlead.simulate.report import figures
-from fairlead.simulate.settings import Settings, settled
-from fairlead.simulate.simulation import Outcome, Simulation
-from fairlead.simulate.world import ByRequest
+from fairlead.simulate.settings import SimulationSettings, settled
+from fairlead.simulate.simulation import Simulation, SimulationOutcome
+from fairlead.simulate.world import RequestPolicy
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "examples", "simulate", "one-gpu.yaml")
 LEVELS = (0, 50, 100, 150, 200, 250)
@@ -51,17 +51,17 @@ CATALOG = load([])
 Row = tuple[float, float, float]
 
 
-def played(trace: Trace, fleet: Fleet, policy: str, seed: int) -> Outcome:
+def played(trace: Trace, fleet: SimulatedFleet, policy: str, seed: int) -> SimulationOutcome:
     """Play one trace under one policy."""
-    rules = settled(Settings(), trace.settings, trace.name)
-    return Simulation(trace, fleet, ByRequest(policy), rules, seed).play()
+    rules = settled(SimulationSettings(), trace.settings, trace.name)
+    return Simulation(trace, fleet, RequestPolicy(policy), rules, seed).play()
 
 
 def simulated(policy: str, level: int, seeds: int, speed: float = 1.0) -> Row:
     """Return makespan, mean pending and worst job, as means over seeds; jobs take `speed` times as long."""
     found = []
     for seed in range(seeds):
-        trace = Reader(CATALOG, seed, level).read(EXAMPLE)
+        trace = TraceReader(CATALOG, seed, level).read(EXAMPLE)
         assert trace.fleet is not None
         slow = replace(trace, jobs=tuple(replace(job, duration=job.duration * speed) for job in trace.jobs))
         each = figures(played(slow, trace.fleet, policy, seed))
@@ -115,7 +115,7 @@ def _speed(at: int, alone: float) -> float:
 def recorded(folder: str, policies: list[str]) -> None:
     """Time a recorded cluster, as it was and with its pods arriving 1,000 times as fast."""
     fleet = read_fleet(os.path.join(folder, "openb_node_list_gpu_node.csv.gz"), CATALOG)
-    whole = Reader(CATALOG).read(os.path.join(folder, "openb_pod_list_default.csv.gz"))
+    whole = TraceReader(CATALOG).read(os.path.join(folder, "openb_pod_list_default.csv.gz"))
     print(f"\nopenb: {len(whole.jobs)} pods with departures on {len(fleet.nodes)} nodes")
     for pace in (1, 1000):
         for policy in policies:

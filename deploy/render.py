@@ -147,10 +147,10 @@ def main() -> int:
     """Write every file; return the exit code."""
     from fairlead.errors import FairleadError  # noqa: PLC0415  # what only renders needs no lab
     from fairlead.lab.kit import build  # noqa: PLC0415  # see above
-    from fairlead.lab.narrate import Narrator  # noqa: PLC0415  # see above
+    from fairlead.lab.narrate import StepPrinter  # noqa: PLC0415  # see above
 
     try:
-        helm = build(["helm"], Narrator(sys.stderr))["helm"]
+        helm = build(["helm"], StepPrinter(sys.stderr))["helm"]
     except FairleadError as error:
         sys.stderr.write(f"{error}\n  {error.hint}\n")
         return error.exit_code

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from fairlead.lab import cache as caches
-from fairlead.lab.cache import Cache
+from fairlead.lab.cache import BuildCache
 
 HOUSE = Path(__file__).parent.parent
 SCRIPT = HOUSE / "deploy" / "image" / "rootfs.py"
@@ -97,7 +97,7 @@ def _inputs() -> Iterator[Path]:
     yield from sorted(path for path in (HOUSE / "src").rglob("*") if path.suffix in (".py", ".toml"))
 
 
-def _forget_old(cache: Cache, recipe: str) -> None:
+def _forget_old(cache: BuildCache, recipe: str) -> None:
     for folder in cache.root.glob(f"{recipe}-image-*"):
         if time.time() - folder.stat().st_mtime > _KEPT:
             shutil.rmtree(folder, ignore_errors=True)

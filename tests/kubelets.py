@@ -17,7 +17,7 @@ from grpclib.encoding.base import CodecBase
 from fairlead.errors import KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import decode, encode
-from fairlead.kubelet.sockets import Call, Door, ask
+from fairlead.kubelet.sockets import GrpcServer, UnaryMethod, ask
 
 LIMIT = 16 << 20
 PATIENCE = 10.0
@@ -54,7 +54,7 @@ class Kubelet:
         self._plugins: dict[Path, asyncio.Task[None]] = {}
         self._endpoints: dict[str, Path] = {}
         self._task: asyncio.Task[None] | None = None
-        self._books = Door(books, [Call("/v1.PodResourcesLister/List", wire.Empty, self._list)])
+        self._books = GrpcServer(books, [UnaryMethod("/v1.PodResourcesLister/List", wire.Empty, self._list)])
         for place in (self.registry, self.sockets):
             place.mkdir(parents=True, exist_ok=True)
 

@@ -24,20 +24,20 @@ import pytest
 
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.kinds import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, LabError, MissingApiError, NotFoundError
 from fairlead.lab import helm, home, inside, process, prometheus, spaces
 from fairlead.lab.build import ensure
 from fairlead.lab.down import down
-from fairlead.lab.home import Home
+from fairlead.lab.home import LabHome
 from fairlead.lab.kit import gather
-from fairlead.lab.layout import PLAIN, Layout
+from fairlead.lab.layout import PLAIN, NodeLayout
 from fairlead.lab.load import load
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.restart import Restarted, restart
-from fairlead.lab.state import Lab, Profile
-from fairlead.lab.up import Wish, up
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.restart import RestartedProgram, restart
+from fairlead.lab.state import Lab, LabProfile
+from fairlead.lab.up import LabSpec, up
 
 OWN_CLUSTER = "FAIRLEAD_TEST_KUBECONFIG"
 LABEL = "fairlead.dev/test"
@@ -66,7 +66,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 class RealApi:
     """A real API server."""
 
-    config: Config
+    config: ClusterConfig
     kubeconfig: Path
     lab: Lab | None
     """None: a cluster of the user's own, which must not be harmed."""
@@ -80,7 +80,7 @@ class RealCluster:
     namespace: str
 
     @property
-    def config(self) -> Config:
+    def config(self) -> ClusterConfig:
         """Who we are there: the administrator."""
         return self.api.config
 
@@ -95,9 +95,9 @@ class RealCluster:
 class RealNode:
     """A lab with one real node, shared by all tests of a run that ask for it."""
 
-    config: Config
+    config: ClusterConfig
     """Who we are there: the administrator."""
-    home: Home
+    home: LabHome
     name: str
     folder: Path
     """A folder of the host that the node sees at the same path."""
@@ -120,7 +120,7 @@ class RealNode:
     @property
     def helm(self) -> Path:
         """Helm; to be called with `environ`."""
-        return helm.program(Narrator(io.StringIO()))
+        return helm.program(StepPrinter(io.StringIO()))
 
     @property
     def environ(self) -> dict[str, str]:
@@ -131,9 +131,9 @@ class RealNode:
         """Bring images into the node and return their names."""
         return [each.image for each in load(self.lab, archives, ensure(["ctr"])["ctr"])]
 
-    def restart(self, program: str, *, kill: bool = False) -> Restarted:
+    def restart(self, program: str, *, kill: bool = False) -> RestartedProgram:
         """Restart a program of the lab, and return when it is well again."""
-        return restart(self.home, self.name, program, Narrator(io.StringIO()), kill=kill)
+        return restart(self.home, self.name, program, StepPrinter(io.StringIO()), kill=kill)
 
     def kubectl(self, *arguments: str) -> str:
         """Run kubectl, which must succeed, and return what it prints."""
@@ -148,7 +148,7 @@ class RealNode:
 
     def prometheus(self, rules: Path | None = None) -> str:
         """Start a Prometheus in the node, or bring it other rules; return its address on the host."""
-        return prometheus.start(self.home, self.name, Narrator(io.StringIO()), rules).prometheus
+        return prometheus.start(self.home, self.name, StepPrinter(io.StringIO()), rules).prometheus
 
 
 def pytest_unconfigure() -> None:
@@ -178,7 +178,7 @@ def real_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
     if own:
         yield RealApi(kubeconfig.load(own), Path(own), None)
         return
-    with _shared_lab(tmp_path_factory, Profile.API) as lab:
+    with _shared_lab(tmp_path_factory, LabProfile.API) as lab:
         yield RealApi(kubeconfig.load(str(lab.kubeconfig)), lab.kubeconfig, lab)
 
 
@@ -200,7 +200,7 @@ def real_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
     obstacle = spaces.obstacle(where.root)
     if obstacle:
         give_up(obstacle)
-    with _shared_lab(tmp_path_factory, Profile.NODE) as lab:
+    with _shared_lab(tmp_path_factory, LabProfile.NODE) as lab:
         folder = lab.folder / "shared"
         folder.mkdir(exist_ok=True)
         yield RealNode(kubeconfig.load(str(lab.kubeconfig)), where, lab.name, folder)
@@ -223,7 +223,7 @@ def namespace(real_cluster: RealCluster) -> str:
     return real_cluster.namespace
 
 
-async def _drop_namespace(config: Config, namespace: str) -> None:
+async def _drop_namespace(config: ClusterConfig, namespace: str) -> None:
     """Delete a namespace where controllers and kubelets run, and wait until no pod of it is left.
 
     The rest goes by itself, seconds later: nothing new can be made there.
@@ -239,14 +239,14 @@ async def _drop_namespace(config: Config, namespace: str) -> None:
 
 
 @contextmanager
-def own_node(layout: Layout) -> Iterator[RealNode]:
+def own_node(layout: NodeLayout) -> Iterator[RealNode]:
     """Hold a lab of one's own, with a real node that keeps its files where a distribution does."""
     where = home.default(os.environ)
     obstacle = spaces.obstacle(where.root)
     if obstacle:
         give_up(obstacle)
     name = f"test-{os.getpid()}-{layout.name}"
-    lab = _start(where, name, os.getpid(), Profile.NODE, layout)
+    lab = _start(where, name, os.getpid(), LabProfile.NODE, layout)
     try:
         (lab.folder / "shared").mkdir()
         yield RealNode(kubeconfig.load(str(lab.kubeconfig)), where, name, lab.folder / "shared")
@@ -255,7 +255,7 @@ def own_node(layout: Layout) -> Iterator[RealNode]:
 
 
 @contextmanager
-def _shared_lab(factory: pytest.TempPathFactory, profile: Profile) -> Iterator[Lab]:
+def _shared_lab(factory: pytest.TempPathFactory, profile: LabProfile) -> Iterator[Lab]:
     """Hold the lab of this test run; the first holder starts it, the last one ends it."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     base = factory.getbasetemp().parent if worker else factory.getbasetemp()
@@ -263,7 +263,7 @@ def _shared_lab(factory: pytest.TempPathFactory, profile: Profile) -> Iterator[L
     owner = os.getppid() if worker else os.getpid()
     me = process.find(os.getpid())
     assert me is not None
-    name, where = f"test-{owner}" + ("-node" if profile is Profile.NODE else ""), home.default(os.environ)
+    name, where = f"test-{owner}" + ("-node" if profile is LabProfile.NODE else ""), home.default(os.environ)
     with _holders(base / f"{profile}-holders.json") as holders:
         lab = _running(where, name) or _start(where, name, owner, profile)
         holders.append(me.to_json())
@@ -276,18 +276,18 @@ def _shared_lab(factory: pytest.TempPathFactory, profile: Profile) -> Iterator[L
                 down(where, name)
 
 
-def _running(where: Home, name: str) -> Lab | None:
+def _running(where: LabHome, name: str) -> Lab | None:
     lab = next((lab for lab in where.labs() if lab.name == name), None)
     return lab if lab is not None and not lab.orphaned() else None
 
 
-def _start(where: Home, name: str, owner: int, profile: Profile, layout: Layout = PLAIN) -> Lab:
-    quiet = Narrator(io.StringIO())
+def _start(where: LabHome, name: str, owner: int, profile: LabProfile, layout: NodeLayout = PLAIN) -> Lab:
+    quiet = StepPrinter(io.StringIO())
     try:
         gather(profile, quiet, kwok=False)
     except LabError as error:
         give_up(str(error).splitlines()[0])
-    return up(where, Wish(profile, name, owner=owner, layout=layout), quiet)
+    return up(where, LabSpec(profile, name, owner=owner, layout=layout), quiet)
 
 
 @contextmanager

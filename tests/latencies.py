@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.catalog import load
-from fairlead.evaluate.figures import Sheets
+from fairlead.evaluate.figures import DataSheets
 from fairlead.evaluate.rows import read
-from fairlead.evaluate.table import Table, tables
+from fairlead.evaluate.table import LatencyTable, tables
 
-SHEETS = Sheets.of(load())
+SHEETS = DataSheets.of(load())
 HEADER = (
     *("source", "device", "precision", "batch", "model", "input_size", "gmacs", "mparams", "latency_ms"),
     *("throughput_fps", "mactivations", "power_w", "peak_mem_mb", "runtime", "licence", "note"),
@@ -94,7 +94,7 @@ def write(folder: Path, rows: Iterable[Mapping[str, object]]) -> str:
     return str(path)
 
 
-def arranged(rows: Iterable[Mapping[str, object]]) -> list[Table]:
+def arranged(rows: Iterable[Mapping[str, object]]) -> list[LatencyTable]:
     """Return rows as tables, one for each source."""
     header, found = list(HEADER), list(csv.DictReader(io.StringIO(text(rows))))
     return tables(read(header, found, "made up").rows, SHEETS)

@@ -10,7 +10,16 @@ import pytest
 import yaml
 
 from deploy import render
-from fairlead.calibration import Calibration, Features, Latency, Measured, Seen, Setup, Trial, Work
+from fairlead.calibration import (
+    Calibration,
+    Features,
+    Latency,
+    MeasuredRun,
+    ObservedUse,
+    OperatorWork,
+    Setup,
+    Trial,
+)
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
 from fairlead.compat.aio import timeout
@@ -20,7 +29,9 @@ from fairlead.units import Bytes, Seconds, Watts
 from tests.labs import RealApi, RealCluster
 
 SETUP = Setup("l4", "onnxruntime-cuda", "1.2", "fp16", 0, 121e12, 16e9, Watts(72.0))
-MEASURED = Measured(Seconds(0.0101), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), Bytes(10), Watts(20.5))
+MEASURED = MeasuredRun(
+    Seconds(0.0101), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), Bytes(10), Watts(20.5)
+)
 LATENCY = Latency(Seconds(0.011), Seconds(0.017), 40, 1.25)
 HOST = "a host"
 MADE = "2026-11-16T04:00:00+00:00"
@@ -28,7 +39,7 @@ MADE = "2026-11-16T04:00:00+00:00"
 
 def features(letter: str) -> Features:
     """Return the features of a model whose digest repeats a hexadecimal digit."""
-    work = {"conv": Work(2, 10, 20, 15, 30, 40), "other": Work(1)}
+    work = {"conv": OperatorWork(2, 10, 20, 15, 30, 40), "other": OperatorWork(1)}
     return Features(letter * 40, 1, 3, Bytes(50), work, Bytes(7), Bytes(8))
 
 
@@ -41,9 +52,9 @@ def calibration(device: str = "l4", **changes: Any) -> Calibration:
     return replace(Calibration(replace(SETUP, device=device), HOST, MADE, trials), **changes)
 
 
-def seen(device: str = "l4", **changes: Any) -> Seen:
+def seen(device: str = "l4", **changes: Any) -> ObservedUse:
     """Return what was seen of a third model on the same setup."""
-    found = Seen(
+    found = ObservedUse(
         setup=replace(SETUP, device=device),
         host=HOST,
         digest="c" * 40,

@@ -14,15 +14,15 @@ from fairlead.offer import Form, Holder, Holding, ranges
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import (
     Demand,
-    Effect,
     Expectation,
-    Neighbour,
-    Port,
+    HostPort,
+    PodAffinityTerm,
     Request,
     Selector,
-    Spread,
     Taint,
+    TaintEffect,
     Toleration,
+    TopologySpread,
 )
 from fairlead.units import Bytes, Ops, Watts
 from tests.worlds import PCI, PLATFORM, TREE, USB, Entry, Files, Link, Sparse, Special, crowded
@@ -307,7 +307,7 @@ def node_states(draw: st.DrawFn, name: str = "") -> NodeState:
         draw(st.sampled_from([2, 110])),
         {"x.io/y": draw(st.integers(0, 2))},
         {ZONE: draw(st.sampled_from("ab"))} if draw(st.booleans()) else {},
-        (Taint("t", effect=draw(st.sampled_from(Effect))),) if draw(st.booleans()) else (),
+        (Taint("t", effect=draw(st.sampled_from(TaintEffect))),) if draw(st.booleans()) else (),
         draw(st.sampled_from([False, False, False, True])),
         tuple(draw(devices(at)) for at in range(draw(st.integers(0, 3)))),
     )
@@ -339,7 +339,7 @@ def expectations() -> SearchStrategy[Expectation]:
 def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request:
     """Return requests of every sort, with and without rules about neighbours."""
     app = Selector.of({"app": draw(st.sampled_from(_APPS))})
-    rule = Neighbour(
+    rule = PodAffinityTerm(
         app, draw(st.sampled_from([ZONE, "kubernetes.io/hostname"])), weight=draw(st.sampled_from([0, 5]))
     )
     return Request(
@@ -354,7 +354,7 @@ def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request
         tolerations=draw(st.sampled_from([(), (Toleration(exists=True),)])),
         near=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
         apart=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
-        spread=(Spread(app, ZONE),) if social and draw(st.integers(0, 5)) == 0 else (),
-        ports=(Port(80),) if social and draw(st.integers(0, 5)) == 0 else (),
+        spread=(TopologySpread(app, ZONE),) if social and draw(st.integers(0, 5)) == 0 else (),
+        ports=(HostPort(80),) if social and draw(st.integers(0, 5)) == 0 else (),
         estimates=draw(st.just({}) | st.dictionaries(st.sampled_from(["t4", "coral"]), expectations())),
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.calibration import Work, features
+from fairlead.calibration import OperatorWork, features
 from fairlead.zoo import BUILDERS
 from tests.estimate.networks import network
 
@@ -41,4 +41,4 @@ def test_exponentials_are_told_apart() -> None:
 
 
 def test_activations_are_what_is_not_weights() -> None:
-    assert Work(read_bytes=30, written_bytes=12, weight_bytes=20).moved_bytes == 22
+    assert OperatorWork(read_bytes=30, written_bytes=12, weight_bytes=20).moved_bytes == 22

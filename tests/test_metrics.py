@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead.dcgm import Names
 from fairlead.inventory import Accelerator, Inventory, Link, Machine, State, Unknown
-from fairlead.metrics import Snapshot, render
+from fairlead.metrics import MetricsSnapshot, render
 from fairlead.telemetry import Metric, Sample
 from fairlead.units import BitsPerSecond, Bytes, Ops
 from tests.accelerators import accelerator
@@ -57,7 +57,7 @@ def value(page: bytes, metric: str, /, **labels: str) -> float:
 
 def page_of(*accelerators: Accelerator, samples: tuple[Sample, ...] = ()) -> bytes:
     inventory = Inventory(Machine(), accelerators)
-    return render(Snapshot(inventory, samples, "node-1", {"start": 1, "uevent": 2}, 0.025, 1e9))
+    return render(MetricsSnapshot(inventory, samples, "node-1", {"start": 1, "uevent": 2}, 0.025, 1e9))
 
 
 def test_says_what_the_inventory_says() -> None:
@@ -103,7 +103,9 @@ def test_says_what_was_measured_in_base_units() -> None:
 
 def test_says_how_the_agent_does() -> None:
     odd = Unknown("pci:0000:05:00.0", "abcd:0001", None, "looks like one")
-    page = render(Snapshot(Inventory(Machine(), (), (odd,)), (), "", {"start": 1, "uevent": 2}, 0.025, 1e9))
+    page = render(
+        MetricsSnapshot(Inventory(Machine(), (), (odd,)), (), "", {"start": 1, "uevent": 2}, 0.025, 1e9)
+    )
     assert value(page, "fairlead_unknown_devices") == 1
     assert value(page, "fairlead_scans_total", trigger="uevent") == 2
     assert value(page, "fairlead_scan_duration_seconds") == 0.025
@@ -177,7 +179,7 @@ def test_a_page_carries_old_names_new_names_or_both(names: Names, there: set[str
         Sample(CARD.id, Metric.BUSY, 0.5),
         Sample(CARD.id, Metric.ECC_ERRORS, 1.0, "uncorrected-volatile"),
     )
-    page = render(Snapshot(Inventory(Machine(), (CARD,)), samples, "node-1", dcgm_names=names))
+    page = render(MetricsSnapshot(Inventory(Machine(), (CARD,)), samples, "node-1", dcgm_names=names))
     found = {name for name, _ in series(page) if name.startswith("DCGM")}
     assert found == there
 
@@ -248,7 +250,7 @@ def _samples() -> st.SearchStrategy[tuple[Sample, ...]]:
 
 @given(inventories(), _samples(), st.text(max_size=20))
 def test_every_page_can_be_parsed(inventory: Inventory, samples: tuple[Sample, ...], node: str) -> None:
-    assert series(render(Snapshot(inventory, samples, node)))
+    assert series(render(MetricsSnapshot(inventory, samples, node)))
 
 
 ALONE = """

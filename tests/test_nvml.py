@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.nvml import Gpu, Health, Reading, session
+from fairlead.nvml import Gpu, GpuReading, Health, session
 from fairlead.units import Bytes, Celsius, Hertz, Watts
 from tests.worlds import World, pci
 
 SOURCE = os.path.join(os.path.dirname(__file__), "nvml.c")
 COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
 
-SILENT = Reading(None, None, None, None, None, None, None, None, None, None)
+SILENT = GpuReading(None, None, None, None, None, None, None, None, None, None)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on PATH (CI has cc)")
 
 
@@ -53,7 +53,7 @@ def test_what_nvml_knows_of_each_gpu(tmp_path: Path) -> None:
 def test_what_nvml_measures(tmp_path: Path) -> None:
     with session(built(tmp_path)) as nvml:
         assert nvml is not None
-        assert nvml.reading(0) == Reading(
+        assert nvml.reading(0) == GpuReading(
             memory_used=Bytes(1000),
             memory_free=Bytes(150_000_000_000),
             memory_total=Bytes(150754820096),

@@ -8,26 +8,26 @@ import pytest
 
 from fairlead.inventory import Accelerator, State
 from fairlead.placement import (
-    Change,
     Decision,
+    DeviceShare,
     DeviceState,
     Placement,
     Reason,
     Rejection,
-    Share,
+    SuggestedChange,
     reason_text,
 )
 from fairlead.request import (
     Demand,
-    Effect,
     Expectation,
     Gang,
-    Match,
-    Port,
+    HostPort,
+    LabelTerm,
+    MatchOperator,
     Request,
     Selector,
     Taint,
-    Term,
+    TaintEffect,
     Toleration,
     problems,
 )
@@ -39,24 +39,24 @@ LABELS = {"zone": "a", "cores": "8"}
 @pytest.mark.parametrize(
     ("term", "holds"),
     [
-        (Term("zone", Match.IN, ("a", "b")), True),
-        (Term("zone", Match.IN, ("b",)), False),
-        (Term("gone", Match.IN, ("a",)), False),
-        (Term("zone", Match.NOT_IN, ("a",)), False),
-        (Term("gone", Match.NOT_IN, ("a",)), True),
-        (Term("zone", Match.EXISTS), True),
-        (Term("gone", Match.EXISTS), False),
-        (Term("gone", Match.DOES_NOT_EXIST), True),
-        (Term("zone", Match.DOES_NOT_EXIST), False),
-        (Term("cores", Match.GREATER, ("7",)), True),
-        (Term("cores", Match.GREATER, ("8",)), False),
-        (Term("cores", Match.LESS, ("9",)), True),
-        (Term("zone", Match.LESS, ("9",)), False),
-        (Term("cores", Match.LESS), False),
+        (LabelTerm("zone", MatchOperator.IN, ("a", "b")), True),
+        (LabelTerm("zone", MatchOperator.IN, ("b",)), False),
+        (LabelTerm("gone", MatchOperator.IN, ("a",)), False),
+        (LabelTerm("zone", MatchOperator.NOT_IN, ("a",)), False),
+        (LabelTerm("gone", MatchOperator.NOT_IN, ("a",)), True),
+        (LabelTerm("zone", MatchOperator.EXISTS), True),
+        (LabelTerm("gone", MatchOperator.EXISTS), False),
+        (LabelTerm("gone", MatchOperator.DOES_NOT_EXIST), True),
+        (LabelTerm("zone", MatchOperator.DOES_NOT_EXIST), False),
+        (LabelTerm("cores", MatchOperator.GREATER, ("7",)), True),
+        (LabelTerm("cores", MatchOperator.GREATER, ("8",)), False),
+        (LabelTerm("cores", MatchOperator.LESS, ("9",)), True),
+        (LabelTerm("zone", MatchOperator.LESS, ("9",)), False),
+        (LabelTerm("cores", MatchOperator.LESS), False),
     ],
     ids=str,
 )
-def test_terms_compare_labels_as_kubernetes_does(term: Term, holds: bool) -> None:
+def test_terms_compare_labels_as_kubernetes_does(term: LabelTerm, holds: bool) -> None:
     assert term.holds(LABELS) is holds
     assert Selector((term,)).selects(LABELS) is holds
 
@@ -74,8 +74,8 @@ def test_a_selector_of_nothing_selects_everything() -> None:
         (Toleration("gpu", "a10"), False),
         (Toleration("gpu", exists=True), True),
         (Toleration(exists=True), True),
-        (Toleration("gpu", "t4", effect=Effect.NO_SCHEDULE), True),
-        (Toleration("gpu", "t4", effect=Effect.NO_EXECUTE), False),
+        (Toleration("gpu", "t4", effect=TaintEffect.NO_SCHEDULE), True),
+        (Toleration("gpu", "t4", effect=TaintEffect.NO_EXECUTE), False),
         (Toleration("cpu", exists=True), False),
     ],
 )
@@ -86,14 +86,14 @@ def test_tolerations_cover_taints_as_kubernetes_does(toleration: Toleration, cov
 @pytest.mark.parametrize(
     ("one", "other", "clash"),
     [
-        (Port(80), Port(80), True),
-        (Port(80), Port(81), False),
-        (Port(80), Port(80, "UDP"), False),
-        (Port(80, address="10.0.0.1"), Port(80, address="10.0.0.2"), False),
-        (Port(80, address="10.0.0.1"), Port(80), True),
+        (HostPort(80), HostPort(80), True),
+        (HostPort(80), HostPort(81), False),
+        (HostPort(80), HostPort(80, "UDP"), False),
+        (HostPort(80, address="10.0.0.1"), HostPort(80, address="10.0.0.2"), False),
+        (HostPort(80, address="10.0.0.1"), HostPort(80), True),
     ],
 )
-def test_ports_clash_on_one_address(one: Port, other: Port, clash: bool) -> None:
+def test_ports_clash_on_one_address(one: HostPort, other: HostPort, clash: bool) -> None:
     assert one.clashes(other) is other.clashes(one) is clash
 
 
@@ -168,7 +168,7 @@ def test_a_refusal_reads_as_a_sentence() -> None:
             Rejection(Reason.DEVICE_MEMORY, "lack memory (need 3.1 GiB, most 2.0 GiB free)", 4),
             Rejection(Reason.PRECISION, "do not run fp16", 3),
         ),
-        changes=(Change("demand.memory", "ask for 2.0 GiB"),),
+        changes=(SuggestedChange("demand.memory", "ask for 2.0 GiB"),),
     )
     assert refused.sentence() == (
         "0 of 7 accelerators can take resnet50: 4 lack memory (need 3.1 GiB, most 2.0 GiB free), "
@@ -179,7 +179,7 @@ def test_a_refusal_reads_as_a_sentence() -> None:
 
 def test_a_placement_reads_as_a_sentence() -> None:
     request = Request("a")
-    shares = (Share("gpu-0", Bytes(1 << 30), 250), Share("gpu-1", whole=True))
+    shares = (DeviceShare("gpu-0", Bytes(1 << 30), 250), DeviceShare("gpu-1", whole=True))
     decision = Decision(request, "fairlead", Placement(request, "n1", shares), victims=("default/b",))
     assert decision.sentence() == (
         "a goes to n1 (gpu-0, 1.0 GiB and 25 % of its compute, gpu-1, whole) once default/b is gone"

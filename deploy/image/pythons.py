@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.errors import UserError
-from fairlead.lab.debian import Tools, ensure_tools
+from fairlead.lab.debian import DebianTools, ensure_tools
 from fairlead.lab.parts import architecture as this_architecture
 
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -98,7 +98,7 @@ def _debian(architecture: str, *, refresh: bool) -> Python:
     )
 
 
-def _interpreter(tools: Tools) -> Path:
+def _interpreter(tools: DebianTools) -> Path:
     found = sorted(tools.root.glob("usr/bin/python3.[0-9]*"))
     if not found:
         raise UserError(f"{tools.root} has no Python", hint="remove the folder: it is fetched again")

@@ -23,7 +23,7 @@ Amounts = dict[str, dict[Form, dict[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class AnnotatedAccelerator:
     """One accelerator of a node's list."""
 
     id: str
@@ -41,7 +41,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledAccelerators:
     """The accelerators of one model, as a node's labels describe them."""
 
     model: str
@@ -92,7 +92,7 @@ def parse_allocated(text: str) -> Amounts | None:
     return amounts if isinstance(document, dict) else None
 
 
-def devices_text(listed: Iterable[Listed]) -> str:
+def devices_text(listed: Iterable[AnnotatedAccelerator]) -> str:
     """Return the annotation that lists a node's accelerators.
 
     [{"id":"pci-0000-3b-00-0","model":"t4","vendor":"NVIDIA","memory_mib":15360,"shareable":true,"by_units":true}]
@@ -112,7 +112,7 @@ def devices_text(listed: Iterable[Listed]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def parse_devices(text: str) -> tuple[Listed, ...] | None:
+def parse_devices(text: str) -> tuple[AnnotatedAccelerator, ...] | None:
     """Return what an annotation says; None for one that no agent wrote."""
     try:
         return tuple(_listed(row) for row in json.loads(text))
@@ -120,7 +120,7 @@ def parse_devices(text: str) -> tuple[Listed, ...] | None:
         return None
 
 
-def models(node_labels: Mapping[str, str]) -> list[Labelled]:
+def models(node_labels: Mapping[str, str]) -> list[LabelledAccelerators]:
     """Return what a node's labels say of its accelerators: the other direction of `publish.labels`."""
     found = []
     for key, count in sorted(node_labels.items()):
@@ -131,7 +131,7 @@ def models(node_labels: Mapping[str, str]) -> list[Labelled]:
             field: node_labels.get(f"{PREFIX}{name}.{field}", "") for field in ("kind", "state", "usable")
         }
         numbers = [int(text) if text.isdecimal() and len(text) < 6 else 0 for text in (count, said["usable"])]
-        found.append(Labelled(name, said["kind"], numbers[0], numbers[1], said["state"]))
+        found.append(LabelledAccelerators(name, said["kind"], numbers[0], numbers[1], said["state"]))
     return found
 
 
@@ -148,11 +148,11 @@ def _written(holdings: Iterable[Holding], names: Callable[[Holding], tuple[str, 
     return json.dumps(amounts, sort_keys=True, separators=(",", ":"))
 
 
-def _listed(row: dict[str, Any]) -> Listed:
+def _listed(row: dict[str, Any]) -> AnnotatedAccelerator:
     size = row["memory_mib"]
     if type(size) is not int or not 0 <= size < 1 << 43:
         raise ValueError(f"{size!r} is no amount of memory")
-    return Listed(
+    return AnnotatedAccelerator(
         str(row["id"]),
         str(row["model"]),
         str(row["vendor"]),

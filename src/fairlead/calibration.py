@@ -55,7 +55,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperatorWork:
     """All operators of one kind in a model, added up."""
 
     operators: int = 0
@@ -98,7 +98,7 @@ class Features:
     groups: int
     peak_bytes: Bytes
     """The most that inputs, outputs and values between operators take at one time."""
-    work: Mapping[str, Work] = field(default_factory=dict)
+    work: Mapping[str, OperatorWork] = field(default_factory=dict)
     input_bytes: Bytes = _NO_BYTES
     output_bytes: Bytes = _NO_BYTES
     """What passes between the host and the device in every run."""
@@ -117,7 +117,7 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRun:
     """What running a model showed."""
 
     seconds: Seconds
@@ -157,7 +157,7 @@ class Trial:
 
     model: str
     features: Features
-    measured: Measured | None
+    measured: MeasuredRun | None
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedUse:
     """What real use showed of one model on one setup."""
 
     setup: Setup
@@ -263,7 +263,7 @@ def place(setup: Setup, host: str) -> str:
     return hashlib.sha256("\0".join((*words, *rounded)).encode()).hexdigest()[:12]
 
 
-def best(before: Measured, now: Measured) -> Measured:
+def best(before: MeasuredRun, now: MeasuredRun) -> MeasuredRun:
     """Return the quicker of two, for noise only ever makes a run longer; of memory the most."""
     quicker = min(before, now, key=lambda found: (found.seconds, found.p90, found.wall, -found.runs))
     return replace(quicker, peak_bytes=Bytes(max(before.peak_bytes, now.peak_bytes)))
@@ -285,7 +285,7 @@ def united(before: Calibration, now: Calibration) -> Calibration:
     return replace(now, made=max(before.made, now.made), trials=tuple(trials.values()))
 
 
-def joined(before: Seen, now: Seen) -> Seen:
+def joined(before: ObservedUse, now: ObservedUse) -> ObservedUse:
     """Return what two sights of one model on one setup say: the most memory, the most seen latencies."""
     older, newer = sorted((before, now), key=lambda seen: seen.made)
     richer = max(newer, older, key=lambda seen: seen.latency.count if seen.latency else 0)
@@ -304,11 +304,11 @@ def joined(before: Seen, now: Seen) -> Seen:
 
 def features(profile: Profile) -> Features:
     """Add up a profile by the kinds of its operators."""
-    work: dict[str, Work] = {}
+    work: dict[str, OperatorWork] = {}
     for operator in profile.operators:
-        before = work.get(operator.kind, Work())
+        before = work.get(operator.kind, OperatorWork())
         moved = operator.read_bytes + operator.written_bytes - operator.weight_bytes
-        work[operator.kind] = Work(
+        work[operator.kind] = OperatorWork(
             before.operators + 1,
             before.macs + operator.macs,
             before.weight_bytes + operator.weight_bytes,

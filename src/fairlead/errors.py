@@ -99,7 +99,7 @@ class KubeletError(FairleadError):
     """A kubelet could not be asked, or a socket for it could not be opened."""
 
 
-class RefusedError(FairleadError):
+class AllocationRefusedError(FairleadError):
     """An allocation was refused; the message is the reason, and the user of the pod reads it."""
 
 
@@ -118,7 +118,7 @@ class ClusterError(FairleadError):
         """The API server's own word for it, such as `AlreadyExists`."""
 
 
-class ClusterAwayError(ClusterError):
+class ClusterUnavailableError(ClusterError):
     """The cluster cannot be reached, or is not well enough to answer."""
 
     exit_code = 3

@@ -29,7 +29,7 @@ Row = tuple[Sequence[str], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """One metric: its name, what it means, and its series."""
 
     name: str
@@ -69,7 +69,7 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class Publishing:
+class PublishStatus:
     """What the agent published, and who holds what."""
 
     writes: Mapping[str, int] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Publishing:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class MetricsSnapshot:
     """All that a metrics page tells."""
 
     inventory: Inventory
@@ -96,7 +96,7 @@ class Snapshot:
     """How many scans there were, by what triggered them."""
     scan_seconds: float = 0.0
     scanned_at: float = 0.0
-    publishing: Publishing | None = None
+    publishing: PublishStatus | None = None
     dcgm_names: dcgm.Names = dcgm.Names.BOTH
     """Which of DCGM's names the metrics of GPUs carry."""
 
@@ -173,7 +173,7 @@ _DCGM_LABELS: Final = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Host
 _NEW_LABELS: Final = tuple(dcgm.LABELS.get(label, label) for label in _DCGM_LABELS)
 
 
-def render(snapshot: Snapshot) -> bytes:
+def render(snapshot: MetricsSnapshot) -> bytes:
     """Return the page: every metric that has a value."""
     families = (
         *_described(snapshot.inventory),
@@ -186,7 +186,7 @@ def render(snapshot: Snapshot) -> bytes:
     return "".join(line for family in families for line in family.lines()).encode()
 
 
-def _described(inventory: Inventory) -> Iterator[Family]:
+def _described(inventory: Inventory) -> Iterator[MetricFamily]:
     """Yield what the inventory says."""
     accs = inventory.accelerators
     labels = ("id", "model", "name", "vendor", "kind", "bus", "driver", "driver_version", "uuid", "node")
@@ -211,12 +211,12 @@ def _described(inventory: Inventory) -> Iterator[Family]:
 
 def _rates(
     name: str, text: str, tables: Iterable[tuple[Accelerator, Mapping[str, float]]]
-) -> Iterator[Family]:
+) -> Iterator[MetricFamily]:
     rows = (((*_who(acc), precision), rate) for acc, table in tables for precision, rate in table.items())
     yield from _gauge(f"fairlead_accelerator_{name}", text, ("id", "model", "precision"), rows)
 
 
-def _measured(snapshot: Snapshot) -> Iterator[Family]:
+def _measured(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
     """Yield what was measured."""
     accs = {acc.id: acc for acc in snapshot.inventory.accelerators}
     known = [item for item in snapshot.samples if item.accelerator in accs]
@@ -238,7 +238,7 @@ def _measured(snapshot: Snapshot) -> Iterator[Family]:
     yield from _gauge("fairlead_power_rail_watts", "Power draw of a rail of the board.", ("rail",), rails)
 
 
-def _counted(accs: Mapping[str, Accelerator], known: Sequence[Sample]) -> Iterator[Family]:
+def _counted(accs: Mapping[str, Accelerator], known: Sequence[Sample]) -> Iterator[MetricFamily]:
     """Yield totals, and the reasons for low clocks one by one."""
     for metric, (text, label) in _COUNTED.items():
         mine = [item for item in known if item.metric is metric]
@@ -257,7 +257,7 @@ def _counted(accs: Mapping[str, Accelerator], known: Sequence[Sample]) -> Iterat
     yield from _gauge("fairlead_accelerator_clocks_event", text, ("id", "model", "reason"), rows)
 
 
-def _dcgm(snapshot: Snapshot) -> Iterator[Family]:
+def _dcgm(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
     """Yield the GPUs' samples under DCGM's names, old and new."""
     gpus = [acc for acc in snapshot.inventory.accelerators if acc.kind == "gpu"]
     gpus.sort(key=lambda acc: acc.vendor != "NVIDIA")  # NVIDIA's keep the numbers they have without others
@@ -275,7 +275,7 @@ def _dcgm(snapshot: Snapshot) -> Iterator[Family]:
             yield from _filled(called, field.kind, field.help(called), keys, mine)
 
 
-def _own(snapshot: Snapshot) -> Iterator[Family]:
+def _own(snapshot: MetricsSnapshot) -> Iterator[MetricFamily]:
     """Yield what the agent tells of itself."""
     version = [((__version__, platform.python_version()), 1.0)]
     text = "The program that serves this page."
@@ -288,7 +288,7 @@ def _own(snapshot: Snapshot) -> Iterator[Family]:
     yield from _gauge("fairlead_last_scan_timestamp_seconds", "When the last scan ended.", (), ended)
 
 
-def _held(inventory: Inventory, publishing: Publishing) -> Iterator[Family]:
+def _held(inventory: Inventory, publishing: PublishStatus) -> Iterator[MetricFamily]:
     """Yield who holds what; a whole accelerator counts with all of its memory."""
     accs = {acc.id: acc for acc in inventory.accelerators}
     held = [(accs[each.accelerator], each) for each in publishing.holdings if each.accelerator in accs]
@@ -320,7 +320,7 @@ def _amount(acc: Accelerator, holding: Holding) -> float:
     return float(holding.mebibytes << 20) if holding.mebibytes else float(acc.memory or 0)
 
 
-def _published(publishing: Publishing) -> Iterator[Family]:
+def _published(publishing: PublishStatus) -> Iterator[MetricFamily]:
     """Yield how publishing goes."""
     rows: Iterable[Row] = (((what,), float(count)) for what, count in publishing.writes.items())
     text = "Writes to the API server, by what was written; none while nothing changes."
@@ -339,21 +339,23 @@ def _published(publishing: Publishing) -> Iterator[Family]:
     yield from _gauge("fairlead_books_age_seconds", text, (), age)
 
 
-def _gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[Family]:
+def _gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[MetricFamily]:
     yield from _filled(name, "gauge", text, labels, rows)
 
 
-def _counter(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[Family]:
+def _counter(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[MetricFamily]:
     yield from _filled(name, "counter", text, labels, rows)
 
 
-def _filled(name: str, kind: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[Family]:
+def _filled(
+    name: str, kind: str, text: str, labels: Sequence[str], rows: Iterable[Row]
+) -> Iterator[MetricFamily]:
     """Fill a family, the first of equal series only: Prometheus refuses a page that has two."""
     series: dict[tuple[str, ...], float] = {}
     for values, value in rows:
         series.setdefault(tuple(printable(label)[:_LABEL_LIMIT] for label in values), float(value))
     if series:
-        yield Family(name, kind, text, labels, series)
+        yield MetricFamily(name, kind, text, labels, series)
 
 
 def _who(acc: Accelerator) -> tuple[str, str]:

@@ -96,7 +96,7 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class DeviceShare:
     """What is taken of one accelerator."""
 
     device: str
@@ -115,14 +115,16 @@ class Share:
         }
 
 
-def parse_shares(text: str) -> tuple[Share, ...] | None:
+def parse_shares(text: str) -> tuple[DeviceShare, ...] | None:
     """Read the annotation of a bound pod; None for what no scheduler of ours wrote."""
     try:
         listed = json.loads(text)
         return tuple(
-            Share(str(each["device"]), Bytes(_count(each["memory_bytes"])), _count(each["compute_milli"]))
+            DeviceShare(
+                str(each["device"]), Bytes(_count(each["memory_bytes"])), _count(each["compute_milli"])
+            )
             if each["whole"] is False
-            else Share(str(each["device"]), whole=True)
+            else DeviceShare(str(each["device"]), whole=True)
             for each in listed
         )
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -135,14 +137,14 @@ def _count(value: object) -> int:
     return value
 
 
-def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> Share:
+def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> DeviceShare:
     """Return what a request takes of an accelerator; `whole`: it is given nothing less than all of it."""
     if whole or request.whole or taken_whole(request, device):
-        return Share(device.id, device.memory, device.compute, whole=True)
+        return DeviceShare(device.id, device.memory, device.compute, whole=True)
     memory = request.demand.memory
     if request.sized_by_estimate and device.model in request.estimates:
         memory = request.estimates[device.model].memory
-    return Share(device.id, memory or NO_BYTES, request.demand.compute or 0)
+    return DeviceShare(device.id, memory or NO_BYTES, request.demand.compute or 0)
 
 
 def taken_whole(request: Request, device: DeviceState) -> bool:
@@ -156,7 +158,7 @@ class Placement:
 
     request: Request
     node: str
-    shares: tuple[Share, ...] = ()
+    shares: tuple[DeviceShare, ...] = ()
 
     def where(self) -> str:
         """Return the place for people: `server (t4-0, 3.0 GiB)`."""
@@ -266,7 +268,7 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SuggestedChange:
     """One thing that would let a refused request fit."""
 
     field: str
@@ -296,7 +298,7 @@ class Decision:
     """How many accelerators (or nodes, where none is wanted) were looked at."""
     victims: tuple[str, ...] = ()
     """Ids of the requests that must go first."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SuggestedChange, ...] = ()
     """Smallest first; filled by who asks for them."""
 
     @property
@@ -363,7 +365,7 @@ def _placed(placement: Placement, victims: tuple[str, ...]) -> str:
     return f"{placement.request.name} goes to {placement.where()}{after}"
 
 
-def _size(share: Share) -> str:
+def _size(share: DeviceShare) -> str:
     if share.whole:
         return ", whole"
     parts = [format_bytes(share.memory)] if share.memory else []

@@ -18,7 +18,7 @@ _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 """What Kubernetes takes for a number; Python would also take `1_000` and digits of other scripts."""
 
 
-class Match(StrEnum):
+class MatchOperator(StrEnum):
     """How a label is compared, as Kubernetes spells it."""
 
     IN = "In"
@@ -29,7 +29,7 @@ class Match(StrEnum):
     LESS = "Lt"
 
 
-class Effect(StrEnum):
+class TaintEffect(StrEnum):
     """What a taint does to those who do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
@@ -38,11 +38,11 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LabelTerm:
     """One thing said of a label."""
 
     key: str
-    match: Match = Match.EXISTS
+    match: MatchOperator = MatchOperator.EXISTS
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
@@ -51,38 +51,38 @@ class Term:
 
     def holds_for(self, value: str | None) -> bool:
         """Say whether it is true of this value; None: there is no such label."""
-        if self.match is Match.DOES_NOT_EXIST:
+        if self.match is MatchOperator.DOES_NOT_EXIST:
             return value is None
-        if self.match is Match.NOT_IN:
+        if self.match is MatchOperator.NOT_IN:
             return value is None or value not in self.values
         if value is None:
             return False
-        if self.match is Match.EXISTS:
+        if self.match is MatchOperator.EXISTS:
             return True
-        if self.match is Match.IN:
+        if self.match is MatchOperator.IN:
             return value in self.values
         return _compare(value, self.match, self.values)
 
     def __str__(self) -> str:
-        if self.match in (Match.EXISTS, Match.DOES_NOT_EXIST):
+        if self.match in (MatchOperator.EXISTS, MatchOperator.DOES_NOT_EXIST):
             return f"{self.key} {self.match}"
-        if self.match is Match.IN and len(self.values) == 1:
+        if self.match is MatchOperator.IN and len(self.values) == 1:
             return f"{self.key}={self.values[0]}"
         return f"{self.key} {self.match} {'|'.join(self.values)}"
 
 
-def _compare(value: str, match: Match, bounds: tuple[str, ...]) -> bool:
+def _compare(value: str, match: MatchOperator, bounds: tuple[str, ...]) -> bool:
     if len(bounds) != 1 or not _WHOLE_NUMBER.fullmatch(value) or not _WHOLE_NUMBER.fullmatch(bounds[0]):
         return False
-    return int(value) > int(bounds[0]) if match is Match.GREATER else int(value) < int(bounds[0])
+    return int(value) > int(bounds[0]) if match is MatchOperator.GREATER else int(value) < int(bounds[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
     """Terms that must all hold; without terms it selects everything."""
 
-    terms: tuple[Term, ...] = ()
-    names: tuple[Term, ...] = ()
+    terms: tuple[LabelTerm, ...] = ()
+    names: tuple[LabelTerm, ...] = ()
     """Said of the node's own name, as `matchFields` does."""
 
     def selects(self, labels: Mapping[str, str]) -> bool:
@@ -97,15 +97,15 @@ class Selector:
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> "Selector":
         """Select by plain equality, as `nodeSelector` and `matchLabels` do."""
-        return cls(tuple(Term(key, Match.IN, (value,)) for key, value in sorted(labels.items())))
+        return cls(tuple(LabelTerm(key, MatchOperator.IN, (value,)) for key, value in sorted(labels.items())))
 
 
-NOTHING: Final = Selector((Term("", Match.IN),))
+NOTHING: Final = Selector((LabelTerm("", MatchOperator.IN),))
 """What a selector that is not there selects in Kubernetes; an empty one selects everything."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preference:
+class PreferredNodes:
     """A selector of nodes that would be liked, and how much: 1 to 100."""
 
     weight: int
@@ -118,7 +118,7 @@ class Taint:
 
     key: str
     value: str = ""
-    effect: Effect = Effect.NO_SCHEDULE
+    effect: TaintEffect = TaintEffect.NO_SCHEDULE
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
@@ -131,7 +131,7 @@ class Toleration:
     key: str = ""
     value: str = ""
     exists: bool = False
-    effect: Effect | None = None
+    effect: TaintEffect | None = None
     """None: whatever the taint does."""
 
     def covers(self, taint: Taint) -> bool:
@@ -145,13 +145,13 @@ class Toleration:
 
 def repels(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Say whether a taint keeps away who puts up with these."""
-    return taint.effect is not Effect.PREFER_NO_SCHEDULE and not any(
+    return taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not any(
         each.covers(taint) for each in tolerations
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class PodAffinityTerm:
     """Pods that are wanted, or not wanted, in the same domain (a node, a zone, ...)."""
 
     selector: Selector
@@ -163,7 +163,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class TopologySpread:
     """How evenly the selected pods must lie over the domains of a label."""
 
     selector: Selector
@@ -181,7 +181,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class HostPort:
     """A port of the host that a pod takes for itself."""
 
     number: int
@@ -189,7 +189,7 @@ class Port:
     address: str = ""
     """Empty or `0.0.0.0`: on every address."""
 
-    def clashes(self, other: "Port") -> bool:
+    def clashes(self, other: "HostPort") -> bool:
         """Say whether two pods with these ports cannot share a host."""
         if (self.number, self.protocol) != (other.number, other.protocol):
             return False
@@ -267,12 +267,12 @@ class Request:
     """Of nodes: all of it must hold."""
     affinity: tuple[Selector, ...] = ()
     """Of nodes: one of these must hold; empty: no matter."""
-    preferences: tuple[Preference, ...] = ()
+    preferences: tuple[PreferredNodes, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
-    near: tuple[Neighbour, ...] = ()
-    apart: tuple[Neighbour, ...] = ()
-    spread: tuple[Spread, ...] = ()
-    ports: tuple[Port, ...] = ()
+    near: tuple[PodAffinityTerm, ...] = ()
+    apart: tuple[PodAffinityTerm, ...] = ()
+    spread: tuple[TopologySpread, ...] = ()
+    ports: tuple[HostPort, ...] = ()
     slo: float | None = None
     """Seconds that nine of ten runs must keep."""
     estimates: Mapping[str, Expectation] = field(default_factory=dict)

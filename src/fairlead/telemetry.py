@@ -54,7 +54,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class BusyCounter:
     """Two running totals; the busy share is how much the first grew for each step of the second."""
 
     accelerator: str
@@ -62,7 +62,7 @@ class Count:
     whole: float
 
 
-def busy_share(before: Count, after: Count) -> float | None:
+def busy_share(before: BusyCounter, after: BusyCounter) -> float | None:
     """Return the busy share between two counts; None where no time passed or a counter started anew."""
     busy, whole = after.busy - before.busy, after.whole - before.whole
     if whole <= 0 or busy < 0:

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from fairlead.analyze import analyze
 from fairlead.workload import Operator, Profile
-from fairlead.zoo.graph import Attribute, Dims, Graph, Node, Value, Weight
+from fairlead.zoo.graph import Attribute, Dims, NetGraph, NetNode, NetValue, Weight
 from fairlead.zoo.onnxfile import write
 
 Open = tuple[int | str, ...]
 
 
-def node(op: str, inputs: str, outputs: str, **attributes: Attribute) -> Node:
+def node(op: str, inputs: str, outputs: str, **attributes: Attribute) -> NetNode:
     """Make a node from names with spaces between; `_` is an input that is left out."""
     domain, _, name = op.rpartition(".")
     given = tuple("" if name == "_" else name for name in inputs.split())
-    return Node(name, given, tuple(outputs.split()), attributes, domain=domain)
+    return NetNode(name, given, tuple(outputs.split()), attributes, domain=domain)
 
 
 def weight(name: str, *dims: int, dtype: str = "fp32") -> Weight:
@@ -28,25 +28,25 @@ def ints(name: str, *values: int, dims: Dims | None = None) -> Weight:
     return Weight(name, (len(values),) if dims is None else dims, "int64", values)
 
 
-def value(name: str, *dims: int | str, dtype: str = "fp32") -> Value:
+def value(name: str, *dims: int | str, dtype: str = "fp32") -> NetValue:
     """Describe an input, an output or what lies between."""
-    return Value(name, dims, dtype)
+    return NetValue(name, dims, dtype)
 
 
 def graph(
-    nodes: Sequence[Node],
-    inputs: Sequence[Value],
+    nodes: Sequence[NetNode],
+    inputs: Sequence[NetValue],
     weights: Sequence[Weight] = (),
     outputs: Sequence[str] = (),
-    values: Sequence[Value] = (),
-) -> Graph:
+    values: Sequence[NetValue] = (),
+) -> NetGraph:
     """Make a graph whose output, unless named, is what the last node makes; outputs are not described."""
     names = outputs or nodes[-1].outputs[:1]
-    ends = tuple(Value(name, ()) for name in names)
-    return Graph("tiny", tuple(inputs), ends, tuple(nodes), tuple(weights), tuple(values))
+    ends = tuple(NetValue(name, ()) for name in names)
+    return NetGraph("tiny", tuple(inputs), ends, tuple(nodes), tuple(weights), tuple(values))
 
 
-def saved(folder: Path, made: Graph, opset: int = 17, name: str = "tiny.onnx") -> str:
+def saved(folder: Path, made: NetGraph, opset: int = 17, name: str = "tiny.onnx") -> str:
     """Write a graph to a file and return its path."""
     path = str(folder / name)
     domains = {node.domain: 1 for node in made.nodes if node.domain}
@@ -54,7 +54,7 @@ def saved(folder: Path, made: Graph, opset: int = 17, name: str = "tiny.onnx") -
     return path
 
 
-def profile(folder: Path, made: Graph, opset: int = 17, **shapes: tuple[int, ...]) -> Profile:
+def profile(folder: Path, made: NetGraph, opset: int = 17, **shapes: tuple[int, ...]) -> Profile:
     """Write a graph and analyse it."""
     return analyze(saved(folder, made, opset), shapes)
 

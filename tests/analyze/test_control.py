@@ -6,20 +6,20 @@ import pytest
 
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
-from fairlead.zoo.graph import Graph, Weight
+from fairlead.zoo.graph import NetGraph, Weight
 from fairlead.zoo.onnxfile import number, piece, text
 from tests.analyze.models import graph, ints, node, ops, profile, saved, value, weight
 
 PATH = value("x", 2, 4)
 
 
-def body(name: str, wide: int, op: str = "MatMul") -> Graph:
+def body(name: str, wide: int, op: str = "MatMul") -> NetGraph:
     """Make a branch that multiplies by a matrix of its own, and reads x from around it."""
     made = graph([node(op, "x v", "out")], [], [weight("v", 4, wide)])
-    return Graph(name, (), made.outputs, made.nodes, made.weights)
+    return NetGraph(name, (), made.outputs, made.nodes, made.weights)
 
 
-def branches(**sides: Graph) -> Graph:
+def branches(**sides: NetGraph) -> NetGraph:
     return graph([node("If", "test", "y", **sides)], [PATH, value("test", dtype="bool")])
 
 
@@ -59,7 +59,7 @@ def test_the_shape_of_an_input_can_settle_a_branch(tmp_path: Path) -> None:
 
 
 def test_a_loop_is_counted_once(tmp_path: Path) -> None:
-    inside = Graph(
+    inside = NetGraph(
         "body",
         (value("i", dtype="int64"), value("go", dtype="bool"), value("s", 4, 4)),
         (value("go2"), value("s2"), value("each")),
@@ -82,7 +82,7 @@ def test_a_loop_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_a_scan_knows_how_long_it_is(tmp_path: Path) -> None:
-    inside = Graph(
+    inside = NetGraph(
         "body",
         (value("s", 3), value("e", 5)),
         (value("s2"), value("o")),
@@ -98,12 +98,12 @@ def test_a_scan_knows_how_long_it_is(tmp_path: Path) -> None:
     assert (found.macs, [tensor.dims for tensor in found.outputs]) == (15, [(3,), (7, 3)])
 
 
-def nested(depth: int) -> Graph:
+def nested(depth: int) -> NetGraph:
     """Make branches within branches."""
     inner = body("leaf", 3)
     for level in range(depth):
         branch = node("If", "test", "out", then_branch=inner, else_branch=inner)
-        inner = Graph(f"level{level}", (), (value("out"),), (branch,))
+        inner = NetGraph(f"level{level}", (), (value("out"),), (branch,))
     return inner
 
 
@@ -112,7 +112,7 @@ def test_bodies_may_lie_within_bodies_but_not_for_ever(tmp_path: Path) -> None:
     assert profile(tmp_path, branches(then_branch=sides, else_branch=sides)).macs == 24
     deep = nested(1)
     for _ in range(20):
-        deep = Graph("d", (), (value("out"),), (node("If", "test", "out", then_branch=deep),))
+        deep = NetGraph("d", (), (value("out"),), (node("If", "test", "out", then_branch=deep),))
     with pytest.raises(AnalysisError, match="graphs within graphs"):
         profile(tmp_path, branches(then_branch=deep, else_branch=deep))
 
@@ -131,7 +131,7 @@ def raw(op: str, inputs: str, outputs: str, domain: str = "", *attributes: bytes
     return b"".join(parts)
 
 
-def with_functions(folder: Path, made: Graph, *functions: bytes) -> str:
+def with_functions(folder: Path, made: NetGraph, *functions: bytes) -> str:
     """Write a model and append functions to it."""
     path = Path(saved(folder, made))
     path.write_bytes(path.read_bytes() + b"".join(functions))

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from fairlead.zoo.graph import Graph, Weight
+from fairlead.zoo.graph import NetGraph, Weight
 from tests.analyze.models import graph, ints, node, profile, value
 
 
-def reshaped(*to: int, fill: float = 0.0, op: str = "Relu", wide: int = 4) -> Graph:
+def reshaped(*to: int, fill: float = 0.0, op: str = "Relu", wide: int = 4) -> NetGraph:
     weights = [Weight("w", (4, wide), "fp32", (fill,)), ints("to", *to)]
     return graph(
         [node("MatMul", "x w", "m"), node("Reshape", "m to", "r"), node(op, "r", "y")],

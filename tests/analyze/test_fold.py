@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.zoo.graph import Node, Weight
+from fairlead.zoo.graph import NetNode, Weight
 from tests.analyze.models import graph, ints, node, ops, profile, value, weight
 
-Story = tuple[list[Node], list[Weight], tuple[int, ...]]
+Story = tuple[list[NetNode], list[Weight], tuple[int, ...]]
 STORIES: dict[str, Story] = {
     "flatten by hand": (
         [

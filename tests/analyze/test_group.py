@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.zoo.graph import Node, Weight
+from fairlead.zoo.graph import NetNode, Weight
 from tests.analyze.models import by_op, graph, grouped, ints, node, ops, profile, value, weight
 
 IMAGE = value("x", 1, 8, 6, 6)
@@ -14,7 +14,7 @@ WEIGHTS = [
     *(weight(name, 8) for name in ("s", "b", "m", "v")),
     weight("half", 1),
 ]
-CHAINS: dict[str, tuple[list[Node], list[list[str]]]] = {
+CHAINS: dict[str, tuple[list[NetNode], list[list[str]]]] = {
     "norm and activation": (
         [node("Conv", "x w", "c"), node("BatchNormalization", "c s b m v", "n"), node("Relu", "n", "y")],
         [["Conv", "BatchNormalization", "Relu"]],
@@ -80,7 +80,7 @@ def test_kernels(tmp_path: Path, name: str) -> None:
     assert found.groups == len(groups)
 
 
-def attended(*between: Node) -> list[Node]:
+def attended(*between: NetNode) -> list[NetNode]:
     """Make attention with something between its first product and its second."""
     last = between[-1].outputs[0]
     return [node("MatMul", "q k", "scores"), *between, node("MatMul", f"{last} v", "y")]
@@ -101,7 +101,7 @@ def attended(*between: Node) -> list[Node]:
     ],
     ids=["plain", "masked", "guarded"],
 )
-def test_attention_is_recognised(tmp_path: Path, between: list[Node]) -> None:
+def test_attention_is_recognised(tmp_path: Path, between: list[NetNode]) -> None:
     heads = [
         value("q", 1, 2, 5, 4),
         value("k", 1, 2, 4, 5),

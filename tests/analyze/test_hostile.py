@@ -12,7 +12,7 @@ from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.workload import Profile
-from fairlead.zoo.graph import Graph, Weight
+from fairlead.zoo.graph import NetGraph, Weight
 from fairlead.zoo.onnxfile import number, piece, text
 from tests.analyze.models import graph, ints, node, saved, value, weight
 from tests.tflites import Byte, Op, Sub, T, model, zeros
@@ -20,9 +20,9 @@ from tests.tflites import Byte, Op, Sub, T, model, zeros
 QUICK = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def busy() -> Graph:
+def busy() -> NetGraph:
     """Make a model with one of everything that readers and passes look at."""
-    branch = Graph("side", (), (value("o"),), (node("Relu", "r", "o"),))
+    branch = NetGraph("side", (), (value("o"),), (node("Relu", "r", "o"),))
     return graph(
         [
             node("Conv", "x w", "c", pads=(1, 1, 1, 1)),

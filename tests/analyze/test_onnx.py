@@ -11,7 +11,7 @@ from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.workload import Profile
-from fairlead.zoo.graph import Graph
+from fairlead.zoo.graph import NetGraph
 from fairlead.zoo.onnxfile import number, piece, save, text
 from tests.analyze.models import graph, node, value
 
@@ -25,7 +25,7 @@ def tensor(*fields: bytes, name: str = "w", dims: tuple[int, ...] = MATRIX, dtyp
     )
 
 
-def with_tensors(folder: Path, made: Graph, *tensors: bytes) -> str:
+def with_tensors(folder: Path, made: NetGraph, *tensors: bytes) -> str:
     """Write a model whose weights are made by hand: a graph may come in several pieces, but not here."""
     path = folder / "tiny.onnx"
     with open(path, "wb") as out:

@@ -7,7 +7,7 @@ import pytest
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.workload import Tensor
-from fairlead.zoo.graph import Node
+from fairlead.zoo.graph import NetNode
 from tests.analyze.models import graph, ints, node, ops, profile, saved, value, weight
 
 
@@ -79,7 +79,7 @@ def test_any_order_will_do_that_is_one(tmp_path: Path) -> None:
         ([node("Relu", "nowhere", "b")], "value 'nowhere' is read but never made"),
     ],
 )
-def test_a_graph_that_is_none_is_refused(tmp_path: Path, nodes: list[Node], message: str) -> None:
+def test_a_graph_that_is_none_is_refused(tmp_path: Path, nodes: list[NetNode], message: str) -> None:
     path = saved(tmp_path, graph(nodes, [value("x", 2)]))
     with pytest.raises(AnalysisError, match=message):
         analyze(path)

@@ -9,7 +9,7 @@ from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.workload import KINDS
 from fairlead.zoo import attention, dense, mobile
-from fairlead.zoo.graph import Graph
+from fairlead.zoo.graph import NetGraph
 from fairlead.zoo.onnxfile import number, piece, save, text, write
 from tests.analyze.models import graph, node, value
 from tests.analyze.test_hostile import alone
@@ -28,7 +28,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("build", "macs", "params", "activations"), PUBLISHED)
 def test_counts_agree_with_what_was_published(
-    tmp_path: Path, build: Callable[[], Graph], macs: float, params: float, activations: float | None
+    tmp_path: Path, build: Callable[[], NetGraph], macs: float, params: float, activations: float | None
 ) -> None:
     write(build(), str(tmp_path / "net.onnx"))
     found = analyze(str(tmp_path / "net.onnx"))

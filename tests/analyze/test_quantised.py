@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from fairlead.zoo.graph import Node, Weight
+from fairlead.zoo.graph import NetNode, Weight
 from tests.analyze.models import by_op, graph, grouped, node, ops, profile, value, weight
 
 SCALE = [Weight("s", (), "fp32", (0.1,)), Weight("z", (), "int8", (0,))]
 
 
-def quantise(source: str, target: str) -> Node:
+def quantise(source: str, target: str) -> NetNode:
     return node("QuantizeLinear", f"{source} s z", target)
 
 
-def restore(source: str, target: str) -> Node:
+def restore(source: str, target: str) -> NetNode:
     return node("DequantizeLinear", f"{source} s z", target)
 
 

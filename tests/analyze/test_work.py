@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.zoo.graph import Attribute, Graph, Weight
+from fairlead.zoo.graph import Attribute, NetGraph, Weight
 from tests.analyze.models import Open, graph, node, profile, value, weight
 
 Row = tuple[str, Open, list[Weight], dict[str, Attribute], int, int]
@@ -88,7 +88,7 @@ def test_one_channel_each_is_another_kind(
     assert [record.kind for record in profile(tmp_path, made).operators] == [kind]
 
 
-def attention(op: str, heads: int, *dims: Open, **attributes: Attribute) -> Graph:
+def attention(op: str, heads: int, *dims: Open, **attributes: Attribute) -> NetGraph:
     """Make one attention operator with all its inputs open to the run."""
     names = "qkvabcde"[: len(dims)]
     shapes = [value(name, *shape) for name, shape in zip(names, dims, strict=True)]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.events import ClusterEvent
-from fairlead.cache.translator import Unreadable
+from fairlead.cache.translator import UnreadablePod
 from fairlead.cache.types import PLACEMENT
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.meta import Metadata
-from fairlead.cluster.replica import Replica, Timing
+from fairlead.cluster.replica import Reflector, WatchTiming
 from fairlead.placement import Placement
 from fairlead.schedule import place
 from tests.serve.scheduler.objects import claim, device_slice, node, pod
@@ -26,7 +26,7 @@ def folded(catalog: Catalog, objects: Iterable[Any]) -> SchedulerCache:
     """SchedulerCache a whole list from scratch."""
     cache = SchedulerCache(catalog)
     for each in objects:
-        cache.on_event(Change(None, each))
+        cache.on_event(ObjectChange(None, each))
     cache.sync()
     return cache
 
@@ -52,7 +52,7 @@ def test_a_claim_counts_from_its_allocation_on_and_once_its_pod_is_bound_for_the
     cache = folded(catalog, [node("n"), device_slice("n"), waiting, claim("c", waiting, on="n")])
     assert shares(cache, "claim default/c") == [("gpu-0", 1024)]
 
-    cache.on_event(Change(waiting, pod("a", 2, on="n", mib=1024)))
+    cache.on_event(ObjectChange(waiting, pod("a", 2, on="n", mib=1024)))
     cache.sync()
     assert shares(cache, "uid-a") == [("gpu-0", 1024)]
     assert cache.cluster.placement("claim default/c") is None
@@ -73,13 +73,13 @@ def test_what_is_assumed_stays_until_the_api_shows_what_became_of_it(catalog: Ca
     waiting = pod("a", mib=1024)
     cache = SchedulerCache(catalog)
     for each in (node("n"), device_slice("n"), waiting):
-        cache.on_event(Change(None, each))
+        cache.on_event(ObjectChange(None, each))
     (asked,) = cache.sync().pending
-    assert not isinstance(asked, Unreadable)
+    assert not isinstance(asked, UnreadablePod)
     decision = place(cache.cluster, asked)
     assert decision.placement is not None
     cache.assume([decision.placement])
-    cache.on_event(Change(waiting, pod("a", 2, mib=1024, notes={"x": "y"})))
+    cache.on_event(ObjectChange(waiting, pod("a", 2, mib=1024, notes={"x": "y"})))
     assert cache.sync().pending == ()
     assert len(shares(cache, "uid-a")) == 1
 
@@ -94,9 +94,9 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
     waiting = pod("a", mib=1024)
     cache = SchedulerCache(catalog)
     for each in (node("n"), device_slice("n"), waiting):
-        cache.on_event(Change(None, each))
+        cache.on_event(ObjectChange(None, each))
     (asked,) = cache.sync().pending
-    assert not isinstance(asked, Unreadable)
+    assert not isinstance(asked, UnreadablePod)
     placement = place(cache.cluster, asked).placement
     assert placement is not None
     cache.assume([placement])
@@ -104,7 +104,7 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
 
     note = json.dumps([each.to_json() for each in placement.shares])
     bound = pod("a", 2, on="n", mib=1024, notes={PLACEMENT: note})
-    cache.on_event(Change(waiting, bound))
+    cache.on_event(ObjectChange(waiting, bound))
     cache.finish_binding("uid-a")
     assert cache.sync().pending == ()
     assert cache.cluster.changes == before
@@ -117,18 +117,18 @@ def test_a_claim_that_comes_has_those_read_anew_who_name_it(catalog: Catalog) ->
     )
     cache = folded(catalog, [one, other])
     foreign = msgspec.structs.replace(claim("of-a", one), metadata=Metadata(name="of-a", namespace="default"))
-    cache.on_event(Change(None, foreign))
+    cache.on_event(ObjectChange(None, foreign))
     assert [each.id for each in cache.sync().pending] == ["uid-a"]
 
 
 def test_a_pod_that_cannot_be_read_says_why_and_one_that_goes_waits_no_more(catalog: Catalog) -> None:
     cache = SchedulerCache(catalog)
     wrong = pod("a", mib=512, notes={"fairlead.dev/accelerators": "no-such-model"})
-    cache.on_event(Change(None, wrong))
+    cache.on_event(ObjectChange(None, wrong))
     (found,) = cache.sync().pending
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadablePod)
     assert "no-such-model" in found.reason
-    cache.on_event(Change(wrong, None))
+    cache.on_event(ObjectChange(wrong, None))
     assert cache.sync().gone == ("uid-a",)
 
 
@@ -176,11 +176,11 @@ class Follower:
 
     def __init__(self, cache: SchedulerCache) -> None:
         self.cache = cache
-        self.replicas: dict[type, Replica[Any]] = {}
+        self.replicas: dict[type, Reflector[Any]] = {}
 
-    def replica(self, kind: type) -> Replica[Any]:
+    def replica(self, kind: type) -> Reflector[Any]:
         if kind not in self.replicas:
-            self.replicas[kind] = Replica(Timing(), Random(0))
+            self.replicas[kind] = Reflector(WatchTiming(), Random(0))
             self.replicas[kind].next()
             self.replicas[kind].listed([], "0")
         return self.replicas[kind]

@@ -15,18 +15,18 @@ from msgspec.structs import replace
 from fairlead import keys
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.clusterfile import read_cluster
-from fairlead.cache.listed import Listed
-from fairlead.cache.translator import Unreadable
+from fairlead.cache.listed import ListedCluster
+from fairlead.cache.translator import UnreadablePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
 from fairlead.manifest import snapshot
-from fairlead.manifest.collect import Objects, collect
-from fairlead.manifest.seen import Claim, Pod
-from fairlead.manifest.shapes import ClaimStatus
+from fairlead.manifest.collect import FoundObjects, collect
+from fairlead.manifest.seen import LiveClaim, LivePod
+from fairlead.manifest.shapes import PodResourceClaimStatus
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import NodeState, Placement, Share
+from fairlead.placement import DeviceShare, NodeState, Placement
 from fairlead.request import Request
 from fairlead.units import Bytes
 from tests import catalogs
@@ -44,30 +44,30 @@ def document(item: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, **msgspec.to_builtins(item)}
 
 
-def listed(items: list[Any]) -> Objects:
+def listed(items: list[Any]) -> FoundObjects:
     return collect(("list", document(each)) for each in items)
 
 
-def of_snapshot(found: Snapshot, unreadable: Iterable[Unreadable] = ()) -> Seen:
+def of_snapshot(found: Snapshot, unreadable: Iterable[UnreadablePod] = ()) -> Seen:
     nodes = {each.name: each for each in found.nodes}
     placements = {each.request.id: each for each in found.placements}
     wrong = {each.id for each in unreadable}
     return nodes, placements, {each.id: each for each in found.pending}, wrong
 
 
-def of_cache(catalog: Catalog, items: Objects, dice: Random) -> Seen:
+def of_cache(catalog: Catalog, items: FoundObjects, dice: Random) -> Seen:
     """Return what a scheduler knows that hears of objects one by one, of some first in an older version."""
     cache = SchedulerCache(catalog)
     waiting: dict[str, Any] = {}
-    events: list[Change[Any]] = []
+    events: list[ObjectChange[Any]] = []
     for each in items.found:
         before = each.body
-        if isinstance(before, Pod) and before.spec.node_name and dice.random() < 0.5:
+        if isinstance(before, LivePod) and before.spec.node_name and dice.random() < 0.5:
             before = replace(before, spec=replace(before.spec, node_name=""))
-        elif isinstance(before, Claim) and dice.random() < 0.5:
+        elif isinstance(before, LiveClaim) and dice.random() < 0.5:
             before = replace(before, status=type(before.status)())
-        events.append(Change(None, before))
-        events += [Change(before, each.body)] if before is not each.body else []
+        events.append(ObjectChange(None, before))
+        events += [ObjectChange(before, each.body)] if before is not each.body else []
     dice.shuffle(events)
     events.sort(key=lambda change: change.old is not None)  # of one object, the older version is heard first
     for change in events:
@@ -147,7 +147,7 @@ def template_claim(number: int, on: str, mib: int) -> list[Any]:
     """Return a pod whose claim was made of a template that has changed since; some claims are allocated."""
     its = [{"name": "it", "resourceClaimTemplateName": "t"}]
     user = pod(f"p{number}", on=on if mib > 512 else "", resourceClaims=its)
-    made = (ClaimStatus("it", f"c{number}"),)
+    made = (PodResourceClaimStatus("it", f"c{number}"),)
     held = named(f"c{number}", ASKS, "ResourceClaim")
     if mib:
         held["status"] = {
@@ -158,7 +158,7 @@ def template_claim(number: int, on: str, mib: int) -> list[Any]:
 
 
 def binding(number: int, on: str, mib: int) -> list[Any]:
-    note = json.dumps([Share("gpu-1", Bytes(mib << 20)).to_json()])
+    note = json.dumps([DeviceShare("gpu-1", Bytes(mib << 20)).to_json()])
     return [pod(f"p{number}", on=on, mib=mib, notes={PLACEMENT: note})]
 
 
@@ -192,7 +192,7 @@ WAYS: dict[str, Callable[[int, str, int], list[Any]]] = {
 PODS = st.tuples(st.sampled_from(sorted(WAYS)), st.sampled_from("nm"), st.sampled_from((0, 256, 1024, 4096)))
 
 
-def world(pods: list[tuple[str, str, int]], dice: Random) -> Objects:
+def world(pods: list[tuple[str, str, int]], dice: Random) -> FoundObjects:
     items: list[Any] = [node("n"), device_slice("n"), node("m"), device_slice("m", devices=3), TEMPLATE]
     for number, (way, on, mib) in enumerate(pods):
         items += WAYS[way](number, on, mib)
@@ -205,7 +205,7 @@ def world(pods: list[tuple[str, str, int]], dice: Random) -> Objects:
 def test_a_list_is_the_cluster_that_a_scheduler_hears_of(pods: list[tuple[str, str, int]], seed: int) -> None:
     dice, catalog = Random(seed), catalogs.shipped()
     objects = world(pods, dice)
-    found = Listed.of(objects, catalog)
+    found = ListedCluster.of(objects, catalog)
     assert of_snapshot(found.snapshot, found.unreadable) == of_cache(catalog, objects, dice)
 
 
@@ -219,13 +219,13 @@ def test_a_file_is_the_cluster_that_it_was_printed_from(
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     assert of_snapshot(read_cluster([str(path)], catalog)) == of_snapshot(
-        Listed.of(objects, catalog).snapshot
+        ListedCluster.of(objects, catalog).snapshot
     )
 
 
 def test_objects_without_uids_are_told_apart_and_show_none(catalog: Catalog) -> None:
     bare = [replace(each, metadata=replace(each.metadata, uid="")) for each in (pod("a"), pod("b", on="n"))]
-    found = Listed.of_files(listed([node("n"), *bare]), catalog).snapshot
+    found = ListedCluster.of_files(listed([node("n"), *bare]), catalog).snapshot
     assert [(each.id, each.uid) for each in found.pending] == [("default/a", "")]
     assert [(each.request.id, each.request.uid) for each in found.placements] == [("default/b", "")]
 
@@ -233,11 +233,11 @@ def test_objects_without_uids_are_told_apart_and_show_none(catalog: Catalog) -> 
 def test_two_pods_of_one_uid_are_refused_in_a_file(catalog: Catalog) -> None:
     twins = [pod("a", uid="u"), pod("b", uid="u")]
     with pytest.raises(ManifestError, match=r"Pod default/b: metadata.uid: u is there twice"):
-        Listed.of_files(listed([node("n"), *twins]), catalog)
+        ListedCluster.of_files(listed([node("n"), *twins]), catalog)
 
 
 def test_a_node_that_cannot_be_read_is_named_and_hides_no_other(catalog: Catalog) -> None:
-    live = Listed.of(listed([node("n"), node("odd", cpu="many"), pod("a")]), catalog)
+    live = ListedCluster.of(listed([node("n"), node("odd", cpu="many"), pod("a")]), catalog)
     assert [each.name for each in live.snapshot.nodes] == ["n"]
     assert [str(each) for each in live.complaints] == [
         "list: Node odd: status.allocatable.cpu: 'many' is not an amount"
@@ -251,31 +251,33 @@ def test_a_file_has_pods_of_templates_from_which_no_claim_was_made_and_a_server_
     items = listed(
         [node("n"), pod("a", resourceClaims=[{"name": "it", "resourceClaimTemplateName": "t"}]), template]
     )
-    assert Listed.of_files(items, catalog).snapshot.pending[0].demand.count == 1
-    (unreadable,) = Listed.of(items, catalog).unreadable
-    assert isinstance(unreadable, Unreadable)
+    assert ListedCluster.of_files(items, catalog).snapshot.pending[0].demand.count == 1
+    (unreadable,) = ListedCluster.of(items, catalog).unreadable
+    assert isinstance(unreadable, UnreadablePod)
     assert "no claim was made yet of ResourceClaimTemplate default/t" in unreadable.reason
 
 
 def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> None:
     mount = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
     items = listed([node("n"), pod("a", volumes=[mount])])
-    assert not Listed.of(items, catalog).snapshot.pending
-    forbidden = Objects.of(items.found, {"PersistentVolume": "you may not"})
-    found = Listed.of(forbidden, catalog)
+    assert not ListedCluster.of(items, catalog).snapshot.pending
+    forbidden = FoundObjects.of(items.found, {"PersistentVolume": "you may not"})
+    found = ListedCluster.of(forbidden, catalog)
     assert len(found.snapshot.pending) == 1
     assert [str(each) for each in found.complaints] == ["volumes are not looked at: you may not"]
 
 
 def test_a_claim_counts_as_it_was_made_though_its_template_has_changed(catalog: Catalog) -> None:
-    found = Listed.of(listed([node("n"), device_slice("n"), TEMPLATE, *template_claim(0, "n", 0)]), catalog)
+    found = ListedCluster.of(
+        listed([node("n"), device_slice("n"), TEMPLATE, *template_claim(0, "n", 0)]), catalog
+    )
     assert [each.demand.count for each in found.snapshot.pending] == [1]
 
 
 def test_what_a_claim_holds_outlives_the_document(catalog: Catalog) -> None:
     waiting = pod("a", mib=1024)
     items = listed([node("n"), device_slice("n"), waiting, claim("c", waiting, on="n")])
-    kept = Listed.of(items, catalog).snapshot
+    kept = ListedCluster.of(items, catalog).snapshot
     again = snapshot.parse(json.loads(json.dumps(kept.to_json())), "again")
     assert again.placements == kept.placements
     assert [each.shares[0].memory for each in again.placements] == [1 << 30]
@@ -288,5 +290,5 @@ def test_what_other_drivers_say_of_a_node_is_not_older_than_what_ours_does(catal
         metadata=replace(ours.metadata, name="other"),
         spec=replace(theirs.spec, driver="gpu.nvidia.com"),
     )
-    (found,) = Listed.of(listed([node("n"), ours, other]), catalog).snapshot.nodes
+    (found,) = ListedCluster.of(listed([node("n"), ours, other]), catalog).snapshot.nodes
     assert [each.id for each in found.devices] == ["gpu-0", "gpu-1"]

@@ -7,20 +7,20 @@ from msgspec.structs import replace
 
 from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.pod_changes import as_assumed
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.claims import claims_named
-from fairlead.manifest.shapes import ClaimStatus
-from fairlead.placement import Placement, Share
+from fairlead.manifest.shapes import PodResourceClaimStatus
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, pod
 
-PART, WHOLE = Share("gpu-0", Bytes(GIB)), Share("gpu-1", Bytes(4 * GIB), 1000, whole=True)
+PART, WHOLE = DeviceShare("gpu-0", Bytes(GIB)), DeviceShare("gpu-1", Bytes(4 * GIB), 1000, whole=True)
 WANTS = [{"name": "it", "resourceClaimTemplateName": "t"}]
 
 
-def note(*shares: Share) -> dict[str, str]:
+def note(*shares: DeviceShare) -> dict[str, str]:
     return {PLACEMENT: json.dumps([each.to_json() for each in shares])}
 
 
@@ -41,7 +41,7 @@ def note(*shares: Share) -> dict[str, str]:
     ],
 )
 def test_a_pod_is_as_assumed_where_its_binding_says_just_that(
-    now: Pod, shares: tuple[Share, ...], same: bool
+    now: LivePod, shares: tuple[DeviceShare, ...], same: bool
 ) -> None:
     assert as_assumed(pod("a"), now, Placement(Request("a", uid="uid-a"), "n", shares)) is same
 
@@ -57,7 +57,7 @@ def test_claims_are_those_that_a_pod_names_or_that_were_made_for_it() -> None:
     claims = [{"name": "own", "resourceClaimName": "mine"}, *WANTS]
     waiting = pod("a", resourceClaims=claims)
     assert claims_named(waiting) == {"own": ("default", "mine")}
-    made = (ClaimStatus(name="it", resource_claim_name="a-it"),)
+    made = (PodResourceClaimStatus(name="it", resource_claim_name="a-it"),)
     given = replace(waiting, status=replace(waiting.status, resource_claim_statuses=made))
     assert claims_named(given) == {"own": ("default", "mine"), "it": ("default", "a-it")}
 

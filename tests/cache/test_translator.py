@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import keys
-from fairlead.cache.translator import PodTranslator, Unreadable
-from fairlead.cache.types import PODS, RULES, Pod
+from fairlead.cache.translator import PodTranslator, UnreadablePod
+from fairlead.cache.types import PODS, RULES, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Request
-from fairlead.schedule import Cluster, decide
+from fairlead.schedule import EngineCluster, decide
 from fairlead.units import Bytes
 from tests import catalogs
 from tests.serve.scheduler.objects import pod, read
@@ -51,12 +51,12 @@ def reading(catalog: Catalog) -> PodTranslator:
     return found
 
 
-def asking(notes: dict[str, str], limits: dict[str, str]) -> Pod:
+def asking(notes: dict[str, str], limits: dict[str, str]) -> LivePod:
     document = {
         "metadata": {"name": "p", "namespace": "default", "uid": "u", "annotations": notes},
         "spec": {"containers": [{"name": "main", "resources": {"limits": limits, "requests": limits}}]},
     }
-    found: Pod = read(PODS, document)
+    found: LivePod = read(PODS, document)
     return found
 
 
@@ -69,26 +69,26 @@ def test_whatever_a_pod_says_it_is_read_or_refused_with_a_reason(
     notes: dict[str, str], limits: dict[str, str]
 ) -> None:
     found = reading(CATALOG).waiting(asking(notes, limits), {})
-    if isinstance(found, Unreadable):
+    if isinstance(found, UnreadablePod):
         assert found.reason.startswith(("pod default/p: ", "p: "))
         assert "cannot be understood" not in found.reason
     else:
         assert isinstance(found, Request)
-        assert decide(Cluster(NODES), found).sentence()
+        assert decide(EngineCluster(NODES), found).sentence()
 
 
 @pytest.mark.parametrize("key", NOTES)
 def test_no_note_is_so_long_that_its_reason_is(key: str, catalog: Catalog) -> None:
     notes = {keys.MODEL: "m", keys.GANG: "g", key: "1" * 250_000}
     found = reading(catalog).waiting(asking(notes, {}), {})
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadablePod)
     assert len(found.reason) < 500
 
 
 def test_claims_and_templates_that_are_not_there_are_named(catalog: Catalog) -> None:
     for field, word in (("resourceClaimName", "ResourceClaim"), ("resourceClaimTemplateName", "Template")):
         found = reading(catalog).waiting(pod("a", resourceClaims=[{"name": "gpu", field: "mine"}]), {})
-        assert isinstance(found, Unreadable)
+        assert isinstance(found, UnreadablePod)
         assert "spec.resourceClaims[0]" in found.reason
         assert f"{word} default/mine" in found.reason
 
@@ -103,10 +103,10 @@ def test_a_group_that_is_only_told_how_it_fares_changes_nothing(catalog: Catalog
         kind, {**body, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 7}}
     )
     found = reading(catalog)
-    assert found.on_rule(Change(None, group))
+    assert found.on_rule(ObjectChange(None, group))
     member = pod("a", schedulingGroup={"podGroupName": "g"}, priority=3)
     asked = found.waiting(member, {})
     assert isinstance(asked, Request)
     assert (asked.priority, asked.gang.size if asked.gang else 0) == (7, 2)
-    assert not found.on_rule(Change(group, told))
+    assert not found.on_rule(ObjectChange(group, told))
     assert found.group(member) is told

@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 
 from fairlead.analyze import analyze
-from fairlead.calibrate.campaign import Plan, calibrate, make
-from fairlead.calibrate.targets import Target
+from fairlead.calibrate.campaign import CalibrationPlan, calibrate, make
+from fairlead.calibrate.targets import CalibrationTarget
 from fairlead.calibration import Calibration, features
 from tests.accelerators import accelerator
 
-CPU = Target(accelerator("cpu:0", kind="cpu", model="cpu-x86-64"), "cpu")
+CPU = CalibrationTarget(accelerator("cpu:0", kind="cpu", model="cpu-x86-64"), "cpu")
 
 
-def run(plan: Plan, folder: Path, told: Callable[[int, int, str], None]) -> Calibration:
+def run(plan: CalibrationPlan, folder: Path, told: Callable[[int, int, str], None]) -> Calibration:
     return calibrate(plan, CPU, make(plan, str(folder), analyze), "a host", told)
 
 
 def test_a_calibration_through_onnx_runtime(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     said: list[tuple[int, int, str]] = []
-    plan = Plan(("thread", "columns"), threads=1, rounds=2, budget=0.05)
+    plan = CalibrationPlan(("thread", "columns"), threads=1, rounds=2, budget=0.05)
     found = run(plan, tmp_path, lambda *words: said.append(words))
     assert found.setup.name == "cpu-x86-64-onnxruntime-cpu-fp32-1t"
     assert found.setup.version
@@ -36,7 +36,7 @@ def test_a_calibration_through_onnx_runtime(tmp_path: Path) -> None:
 
 def test_a_model_that_does_not_load_is_a_row_and_is_not_tried_again(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    plan = Plan(("thread", "columns"), threads=1, rounds=3, budget=0.05)
+    plan = CalibrationPlan(("thread", "columns"), threads=1, rounds=3, budget=0.05)
     made = make(plan, str(tmp_path), analyze)
     (tmp_path / "columns.onnx").write_bytes(b"not a model")
     said: list[int] = []
@@ -47,7 +47,7 @@ def test_a_model_that_does_not_load_is_a_row_and_is_not_tried_again(tmp_path: Pa
 
 
 def test_features_add_up_to_the_profile(tmp_path: Path) -> None:
-    made = make(Plan(("ladder",)), str(tmp_path), analyze)["ladder"]
+    made = make(CalibrationPlan(("ladder",)), str(tmp_path), analyze)["ladder"]
     found = features(made.profile)
     assert sum(work.macs for work in found.work.values()) == made.profile.macs
     assert sum(work.weight_bytes for work in found.work.values()) == made.profile.weight_bytes
@@ -57,7 +57,7 @@ def test_features_add_up_to_the_profile(tmp_path: Path) -> None:
 
 def test_a_calibration_through_pytorch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    plan = Plan(("thread", "sentence"), runtime="torch", threads=1, rounds=1, budget=0.05)
+    plan = CalibrationPlan(("thread", "sentence"), runtime="torch", threads=1, rounds=1, budget=0.05)
     found = run(plan, tmp_path, lambda *_: None)
     assert [trial.model for trial in found.done] == ["thread", "sentence"]
     assert found.setup.runtime == "torch-cpu"

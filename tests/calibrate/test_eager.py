@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.calibrate.eager import Eager
+from fairlead.calibrate.eager import TorchRunner
 from fairlead.calibrate.interpret import OPERATORS
-from fairlead.calibrate.job import Job
+from fairlead.calibrate.job import TrialJob
 from fairlead.zoo import BUILDERS
 from fairlead.zoo.onnxfile import write
 
@@ -21,7 +21,7 @@ def test_every_operator_of_the_zoo_is_known() -> None:
 def test_both_runtimes_agree(name: str, tmp_path: Path) -> None:
     torch: Any = pytest.importorskip("torch")
     runtime: Any = pytest.importorskip("onnxruntime")
-    eager = Eager(Job(name, "", "torch-cpu"))
+    eager = TorchRunner(TrialJob(name, "", "torch-cpu"))
     eager.load()
     outputs = eager.values()
     file = str(tmp_path / "model.onnx")

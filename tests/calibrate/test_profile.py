@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from fairlead.calibrate.profile import folder, load, save
-from fairlead.calibration import Calibration, Features, Measured, Setup, Trial, Work
+from fairlead.calibration import Calibration, Features, MeasuredRun, OperatorWork, Setup, Trial
 from fairlead.errors import UserError
 from fairlead.units import Bytes, Seconds, Watts
 
-MEASURED = Measured(Seconds(0.01), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), None, Watts(20.0))
-FEATURES = Features("digest", 1, 3, Bytes(50), {"conv": Work(2, 10, 20, 15, 30, 40)})
+MEASURED = MeasuredRun(Seconds(0.01), Seconds(0.02), 9, Seconds(0.03), 0.5, Bytes(100), None, Watts(20.0))
+FEATURES = Features("digest", 1, 3, Bytes(50), {"conv": OperatorWork(2, 10, 20, 15, 30, 40)})
 CALIBRATION = Calibration(
     Setup("l4", "onnxruntime-cuda", "1.2", "fp16", 0, 1e12, 16e9, Watts(72.0)),
     "a host",

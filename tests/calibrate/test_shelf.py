@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.calibrate.profile import (
-    Profiles,
+    ProfileFolder,
     calibration_file,
     load,
     load_all,
@@ -19,7 +19,7 @@ from fairlead.calibrate.profile import (
     seen_file,
 )
 from fairlead.calibrate.shelf import forget, keep
-from fairlead.calibration import Seen, place
+from fairlead.calibration import ObservedUse, place
 from fairlead.errors import UserError
 from fairlead.units import Bytes, Seconds
 from tests.profiles import MEASURED, SETUP, calibration, seen
@@ -29,7 +29,7 @@ def test_what_was_seen_is_written_and_read_back(tmp_path: Path) -> None:
     path = seen_file(str(tmp_path), seen())
     save_seen(seen(), path)
     assert load_seen(path) == load_any(path) == seen()
-    bare = Seen(SETUP, "", "d" * 40, "", "2026-11-16T04:00:00+00:00")
+    bare = ObservedUse(SETUP, "", "d" * 40, "", "2026-11-16T04:00:00+00:00")
     save_seen(bare, path)
     assert load_seen(path) == bare
 
@@ -49,7 +49,7 @@ def test_a_whole_folder_is_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
-    assert load_all(str(tmp_path / "none")) == Profiles()
+    assert load_all(str(tmp_path / "none")) == ProfileFolder()
     (tmp_path / "file").write_text("")
     assert load_all(str(tmp_path / "file")).damaged[0].endswith("Not a directory")
 

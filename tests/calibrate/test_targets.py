@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.calibrate.targets import Target, targets
+from fairlead.calibrate.targets import CalibrationTarget, targets
 from fairlead.inventory import Accelerator, State
 from tests.accelerators import accelerator
 
@@ -29,13 +29,13 @@ def test_ways_and_refusals(acc: Accelerator, available: set[str], providers: lis
 
 
 def test_a_setup_tells_runtimes_precisions_and_threads_apart() -> None:
-    one = Target(CPU, "cpu").setup("onnxruntime", "1.2", "fp32", 4)
-    two = Target(NVIDIA, "cuda").setup("onnxruntime", "1.2", "fp16", 4)
+    one = CalibrationTarget(CPU, "cpu").setup("onnxruntime", "1.2", "fp32", 4)
+    two = CalibrationTarget(NVIDIA, "cuda").setup("onnxruntime", "1.2", "fp16", 4)
     assert one.name == "cpu-x86-64-avx2-onnxruntime-cpu-fp32-4t"
     assert two.name == "l4-onnxruntime-cuda-fp16"
     assert (one.threads, two.threads) == (4, 0)
 
 
 def test_only_nvidia_gpus_are_known_by_uuid() -> None:
-    assert Target(NVIDIA, "cuda").gpu == "GPU-1"
-    assert Target(CPU, "cpu").gpu == ""
+    assert CalibrationTarget(NVIDIA, "cuda").gpu == "GPU-1"
+    assert CalibrationTarget(CPU, "cpu").gpu == ""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from fairlead.calibrate.timing import Clocks, Sample, figures, longest, quiet, sample, warm
+from fairlead.calibrate.timing import Clocks, RunSample, figures, longest, quiet, sample, warm
 
 
 class World:
@@ -63,19 +63,19 @@ def test_time_that_others_had_the_cpu_is_taken_off() -> None:
 
 
 def test_no_more_is_taken_off_than_leaves_the_work_of_the_thread_itself() -> None:
-    assert Sample(wall=10.0, waited=9.5, worked=8.0).seconds == 8.0
-    assert Sample(wall=10.0, waited=1.0, worked=8.0).seconds == 9.0
+    assert RunSample(wall=10.0, waited=9.5, worked=8.0).seconds == 8.0
+    assert RunSample(wall=10.0, waited=1.0, worked=8.0).seconds == 9.0
 
 
 def test_the_quickest_round_counts() -> None:
-    slow = [Sample(1.5)] * 9
-    quick = [Sample(1.0)] * 7 + [Sample(3.0)] * 2
+    slow = [RunSample(1.5)] * 9
+    quick = [RunSample(1.0)] * 7 + [RunSample(3.0)] * 2
     found = figures([slow, quick, []])
     assert (found.seconds, found.p90, found.runs) == (1.0, 3.0, 18)
 
 
 def test_runs_that_waited_are_left_out_where_there_are_others() -> None:
-    calm, disturbed = [Sample(1.0)] * 5, [Sample(9.0, 7.0)] * 4
+    calm, disturbed = [RunSample(1.0)] * 5, [RunSample(9.0, 7.0)] * 4
     assert quiet([*calm, *disturbed]) == calm
 
 
@@ -94,8 +94,8 @@ def test_the_wait_of_a_run_is_that_of_the_thread_that_waited_most(
     assert longest(before, after) == pytest.approx(seconds)
 
 
-def rounds() -> Iterator[list[Sample]]:
-    yield from ([Sample(float(number))] for number in (3, 1, 2))
+def rounds() -> Iterator[list[RunSample]]:
+    yield from ([RunSample(float(number))] for number in (3, 1, 2))
 
 
 def test_one_run_is_enough_for_figures() -> None:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from fairlead.calibrate import trial as trials
-from fairlead.calibrate.job import Job, Outcome
-from fairlead.calibrate.timing import Sample
+from fairlead.calibrate.job import TrialJob, TrialOutcome
+from fairlead.calibrate.timing import RunSample
 from fairlead.calibration import Features
 from fairlead.units import Bytes, Watts
 
-JOB = Job("thread", "/nowhere.onnx", "onnxruntime-cpu")
+JOB = TrialJob("thread", "/nowhere.onnx", "onnxruntime-cpu")
 NOTHING = Features("digest", 1, 1, Bytes(0))
-ANSWER = Outcome((Sample(0.5, 0.1, 0.3),), "1.2", Bytes(100), Bytes(10), Watts(7.0))
+ANSWER = TrialOutcome((RunSample(0.5, 0.1, 0.3),), "1.2", Bytes(100), Bytes(10), Watts(7.0))
 
 
 def child(source: str) -> Sequence[str]:
@@ -58,7 +58,7 @@ def test_the_real_child_answers_what_a_runtime_raises() -> None:
 
 
 def test_the_gpu_that_is_asked_of_is_the_only_one_seen() -> None:
-    job = Job("thread", "", "onnxruntime-cuda", gpu="GPU-1234")
+    job = TrialJob("thread", "", "onnxruntime-cuda", gpu="GPU-1234")
     inherited = {"CUDA_VISIBLE_DEVICES": "7", "HOME": "/home/x"}
     assert trials.environment(job, inherited)["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
     assert trials.environment(JOB, inherited)["CUDA_VISIBLE_DEVICES"] == "7"
@@ -66,7 +66,7 @@ def test_the_gpu_that_is_asked_of_is_the_only_one_seen() -> None:
 
 
 def test_rounds_of_one_model_become_one_row() -> None:
-    slow = Outcome((Sample(0.9),), "1.2", Bytes(120), Bytes(12), Watts(9.0))
+    slow = TrialOutcome((RunSample(0.9),), "1.2", Bytes(120), Bytes(12), Watts(9.0))
     found = trials.trial("thread", NOTHING, [ANSWER, slow]).measured
     assert found is not None
     assert (found.seconds, found.wall, found.runs) == (0.4, 0.5, 2)
@@ -74,13 +74,13 @@ def test_rounds_of_one_model_become_one_row() -> None:
 
 
 def test_a_model_that_failed_once_has_a_reason_and_no_figures() -> None:
-    found = trials.trial("thread", NOTHING, [ANSWER, Outcome(reason="it crashed")])
+    found = trials.trial("thread", NOTHING, [ANSWER, TrialOutcome(reason="it crashed")])
     assert (found.measured, found.reason) == (None, "it crashed")
     assert trials.trial("thread", NOTHING, []).reason == "not run"
 
 
 def test_jobs_and_outcomes_travel_as_lines() -> None:
-    assert Job.of(JOB.to_text()) == JOB
-    assert Outcome.of(ANSWER.to_text()) == ANSWER
+    assert TrialJob.of(JOB.to_text()) == JOB
+    assert TrialOutcome.of(ANSWER.to_text()) == ANSWER
     assert "\n" not in ANSWER.to_text()
     assert json.loads(JOB.to_text())["runtime"] == "onnxruntime-cpu"

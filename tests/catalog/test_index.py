@@ -2,16 +2,18 @@
 
 import pytest
 
-from fairlead.catalog import Catalog, Device
-from fairlead.catalog.device import CpuKey, Match
+from fairlead.catalog import Catalog, CatalogDevice
+from fairlead.catalog.device import CpuKey, DeviceMatch
 from fairlead.catalog.index import PciId
 from fairlead.catalog.parse import parse_pci_key
 from fairlead.errors import CatalogError
 
 
-def device(name: str, *keys: str, kind: str = "npu") -> Device:
+def device(name: str, *keys: str, kind: str = "npu") -> CatalogDevice:
     """Return a row with PCI keys."""
-    return Device(name, name, "V", kind, name, Match(pci=tuple(parse_pci_key(key) for key in keys)))
+    return CatalogDevice(
+        name, name, "V", kind, name, DeviceMatch(pci=tuple(parse_pci_key(key) for key in keys))
+    )
 
 
 LADDER = Catalog.of(

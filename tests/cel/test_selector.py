@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.cel import CompileError, Device, EvaluationError, compile_selector
+from fairlead.cel import CelDevice, CompileError, EvaluationError, compile_selector
 from fairlead.cel.frame import MOST_COST
 
-DEVICE = Device.of(
+DEVICE = CelDevice.of(
     "gpu.dev",
     {
         "attributes": {

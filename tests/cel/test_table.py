@@ -5,16 +5,16 @@ from itertools import groupby
 
 import pytest
 
-from fairlead.cel import CompileError, Device, EvaluationError, Selector, compile_selector
+from fairlead.cel import CelDevice, CompiledSelector, CompileError, EvaluationError, compile_selector
 from tests.cel.table import Row, expressions, rows, slices
 
 TOPICS = {topic: tuple(found) for topic, found in groupby(rows(), key=lambda row: row.topic)}
 DEVICES = [
-    Device.of(each["spec"]["driver"], device) for each in slices() for device in each["spec"]["devices"]
+    CelDevice.of(each["spec"]["driver"], device) for each in slices() for device in each["spec"]["devices"]
 ]
 
 
-def result(selector: Selector, device: Device) -> bool | None:
+def result(selector: CompiledSelector, device: CelDevice) -> bool | None:
     """Return whether the device matches; None where the evaluation ends in an error."""
     try:
         return selector.matches(device)

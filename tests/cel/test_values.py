@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairlead.cel import Device, EvaluationError, Quantity, Version, compile_selector
+from fairlead.cel import CelDevice, EvaluationError, Quantity, SemanticVersion, compile_selector
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ def test_equal_quantities_are_one_key() -> None:
 
 def test_versions_are_ordered_by_precedence() -> None:
     order = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0", "1.0.1", "2.0.0+b"]
-    found = [Version.parse(text) for text in order]
+    found = [SemanticVersion.parse(text) for text in order]
     assert [one.compare(other) for one, other in pairwise(found)] == [-1] * 6
-    assert Version.parse("1.0.0+a").compare(Version.parse("1.0.0+b")) == 0
+    assert SemanticVersion.parse("1.0.0+a").compare(SemanticVersion.parse("1.0.0+b")) == 0
     assert str(found[-1]) == "2.0.0+b"
 
 
@@ -53,7 +53,7 @@ def test_versions_are_ordered_by_precedence() -> None:
 )
 def test_no_version(text: str) -> None:
     with pytest.raises(ValueError, match=r"[a-z]"):
-        Version.parse(text)
+        SemanticVersion.parse(text)
 
 
 def test_a_device_of_a_slice() -> None:
@@ -69,8 +69,13 @@ def test_a_device_of_a_slice() -> None:
         "capacity": {"memory": {"value": "4Gi"}},
         "allowMultipleAllocations": True,
     }
-    found = Device.of("gpu.dev", entry)
-    assert found.attributes["gpu.dev"] == {"cores": 8, "ok": True, "v": Version(1, 2, 3), "tags": ("a",)}
+    found = CelDevice.of("gpu.dev", entry)
+    assert found.attributes["gpu.dev"] == {
+        "cores": 8,
+        "ok": True,
+        "v": SemanticVersion(1, 2, 3),
+        "tags": ("a",),
+    }
     assert found.attributes["other.dev"] == {"model": "x"}
     assert found.capacity["gpu.dev"]["memory"] == Quantity(4 << 30)
     assert found.allow_multiple
@@ -90,4 +95,4 @@ def test_a_device_of_a_slice() -> None:
 )
 def test_every_selector_fails_on_a_device_that_cannot_be_read(entry: dict[str, object]) -> None:
     with pytest.raises(EvaluationError, match="attribute v: "):
-        compile_selector("true").matches(Device.of("d", {"attributes": entry}))
+        compile_selector("true").matches(CelDevice.of("d", {"attributes": entry}))

@@ -10,8 +10,8 @@ import pytest
 from fairlead.cli import doctor
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.doctor.examine import CHECKS
-from fairlead.doctor.finding import Finding, Verdict
-from fairlead.errors import ClusterAwayError, KubeconfigError
+from fairlead.doctor.finding import Finding, Severity
+from fairlead.errors import ClusterUnavailableError, KubeconfigError
 from tests.labs import LABEL, RealCluster
 
 FIELDS = ["check", "verdict", "text", "todo"]
@@ -26,8 +26,8 @@ def run(*words: str) -> int:
 
 def test_what_to_do_stands_below_what_is_so() -> None:
     found = [
-        Finding("api", Verdict.OK, "all is well"),
-        Finding("lease", Verdict.FAIL, "nobody leads", "look"),
+        Finding("api", Severity.OK, "all is well"),
+        Finding("lease", Severity.FAIL, "nobody leads", "look"),
     ]
     assert str(doctor.table(found)).splitlines() == [
         "CHECK        WHAT IS SO",
@@ -57,7 +57,7 @@ def test_a_cluster_that_is_away_or_nowhere(tmp_path: Path) -> None:
         "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n"
         "contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
     )
-    with pytest.raises(ClusterAwayError):
+    with pytest.raises(ClusterUnavailableError):
         run("--kubeconfig", str(config))
 
 

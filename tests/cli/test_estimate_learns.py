@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.calibrate.shelf import keep
-from fairlead.calibration import Latency, Seen, Setup
+from fairlead.calibration import Latency, ObservedUse, Setup
 from fairlead.cli.main import main
 from fairlead.units import Seconds
 from fairlead.zoo import KNOWN
@@ -33,12 +33,12 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return file
 
 
-def used(where: Setup, slower: float, count: int = 40) -> Seen:
+def used(where: Setup, slower: float, count: int = 40) -> ObservedUse:
     """Return what real use showed of the model on a device."""
     seconds = Seconds(ODD * slower * truth(MODEL))
     latency = Latency(seconds, Seconds(seconds * 1.05), count)
     digest = network(MODEL).digest
-    return Seen(where, "a host", digest, MODEL, "2026-11-16T05:00:00+00:00", latency=latency)
+    return ObservedUse(where, "a host", digest, MODEL, "2026-11-16T05:00:00+00:00", latency=latency)
 
 
 def estimated(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[float, str]:

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
-from fairlead.manifest.seen import SCHEDULED, Pod
+from fairlead.manifest.seen import SCHEDULED, LivePod
 from tests.labs import RealCluster
 from tests.serve.scheduler.world import World, bound, opened
 
@@ -84,7 +84,7 @@ async def asked(world: World, path: str) -> tuple[int, str]:
         return response.status, await response.text()
 
 
-def told(name: str) -> Callable[[tuple[Pod, ...]], bool]:
+def told(name: str) -> Callable[[tuple[LivePod, ...]], bool]:
     """Return what says whether a pod's condition says why it waits."""
     return lambda pods: any(
         pod.metadata.name == name and pod.condition(SCHEDULED).message.startswith("0 of ") for pod in pods

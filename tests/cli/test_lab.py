@@ -8,7 +8,7 @@ from pathlib import Path
 from fairlead.cli.lab import describe
 from fairlead.cli.main import parser
 from fairlead.lab.process import Process
-from fairlead.lab.state import Lab, Phase, Profile, Program
+from fairlead.lab.state import Lab, LabPhase, LabProfile, LabProgram
 
 HELP = {"-h", "--help"}
 OUTPUT = {"-o", "--output", "--color"}
@@ -75,9 +75,15 @@ def test_the_verbs_are_frozen() -> None:
 
 
 def test_the_document_of_a_lab_is_frozen(tmp_path: Path) -> None:
-    program = Program("etcd", Process(2**22 + 1, 0), "/log")
+    program = LabProgram("etcd", Process(2**22 + 1, 0), "/log")
     lab = Lab(
-        "a", Profile.API, tmp_path, 0.0, phase=Phase.READY, programs=(program,), ports={"kube-apiserver": 1}
+        "a",
+        LabProfile.API,
+        tmp_path,
+        0.0,
+        phase=LabPhase.READY,
+        programs=(program,),
+        ports={"kube-apiserver": 1},
     )
     document = describe(lab)
     assert list(document) == LAB

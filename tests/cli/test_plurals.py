@@ -8,7 +8,7 @@ from fairlead.cli import snapshot
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Gang, Request
-from fairlead.schedule import Cluster, place_gang
+from fairlead.schedule import EngineCluster, place_gang
 from tests.analyze.models import graph, node, saved, value
 from tests.cli.runs import Run
 from tests.fakecluster.patches import OwnershipError
@@ -62,7 +62,7 @@ def test_one_job(run: Run, tmp_path: Path) -> None:
 def test_one_member_of_a_gang_that_fits() -> None:
     gang = [Request(f"m{at}", gang=Gang("g", 2), demand=Demand(1)) for at in range(2)]
     node = NodeState("n", cpu=4000, pods=9, devices=(DeviceState("t4-0", "t4"),))
-    assert "only 1 of 2 of the gang fits; then " in place_gang(Cluster([node]), gang)[0].sentence()
+    assert "only 1 of 2 of the gang fits; then " in place_gang(EngineCluster([node]), gang)[0].sentence()
 
 
 def test_one_device_of_a_group(catalog: Catalog) -> None:

@@ -16,7 +16,7 @@ from fairlead.calibrate.shelf import keep
 from fairlead.calibration import place
 from fairlead.cli import calibrate, profiles
 from fairlead.cli.profiles_cluster import entries
-from fairlead.errors import ClusterAwayError, FairleadError, KubeconfigError, SettingsError, UserError
+from fairlead.errors import ClusterUnavailableError, FairleadError, KubeconfigError, SettingsError, UserError
 from fairlead.units import Watts
 from fairlead.zoo import PACK
 from fairlead.zoo.onnxfile import write
@@ -232,5 +232,5 @@ def test_a_cluster_that_is_away_is_found_before_anything_is_measured(
     out = str(tmp_path / "profile.json")
     with pytest.raises(FairleadError) as caught:
         run("calibrate", "--models", "1", "--out", out, "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert isinstance(caught.value, ClusterAwayError)
+    assert isinstance(caught.value, ClusterUnavailableError)
     assert not Path(out).exists()

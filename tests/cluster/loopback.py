@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
-from fairlead.cluster.retry import Patience
+from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.retry import RetryPolicy
 from fairlead.cluster.transport import Transport
 from fairlead.compat.times import UTC
 
@@ -36,8 +36,8 @@ class Seen:
     headers: list[dict[str, str]] = field(default_factory=list)
 
     @property
-    def config(self) -> Config:
-        return Config(server=self.server, source="the test", user="jane")
+    def config(self) -> ClusterConfig:
+        return ClusterConfig(server=self.server, source="the test", user="jane")
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ def chunk(data: bytes) -> bytes:
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-BRIEF = Patience(tries=4, total=1.0)
+BRIEF = RetryPolicy(tries=4, total=1.0)
 Scenario = Callable[[Client, Seen], Coroutine[Any, Any, None]]
 
 

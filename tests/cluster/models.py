@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap
-from fairlead.cluster.replica import End, Replica, Timing
+from fairlead.cluster.replica import Reflector, RequestEnd, WatchTiming
 
 NAMES = ("a", "b", "c", "d")
 Told = tuple[str, ConfigMap]
@@ -68,9 +68,9 @@ class Reader:
 
     def __init__(self) -> None:
         self.known: dict[Key, ConfigMap] = {}
-        self.heard: list[Change[ConfigMap]] = []
+        self.heard: list[ObjectChange[ConfigMap]] = []
 
-    def take(self, changes: Iterable[Change[ConfigMap]]) -> None:
+    def take(self, changes: Iterable[ObjectChange[ConfigMap]]) -> None:
         for change in changes:
             known = self.known.get(change.key)
             assert (known and sight(known)) == (change.old and sight(change.old)), (
@@ -95,7 +95,7 @@ class Wire:
     def __init__(self, streams: bool) -> None:
         self.server = Server()
         self.streams = streams
-        self.replica: Replica[ConfigMap] = Replica(Timing(), Random(1))
+        self.replica: Reflector[ConfigMap] = Reflector(WatchTiming(), Random(1))
         self.reader = Reader()
         self.misled = False
         """A bookmark ran ahead of its events: only a list can heal what a cut makes of that."""
@@ -130,14 +130,14 @@ class Wire:
                 if what != "DELETED":
                     self.server.objects[item.metadata.name] = item
         self.server.version = self.server.compacted = target
-        self.end(End.AWAY)
+        self.end(RequestEnd.AWAY)
 
     # One request after the other, as the machine asks for them.
 
     def request(self) -> None:
         """Ask what the machine wants asked, until something streams."""
         step = self.replica.next()
-        assert 0 <= step.wait <= Timing().longest_pause
+        assert 0 <= step.wait <= WatchTiming().longest_pause
         self.line: list[Told] = []
         self.spoken: list[Told] = []
         self.misled = self.misled and step.ask == "watch"
@@ -148,15 +148,15 @@ class Wire:
         elif step.ask == "watch":
             self.cursor = int(step.version)
             if self.cursor < self.server.compacted:
-                self.end(End.GONE)
+                self.end(RequestEnd.GONE)
             elif self.cursor > self.server.version:
-                self.end(End.TOO_NEW)
+                self.end(RequestEnd.TOO_NEW)
         elif self.streams:
             self.line = [("ADDED", item) for item in self.server.objects.values()]
             Random(self.server.version).shuffle(self.line)
             self.line.append(bookmark(self.server.version, complete=True))
         else:
-            self.end(End.REFUSED)
+            self.end(RequestEnd.REFUSED)
 
     def deliver(self, dice: Random, most: int = 8) -> None:
         """Speak the next lines; live events may come before the list they follow is declared complete."""
@@ -190,9 +190,9 @@ class Wire:
             self.say(bookmark(self.server.version - dice.choice((0, 0, 1, 3))))
 
     def over(self, dice: Random) -> None:
-        self.end(dice.choice(list(End)), dice.choice((0.0, 45.0)))
+        self.end(dice.choice(list(RequestEnd)), dice.choice((0.0, 45.0)))
 
-    def end(self, end: End, lasted: float = 0.0) -> None:
+    def end(self, end: RequestEnd, lasted: float = 0.0) -> None:
         """End the request that is under way, and ask the next."""
         self.replica.ended(end, lasted)
         self.request()
@@ -207,7 +207,7 @@ class Wire:
             self.reader.take(self.replica.observed(what, item))
         self.spoken.append(told)
         if was_following and not self.replica.following:
-            self.end(End.CLOSED)
+            self.end(RequestEnd.CLOSED)
 
     # What must hold.
 
@@ -226,7 +226,7 @@ class Wire:
     def settle(self) -> None:
         """Let all go well for once: the copy is the server's state, without anyone asking for a list."""
         if self.misled:
-            self.end(End.GONE)
+            self.end(RequestEnd.GONE)
         while self.line or self.cursor != self.server.version:
             self.deliver(Random(1), most=1000)
         assert self.replica.synced

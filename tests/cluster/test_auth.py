@@ -15,10 +15,10 @@ from aiohttp import web
 
 from fairlead.cluster.auth import EARLY, TOKEN_AGE, Credential, identity
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, ExecPlugin, Impersonation, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig, ExecPlugin, Impersonation
 from fairlead.cluster.kinds import NODES
 from fairlead.cluster.times import format_time
-from fairlead.cluster.transport import Transport, World
+from fairlead.cluster.transport import ClientEnvironment, Transport
 from fairlead.compat.times import UTC
 from fairlead.errors import AccessError, KubeconfigError
 from tests.cluster.loopback import answering
@@ -37,14 +37,14 @@ class Clock:
         return self.now
 
 
-def config(login: Login) -> Config:
-    return Config("https://10.0.0.1", source="/home/jane/.kube/config", user="jane", login=login)
+def config(login: AuthInfo) -> ClusterConfig:
+    return ClusterConfig("https://10.0.0.1", source="/home/jane/.kube/config", user="jane", login=login)
 
 
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", Clock()
     path.write_text("one\n")
-    who = identity(config(Login(token_file=str(path))), {}, clock, clock)
+    who = identity(config(AuthInfo(token_file=str(path))), {}, clock, clock)
 
     async def token() -> str:
         return (await who.fresh()).token
@@ -120,7 +120,7 @@ PLUGIN = ExecPlugin("login", V1)
 
 def test_a_plugin_runs_once_until_its_answer_ends(program: Program) -> None:
     clock = Clock()
-    who = identity(config(Login(plugin=PLUGIN)), program.env, clock, clock)
+    who = identity(config(AuthInfo(plugin=PLUGIN)), program.env, clock, clock)
     program.says({"token": "t-RUNS", "expirationTimestamp": format_time(_at(clock.now + 300))})
 
     async def scenario() -> None:
@@ -149,7 +149,7 @@ def test_a_plugin_sees_its_environment(program: Program) -> None:
     plugin = replace(
         PLUGIN, env=(("SEEN", "eyes"),), provide_cluster_info=True, cluster_config={"audience": "a"}
     )
-    who = identity(config(Login(plugin=plugin)), program.env, Clock(), Clock())
+    who = identity(config(AuthInfo(plugin=plugin)), program.env, Clock(), Clock())
     assert asyncio.run(who.fresh()) == Credential("", b"CERT eyes", b"KEY")
     info = json.loads(program.info.read_text())
     assert (info["apiVersion"], info["kind"]) == (V1, "ExecCredential")
@@ -185,7 +185,7 @@ FAULTS = [
 @pytest.mark.parametrize(("answer", "says"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
 def test_faults_of_plugins(program: Program, answer: str, says: str) -> None:
     program.answer.write_text(answer)
-    who = identity(config(Login(plugin=PLUGIN)), program.env, Clock(), Clock())
+    who = identity(config(AuthInfo(plugin=PLUGIN)), program.env, Clock(), Clock())
     with pytest.raises(KubeconfigError, match=says) as caught:
         asyncio.run(who.fresh())
     assert str(caught.value).startswith("/home/jane/.kube/config: user 'jane': exec plugin 'login'")
@@ -195,7 +195,7 @@ def test_faults_of_plugins(program: Program, answer: str, says: str) -> None:
 
 def test_a_plugin_that_is_not_there(tmp_path: Path) -> None:
     plugin = replace(PLUGIN, command="kubelogin", install_hint="To install it:\n  brew install kubelogin\n")
-    who = identity(config(Login(plugin=plugin)), {"PATH": str(tmp_path)}, Clock(), Clock())
+    who = identity(config(AuthInfo(plugin=plugin)), {"PATH": str(tmp_path)}, Clock(), Clock())
     with pytest.raises(KubeconfigError, match="'kubelogin' is not installed") as caught:
         asyncio.run(who.fresh())
     assert caught.value.hint == "brew install kubelogin"
@@ -218,7 +218,7 @@ def test_a_refused_token_is_replaced_under_way(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with answering(serve) as seen:
-            mine = replace(seen.config, login=Login(token_file=str(path)))
+            mine = replace(seen.config, login=AuthInfo(token_file=str(path)))
             async with Client.connect(mine) as client:
                 assert (await client.get(NODES, "n1")).metadata.name == "n1"
                 patched = await client.patch(NODES, "n1", {})
@@ -236,8 +236,8 @@ def test_a_refused_login_is_not_asked_forever(program: Program) -> None:
 
     async def scenario() -> None:
         async with answering(serve) as seen:
-            mine = replace(seen.config, login=Login(plugin=PLUGIN))
-            async with Transport.open(mine, world=World(env=program.env)) as transport:
+            mine = replace(seen.config, login=AuthInfo(plugin=PLUGIN))
+            async with Transport.open(mine, world=ClientEnvironment(env=program.env)) as transport:
                 client = Client(transport)
                 with pytest.raises(AccessError, match="does not know user 'jane'") as caught:
                     await client.get(NODES, "n1")
@@ -254,7 +254,7 @@ def test_acts_as_whom_it_is_told() -> None:
     async def scenario() -> None:
         async with answering(serve) as seen:
             who = Impersonation("bob", "7", ("dev",), {"example.org/why": ("test",)})
-            mine = replace(seen.config, impersonate=who, login=Login(token="t"))
+            mine = replace(seen.config, impersonate=who, login=AuthInfo(token="t"))
             async with Client.connect(mine) as client:
                 await client.version()
             sent = seen.headers[0]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead.cluster.brief import Brief
+from fairlead.cluster.brief import OneShotTransport
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, Impersonation, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig, Impersonation
 from fairlead.cluster.kinds import PODS
-from fairlead.errors import ClusterAwayError, NotFoundError
+from fairlead.errors import ClusterUnavailableError, NotFoundError
 from tests.cluster.loopback import Authority, Seen, always, answering, in_turn, pod, status, talking
 
 Scenario = Callable[[Client, Seen], Awaitable[None]]
@@ -23,7 +23,7 @@ Scenario = Callable[[Client, Seen], Awaitable[None]]
 def played(
     answers: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
     scenario: Scenario,
-    settle: Callable[[Config], Config] = lambda config: config,
+    settle: Callable[[ClusterConfig], ClusterConfig] = lambda config: config,
 ) -> None:
     async def run() -> None:
         async with answering(answers) as seen, Client.briefly(settle(seen.config)) as client:
@@ -50,7 +50,7 @@ def test_questions_carry_who_asks_and_share_a_connection() -> None:
 
     groups: list[list[str]] = []
     who = Impersonation("joe", groups=("one", "two"))
-    played(answer, scenario, lambda config: replace(config, login=Login(token="secret"), impersonate=who))
+    played(answer, scenario, lambda config: replace(config, login=AuthInfo(token="secret"), impersonate=who))
     assert groups == [["one", "two"]] * 3
     assert len(peers) == 1
 
@@ -100,7 +100,7 @@ def test_a_server_that_says_nothing_is_given_up_soon() -> None:
         return web.json_response(pod("web"))
 
     async def run() -> None:
-        async with answering(answer) as seen, Brief.open(seen.config, silence=0.2) as line:
+        async with answering(answer) as seen, OneShotTransport.open(seen.config, silence=0.2) as line:
             assert (await Client(line).get(PODS, "web", "x")).metadata.name == "web"
 
     times: list[int] = []
@@ -123,10 +123,10 @@ def test_several_questions_at_once_and_writes_are_the_transport_s() -> None:
 
 def test_nobody_there_is_told_as_ever() -> None:
     async def run() -> None:
-        async with Client.briefly(Config(server="http://127.0.0.1:1", source="the test")) as client:
+        async with Client.briefly(ClusterConfig(server="http://127.0.0.1:1", source="the test")) as client:
             await client.get(PODS, "web", "x")
 
-    with pytest.raises(ClusterAwayError, match="nothing answers at http://127"):
+    with pytest.raises(ClusterUnavailableError, match="nothing answers at http://127"):
         asyncio.run(run())
 
 
@@ -137,7 +137,7 @@ def test_who_cannot_be_trusted_is_told_nothing(tmp_path: Path) -> None:
             answering(always(lambda: web.json_response(pod("web"))), stranger) as seen,
             Client.briefly(replace(seen.config, ca=Authority("ours").pem)) as client,
         ):
-            with pytest.raises(ClusterAwayError, match="cannot be trusted"):
+            with pytest.raises(ClusterUnavailableError, match="cannot be trusted"):
                 await client.get(PODS, "web", "x")
             assert not seen.requests
 

@@ -14,7 +14,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import LEASES, NODES, PODS
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Pod
-from fairlead.cluster.retry import Patience, Tried, after_answer, after_break
+from fairlead.cluster.retry import RetryPolicy, RetryState, after_answer, after_break
 from tests.cluster.loopback import (
     BRIEF,
     Handler,
@@ -138,7 +138,7 @@ REFUSALS: list[tuple[int, str, str, dict[str, object], type[errors.ClusterError]
         errors.TooLargeError,
         "the object is too large",
     ),
-    (500, "InternalError", "etcdserver: no leader", {}, errors.ClusterAwayError, "no leader"),
+    (500, "InternalError", "etcdserver: no leader", {}, errors.ClusterUnavailableError, "no leader"),
     (
         504,
         "Timeout",
@@ -147,7 +147,7 @@ REFUSALS: list[tuple[int, str, str, dict[str, object], type[errors.ClusterError]
         errors.TooNewError,
         "Too large",
     ),
-    (504, "Timeout", "request did not complete", {}, errors.ClusterAwayError, "did not complete"),
+    (504, "Timeout", "request did not complete", {}, errors.ClusterUnavailableError, "did not complete"),
     (418, "Teapot", "short and stout", {}, errors.ClusterError, "short and stout"),
 ]
 
@@ -189,7 +189,7 @@ def test_what_is_no_answer_of_kubernetes() -> None:
         assert "login page" in caught.value.hint
         with pytest.raises(errors.ClusterError, match="302"):
             await client.get(NODES, "n")
-        with pytest.raises(errors.ClusterAwayError, match="502"):
+        with pytest.raises(errors.ClusterUnavailableError, match="502"):
             await client.get(NODES, "n")
 
     with_answers(pages, scenario)
@@ -226,7 +226,7 @@ def test_does_not_wait_for_ever() -> None:
     for reply in (busy(429, "3600"), busy(503, None)):
 
         async def once(client: Client, seen: Seen) -> None:
-            with pytest.raises((errors.TooManyRequestsError, errors.ClusterAwayError)):
+            with pytest.raises((errors.TooManyRequestsError, errors.ClusterUnavailableError)):
                 await client.get(PODS, "a", "x")
             assert len(seen.requests) == 1
 
@@ -234,15 +234,15 @@ def test_does_not_wait_for_ever() -> None:
 
 
 def test_patience_is_bounded_and_spread() -> None:
-    patience = Patience(tries=5, total=20.0)
-    pauses = {after_answer(429, 3.0, Tried(1), patience, Random(seed)) for seed in range(50)}
+    patience = RetryPolicy(tries=5, total=20.0)
+    pauses = {after_answer(429, 3.0, RetryState(1), patience, Random(seed)) for seed in range(50)}
     assert all(pause is not None and 3.0 <= pause <= 4.5 for pause in pauses)
     assert len(pauses) > 40
-    assert after_answer(429, None, Tried(1), patience, Random(1)) is not None
-    assert after_answer(429, 3.0, Tried(5), patience, Random(1)) is None
-    assert after_answer(429, 3.0, Tried(2, waited=18.0), patience, Random(1)) is None
-    assert after_answer(500, 3.0, Tried(1), patience, Random(1)) is None
-    assert after_break("POST", Tried(1), Random(1)) is None
+    assert after_answer(429, None, RetryState(1), patience, Random(1)) is not None
+    assert after_answer(429, 3.0, RetryState(5), patience, Random(1)) is None
+    assert after_answer(429, 3.0, RetryState(2, waited=18.0), patience, Random(1)) is None
+    assert after_answer(500, 3.0, RetryState(1), patience, Random(1)) is None
+    assert after_break("POST", RetryState(1), Random(1)) is None
 
 
 # What is asked

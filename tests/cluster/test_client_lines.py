@@ -67,7 +67,7 @@ WRITES: dict[str, Write] = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_write_is_never_sent_twice(write: Write) -> None:
     async def scenario(client: Client, seen: Seen) -> None:
-        with pytest.raises(errors.ClusterAwayError) as caught:
+        with pytest.raises(errors.ClusterUnavailableError) as caught:
             await write(client)
         assert caught.value.maybe_done, "nobody knows whether it was carried out"
         assert len(seen.requests) == 1
@@ -80,13 +80,13 @@ def test_nobody_there() -> None:
         async with talking(cut_first(0, b"")) as seen:
             pass  # its port is now nobody's
         async with Client.connect(replace(seen.config, context="lab")) as client:
-            with pytest.raises(errors.ClusterAwayError, match="nothing answers at http") as caught:
+            with pytest.raises(errors.ClusterUnavailableError, match="nothing answers at http") as caught:
                 await client.delete(NODES, "n")
             assert (caught.value.exit_code, caught.value.maybe_done) == (3, False)
             assert "context 'lab' of the test" in caught.value.hint
         away = replace(seen.config, server="https://no-such-host.invalid:6443")
         async with Client.connect(away) as client:
-            with pytest.raises(errors.ClusterAwayError, match="no such host"):
+            with pytest.raises(errors.ClusterUnavailableError, match="no such host"):
                 await client.version()
 
     asyncio.run(run())
@@ -121,7 +121,7 @@ def test_a_lost_answer_is_looked_up(node: str, uid: str, bound: bool) -> None:
         if bound:
             await client.bind("x", "a", uid, "n1")
         else:
-            with pytest.raises(errors.ClusterAwayError) as caught:
+            with pytest.raises(errors.ClusterUnavailableError) as caught:
                 await client.bind("x", "a", uid, "n1")
             assert caught.value.maybe_done
         assert [asked.split()[0] for asked in seen.requests] == ["POST", "GET"]
@@ -177,7 +177,7 @@ def test_a_watch_reads_on_across_chunks() -> None:
 def test_a_watch_that_is_cut_says_so(end: bool) -> None:
     async def scenario(client: Client, seen: Seen) -> None:
         found: list[str] = []
-        with pytest.raises(errors.ClusterAwayError, match="watch pods"):
+        with pytest.raises(errors.ClusterUnavailableError, match="watch pods"):
             await names(client, found)
         assert found == ["a"], "what came whole is not lost"
 
@@ -186,7 +186,7 @@ def test_a_watch_that_is_cut_says_so(end: bool) -> None:
 
 ENDS: list[tuple[dict[str, object], type[errors.ClusterError]]] = [
     ({"code": 410, "reason": "Expired", "message": "too old resource version: 1 (9)"}, errors.GoneError),
-    ({"code": 500, "reason": "InternalError"}, errors.ClusterAwayError),
+    ({"code": 500, "reason": "InternalError"}, errors.ClusterUnavailableError),
     ({"code": 403, "reason": "Forbidden"}, errors.AccessError),
 ]
 
@@ -212,7 +212,7 @@ def test_a_silent_watch_is_a_dead_one() -> None:
         watch = client.watch(PODS, idle=0.2)
         assert (await anext(watch)).object.metadata.name == "a"
         async with timeout(5):
-            with pytest.raises(errors.ClusterAwayError, match="did not answer in time"):
+            with pytest.raises(errors.ClusterUnavailableError, match="did not answer in time"):
                 await anext(watch)
 
     with_talk(talk, scenario)
@@ -224,7 +224,7 @@ def test_a_server_that_takes_the_question_and_falls_silent() -> None:
 
     async def scenario(client: Client, seen: Seen) -> None:
         async with timeout(5):
-            with pytest.raises(errors.ClusterAwayError, match="did not answer in time"):
+            with pytest.raises(errors.ClusterUnavailableError, match="did not answer in time"):
                 await anext(client.watch(PODS, idle=0.2))
         assert len(seen.requests) == 1, "who was silent once would be so again"
 

@@ -14,7 +14,7 @@ import pytest
 
 from fairlead import errors
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ExecPlugin, Impersonation, Login
+from fairlead.cluster.config import AuthInfo, ExecPlugin, Impersonation
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Kind
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap, Lease, LeaseSpec, ServiceAccount
@@ -133,16 +133,16 @@ def test_who_may_not(real_cluster: RealCluster, tmp_path: Path) -> None:
             with pytest.raises(errors.AccessError, match=r"eve may not watch leases\.coordination\.k8s\.io"):
                 await anext(other.watch(LEASES, name))
         async with Client.connect(
-            replace(real_cluster.config, login=Login(token="wrong"), user="joe")
+            replace(real_cluster.config, login=AuthInfo(token="wrong"), user="joe")
         ) as nobody:
             with pytest.raises(errors.AccessError, match="does not know user 'joe'") as who:
                 await nobody.list(PODS, name)
             assert (who.value.exit_code, who.value.code) == (2, 401)
-        async with Client.connect(replace(real_cluster.config, login=Login())) as nobody:
+        async with Client.connect(replace(real_cluster.config, login=AuthInfo())) as nobody:
             with pytest.raises(errors.AccessError):
                 await nobody.list(PODS, name)
         async with Client.connect(replace(real_cluster.config, ca=Authority().pem)) as stranger:
-            with pytest.raises(errors.ClusterAwayError, match="cannot be trusted"):
+            with pytest.raises(errors.ClusterUnavailableError, match="cannot be trusted"):
                 await stranger.version()
 
     run(real_cluster, scenario)
@@ -166,9 +166,9 @@ def test_logs_in_with_tokens(real_cluster: RealCluster, tmp_path: Path) -> None:
         program.write_text(f"#!/bin/sh\necho '{credential.decode()}'\n")
         program.chmod(0o755)
         for login in (
-            Login(token=token),
-            Login(token_file=str(tmp_path / "token")),
-            Login(plugin=ExecPlugin(str(program), version)),
+            AuthInfo(token=token),
+            AuthInfo(token_file=str(tmp_path / "token")),
+            AuthInfo(plugin=ExecPlugin(str(program), version)),
         ):
             async with Client.connect(replace(real_cluster.config, login=login)) as robot:
                 with pytest.raises(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairlead.cluster import codec
 from fairlead.cluster.kinds import CONFIG_MAPS, KINDS, LEASES, MODEL_PROFILES, NODES, PODS, Kind
-from fairlead.cluster.lines import Lines
+from fairlead.cluster.lines import LineSplitter
 from fairlead.cluster.meta import Metadata, Raw, Status, WatchEvent
 from fairlead.cluster.objects import Lease, LeaseSpec, Pod
 from fairlead.cluster.times import format_micro, format_time, parse_time
@@ -160,13 +160,13 @@ def test_lines_come_whole_wherever_chunks_end(lines: list[bytes], draw: st.DataO
     stream = b"".join(part + b"\n" for part in lines)
     cuts = sorted(draw.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    splitter = Lines()
+    splitter = LineSplitter()
     assert [found for part in chunks for found in splitter.feed(part)] == [part for part in lines if part]
     assert not splitter.incomplete
 
 
 def test_a_line_may_be_long_and_may_be_missing_its_end() -> None:
-    splitter = Lines()
+    splitter = LineSplitter()
     for _ in range(1500):
         assert splitter.feed(b"x" * 1024) == []
     assert splitter.incomplete
@@ -175,7 +175,7 @@ def test_a_line_may_be_long_and_may_be_missing_its_end() -> None:
 
 
 def test_no_line_is_endless() -> None:
-    splitter = Lines()
+    splitter = LineSplitter()
     for _ in range(64):
         splitter.feed(b"x" * (1 << 20))
     with pytest.raises(ClusterError, match="64 MiB"):

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, NAMESPACES, NODES, PODS, Kind
 from fairlead.compat.times import UTC
-from fairlead.errors import ClusterAwayError, GoneError, InvalidError, MissingApiError, NotFoundError
+from fairlead.errors import ClusterUnavailableError, GoneError, InvalidError, MissingApiError, NotFoundError
 from tests.cluster.contract.arena import pod, settings
 from tests.fakecluster.cluster import FakeCluster
 
@@ -29,7 +29,7 @@ ROCKET_CRD = {
 }
 
 
-def faces(client: Client, memory: FakeCluster) -> list[Cluster]:
+def faces(client: Client, memory: FakeCluster) -> list[ClusterClient]:
     """Both are clusters: the type checker sees to it."""
     return [client, memory]
 
@@ -67,7 +67,7 @@ async def test_a_cut_breaks_every_watch(cluster: FakeCluster) -> None:
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         cluster.cut()
-        with pytest.raises(ClusterAwayError):
+        with pytest.raises(ClusterUnavailableError):
             await waiting
 
 

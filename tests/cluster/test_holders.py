@@ -8,8 +8,8 @@ import pytest
 
 from fairlead.cluster.holders import (
     CLAIMS,
-    Claim,
-    Holder,
+    DeviceHolder,
+    HeldClaim,
     awaited,
     closed,
     holders,
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] =
 def test_holders_are_named(what: str) -> None:
     pods, claims, names = CASES[what]
     found = holders(
-        [msgspec.convert(each, Pod) for each in pods], [msgspec.convert(each, Claim) for each in claims]
+        [msgspec.convert(each, Pod) for each in pods], [msgspec.convert(each, HeldClaim) for each in claims]
     )
     assert [str(each) for each in found] == names
 
@@ -91,7 +91,7 @@ async def _cluster(*pods: dict[str, Any]) -> FakeCluster:
 
 def test_the_last_holder_is_waited_for_and_no_longer() -> None:
     async def scenario() -> None:
-        cluster, slept, said = await _cluster(pod("web", GPU)), list[float](), list[list[Holder]]()
+        cluster, slept, said = await _cluster(pod("web", GPU)), list[float](), list[list[DeviceHolder]]()
 
         async def pause(seconds: float) -> None:
             slept.append(seconds)

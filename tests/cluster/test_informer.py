@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS, Kind
 from fairlead.cluster.meta import Listing, T, WatchEvent
 from fairlead.cluster.objects import ConfigMap
-from fairlead.cluster.replica import Timing
+from fairlead.cluster.replica import WatchTiming
 from fairlead.compat.aio import timeout
 from fairlead.errors import (
     AccessError,
-    ClusterAwayError,
     ClusterError,
+    ClusterUnavailableError,
     FairleadError,
     GoneError,
     InvalidError,
@@ -27,7 +27,7 @@ from fairlead.errors import (
 from tests.cluster.contract.arena import pod, settings
 from tests.fakecluster.cluster import FakeCluster
 
-QUICK = Timing(silence=0.3, watch=(2.0, 4.0), steady=0.2, pause=0.005, longest_pause=0.05)
+QUICK = WatchTiming(silence=0.3, watch=(2.0, 4.0), steady=0.2, pause=0.005, longest_pause=0.05)
 
 
 class Moody(FakeCluster):
@@ -50,7 +50,7 @@ class Moody(FakeCluster):
             async for event in events:
                 if self.silent:
                     await asyncio.sleep(query["idle"])
-                    raise ClusterAwayError("memory did not answer in time") from TimeoutError()
+                    raise ClusterUnavailableError("memory did not answer in time") from TimeoutError()
                 yield event
 
     def _ask(self, what: str) -> None:
@@ -102,7 +102,7 @@ class Told:
         self.changes: list[tuple[str, str]] = []
         self.state: dict[Key, ConfigMap] = {}
 
-    def __call__(self, change: Change[ConfigMap]) -> None:
+    def __call__(self, change: ObjectChange[ConfigMap]) -> None:
         self.changes.append((change.type, change.key[1]))
         assert self.state.get(change.key) == change.old
         if change.new is None:
@@ -173,7 +173,7 @@ async def test_what_was_deleted_unseen_is_deleted_all_the_same(cluster: Moody) -
     async with informer(cluster) as copy:
         copy.subscribe(told)
         await copy.ready()
-        cluster.refusals = {"watch": GoneError("gone"), "stream": ClusterAwayError("away")}
+        cluster.refusals = {"watch": GoneError("gone"), "stream": ClusterUnavailableError("away")}
         cluster.cut()
         await troubled(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
@@ -193,7 +193,7 @@ async def test_compaction_is_a_list_and_a_difference(cluster: Moody) -> None:
     await write(cluster, "a")
     async with informer(cluster) as copy:
         await copy.ready()
-        cluster.refusals["watch"] = ClusterAwayError("away")
+        cluster.refusals["watch"] = ClusterUnavailableError("away")
         cluster.cut()
         await troubled(copy)
         await cluster.delete(CONFIG_MAPS, "a", "default")
@@ -262,7 +262,7 @@ async def test_what_a_person_must_mend_later_is_said_and_waited_for(cluster: Moo
 
 @play
 async def test_a_handler_that_fails_ends_the_informer_loudly(cluster: Moody) -> None:
-    def fail(change: Change[ConfigMap]) -> None:
+    def fail(change: ObjectChange[ConfigMap]) -> None:
         raise RuntimeError("a bug")
 
     await write(cluster, "a")
@@ -289,7 +289,7 @@ async def test_an_informer_that_was_stopped_can_go_on(cluster: Moody) -> None:
 
 @play
 async def test_whoever_waits_for_an_informer_that_is_stopped_is_told(cluster: Moody) -> None:
-    cluster.refusals = dict.fromkeys(("stream", "list"), ClusterAwayError("away"))
+    cluster.refusals = dict.fromkeys(("stream", "list"), ClusterUnavailableError("away"))
     copy = informer(cluster)
     running = asyncio.create_task(copy.run())
     waiting = asyncio.create_task(copy.ready())
@@ -301,7 +301,7 @@ async def test_whoever_waits_for_an_informer_that_is_stopped_is_told(cluster: Mo
 
 @play
 async def test_a_watch_that_lives_its_time_goes_on_without_a_list(cluster: Moody) -> None:
-    brief = Timing(silence=5, watch=(0.05, 0.1), steady=0.01, pause=0.001, longest_pause=0.01)
+    brief = WatchTiming(silence=5, watch=(0.05, 0.1), steady=0.01, pause=0.001, longest_pause=0.01)
     async with Informer(cluster, CONFIG_MAPS, "default", timing=brief) as copy:
         await copy.ready()
         while cluster.asked.count("watch") < 4:
@@ -353,7 +353,7 @@ async def mishap(cluster: Moody, random: Random) -> None:
             cluster.silent = not cluster.silent
         case 3:
             asked = random.choice(("list", "stream", "watch"))
-            cluster.refusals[asked] = random.choice((ClusterAwayError("away"), GoneError("gone")))
+            cluster.refusals[asked] = random.choice((ClusterUnavailableError("away"), GoneError("gone")))
         case 4 | 5:
             cluster.refusals = {}
         case 6 | 7 | 8 if ("default", name) in {

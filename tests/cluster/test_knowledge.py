@@ -11,7 +11,7 @@ from fairlead import calibration as nouns
 from fairlead.cluster import codec
 from fairlead.cluster import modelprofile as parts
 from fairlead.cluster.kinds import MODEL_PROFILES
-from fairlead.cluster.knowledge import Knowledge, knowledge, merged, of_calibration, of_seen
+from fairlead.cluster.knowledge import ProfileSet, knowledge, merged, of_calibration, of_seen
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.units import Bytes, Seconds
 from tests.profiles import MEASURED, calibration, definition, seen
@@ -20,11 +20,11 @@ SPEC: dict[str, Any] = definition()["spec"]["versions"][0]["schema"]["openAPIV3S
 FIELDS = SPEC["properties"]
 PAIRS: list[tuple[type[Any], type[msgspec.Struct], set[str], dict[str, Any] | None]] = [
     (nouns.Setup, parts.SetupPart, set(), FIELDS["setup"]),
-    (nouns.Work, parts.WorkPart, set(), None),
+    (nouns.OperatorWork, parts.WorkPart, set(), None),
     (nouns.Features, parts.FeaturesPart, {"digest"}, FIELDS["features"]),
-    (nouns.Measured, parts.MeasuredPart, set(), FIELDS["measured"]),
+    (nouns.MeasuredRun, parts.MeasuredPart, set(), FIELDS["measured"]),
     (nouns.Latency, parts.LatencyPart, set(), FIELDS["seen"]["properties"]["latency"]),
-    (nouns.Seen, parts.SeenPart, {"setup", "host", "digest", "model", "made"}, FIELDS["seen"]),
+    (nouns.ObservedUse, parts.ObservedUsePart, {"setup", "host", "digest", "model", "made"}, FIELDS["seen"]),
 ]
 """A noun, its part of an object, the fields that the object has elsewhere, and the schema."""
 
@@ -56,7 +56,7 @@ def test_the_schema_knows_every_field_of_the_spec() -> None:
 
 def test_what_goes_in_comes_out() -> None:
     objects = [*of_calibration(calibration(), "n1"), of_seen(seen(), "n1")]
-    assert knowledge(map(through_json, objects)) == Knowledge((calibration(),), (seen(),))
+    assert knowledge(map(through_json, objects)) == ProfileSet((calibration(),), (seen(),))
     bare = calibration(trials=(replace(calibration().trials[0], measured=replace(MEASURED, waited=0.0)),))
     assert knowledge(map(through_json, of_calibration(bare, ""))).calibrations == (bare,)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.cluster import certificate
-from fairlead.cluster.config import Config, Impersonation
+from fairlead.cluster.config import ClusterConfig, Impersonation
 from fairlead.cluster.kubeconfig import in_cluster, load
 from fairlead.compat.times import UTC
 from fairlead.errors import KubeconfigError
@@ -49,7 +49,7 @@ def write(folder: Path, content: Document | str, name: str = "config") -> str:
     return str(path)
 
 
-def loaded(folder: Path, content: Document | str, context: str | None = None) -> Config:
+def loaded(folder: Path, content: Document | str, context: str | None = None) -> ClusterConfig:
     return load(write(folder, content), context, env={})
 
 

@@ -9,7 +9,7 @@ import pytest
 from fairlead.calibration import Calibration, place
 from fairlead.cluster.kinds import CRDS
 from fairlead.cluster.knowledge import of_calibration, of_seen
-from fairlead.cluster.profiles import Stored, check, discard, read, remove, store
+from fairlead.cluster.profiles import StoreCounts, check, discard, read, remove, store
 from fairlead.errors import MissingApiError
 from fairlead.units import Bytes, Seconds
 from tests.fakecluster.cluster import FakeCluster
@@ -33,8 +33,8 @@ def test_stored_and_read() -> None:
     async def play() -> None:
         cluster, dice = await served(), Random(0)
         objects = [*of_calibration(calibration(), "n1"), of_seen(seen(), "n1")]
-        assert await store(cluster, objects, dice) == Stored(made=3)
-        assert await store(cluster, objects, dice) == Stored(kept=3)
+        assert await store(cluster, objects, dice) == StoreCounts(made=3)
+        assert await store(cluster, objects, dice) == StoreCounts(kept=3)
         found = await read(cluster)
         assert (found.calibrations, found.seen, found.unread) == ((calibration(),), (seen(),), ())
         assert await read(cluster, "none") == ((), (), ())

@@ -13,7 +13,7 @@ from fairlead.calibration import Trial, place
 from fairlead.cluster import codec
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
 from fairlead.cluster.knowledge import of_calibration, of_seen
-from fairlead.cluster.profiles import Stored, read, remove, store
+from fairlead.cluster.profiles import StoreCounts, read, remove, store
 from fairlead.errors import InvalidError
 from fairlead.units import Bytes, Seconds
 from tests.labs import RealCluster
@@ -38,11 +38,11 @@ def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: Real
     async def play() -> None:
         async with profiles.connect() as client:
             objects = [*of_calibration(first, "n1"), of_seen(sight, "n1")]
-            assert await store(client, objects, Random(0)) == Stored(made=3)
+            assert await store(client, objects, Random(0)) == StoreCounts(made=3)
             found = await read(client, id_)
             assert (found.calibrations, found.seen) == ((first,), (sight,))
-            assert await store(client, of_calibration(again, "n2"), Random(0)) == Stored(changed=1)
-            assert await store(client, of_calibration(again, "n3"), Random(0)) == Stored(kept=1)
+            assert await store(client, of_calibration(again, "n2"), Random(0)) == StoreCounts(changed=1)
+            assert await store(client, of_calibration(again, "n3"), Random(0)) == StoreCounts(kept=1)
             (only,) = (await read(client, id_)).calibrations
             assert [trial.measured for trial in only.trials] == [MEASURED, better]
             assert await remove(client, id_) == 3

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from fairlead import errors
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig
 from fairlead.cluster.proxy import proxy_of
 from fairlead.compat.times import UTC
 from tests.cluster.loopback import Authority, answering, talking
@@ -52,7 +52,7 @@ def ask(server: ssl.SSLContext, **changes: object) -> str:
 def test_trusts_the_authority_and_shows_the_certificate(tmp_path: Path) -> None:
     server = HOME.server(tmp_path)
     assert ask(server, ca=HOME.pem) == ""
-    assert ask(server, ca=HOME.pem, login=Login(certificate=JANE.certificate, key=JANE.key)) == "jane"
+    assert ask(server, ca=HOME.pem, login=AuthInfo(certificate=JANE.certificate, key=JANE.key)) == "jane"
     assert ask(server, insecure=True) == ""
     assert ask(server, ca=STRANGER.pem, insecure=True) == ""
 
@@ -68,7 +68,7 @@ def test_trusts_nobody_else(tmp_path: Path) -> None:
             "certificate has expired",
         ),
     ):
-        with pytest.raises(errors.ClusterAwayError, match=says) as caught:
+        with pytest.raises(errors.ClusterUnavailableError, match=says) as caught:
             ask(server, **changes)
         assert caught.value.exit_code == 3
         assert "certificate-authority" in caught.value.hint
@@ -85,8 +85,8 @@ def test_what_cannot_be_used_is_the_users_to_mend(tmp_path: Path) -> None:
     for changes, says in (
         ({"ca": b"hello"}, "certificate authority is not a PEM certificate"),
         ({"ca": b"\xff"}, "certificate authority is not a PEM certificate"),
-        ({"ca": HOME.pem, "login": Login(certificate=JANE.certificate, key=other.key)}, "cannot be used"),
-        ({"ca": HOME.pem, "login": Login(certificate=JANE.certificate, key=b"hello")}, "cannot be used"),
+        ({"ca": HOME.pem, "login": AuthInfo(certificate=JANE.certificate, key=other.key)}, "cannot be used"),
+        ({"ca": HOME.pem, "login": AuthInfo(certificate=JANE.certificate, key=b"hello")}, "cannot be used"),
     ):
         with pytest.raises(errors.KubeconfigError, match=says):
             ask(server, **changes)
@@ -100,7 +100,7 @@ def test_a_server_that_speaks_no_tls() -> None:
         async with answering(shown) as seen:
             config = replace(seen.config, server=seen.server.replace("http:", "https:"))
             async with Client.connect(config) as client:
-                with pytest.raises(errors.ClusterAwayError, match="no TLS with https"):
+                with pytest.raises(errors.ClusterUnavailableError, match="no TLS with https"):
                     await client.version()
 
     asyncio.run(run())
@@ -109,7 +109,7 @@ def test_a_server_that_speaks_no_tls() -> None:
 def test_goes_through_a_proxy() -> None:
     async def run() -> None:
         async with answering(shown) as proxy:
-            config = Config(server="http://10.255.255.1:8001", proxy=proxy.server)
+            config = ClusterConfig(server="http://10.255.255.1:8001", proxy=proxy.server)
             async with Client.connect(config) as client:
                 await client.version()
             assert [headers["Host"] for headers in proxy.headers] == ["10.255.255.1:8001"]
@@ -130,11 +130,11 @@ def test_tls_goes_through_a_proxy_untouched(tmp_path: Path) -> None:
                 await asyncio.gather(pour(reader, outer), pour(inner, writer))
 
             proxy = await asyncio.start_server(relay, "127.0.0.1", 0)
-            config = Config(
+            config = ClusterConfig(
                 server="https://api.example.org:6443",
                 proxy=f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}",
                 ca=HOME.pem,
-                login=Login(certificate=JANE.certificate, key=JANE.key),
+                login=AuthInfo(certificate=JANE.certificate, key=JANE.key),
             )
             async with proxy, Client.connect(config) as client:
                 assert (await client.version()).git_version == "jane"
@@ -168,8 +168,8 @@ def test_a_request_that_is_given_up_leaves_no_connection_behind(tmp_path: Path) 
     unmade: list[str] = []
 
     async def run(server: str, asked: threading.Event) -> None:
-        login = Login(certificate=JANE.certificate, key=JANE.key)
-        async with Client.connect(Config(server=server, ca=HOME.pem, login=login)) as client:
+        login = AuthInfo(certificate=JANE.certificate, key=JANE.key)
+        async with Client.connect(ClusterConfig(server=server, ca=HOME.pem, login=login)) as client:
             asking = asyncio.create_task(client.version())
             await asyncio.to_thread(asked.wait)
             asking.cancel()
@@ -197,9 +197,9 @@ def test_a_proxy_that_refuses() -> None:
 
     async def run() -> None:
         async with talking(talk) as proxy:
-            config = Config(server="https://10.255.255.1:6443", proxy=proxy.server)
+            config = ClusterConfig(server="https://10.255.255.1:6443", proxy=proxy.server)
             async with Client.connect(config) as client:
-                with pytest.raises(errors.ClusterAwayError, match="the proxy before https:"):
+                with pytest.raises(errors.ClusterUnavailableError, match="the proxy before https:"):
                     await client.version()
 
     asyncio.run(run())
@@ -226,11 +226,11 @@ PROXIES: list[tuple[str, str, dict[str, str], str | None]] = [
 
 @pytest.mark.parametrize(("server", "own", "env", "proxy"), PROXIES)
 def test_which_proxy(server: str, own: str, env: dict[str, str], proxy: str | None) -> None:
-    assert proxy_of(Config(server=server, proxy=own), env) == proxy
+    assert proxy_of(ClusterConfig(server=server, proxy=own), env) == proxy
 
 
 def test_socks_is_refused_without_its_password() -> None:
-    config = Config(server=FAR, source="config", proxy="socks5://me:secret@proxy:1080")
+    config = ClusterConfig(server=FAR, source="config", proxy="socks5://me:secret@proxy:1080")
     with pytest.raises(errors.KubeconfigError, match="is not an HTTP proxy") as caught:
         proxy_of(config, {})
     assert "secret" not in str(caught.value)

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from fairlead.errors import LabError
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 from fairlead.lab.prometheus import binaries
 from tests.labs import give_up
 
@@ -15,7 +15,7 @@ from tests.labs import give_up
 def promtool() -> Path:
     """Return the program; skip where it cannot be had."""
     try:
-        return binaries(Narrator(io.StringIO()))["promtool"]
+        return binaries(StepPrinter(io.StringIO()))["promtool"]
     except LabError as error:
         give_up(str(error).splitlines()[0])
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fairlead.doctor.examine import CHECKS, examine
-from fairlead.doctor.finding import Verdict, worst
-from fairlead.doctor.sight import Right
+from fairlead.doctor.finding import Severity, worst
+from fairlead.doctor.sight import AccessRule
 from tests.doctor.worlds import (
     GPU,
     ago,
@@ -32,126 +32,126 @@ POLICY = {"terminated": {"exitCode": 2, "reason": "Error", "message": "fairlead:
 KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": ago(60)}}
 OLD = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": ago(3000)}}
 PROGRAMS = tuple(program(name, at) for name in ("agent", "scheduler") for at in ("box", "other"))
-CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
-    "an old server": ("api", Verdict.FAIL, "1.29, as admin: the chart needs 1.30", {"version": (1, 29)}),
-    "a server without claims": ("api", Verdict.WARN, "before 1.34", {"version": (1, 33)}),
-    "a server without shares": ("api", Verdict.WARN, "need 1.36", {"version": (1, 35)}),
-    "a clock that is odd": ("clock", Verdict.WARN, "20 s behind the API server", {"ahead": -20.0}),
-    "a clock that is wrong": ("clock", Verdict.FAIL, "3600 s ahead of", {"ahead": 3600.0}),
+CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
+    "an old server": ("api", Severity.FAIL, "1.29, as admin: the chart needs 1.30", {"version": (1, 29)}),
+    "a server without claims": ("api", Severity.WARN, "before 1.34", {"version": (1, 33)}),
+    "a server without shares": ("api", Severity.WARN, "need 1.36", {"version": (1, 35)}),
+    "a clock that is odd": ("clock", Severity.WARN, "20 s behind the API server", {"ahead": -20.0}),
+    "a clock that is wrong": ("clock", Severity.FAIL, "3600 s ahead of", {"ahead": 3600.0}),
     "claims switched off": (
         "claims",
-        Verdict.WARN,
+        Severity.WARN,
         "not served, though",
         {"missing": frozenset({"resourceslices"})},
     ),
     "a gate switched off": (
         "claims",
-        Verdict.WARN,
+        Severity.WARN,
         "of 1 device cannot be shared",
         {"slices": (device_slice(device={"allowMultipleAllocations": False}),)},
     ),
     "no kind of profiles": (
         "profiles",
-        Verdict.WARN,
+        Severity.WARN,
         "cannot learn",
         {"missing": frozenset({"modelprofiles"})},
     ),
     "a right that is missing": (
         "rights",
-        Verdict.FAIL,
+        Severity.FAIL,
         "default/fairlead-scheduler may not create pods/binding",
-        {"lacking": (Right("default/fairlead-scheduler", "create", "pods/binding"),)},
+        {"lacking": (AccessRule("default/fairlead-scheduler", "create", "pods/binding"),)},
     ),
-    "nobody ever led": ("lease", Verdict.FAIL, "2 replicas, and none has ever led", {"leases": ()}),
+    "nobody ever led": ("lease", Severity.FAIL, "2 replicas, and none has ever led", {"leases": ()}),
     "nobody leads": (
         "lease",
-        Verdict.FAIL,
+        Severity.FAIL,
         "one last renewed its lease 90 s ago",
         {"leases": (lease(seconds=90),)},
     ),
-    "nobody came": ("lease", Verdict.FAIL, "no other came", {"leases": (lease(""),)}),
+    "nobody came": ("lease", Severity.FAIL, "no other came", {"leases": (lease(""),)}),
     "two lead": (
         "lease",
-        Verdict.FAIL,
+        Severity.FAIL,
         "2 schedulers of the name 'fairlead' lead at once",
         {"leases": (lease(), lease("two", namespace="kube-system"))},
     ),
     "one replica": (
         "replicas",
-        Verdict.WARN,
+        Severity.WARN,
         "nobody takes over",
         {"pods": (program("scheduler", "box"),)},
     ),
     "no replica that is ready": (
         "replicas",
-        Verdict.FAIL,
+        Severity.FAIL,
         "none of 1 replica",
         {"pods": (program("scheduler", "box", ready=False),)},
     ),
     "replicas on one node": (
         "replicas",
-        Verdict.WARN,
+        Severity.WARN,
         "all 2 replicas are on box",
         {"pods": (program("scheduler", "box"), program("scheduler", "box", 1))},
     ),
     "a replica that crashes": (
         "crashes",
-        Verdict.FAIL,
+        Severity.FAIL,
         "scheduler: 1 pod (default/scheduler-x-0) CrashLoopBackOff, 3 restarts: fairlead: unknown policy",
         {"pods": (*PROGRAMS, crashed("scheduler", "x", restartCount=3, state=BACK_OFF, lastState=POLICY))},
     ),
     "a replica between two crashes": (
         "crashes",
-        Verdict.FAIL,
+        Severity.FAIL,
         "ended with exit code 2: fairlead: unknown policy",
         {"pods": (*PROGRAMS, crashed("extender", "x", state=POLICY))},
     ),
     "an image that is not there": (
         "crashes",
-        Verdict.FAIL,
+        Severity.FAIL,
         "ErrImageNeverPull: no such image",
         {"pods": (*PROGRAMS, crashed("agent", "x", state=NO_IMAGE))},
     ),
     "a replica that was restarted": (
         "crashes",
-        Verdict.WARN,
+        Severity.WARN,
         "restarted after OOMKilled, 1 restart",
         {"pods": (*PROGRAMS, crashed("scheduler", "x", restartCount=1, lastState=KILLED))},
     ),
     "a webhook that does not answer": (
         "admission",
-        Verdict.FAIL,
+        Severity.FAIL,
         "none of 1 replica of the admission webhook is ready",
         {"pods": (*PROGRAMS, program("admission", "box", ready=False))},
     ),
-    "no agent": ("agents", Verdict.WARN, "no agent runs", {"pods": ()}),
+    "no agent": ("agents", Severity.WARN, "no agent runs", {"pods": ()}),
     "an agent that is not ready": (
         "agents",
-        Verdict.FAIL,
+        Severity.FAIL,
         "1 node with accelerators without a ready agent: other",
         {"pods": (program("agent", "box"), program("agent", "other", ready=False))},
     ),
     "a node that only others know of": (
         "agents",
-        Verdict.WARN,
+        Severity.WARN,
         "1 node with GPUs, by others' labels, without an agent: new",
         {"nodes": (*well().nodes, bare("new", {"nvidia.com/gpu.present": "true"}))},
     ),
     "versions that differ": (
         "versions",
-        Verdict.WARN,
+        Severity.WARN,
         "0.0.9: agent-other-0",
         {"pods": (program("agent", "box"), program("agent", "other", version="0.0.9"))},
     ),
     "a scheduler that nobody is": (
         "scheduler-names",
-        Verdict.FAIL,
+        Severity.FAIL,
         "nobody looks at 1 pod with schedulerName: farilead (default/lost)",
         {"pods": (*PROGRAMS, pod("lost", spec={"schedulerName": "farilead"}))},
     ),
     "a class that is gone": (
         "priority-classes",
-        Verdict.WARN,
+        Severity.WARN,
         "priority class urgent is gone, and 1 pod",
         {
             "pods": (pod("p", "box", spec={"priorityClassName": "urgent"}),),
@@ -160,13 +160,13 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
     ),
     "NVIDIA's plugin beside us": (
         "other-plugins",
-        Verdict.WARN,
+        Severity.WARN,
         "box: NVIDIA's device plugin offers the same GPUs",
         {"nodes": (node(has={"nvidia.com/gpu": "1"}),)},
     ),
     "gpushare and we at once": (
         "other-plugins",
-        Verdict.FAIL,
+        Severity.FAIL,
         "default/theirs by gpushare and default/ours by us may hold the same GPU",
         {
             "nodes": (node(has={"aliyun.com/gpu-mem": "15"}),),
@@ -175,26 +175,26 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
     ),
     "another driver's slices": (
         "other-plugins",
-        Verdict.WARN,
+        Severity.WARN,
         "NVIDIA's DRA driver",
         {"slices": (device_slice(), device_slice(generation=7, driver="gpu.nvidia.com"))},
     ),
     "kube-scheduler gives out our devices": (
         "two-schedulers",
-        Verdict.WARN,
+        Severity.WARN,
         "default-scheduler gives out devices of fairlead.dev as well: 1 claim (default/mine)",
         {"pods": (*PROGRAMS, pod("claims", "box", spec={"schedulerName": "default-scheduler"}))},
     ),
-    "a slice of a node that is gone": ("slices", Verdict.WARN, "gone: other-1", {"nodes": (node(),)}),
+    "a slice of a node that is gone": ("slices", Severity.WARN, "gone: other-1", {"nodes": (node(),)}),
     "an old slice": (
         "slices",
-        Verdict.WARN,
+        Severity.WARN,
         "older generation: box-1",
         {"slices": (device_slice(), device_slice(generation=2), device_slice("other"))},
     ),
     "an accelerator that its agent calls unhealthy": (
         "unhealthy",
-        Verdict.FAIL,
+        Severity.FAIL,
         f"box: {GPU} (t4) is unhealthy: the driver reported XID 79",
         {
             "nodes": (
@@ -210,49 +210,49 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
     ),
     "a slice that names less than the labels count": (
         "sources",
-        Verdict.WARN,
+        Severity.WARN,
         "box: the slices name 1 t4, and the labels count 2; the slices decide",
         {"nodes": (labelled(count=2, usable=2), node("other"))},
     ),
     "a slice that names more than the labels count": (
         "sources",
-        Verdict.WARN,
+        Severity.WARN,
         "box: the slices name 2 t4, and the labels count 1; the slices decide",
         {"slices": (device_slice(), device_slice(device={"name": "pci-0000-86-00-0"}))},
     ),
     "labels that lag behind the list of the agent": (
         "sources",
-        Verdict.WARN,
+        Severity.WARN,
         "box: fairlead.dev/devices lists 1 t4, and the labels count 2; the list decides",
         {"nodes": (labelled(count=2, usable=2, listed=(GPU,)), node("other"))},
     ),
     "a slice that names what the agent does not list": (
         "sources",
-        Verdict.WARN,
+        Severity.WARN,
         f"box: the slices name {GPU}, which fairlead.dev/devices does not list; the list decides",
         {"nodes": (labelled(listed=("pci-0000-86-00-0",)), node("other"))},
     ),
     "a list that cannot be read": (
         "sources",
-        Verdict.WARN,
+        Severity.WARN,
         "box: the annotation fairlead.dev/devices cannot be read",
         {"nodes": (node(notes={"fairlead.dev/devices": "nonsense"}), node("other"))},
     ),
     "more than there is": (
         "given-away",
-        Verdict.FAIL,
+        Severity.FAIL,
         f"box {GPU}: 5.0 GiB of 4.0 GiB given away, to default/mine, default/small",
         {"pods": (share("small", 3072), pod("claims", "box"))},
     ),
     "a whole device and a share": (
         "given-away",
-        Verdict.FAIL,
+        Severity.FAIL,
         "a whole device to several",
         {"pods": (share("small", 0, whole=True), pod("claims", "box"))},
     ),
     "more than there is, by what the agent says": (
         "given-away",
-        Verdict.FAIL,
+        Severity.FAIL,
         "6.0 GiB of 4.0 GiB given away",
         {
             "nodes": (
@@ -265,16 +265,16 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
             "pods": (pod("stock", "box"), pod("claims", "box")),
         },
     ),
-    "a device that is gone": ("given-away", Verdict.WARN, "no slice offers any more", {"slices": ()}),
+    "a device that is gone": ("given-away", Severity.WARN, "no slice offers any more", {"slices": ()}),
     "a claim that is left": (
         "orphan-claims",
-        Verdict.WARN,
+        Severity.WARN,
         "1 claim kept for pods that are gone: default/mine",
         {"pods": PROGRAMS},
     ),
     "what may not be looked at": (
         "replicas",
-        Verdict.WARN,
+        Severity.WARN,
         "cannot look: pods are forbidden",
         {"blind": {"pods": "pods are forbidden"}},
     ),
@@ -284,7 +284,7 @@ CASES: dict[str, tuple[str, Verdict, str, dict[str, Any]]] = {
 def test_a_cluster_that_is_well_is_well() -> None:
     findings = examine(well())
     assert [each.check for each in findings] == [check.name for check in CHECKS]
-    assert worst(findings) is Verdict.OK, [each for each in findings if each.verdict is not Verdict.OK]
+    assert worst(findings) is Severity.OK, [each for each in findings if each.verdict is not Severity.OK]
 
 
 @pytest.mark.parametrize("what", CASES)
@@ -366,13 +366,13 @@ FINE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", FINE)
 def test_nobody_is_alarmed_for_nothing(what: str) -> None:
-    wrong = [each for each in examine(well(**FINE[what])) if each.verdict is not Verdict.OK]
+    wrong = [each for each in examine(well(**FINE[what])) if each.verdict is not Severity.OK]
     assert [each.check for each in wrong] == (["agents"] if what == "nothing of ours" else [])
 
 
 def test_sources_that_differ_in_one_look_only_are_being_written() -> None:
     apart = well(nodes=(labelled(count=2, usable=2), node("other")))
-    for earlier, expected in ((apart, Verdict.WARN), (well(), Verdict.OK)):
+    for earlier, expected in ((apart, Severity.WARN), (well(), Severity.OK)):
         found = [each for each in examine(replace(apart, earlier=earlier)) if each.check == "sources"]
         assert [each.verdict for each in found] == [expected]
 

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from fairlead.doctor.finding import Verdict
-from fairlead.doctor.here import Machine, examine_here
+from fairlead.doctor.finding import Severity
+from fairlead.doctor.here import ExaminedMachine, examine_here
 from fairlead.inventory import Inventory, State, Unknown
 from tests.accelerators import accelerator, node
 
 GPU = accelerator(kind="gpu", model="t4", mebibytes=16384)
 
 
-def found(machine: Machine) -> dict[str, tuple[Verdict, str]]:
+def found(machine: ExaminedMachine) -> dict[str, tuple[Severity, str]]:
     return {each.check: (each.verdict, each.text) for each in examine_here(machine)}
 
 
@@ -19,28 +19,28 @@ def with_unknown(inventory: Inventory) -> Inventory:
 
 
 def test_a_machine_that_is_well() -> None:
-    machine = Machine(node(GPU), nvidia_driver=True, nvml=True, opens={"/dev/nvidia0": True})
-    assert {verdict for verdict, _ in found(machine).values()} == {Verdict.OK}
+    machine = ExaminedMachine(node(GPU), nvidia_driver=True, nvml=True, opens={"/dev/nvidia0": True})
+    assert {verdict for verdict, _ in found(machine).values()} == {Severity.OK}
 
 
 def test_what_is_wrong_is_said() -> None:
     broken = replace(GPU, state=State.PRESENT, reason="no driver is bound to it")
-    machine = Machine(with_unknown(node(broken)), nvidia_driver=True, opens={"/dev/nvidia0": False})
+    machine = ExaminedMachine(with_unknown(node(broken)), nvidia_driver=True, opens={"/dev/nvidia0": False})
     said = found(machine)
     assert {name: verdict for name, (verdict, _) in said.items()} == {
-        "accelerators": Verdict.FAIL,
-        "unknown": Verdict.WARN,
-        "nvml": Verdict.WARN,
-        "device-nodes": Verdict.WARN,
+        "accelerators": Severity.FAIL,
+        "unknown": Severity.WARN,
+        "nvml": Severity.WARN,
+        "device-nodes": Severity.WARN,
     }
     assert "no driver is bound to it" in said["accelerators"][1]
     assert "/dev/nvidia0" in said["device-nodes"][1]
 
 
 def test_a_machine_with_nothing_is_no_failure() -> None:
-    assert found(Machine(node()))["accelerators"] == (Verdict.WARN, "no accelerator was found")
+    assert found(ExaminedMachine(node()))["accelerators"] == (Severity.WARN, "no accelerator was found")
     cpu = accelerator(kind="cpu", model="cpu-x86-64-avx2", mebibytes=8192)
-    assert found(Machine(node(cpu)))["accelerators"] == (
-        Verdict.WARN,
+    assert found(ExaminedMachine(node(cpu)))["accelerators"] == (
+        Severity.WARN,
         "no accelerator beside the CPU (cpu-x86-64-avx2) was found",
     )

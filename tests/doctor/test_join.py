@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from fairlead.compat.times import UTC
-from fairlead.doctor.finding import Finding, Verdict
-from fairlead.doctor.join import Clock, examine_node
+from fairlead.doctor.finding import Finding, Severity
+from fairlead.doctor.join import ClockStatus, examine_node
 from fairlead.host import Host
 from tests.cluster.loopback import Authority
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
-RIGHT = Clock(NOW, synchronised=True)
+RIGHT = ClockStatus(NOW, synchronised=True)
 SWAPS = "Filename Type Size Used Priority\n"
 WELL = {
     "/proc/swaps": SWAPS,
@@ -44,7 +44,7 @@ def machine(folder: Path, *files: dict[str, str]) -> Host:
     return Host(str(folder))
 
 
-def found(host: Host, clock: Clock = RIGHT) -> dict[str, Finding]:
+def found(host: Host, clock: ClockStatus = RIGHT) -> dict[str, Finding]:
     findings = examine_node(host, clock)
     return {each.check: each for each in reversed(findings)}
 
@@ -52,13 +52,13 @@ def found(host: Host, clock: Clock = RIGHT) -> dict[str, Finding]:
 def test_a_machine_that_can_join(tmp_path: Path) -> None:
     findings = found(machine(tmp_path))
     assert set(findings) == {"kubelet", "swap", "memory-cgroup", "clock", "kernel-modules"}
-    assert {each.verdict for each in findings.values()} == {Verdict.OK}
+    assert {each.verdict for each in findings.values()} == {Severity.OK}
 
 
 def test_zram_of_a_jetson_names_its_service(tmp_path: Path) -> None:
     host = machine(tmp_path, KUBEADM, {"/proc/swaps": ZRAM, "/etc/systemd/nvzramconfig.sh": ""})
     swap = found(host)["swap"]
-    assert swap.verdict is Verdict.FAIL
+    assert swap.verdict is Severity.FAIL
     assert "/dev/zram0" in swap.text
     assert "systemctl disable --now nvzramconfig" in swap.todo
     assert "swapoff" not in swap.todo
@@ -67,7 +67,7 @@ def test_zram_of_a_jetson_names_its_service(tmp_path: Path) -> None:
 def test_zram_of_another_board_and_swap_on_a_disk(tmp_path: Path) -> None:
     both = ZRAM + "/var/swap file 102400 0 -2\n"
     swap = found(machine(tmp_path, {"/proc/swaps": both}))["swap"]
-    assert swap.verdict is Verdict.WARN, "no kubelet is here yet that would not start"
+    assert swap.verdict is Severity.WARN, "no kubelet is here yet that would not start"
     assert "nvzramconfig" not in swap.todo
     assert "zram" in swap.todo
     assert "swapoff -a" in swap.todo
@@ -79,20 +79,20 @@ def test_zram_of_another_board_and_swap_on_a_disk(tmp_path: Path) -> None:
     ids=["k3s", "failSwapOn"],
 )
 def test_a_kubelet_that_accepts_swap(tmp_path: Path, files: dict[str, str]) -> None:
-    assert found(machine(tmp_path, files, {"/proc/swaps": ZRAM}))["swap"].verdict is Verdict.OK
+    assert found(machine(tmp_path, files, {"/proc/swaps": ZRAM}))["swap"].verdict is Severity.OK
 
 
 @pytest.mark.parametrize("file", ["/boot/firmware/cmdline.txt", "/boot/cmdline.txt"])
 def test_the_memory_cgroup_of_a_raspberry_pi(tmp_path: Path, file: str) -> None:
     host = machine(tmp_path, {"/sys/fs/cgroup/cgroup.controllers": "cpuset cpu io pids\n", file: "quiet\n"})
     cgroup = found(host)["memory-cgroup"]
-    assert cgroup.verdict is Verdict.FAIL
+    assert cgroup.verdict is Severity.FAIL
     assert "cgroup_enable=memory cgroup_memory=1" in cgroup.todo
     assert f" {file}," in cgroup.todo
 
 
-@pytest.mark.parametrize(("enabled", "verdict"), [("0", Verdict.FAIL), ("1", Verdict.WARN)])
-def test_the_older_cgroups(tmp_path: Path, enabled: str, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("enabled", "verdict"), [("0", Severity.FAIL), ("1", Severity.WARN)])
+def test_the_older_cgroups(tmp_path: Path, enabled: str, verdict: Severity) -> None:
     rows = f"#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t4\t1\nmemory\t2\t4\t{enabled}\n"
     host = machine(tmp_path, {"/proc/cgroups": rows})
     (tmp_path / "sys/fs/cgroup/cgroup.controllers").unlink()
@@ -101,20 +101,20 @@ def test_the_older_cgroups(tmp_path: Path, enabled: str, verdict: Verdict) -> No
 
 def test_clocks(tmp_path: Path) -> None:
     host = machine(tmp_path)
-    flat = found(host, Clock(datetime(1970, 1, 1, 0, 3, tzinfo=UTC), synchronised=False))["clock"]
-    assert flat.verdict is Verdict.FAIL
+    flat = found(host, ClockStatus(datetime(1970, 1, 1, 0, 3, tzinfo=UTC), synchronised=False))["clock"]
+    assert flat.verdict is Severity.FAIL
     assert "not yet valid" in flat.text
     assert "timedatectl set-ntp true" in flat.todo
-    assert found(host, Clock(NOW, synchronised=False))["clock"].verdict is Verdict.WARN
-    assert found(host, Clock(NOW))["clock"].verdict is Verdict.OK
+    assert found(host, ClockStatus(NOW, synchronised=False))["clock"].verdict is Severity.WARN
+    assert found(host, ClockStatus(NOW))["clock"].verdict is Severity.OK
     kept = machine(tmp_path, {"/run/systemd/timesync/synchronized": ""})
-    assert found(kept, Clock(NOW, synchronised=False))["clock"].verdict is Verdict.OK
+    assert found(kept, ClockStatus(NOW, synchronised=False))["clock"].verdict is Severity.OK
 
 
 @pytest.mark.parametrize(
-    ("left", "verdict"), [(-1, Verdict.FAIL), (3, Verdict.WARN), (300, Verdict.OK)], ids=str
+    ("left", "verdict"), [(-1, Severity.FAIL), (3, Severity.WARN), (300, Severity.OK)], ids=str
 )
-def test_the_kubelets_certificate(tmp_path: Path, left: int, verdict: Verdict) -> None:
+def test_the_kubelets_certificate(tmp_path: Path, left: int, verdict: Severity) -> None:
     pem = Authority().leaf("n1", until=NOW + timedelta(days=left)).certificate.decode()
     host = machine(tmp_path, K3S, {"/var/lib/rancher/k3s/agent/client-kubelet.crt": pem})
     assert found(host)["certificate"].verdict is verdict
@@ -131,9 +131,9 @@ def test_modules_that_are_not_loaded_and_those_that_are_not_there(tmp_path: Path
         each for each in examine_node(machine(tmp_path, files), RIGHT) if each.check == "kernel-modules"
     ]
     idle, missing = findings
-    assert idle.verdict is Verdict.WARN
+    assert idle.verdict is Severity.WARN
     assert "modprobe br_netfilter" in idle.todo
-    assert missing.verdict is Verdict.FAIL
+    assert missing.verdict is Severity.FAIL
     assert "nf_tables or ip_tables" in missing.text
 
 
@@ -142,17 +142,17 @@ def test_modules_that_cannot_be_seen(tmp_path: Path) -> None:
     (tmp_path / "lib/modules/5.15.148-tegra/modules.builtin").unlink()
     (tmp_path / "lib/modules/5.15.148-tegra/modules.dep").unlink()
     modules = found(host)["kernel-modules"]
-    assert modules.verdict is Verdict.WARN
+    assert modules.verdict is Severity.WARN
     assert "overlay" not in modules.text
 
 
 def test_the_paths_of_k3s(tmp_path: Path) -> None:
     kubelet = found(machine(tmp_path, K3S))["kubelet"]
-    assert kubelet.verdict is Verdict.OK
+    assert kubelet.verdict is Severity.OK
     assert "/run/k3s/containerd/containerd.sock" in kubelet.text
     (tmp_path / "run/k3s/containerd/containerd.sock").unlink()
     down = examine_node(Host(str(tmp_path)), RIGHT)
-    assert any(each.verdict is Verdict.WARN and "k3s-agent" in each.todo for each in down)
+    assert any(each.verdict is Severity.WARN and "k3s-agent" in each.todo for each in down)
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,11 @@ def test_the_paths_of_k3s(tmp_path: Path) -> None:
 )
 def test_a_kubelet_that_lives_elsewhere(tmp_path: Path, files: dict[str, str], cure: str) -> None:
     kubelet = found(machine(tmp_path, files))["kubelet"]
-    assert kubelet.verdict is Verdict.WARN
+    assert kubelet.verdict is Severity.WARN
     assert cure in kubelet.todo
 
 
 def test_a_kubelet_that_has_not_run(tmp_path: Path) -> None:
     kubelet = found(machine(tmp_path, {"/etc/rancher/k3s/config.yaml": ""}))["kubelet"]
-    assert kubelet.verdict is Verdict.WARN
+    assert kubelet.verdict is Severity.WARN
     assert "has not run" in kubelet.text

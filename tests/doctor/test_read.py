@@ -10,10 +10,10 @@ import pytest
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS
 from fairlead.doctor.examine import examine
-from fairlead.doctor.finding import Verdict
-from fairlead.doctor.read import ApiServer, read
+from fairlead.doctor.finding import Severity
+from fairlead.doctor.read import ApiServerReviews, read
 from fairlead.doctor.rights import needed
-from fairlead.doctor.sight import Right, Sight
+from fairlead.doctor.sight import AccessRule, ClusterView
 from fairlead.errors import AccessError, MissingApiError
 from tests.doctor.worlds import NOW, Played, node, program
 from tests.fakecluster.cluster import FakeCluster
@@ -21,8 +21,8 @@ from tests.fakecluster.partly import Partly
 from tests.labs import RealCluster
 
 
-def seen(server: Played, refuses: dict[str, Exception] | None = None) -> Sight:
-    async def look() -> Sight:
+def seen(server: Played, refuses: dict[str, Exception] | None = None) -> ClusterView:
+    async def look() -> ClusterView:
         cluster = FakeCluster()
         await cluster.create(NODES, msgspec.to_builtins(node()))
         for each in (program("agent", "box"), program("scheduler", "box")):
@@ -44,7 +44,7 @@ def test_all_of_it_is_seen() -> None:
 
 def test_a_right_that_is_refused_is_found() -> None:
     sight = seen(Played(frozenset({("create", "pods/binding")})))
-    assert sight.lacking == (Right("default/fairlead-scheduler", "create", "pods/binding"),)
+    assert sight.lacking == (AccessRule("default/fairlead-scheduler", "create", "pods/binding"),)
 
 
 def test_volumes_and_quotas_are_asked_for_the_scheduler_alone() -> None:
@@ -53,7 +53,7 @@ def test_volumes_and_quotas_are_asked_for_the_scheduler_alone() -> None:
     rights += [("patch", kind) for kind in kinds[1:3]]
     programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
     asked = [each for each in needed(*programs) if (each.verb, each.resource) in rights]
-    assert asked == [Right("default/fairlead-scheduler", *each) for each in rights]
+    assert asked == [AccessRule("default/fairlead-scheduler", *each) for each in rights]
     assert seen(Played(frozenset(rights))).lacking == tuple(asked)
 
 
@@ -65,20 +65,20 @@ def test_what_is_missing_or_forbidden_is_noted_and_the_rest_is_looked_at() -> No
     assert "resourceslices" in sight.missing
     findings = {each.check: each for each in examine(sight)}
     assert findings["lease"].text == "cannot look: leases are forbidden"
-    assert findings["agents"].verdict is Verdict.OK
+    assert findings["agents"].verdict is Severity.OK
     assert not [each for each in sight.lacking if "resource.k8s.io" in each.resource]
 
 
 def test_a_real_server_tells_the_time_and_who_may_do_what(real_cluster: RealCluster) -> None:
-    async def look() -> tuple[Sight, list[bool]]:
+    async def look() -> tuple[ClusterView, list[bool]]:
         async with real_cluster.connect() as client:
-            server = ApiServer(client)
+            server = ApiServerReviews(client)
             welcome = await server.welcome()
             sight = await read(server, client, welcome.now, "fairlead")
             account = f"{real_cluster.namespace}/default"
             rights = [
-                Right(account, "create", "pods/binding"),
-                Right(account, "get", "leases.coordination.k8s.io"),
+                AccessRule(account, "create", "pods/binding"),
+                AccessRule(account, "get", "leases.coordination.k8s.io"),
             ]
             return sight, [await server.allows(each) for each in rights]
 
@@ -95,6 +95,8 @@ def test_a_real_server_tells_the_time_and_who_may_do_what(real_cluster: RealClus
 def test_a_real_server_allows_its_own_controllers(verb: str, real_cluster: RealCluster) -> None:
     async def ask() -> bool:
         async with Client.connect(real_cluster.config) as client:
-            return await ApiServer(client).allows(Right("kube-system/replicaset-controller", verb, "pods"))
+            return await ApiServerReviews(client).allows(
+                AccessRule("kube-system/replicaset-controller", verb, "pods")
+            )
 
     assert asyncio.run(ask()) == (verb == "list")

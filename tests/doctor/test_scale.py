@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from fairlead.doctor.examine import examine
-from fairlead.doctor.finding import Verdict
-from fairlead.doctor.sight import Pod, Sight
+from fairlead.doctor.finding import Severity
+from fairlead.doctor.sight import ClusterView, Pod
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.seen import Claim
-from fairlead.placement import Share
+from fairlead.manifest.seen import LiveClaim
+from fairlead.placement import DeviceShare
 from fairlead.units import Bytes
 from tests.doctor.worlds import GPU, claim, device_slice, node, pod, program, well
 
@@ -19,12 +19,12 @@ NODES, PODS = 5_000, 25_000
 SECONDS = 3.0
 
 
-def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> Sight:
+def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> ClusterView:
     """Return nodes with one GPU each, and pods on them: plain ones, by annotation and by claims in turn."""
     names = [f"n{number}" for number in range(nodes)]
     noted, plain, given = _templates(mebibytes)
     found: list[Pod] = [program("agent", name) for name in names]
-    claims: list[Claim] = []
+    claims: list[LiveClaim] = []
     for number in range(pods):
         one, at = (noted, plain, plain)[number % 3], names[number % nodes]
         meta = msgspec.structs.replace(one.metadata, name=f"p{number}", uid=f"p{number}")
@@ -36,27 +36,27 @@ def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> Sight:
     return well(nodes=listed, slices=tuple(map(device_slice, names)), pods=found, claims=claims)
 
 
-def _templates(mebibytes: int) -> tuple[Pod, Pod, Claim]:
-    share = Share(GPU, Bytes(mebibytes << 20))
+def _templates(mebibytes: int) -> tuple[Pod, Pod, LiveClaim]:
+    share = DeviceShare(GPU, Bytes(mebibytes << 20))
     notes = {PLACEMENT: msgspec.json.encode([share.to_json()]).decode()}
     asks = {"fairlead.dev/gpu-mem": str(mebibytes)}
     return pod("p", "box", asks, notes=notes), pod("p", "box", asks), claim("c", mebibytes, "p")
 
 
-def _claim(one: Claim, number: int, at: str) -> Claim:
+def _claim(one: LiveClaim, number: int, at: str) -> LiveClaim:
     document = msgspec.to_builtins(one)
     document["metadata"]["name"] = f"c{number}"
     document["status"]["allocation"]["devices"]["results"][0]["pool"] = at
     document["status"]["reservedFor"][0]["uid"] = f"p{number}"
-    return msgspec.convert(document, Claim)
+    return msgspec.convert(document, LiveClaim)
 
 
 @pytest.mark.parametrize(
     ("mebibytes", "has", "verdict"),
-    [(256, {}, Verdict.OK), (4096, {"nvidia.com/gpu": "1"}, Verdict.FAIL)],
+    [(256, {}, Severity.OK), (4096, {"nvidia.com/gpu": "1"}, Severity.FAIL)],
     ids=["well", "wrong everywhere"],
 )
-def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verdict: Verdict) -> None:
+def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verdict: Severity) -> None:
     sight = large(NODES, PODS, mebibytes, has)
     began = time.process_time()
     found = examine(sight)
@@ -70,5 +70,5 @@ def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verd
 def test_of_many_the_first_are_told_and_the_rest_is_counted() -> None:
     found = [each for each in examine(large(40, 120, 4096, {})) if each.check == "given-away"]
     assert len(found) == 21
-    assert {each.verdict for each in found} == {Verdict.FAIL}
+    assert {each.verdict for each in found} == {Severity.FAIL}
     assert found[-1].text == "and 20 more like these"

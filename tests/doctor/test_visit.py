@@ -9,24 +9,24 @@ import msgspec
 import pytest
 
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES, Kind
-from fairlead.doctor.finding import Finding, Verdict
+from fairlead.doctor.finding import Finding, Severity
 from fairlead.doctor.sight import Pod
 from fairlead.doctor.visit import AGAIN, visit
 from fairlead.errors import AccessError
 from fairlead.manifest.live import CLAIMS
-from fairlead.manifest.seen import Claim
+from fairlead.manifest.seen import LiveClaim
 from tests.doctor.worlds import NOW, Played, claim, device_slice, node, pod, share
 from tests.fakecluster.cluster import FakeCluster
 
 Step = Callable[[FakeCluster], Awaitable[Any]]
 
 
-def add(item: Pod | Claim) -> Step:
+def add(item: Pod | LiveClaim) -> Step:
     kind = PODS if isinstance(item, Pod) else CLAIMS
     return lambda cluster: cluster.create(kind.raw(), msgspec.to_builtins(item))
 
 
-def drop(item: Pod | Claim) -> Step:
+def drop(item: Pod | LiveClaim) -> Step:
     kind: Kind[Any] = PODS if isinstance(item, Pod) else CLAIMS
     return lambda cluster: cluster.delete(kind, item.metadata.name, "default", grace=0)
 
@@ -78,7 +78,7 @@ FIRST, SECOND = claim("first", 4096, "claims"), claim("second", 4096, "claims")
 HOLDER = pod("claims", "box")
 
 
-def of(found: list[Finding], check: str) -> list[Verdict]:
+def of(found: list[Finding], check: str) -> list[Severity]:
     return [each.verdict for each in found if each.check == check]
 
 
@@ -93,13 +93,13 @@ def of(found: list[Finding], check: str) -> list[Verdict]:
 )
 def test_what_was_never_so_at_one_moment_is_not_told(there: list[Step], steps: list[list[Step]]) -> None:
     found, pauses = visited(there, *steps)
-    assert of(found, "given-away") == [Verdict.OK]
+    assert of(found, "given-away") == [Severity.OK]
     assert pauses == [AGAIN]
 
 
 def test_what_stays_is_told() -> None:
     found, pauses = visited([add(OLD), add(HOLDER), add(FIRST)])
-    assert of(found, "given-away") == [Verdict.FAIL]
+    assert of(found, "given-away") == [Severity.FAIL]
     assert pauses == [AGAIN]
     (said,) = [each.text for each in found if each.check == "given-away"]
     assert said.endswith("8.0 GiB of 4.0 GiB given away, to default/first, default/old")
@@ -107,9 +107,9 @@ def test_what_stays_is_told() -> None:
 
 def test_a_claim_that_goes_a_moment_after_its_pod_is_no_orphan() -> None:
     found, _ = visited([add(FIRST)], [], [drop(FIRST)])
-    assert of(found, "orphan-claims") == [Verdict.OK]
+    assert of(found, "orphan-claims") == [Severity.OK]
     found, _ = visited([add(FIRST)])
-    assert of(found, "orphan-claims") == [Verdict.WARN]
+    assert of(found, "orphan-claims") == [Severity.WARN]
 
 
 @pytest.mark.parametrize(("there", "blind"), [([add(OLD)], False), ([add(OLD), add(FIRST)], True)])

@@ -12,13 +12,13 @@ from msgspec import structs
 from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import format_micro, format_time
 from fairlead.compat.times import UTC
-from fairlead.doctor.read import Welcome
-from fairlead.doctor.sight import Pod, PodStatus, Right, Sight
+from fairlead.doctor.read import ServerInfo
+from fairlead.doctor.sight import AccessRule, ClusterView, Pod, PodStatus
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.seen import OWN_CLAIM, Claim
+from fairlead.manifest.seen import OWN_CLAIM, LiveClaim
 from fairlead.manifest.shapes import PriorityClass
-from fairlead.placement import Share
+from fairlead.placement import DeviceShare
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 GPU = "pci-0000-3b-00-0"
@@ -107,7 +107,7 @@ def pod(name: str, at: str = "", asks: Mapping[str, str] | None = None, **more: 
 
 def share(name: str, mebibytes: int, at: str = "box", *, whole: bool = False) -> Pod:
     """Return a pod that was given part of the GPU by annotation."""
-    given = Share(GPU, whole=True) if whole else Share(GPU, memory=mebibytes << 20)  # type: ignore[arg-type]  # bytes
+    given = DeviceShare(GPU, whole=True) if whole else DeviceShare(GPU, memory=mebibytes << 20)  # type: ignore[arg-type]  # bytes
     notes = {PLACEMENT: msgspec.json.encode([given.to_json()]).decode()}
     return pod(name, at, {"fairlead.dev/gpu-mem": str(mebibytes)}, notes=notes)
 
@@ -131,7 +131,7 @@ def crashed(component: str, at: str, **status: Any) -> Pod:
     return msgspec.structs.replace(healthy, status=named)
 
 
-def claim(name: str, mebibytes: int, user: str, *, own: bool = False, born: str = "") -> Claim:
+def claim(name: str, mebibytes: int, user: str, *, own: bool = False, born: str = "") -> LiveClaim:
     """Return a claim that was given part of the GPU, or, with 0, all of it."""
     result: dict[str, Any] = {"driver": "fairlead.dev", "pool": "box", "device": GPU}
     if mebibytes:
@@ -148,7 +148,7 @@ def claim(name: str, mebibytes: int, user: str, *, own: bool = False, born: str 
             "reservedFor": [{"resource": "pods", "name": user, "uid": user}],
         },
     }
-    return msgspec.convert(document, Claim)
+    return msgspec.convert(document, LiveClaim)
 
 
 def lease(
@@ -171,7 +171,7 @@ def priority(name: str) -> PriorityClass:
     return msgspec.convert({"metadata": {"name": name}, "value": 1}, PriorityClass)
 
 
-def well(**changes: Any) -> Sight:
+def well(**changes: Any) -> ClusterView:
     """Return a cluster that nothing is wrong with, and what is different about it."""
     sight = {
         "version": (1, 37),
@@ -189,7 +189,7 @@ def well(**changes: Any) -> Sight:
         "leases": (lease(),),
         **changes,
     }
-    return Sight(**sight)
+    return ClusterView(**sight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +200,8 @@ class Played:
     version: tuple[int, int] = (1, 37)
     now: datetime = NOW
 
-    async def welcome(self) -> Welcome:
-        return Welcome(self.version, "admin", self.now)
+    async def welcome(self) -> ServerInfo:
+        return ServerInfo(self.version, "admin", self.now)
 
-    async def allows(self, right: Right) -> bool:
+    async def allows(self, right: AccessRule) -> bool:
         return (right.verb, right.resource) not in self.refuses

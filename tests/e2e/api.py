@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.errors import ConflictError, NotFoundError
 
 Document = dict[str, Any]
@@ -24,7 +24,7 @@ _POLL = 0.1
 class Api:
     """A connection that waits for each answer; for one thread only."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: ClusterConfig) -> None:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self._client = self._runner.run(self._stack.enter_async_context(Client.connect(config)))

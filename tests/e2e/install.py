@@ -13,7 +13,7 @@ from fairlead.host import Host
 from fairlead.inventory import Inventory
 from fairlead.lab.build import ensure
 from fairlead.publish.labels import labels, ours, restricted_labels
-from fairlead.publish.offers import Plan, offers
+from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import slices
 from fairlead.units import parse_quantity
 from tests import catalogs
@@ -200,7 +200,7 @@ class Site:
         inventory = self.inventory()
         healthy = {
             offer.resource: sum(block.count for block in offer.blocks if block.healthy)
-            for offer in offers(inventory, (), Plan())
+            for offer in offers(inventory, (), OfferPlan())
         }
         wanted = {**labels(inventory), **restricted_labels(inventory)}
         listed = {name: count for name, count in healthy.items() if count}

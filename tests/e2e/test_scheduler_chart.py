@@ -10,11 +10,11 @@ from datetime import datetime
 import pytest
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Login
+from fairlead.cluster.config import AuthInfo
 from fairlead.compat.times import UTC
 from fairlead.doctor.examine import examine
-from fairlead.doctor.finding import Finding, Verdict
-from fairlead.doctor.read import ApiServer, read
+from fairlead.doctor.finding import Finding, Severity
+from fairlead.doctor.read import ApiServerReviews, read
 from fairlead.errors import ClusterError
 from tests.e2e.api import CORE, Api, Document, wait_for
 from tests.e2e.install import NAMESPACE, Site
@@ -53,8 +53,8 @@ def test_installed_with_the_scheduler_a_pod_runs_and_an_uninstall_leaves_nothing
 
     # All on one node, which is the one thing that is not as it should be.
     found = asyncio.run(_examined(site))
-    assert not [each for each in found if each.verdict is Verdict.FAIL]
-    assert "replicas" in {each.check for each in found if each.verdict is Verdict.WARN}
+    assert not [each for each in found if each.verdict is Severity.FAIL]
+    assert "replicas" in {each.check for each in found if each.verdict is Severity.WARN}
 
     _token_is_kept_to_its_pods(site, pods)
     _crash_is_found(site)
@@ -85,7 +85,7 @@ def _token_is_kept_to_its_pods(site: Site, pods: Pods) -> None:
     account = f"{CORE}/namespaces/{NAMESPACE}/serviceaccounts/fairlead-scheduler/token"
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = site.api.ask("POST", account, asked)["status"]["token"]
-    thief = Api(replace(site.lab.config, login=Login(token=token)))
+    thief = Api(replace(site.lab.config, login=AuthInfo(token=token)))
     meta = {"name": "foreign", "uid": pods.all()["foreign"]["metadata"]["uid"]}
     body = {"metadata": meta, "target": {"kind": "Node", "name": site.name}}
     with pytest.raises(ClusterError, match="fairlead-scheduler/own-pods"):
@@ -99,7 +99,7 @@ def _crash_is_found(site: Site) -> None:
 
     def crashes() -> list[Finding]:
         found = asyncio.run(_examined(site))
-        return [each for each in found if each.check == "crashes" and each.verdict is Verdict.FAIL]
+        return [each for each in found if each.check == "crashes" and each.verdict is Severity.FAIL]
 
     (crash,) = wait_for("the crash to be found", crashes, site.trouble)
     assert "unknown policy 'nonsense'" in crash.text
@@ -121,4 +121,4 @@ def _holder(site: Site) -> str:
 
 async def _examined(site: Site) -> list[Finding]:
     async with Client.connect(site.lab.config) as client:
-        return examine(await read(ApiServer(client), client, datetime.now(UTC), "fairlead"))
+        return examine(await read(ApiServerReviews(client), client, datetime.now(UTC), "fairlead"))

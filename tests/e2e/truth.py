@@ -11,7 +11,7 @@ from fairlead.annotations import Amounts, parse_allocated
 from fairlead.errors import ClusterError, KubeletError
 from fairlead.inventory import Inventory
 from fairlead.keys import ALLOCATED
-from fairlead.kubelet.podresources import Books, read_books
+from fairlead.kubelet.podresources import PodResourcesListing, read_pod_resources
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.parts import MEMORY_RESOURCES, Refusal, mebibytes, parse_units
 from fairlead.units import parse_quantity
@@ -34,7 +34,7 @@ class Truth:
 
 def truth(site: Site, api: Api | None = None) -> Truth:
     """Look into the kubelet's books; how much a claim has stands in the claim."""
-    books = asyncio.run(read_books(site.lab.kubelet / "pod-resources" / "kubelet.sock"))
+    books = asyncio.run(read_pod_resources(site.lab.kubelet / "pod-resources" / "kubelet.sock"))
     inventory = site.inventory()
     return Truth((*_units(books, inventory), *_claims(books, api or site.api)))
 
@@ -98,7 +98,7 @@ def watched(site: Site) -> Iterator[None]:
     assert looks[0] >= 2, "nobody looked"
 
 
-def _units(books: Books, inventory: Inventory) -> Iterator[Holding]:
+def _units(books: PodResourcesListing, inventory: Inventory) -> Iterator[Holding]:
     for held in books.devices:
         unit = MEMORY_RESOURCES.get(held.resource)
         parts = parse_units(held.ids, inventory, unit) if unit else parse_units(held.ids, inventory)
@@ -108,7 +108,7 @@ def _units(books: Books, inventory: Inventory) -> Iterator[Holding]:
             yield part.holding(holder, unit) if unit else part.holding(holder)
 
 
-def _claims(books: Books, api: Api) -> Iterator[Holding]:
+def _claims(books: PodResourcesListing, api: Api) -> Iterator[Holding]:
     for held in books.claims:
         claim = api.get(f"{CLAIMS}/namespaces/{held.namespace}/resourceclaims/{held.claim}")
         amount = sum(_amount(row) for row in results(claim) if row["device"] == held.device)

@@ -8,11 +8,11 @@ from fairlead.analyze import analyze
 from fairlead.workload import Profile
 from fairlead.zoo import BUILDERS
 from fairlead.zoo.build import Net
-from fairlead.zoo.graph import Graph, Value
+from fairlead.zoo.graph import NetGraph, NetValue
 from fairlead.zoo.onnxfile import write
 
 
-def inception_v4(batch: int = 1, dtype: str = "fp32") -> Graph:
+def inception_v4(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Inception v4 at 299 pixels (Szegedy et al. 2016)."""
     net = Net("inception_v4", dtype)
     x = _stem(net, net.input(batch, 3, 299, 299))
@@ -41,7 +41,7 @@ def inception_v4(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(net.mean(x), 1000))
 
 
-def _stem(net: Net, x: Value) -> Value:
+def _stem(net: Net, x: NetValue) -> NetValue:
     x = net.unit(_narrow(net, _narrow(net, x, 32), 32, 1), 64, 3)
     x = net.concat(net.pool(x, 3, 2), _narrow(net, x, 96))
     long = net.unit(net.unit(net.unit(x, 64), 64, (1, 7)), 64, (7, 1))
@@ -49,7 +49,7 @@ def _stem(net: Net, x: Value) -> Value:
     return net.concat(_narrow(net, x, 192), net.pool(x, 3, 2))
 
 
-def _widest(net: Net, x: Value) -> Value:
+def _widest(net: Net, x: NetValue) -> NetValue:
     single = net.unit(x, 384)
     double = net.unit(net.unit(net.unit(x, 384), 448, (3, 1)), 512, (1, 3))
     return net.concat(
@@ -62,11 +62,11 @@ def _widest(net: Net, x: Value) -> Value:
     )
 
 
-def _narrow(net: Net, x: Value, out: int, stride: int = 2) -> Value:
+def _narrow(net: Net, x: NetValue, out: int, stride: int = 2) -> NetValue:
     return net.act(net.norm(net.conv(x, out, 3, stride, pad=0)), "relu")
 
 
-def _mean(net: Net, x: Value) -> Value:
+def _mean(net: Net, x: NetValue) -> NetValue:
     return net.pool(x, 3, 1, 1, kind="Average")
 
 

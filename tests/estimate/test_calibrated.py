@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead.calibration import Calibration, Trial, features
 from fairlead.estimate.amounts import amounts
-from fairlead.estimate.calibrated import Fitted, fit
+from fairlead.estimate.calibrated import CalibratedFit, fit
 from fairlead.units import Bytes
 from fairlead.zoo import PACK
 from tests.catalogs import shipped
@@ -17,13 +17,13 @@ from tests.estimate.networks import network
 from tests.estimate.worlds import EIGHT, JOULES, MEMORY, SPEEDS, calibration, setup, truth
 
 
-def fitted(found: Calibration) -> Fitted:
+def fitted(found: Calibration) -> CalibratedFit:
     result = fit(found, shipped())
     assert result is not None
     return result
 
 
-def errors(found: Fitted) -> list[float]:
+def errors(found: CalibratedFit) -> list[float]:
     said = [float(amounts(features(network(name))).time @ found.times) for name in EIGHT]
     return [abs(seconds / truth(name) - 1) for seconds, name in zip(said, EIGHT, strict=True)]
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.estimate.feasible import Refusal, Way, rate, way
+from fairlead.estimate.feasible import ExecutionPlan, Infeasible, rate, way
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import target
 from fairlead.units import Ops
@@ -13,14 +13,14 @@ from tests.catalogs import shipped
 from tests.estimate.networks import network
 
 
-def ask(device: str, profile: Profile, asked: str | None = None) -> Way | Refusal:
+def ask(device: str, profile: Profile, asked: str | None = None) -> ExecutionPlan | Infeasible:
     found = target(device, shipped())
     return way(profile, speed(found.kind, found.vendor, found.family), tuple(found.rates), asked)
 
 
 def taken(device: str, profile: Profile, asked: str | None = None) -> tuple[str, str, tuple[str, ...]]:
     found = ask(device, profile, asked)
-    assert isinstance(found, Way)
+    assert isinstance(found, ExecutionPlan)
     return found.runtime.name, found.precision, found.needs
 
 
@@ -55,7 +55,7 @@ def test_how_it_runs(
 
 def test_an_operator_that_is_lacking_is_a_reason() -> None:
     found = ask("coral-usb", TRANSFORMER, "int8")
-    assert isinstance(found, Refusal)
+    assert isinstance(found, Infeasible)
     assert found.runtime == "edgetpu"
     assert any("does not run LayerNormalization" in reason for reason in found.reasons)
     assert not [reason for reason in found.reasons if reason.startswith(("format:", "precision:"))]
@@ -70,7 +70,7 @@ def test_a_runtime_that_takes_the_file_as_it_is_comes_first() -> None:
     cpu = speed("cpu", "", "cpu-x86")
     for form, runtime in (("onnx", "onnxruntime-cpu"), ("tflite", "tflite")):
         found = way(replace(MOBILE, format=form, unsupported={}), cpu, ("fp32",), None)
-        assert isinstance(found, Way)
+        assert isinstance(found, ExecutionPlan)
         assert (found.runtime.name, found.needs) == (runtime, ())
 
 
@@ -82,12 +82,12 @@ def test_what_runs_in_parts_runs() -> None:
 
 def test_a_precision_that_is_asked_for_is_had_or_not() -> None:
     found = ask("jetson-tx2", MOBILE, "int8")
-    assert found == Refusal(("precision: it computes in fp16 and fp32, not in int8",))
+    assert found == Infeasible(("precision: it computes in fp16 and fp32, not in int8",))
 
 
 def test_a_device_without_figures_is_no_guess() -> None:
     found = ask("cpu-x86-64-avx2", MOBILE)
-    assert found == Refusal(("speed: the catalog knows no peak of it: calibrate it",))
+    assert found == Infeasible(("speed: the catalog knows no peak of it: calibrate it",))
 
 
 def test_fp32_is_computed_on_tensor_cores_where_there_are_any() -> None:

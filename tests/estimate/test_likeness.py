@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from fairlead.estimate.calibrated import Fitted, fit
+from fairlead.estimate.calibrated import CalibratedFit, fit
 from fairlead.estimate.likeness import Corrections, corrections
 from fairlead.estimate.target import target
 from tests.catalogs import shipped
 from tests.estimate.worlds import SPEEDS, calibration, setup
 
 
-def fitted(device: str, slower: float = 1.0) -> Fitted:
+def fitted(device: str, slower: float = 1.0) -> CalibratedFit:
     found = fit(calibration(setup(device), SPEEDS * slower), shipped())
     assert found is not None
     return found
 
 
-def say(device: str, *others: Fitted, precision: str = "fp32") -> Corrections:
+def say(device: str, *others: CalibratedFit, precision: str = "fp32") -> Corrections:
     one = target(device, shipped())
     found = corrections([one], [precision], np.array([one.rates[precision]]), others)
     assert found is not None

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.calibration import Calibration, Features, Measured, Setup, Trial, Work
+from fairlead.calibration import Calibration, Features, MeasuredRun, OperatorWork, Setup, Trial
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.target import targets
 from fairlead.units import Bytes, Seconds, Watts
 from fairlead.workload import KINDS
@@ -17,7 +17,7 @@ from tests.catalogs import shipped
 from tests.estimate.networks import network
 
 COUNTS = st.integers(0, 2**62)
-WORK = st.builds(Work, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
+WORK = st.builds(OperatorWork, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
 FEATURES = st.builds(
     Features,
     digest=st.sampled_from(["a", "b", network("plain").digest]),
@@ -42,7 +42,7 @@ SETUPS = st.builds(
     power=st.none() | st.sampled_from([0.0, 70.0, 1e300]).map(Watts),
 )
 MEASURED = st.builds(
-    Measured,
+    MeasuredRun,
     seconds=SECONDS,
     p90=SECONDS,
     runs=COUNTS,
@@ -62,7 +62,7 @@ DEVICES = targets(["t4,l4,coral-usb,cpu-x86-64-avx2,jetson-nano,mi300x,t4@1/2"],
 def test_predictions_are_numbers(trials: list[Trial], where: Setup) -> None:
     known = Knowledge.of([Calibration(where, "a host", "", tuple(trials))], shipped())
     for name in ("plain", "resnet50"):
-        for each in estimate(Question.of(network(name)), DEVICES, known):
+        for each in estimate(Query.of(network(name)), DEVICES, known):
             figures = (each.seconds, each.p90, each.memory, each.watts, each.joules)
             assert all(isfinite(figure) and figure >= 0 for figure in figures if figure is not None)
             assert (each.seconds is not None and each.seconds > 0) == each.runs

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.calibration import Latency, Seen, features
+from fairlead.calibration import Latency, ObservedUse, features
 from fairlead.errors import SettingsError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.target import Target, target, targets
 from fairlead.prediction import Estimate
 from fairlead.units import Bytes, Seconds
@@ -30,7 +30,7 @@ def say(
     batch: int | None = None,
     slo: float | None = None,
 ) -> Estimate:
-    question = Question.of(profile, precision, batch, None if slo is None else Seconds(slo))
+    question = Query.of(profile, precision, batch, None if slo is None else Seconds(slo))
     where = target(device, shipped()) if isinstance(device, str) else device
     [found] = estimate(question, [where], known)
     return found
@@ -82,9 +82,9 @@ def test_a_cpu_of_the_catalog_runs_once_it_is_calibrated() -> None:
     assert say(network("resnet50"), "cpu-x86-64-avx2", known).basis == "calibrated"
 
 
-def lived(profile: Profile, count: int, device: str = "t4") -> Seen:
+def lived(profile: Profile, count: int, device: str = "t4") -> ObservedUse:
     latency = Latency(Seconds(0.5), Seconds(0.6), count)
-    return Seen(setup(device), "a host", profile.digest, profile.name, "", "", Bytes(3 << 30), latency)
+    return ObservedUse(setup(device), "a host", profile.digest, profile.name, "", "", Bytes(3 << 30), latency)
 
 
 def test_latencies_of_real_use_count_most() -> None:
@@ -186,7 +186,7 @@ def test_a_power_mode_and_a_share_cost_time_and_save_power() -> None:
 
 
 def test_all_at_once_is_each_alone() -> None:
-    question = Question.of(network("mobilenet_v2"))
+    question = Query.of(network("mobilenet_v2"))
     every = targets(["all"], shipped())
     together = estimate(question, every, T4)
     assert [each.device for each in together] == [each.name for each in every]
@@ -197,7 +197,7 @@ def test_all_at_once_is_each_alone() -> None:
 
 
 def test_nobody_is_asked() -> None:
-    assert estimate(Question.of(network("resnet50")), [], NOTHING) == []
+    assert estimate(Query.of(network("resnet50")), [], NOTHING) == []
 
 
 @pytest.mark.parametrize(
@@ -213,4 +213,4 @@ def test_nobody_is_asked() -> None:
 )
 def test_a_question_that_makes_no_sense(asked: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        Question.of(network("plain"), **asked)  # type: ignore[arg-type]  # a table
+        Query.of(network("plain"), **asked)  # type: ignore[arg-type]  # a table

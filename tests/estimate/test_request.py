@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.errors import SettingsError
-from fairlead.estimate.request import Request, parse
+from fairlead.estimate.request import DeviceExpression, parse
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from fairlead.estimate.request import Request, parse
     ],
 )
 def test_terms_come_after_the_id(text: str, fields: dict[str, object]) -> None:
-    assert parse(text) == Request(text, text.partition("@")[0].lower(), **fields)  # type: ignore[arg-type]  # a table
+    assert parse(text) == DeviceExpression(text, text.partition("@")[0].lower(), **fields)  # type: ignore[arg-type]  # a table
 
 
 @pytest.mark.parametrize("term", ["", "usb9", "pcie9x4", "15v", "nan", "inf", "-1", "1e3", "x", "1/2/3", "²"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairlead.calibration import features
-from fairlead.estimate.amounts import NAMES, Amounts, Array, amounts
+from fairlead.estimate.amounts import NAMES, Array, WorkAmounts, amounts
 from fairlead.estimate.roofline import coefficients, link_seconds
 from fairlead.estimate.speeds import runtimes, speed
 from fairlead.estimate.target import Target, target, targets
@@ -13,7 +13,7 @@ from tests.catalogs import shipped
 from tests.estimate.networks import network
 
 
-def work(name: str, width: float = 1.0) -> Amounts:
+def work(name: str, width: float = 1.0) -> WorkAmounts:
     return amounts(features(network(name))).scaled(1, width)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.target import target
 from fairlead.prediction import Estimate, order
 from tests.catalogs import shipped
@@ -24,7 +24,7 @@ LARGE = ("resnet18", "resnet50", "inception_v3", "inception_v4")
 def ranked(name: str, dtype: str = "fp32") -> list[Estimate]:
     """Return what is expected of a network on the boards, the quickest first."""
     found = [target(each, shipped()) for each in BOARDS]
-    return sorted(estimate(Question.of(network(name, dtype=dtype)), found, Knowledge()), key=order)
+    return sorted(estimate(Query.of(network(name, dtype=dtype)), found, Knowledge()), key=order)
 
 
 def milliseconds(name: str, device: str, dtype: str = "fp32") -> float:

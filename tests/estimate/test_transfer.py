@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.calibration import Calibration, features
 from fairlead.estimate.amounts import amounts
-from fairlead.estimate.calibrated import Fitted, fit
+from fairlead.estimate.calibrated import CalibratedFit, fit
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.transfer import transferred
 from fairlead.units import Seconds
@@ -21,7 +21,7 @@ ODD = "efficientnet_b0"
 """Takes twice as long, everywhere, as its amounts say."""
 
 
-def ran(device: str, slower: float, names: tuple[str, ...]) -> Fitted:
+def ran(device: str, slower: float, names: tuple[str, ...]) -> CalibratedFit:
     speeds = SPEEDS * slower
     made = calibration(setup(device), speeds, names)
     odd = trial(features(network(ODD)), ODD, speeds * 2)
@@ -30,13 +30,13 @@ def ran(device: str, slower: float, names: tuple[str, ...]) -> Fitted:
     return found
 
 
-def here() -> Fitted:
+def here() -> CalibratedFit:
     found = fit(calibration(setup("t4"), SPEEDS * 1.3), shipped())
     assert found is not None
     return found
 
 
-def took(known: Sequence[Fitted], name: str = ODD) -> list[tuple[Fitted, Seconds]]:
+def took(known: Sequence[CalibratedFit], name: str = ODD) -> list[tuple[CalibratedFit, Seconds]]:
     """Return what these setups know of a network."""
     return Knowledge(tuple(known)).ran(network(name).digest)
 

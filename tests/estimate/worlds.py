@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from fairlead.calibration import Calibration, Features, Measured, Setup, Trial, features
+from fairlead.calibration import Calibration, Features, MeasuredRun, Setup, Trial, features
 from fairlead.estimate.amounts import NAMES, Array, amounts
 from fairlead.units import Bytes, Seconds, Watts
 from fairlead.zoo import KNOWN, PACK
@@ -42,7 +42,7 @@ def trial(model: Features, name: str, speeds: Array, noise: float = 0.0, *, watt
     power = Watts(float(work.time @ JOULES) / float(work.time @ SPEEDS)) if watts else None
     peak = Bytes(int(work.memory @ MEMORY))
     took = Seconds(seconds)
-    return Trial(name, model, Measured(took, Seconds(seconds * 1.05), 9, took, 0.0, peak, None, power))
+    return Trial(name, model, MeasuredRun(took, Seconds(seconds * 1.05), 9, took, 0.0, peak, None, power))
 
 
 def calibration(

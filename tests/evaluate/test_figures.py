@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.evaluate.cores import Cluster, count_of
+from fairlead.evaluate.cores import CoreCluster, count_of
 from fairlead.evaluate.naming import longest, nearly, said
 from tests.latencies import SHEETS
 
@@ -69,18 +69,21 @@ def test_data_sheets_tell_fast_from_slow(slow: str, fast: str) -> None:
 @pytest.mark.parametrize(
     ("device", "clusters"),
     [
-        (BOARD, [Cluster(("cortex", "a72"), 4, 1.8)]),
-        ("Intel(R) Xeon(R) Platinum 8275CL CPU @ 3.00GHz", [Cluster(("xeon",), 0, 3.0)]),
-        ("Workstation Zen4 [AMD Ryzen 9 7950X 16-Core]", [Cluster(("zen4",), 16, 0.0)]),
-        ("MacBook Pro M1 [CPU: Apple M1]", [Cluster(("m1",), 0, 0.0)]),
-        ("(Cortex-A7 900MHz x 2)", [Cluster(("cortex", "a7"), 2, 0.9)]),
-        ("Quad Core Cortex-A76 2.4GHz", [Cluster(("cortex", "a76"), 4, 2.4)]),
-        ("a1.2xlarge [CPU: Cortex-A72]", [Cluster(("cortex", "a72"), 8, 0.0)]),
-        ("c5.2xlarge [CPU: Xeon]", [Cluster(("xeon",), 4, 0.0)]),
-        ("Cortex-A76 (big); Cortex-A55 (LITTLE)", [Cluster(("cortex", "a76")), Cluster(("cortex", "a55"))]),
+        (BOARD, [CoreCluster(("cortex", "a72"), 4, 1.8)]),
+        ("Intel(R) Xeon(R) Platinum 8275CL CPU @ 3.00GHz", [CoreCluster(("xeon",), 0, 3.0)]),
+        ("Workstation Zen4 [AMD Ryzen 9 7950X 16-Core]", [CoreCluster(("zen4",), 16, 0.0)]),
+        ("MacBook Pro M1 [CPU: Apple M1]", [CoreCluster(("m1",), 0, 0.0)]),
+        ("(Cortex-A7 900MHz x 2)", [CoreCluster(("cortex", "a7"), 2, 0.9)]),
+        ("Quad Core Cortex-A76 2.4GHz", [CoreCluster(("cortex", "a76"), 4, 2.4)]),
+        ("a1.2xlarge [CPU: Cortex-A72]", [CoreCluster(("cortex", "a72"), 8, 0.0)]),
+        ("c5.2xlarge [CPU: Xeon]", [CoreCluster(("xeon",), 4, 0.0)]),
+        (
+            "Cortex-A76 (big); Cortex-A55 (LITTLE)",
+            [CoreCluster(("cortex", "a76")), CoreCluster(("cortex", "a55"))],
+        ),
     ],
 )
-def test_cores_are_read_with_their_number_and_clock(device: str, clusters: list[Cluster]) -> None:
+def test_cores_are_read_with_their_number_and_clock(device: str, clusters: list[CoreCluster]) -> None:
     assert SHEETS.processors.clusters(device) == clusters
 
 

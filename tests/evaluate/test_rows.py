@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import SettingsError
-from fairlead.evaluate.rows import Read, number, read, records
+from fairlead.evaluate.rows import MeasurementFile, number, read, records
 from tests.latencies import HEADER, lines, text
 
 
-def measured(folder: Path, content: str) -> Read:
+def measured(folder: Path, content: str) -> MeasurementFile:
     """Write a table and read it."""
     path = folder / "table.csv"
     path.write_text(content, encoding="utf-8")

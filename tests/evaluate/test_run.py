@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.catalog import load
 from fairlead.errors import SettingsError
-from fairlead.evaluate.run import Plan, evaluate
+from fairlead.evaluate.run import EvaluationPlan, evaluate
 from tests.latencies import cells, lines, write
 
 CATALOG = load()
@@ -16,7 +16,7 @@ def test_every_source_of_a_file_is_a_group(tmp_path: Path) -> None:
     rows = [*lines(3, 8, source="one"), *lines(4, 8, source="two")]
     told: list[tuple[int, int, str]] = []
     found = evaluate(
-        Plan(write(tmp_path, rows), calibration=4, seed=1), CATALOG, lambda *step: told.append(step)
+        EvaluationPlan(write(tmp_path, rows), calibration=4, seed=1), CATALOG, lambda *step: told.append(step)
     )
     assert list(found) == ["protocol", "calibration", "seed", "groups"]
     assert (found["protocol"], found["calibration"], found["seed"]) == ("new-device", 4, 1)
@@ -30,11 +30,11 @@ def test_every_source_of_a_file_is_a_group(tmp_path: Path) -> None:
 def test_a_wide_table_is_one_group(tmp_path: Path) -> None:
     path = tmp_path / "cells.csv"
     path.write_text(cells(12), encoding="utf-8")
-    [group] = evaluate(Plan(str(path), "nas", 4), CATALOG)["groups"]
+    [group] = evaluate(EvaluationPlan(str(path), "nas", 4), CATALOG)["groups"]
     assert (group["group"], group["devices"], group["rows"]) == ("nasbench201", 5, 60)
 
 
 @pytest.mark.parametrize(("calibration", "seed"), [(-1, 0), (0, -1)])
 def test_what_cannot_be_is_refused(tmp_path: Path, calibration: int, seed: int) -> None:
     with pytest.raises(SettingsError, match="must not be negative"):
-        evaluate(Plan(write(tmp_path, lines(2, 2)), "nas", calibration, seed), CATALOG)
+        evaluate(EvaluationPlan(write(tmp_path, lines(2, 2)), "nas", calibration, seed), CATALOG)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.evaluate.score import Figures, average, choose, judge, kendall, ranks, spearman
+from fairlead.evaluate.score import Accuracy, average, choose, judge, kendall, ranks, spearman
 
 FEW = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=12)
 
@@ -20,13 +20,13 @@ def test_errors_are_percentages_of_what_was_measured() -> None:
 
 
 def test_nothing_to_judge_is_no_figure() -> None:
-    assert judge(np.array([np.nan]), np.array([1.0])) == Figures()
-    assert average([]) == Figures()
+    assert judge(np.array([np.nan]), np.array([1.0])) == Accuracy()
+    assert average([]) == Accuracy()
     assert judge(np.array([1.0]), np.array([1.0])).spearman is None
 
 
 def test_an_average_leaves_out_who_has_no_figure() -> None:
-    assert average([Figures(mape=1), Figures(), Figures(mape=3)]).mape == 2
+    assert average([Accuracy(mape=1), Accuracy(), Accuracy(mape=3)]).mape == 2
 
 
 def test_equal_values_share_their_rank() -> None:

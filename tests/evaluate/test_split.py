@@ -12,7 +12,7 @@ from fairlead.evaluate.nas import splits as nas_splits
 from fairlead.evaluate.nas import wide
 from fairlead.evaluate.protocols import families
 from fairlead.evaluate.split import Examiner, Split, one_by_one
-from fairlead.evaluate.table import Table
+from fairlead.evaluate.table import LatencyTable
 from tests.latencies import arranged, cells, lines, records
 
 [TABLE] = arranged(
@@ -24,7 +24,7 @@ from tests.latencies import arranged, cells, lines, records
 CELLS = wide(*records(cells(24)))
 
 
-def spoilt(table: Table, split: Split, random: np.random.Generator) -> Array:
+def spoilt(table: LatencyTable, split: Split, random: np.random.Generator) -> Array:
     """Return the values with another one wherever the split hides it."""
     values = table.seconds.copy()
     hidden = [index for index, name in enumerate(table.physical) if name in split.apart]

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from fairlead.evaluate.result import Answer
+from fairlead.evaluate.result import MethodPredictions
 from fairlead.evaluate.trust import Trust, summary, trusts
 
 RANDOM = np.random.default_rng(0)
 ERRORS = RANDOM.normal(0, 1, 4000)
 
 
-def answers(spread: float, believed: float) -> list[Answer]:
+def answers(spread: float, believed: float) -> list[MethodPredictions]:
     """Return predictions that are off by one spread and believe another."""
     said = np.zeros(len(ERRORS))
-    return [Answer(0, np.arange(len(said)), said, np.full(len(said), believed))]
+    return [MethodPredictions(0, np.arange(len(said)), said, np.full(len(said), believed))]
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def test_nine_of_ten_are_below_a_p90_that_is_true(
 def test_each_class_has_its_own_errors() -> None:
     spread = np.where(np.arange(len(ERRORS)) % 2, 0.05, 0.5)
     measured = (ERRORS * spread)[None]
-    found = trusts(measured, [Answer(0, np.arange(len(ERRORS)), np.zeros(len(ERRORS)), spread)])
+    found = trusts(measured, [MethodPredictions(0, np.arange(len(ERRORS)), np.zeros(len(ERRORS)), spread)])
     assert list(found) == ["all", "high", "low"]
     assert found["high"].mape < 0.2 * found["low"].mape
     assert found["high"].rows + found["low"].rows == found["all"].rows == len(ERRORS)
 
 
 def test_a_method_without_an_opinion_is_not_asked_for_one() -> None:
-    assert trusts(np.zeros((1, 3)), [Answer(0, np.arange(3), np.zeros(3))]) == {}
+    assert trusts(np.zeros((1, 3)), [MethodPredictions(0, np.arange(3), np.zeros(3))]) == {}
     assert summary({}) == ""
 
 

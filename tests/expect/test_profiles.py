@@ -15,9 +15,9 @@ from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.target import target
-from fairlead.expect.profiles import Models
+from fairlead.expect.profiles import KnownModels
 from fairlead.units import Seconds
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
@@ -31,14 +31,14 @@ def brought(folder: Path, model: str, name: str, precision: str = "fp32") -> Mod
     return of_profile(analyze(str(folder / name)), MADE, "n")
 
 
-def named(models: Models, name: str, precision: str = "") -> str:
+def named(models: KnownModels, name: str, precision: str = "") -> str:
     return models.named("here", name, precision).digest
 
 
 def test_a_model_is_foreseen_as_from_its_file(catalog: Catalog, tmp_path: Path) -> None:
-    models = Models.of([brought(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
+    models = KnownModels.of([brought(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
     found = models.expectations(models.named("here", "m", ""), "", DEVICES)
-    question = Question.of(analyze(str(tmp_path / "m.onnx")))
+    question = Query.of(analyze(str(tmp_path / "m.onnx")))
     for each in estimate(question, [target(name, catalog) for name in DEVICES[:-1]], Knowledge()):
         assert found[each.device].seconds == each.p90
         assert found[each.device].joules == each.joules
@@ -46,14 +46,14 @@ def test_a_model_is_foreseen_as_from_its_file(catalog: Catalog, tmp_path: Path) 
 
 
 def test_a_precision_that_is_asked_for_counts(catalog: Catalog, tmp_path: Path) -> None:
-    models = Models.of([brought(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
+    models = KnownModels.of([brought(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
     found = models.expectations(models.named("here", "m", "fp16"), "fp16", DEVICES)
     assert "int8" in found["coral-usb"].reason
     assert not found["t4"].reason
 
 
 def test_what_was_measured_counts_for_more_than_data_sheets(catalog: Catalog) -> None:
-    models = Models.of(of_calibration(calibration(), "n"), catalog)
+    models = KnownModels.of(of_calibration(calibration(), "n"), catalog)
     found = models.expectations(models.named("here", "plain", ""), "", DEVICES)
     assert found["l4"].seconds == pytest.approx(0.02), "what nine of ten runs took at most"
     assert found.keys() == set(DEVICES[:-1]), "and elsewhere it is predicted"
@@ -62,7 +62,7 @@ def test_what_was_measured_counts_for_more_than_data_sheets(catalog: Catalog) ->
 def test_a_model_that_was_only_seen_is_expected_where_it_was_seen(catalog: Catalog) -> None:
     richer = replace(LATENCY, p90=Seconds(0.03), count=99)
     sights = [of_seen(seen(), "n"), of_seen(seen(host="another", latency=richer), "n")]
-    models = Models.of(sights, catalog)
+    models = KnownModels.of(sights, catalog)
     (found,) = models.expectations(models.named("here", "detector", ""), "", DEVICES).items()
     assert found[0] == "l4"
     assert (found[1].seconds, found[1].memory) == (0.03, 2_000)
@@ -70,7 +70,7 @@ def test_a_model_that_was_only_seen_is_expected_where_it_was_seen(catalog: Catal
 
 
 def test_names_by_which_a_model_is_known(catalog: Catalog) -> None:
-    models = Models.of([*of_calibration(calibration(), "n"), of_seen(seen(), "n")], catalog)
+    models = KnownModels.of([*of_calibration(calibration(), "n"), of_seen(seen(), "n")], catalog)
     for name in ("detector.onnx", "detector", "models/Detector.onnx", "c" * 8, "C" * 40):
         assert named(models, name)[0] == "c"
     for name in ("c" * 7, "detect", ""):
@@ -79,7 +79,7 @@ def test_names_by_which_a_model_is_known(catalog: Catalog) -> None:
 
 
 def test_an_unknown_name_is_told_what_to_do_and_names_no_model_of_others(catalog: Catalog) -> None:
-    models = Models.of([*of_calibration(calibration(), "n"), of_seen(seen(), "n")], catalog)
+    models = KnownModels.of([*of_calibration(calibration(), "n"), of_seen(seen(), "n")], catalog)
     for name in ("detektor", "zebra"):
         with pytest.raises(ManifestError, match=f"the cluster knows no model '{name}'") as caught:
             named(models, name)
@@ -96,7 +96,7 @@ def told(error: ManifestError) -> set[str]:
 def test_a_name_of_two_models_must_be_narrowed(catalog: Catalog, tmp_path: Path) -> None:
     both = [brought(tmp_path, "resnet18", f"r-{each}.onnx", each) for each in ("fp32", "fp16")]
     alike = [structs.replace(each, spec=structs.replace(each.spec, model="r.onnx")) for each in both]
-    models = Models.of(alike, catalog)
+    models = KnownModels.of(alike, catalog)
     with pytest.raises(ManifestError, match="may be any of 2 models") as caught:
         named(models, "r")
     assert "fairlead.dev/precision" in caught.value.hint

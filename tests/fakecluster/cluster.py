@@ -15,12 +15,12 @@ from random import Random
 from typing import Any, Final
 
 from fairlead.cluster import codec
-from fairlead.cluster.answers import Asked, error_of
+from fairlead.cluster.answers import RequestInfo, error_of
 from fairlead.cluster.api import How
-from fairlead.cluster.bell import Bell, Turn
+from fairlead.cluster.bell import WakeReason, WatchTimer
 from fairlead.cluster.changes import Key
 from fairlead.cluster.codec import Body
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import INITIAL_END, Listing, Object, Raw, Status, StatusDetails, T, WatchEvent
 from fairlead.compat.times import UTC
@@ -28,7 +28,7 @@ from tests.fakecluster.apiserver import FakeApiServer
 from tests.fakecluster.rules import Refused
 from tests.fakecluster.store import Record, told
 
-_CONFIG: Final = Config(server="memory", source="memory", user="memory")
+_CONFIG: Final = ClusterConfig(server="memory", source="memory", user="memory")
 _MANAGER: Final = "fairlead"
 
 
@@ -44,7 +44,7 @@ class FakeCluster:
         bookmark_every: float = 60.0,
     ) -> None:
         self._books = FakeApiServer(now, random or Random(0), history)
-        self._bells: set[Bell] = set()
+        self._bells: set[WatchTimer] = set()
         self._bookmark_every = bookmark_every
 
     def compact(self) -> None:
@@ -182,8 +182,8 @@ class FakeCluster:
                     yield WatchEvent(type="ADDED", object=_typed(kind, record))
             if send_initial_events:
                 yield _bookmark(kind, version, complete=True)
-            turn = Turn.NEWS
-            while turn is not Turn.END:
+            turn = WakeReason.NEWS
+            while turn is not WakeReason.END:
                 self._books.check_kept(version)
                 for entry in tuple(store.since(version)):
                     version = entry.version
@@ -191,12 +191,12 @@ class FakeCluster:
                         bell.heard()
                         yield WatchEvent(type=event[0], object=_typed(kind, event[1]))
                 turn = await bell.wait()
-                if turn is not Turn.NEWS and bookmarks and version <= store.version:
+                if turn is not WakeReason.NEWS and bookmarks and version <= store.version:
                     yield _bookmark(kind, version)
 
     @contextmanager
-    def _bell(self, timeout: float | None, bookmarks: bool, idle: float) -> Iterator[Bell]:
-        bell = Bell(timeout, self._bookmark_every if bookmarks else None, idle)
+    def _bell(self, timeout: float | None, bookmarks: bool, idle: float) -> Iterator[WatchTimer]:
+        bell = WatchTimer(timeout, self._bookmark_every if bookmarks else None, idle)
         self._bells.add(bell)
         try:
             yield bell
@@ -214,7 +214,7 @@ class FakeCluster:
             details = StatusDetails(name=no.name, kind=kind.plural, causes=no.causes)
             status = Status(message=str(no), reason=no.reason, code=no.code, details=details)
             raise error_of(
-                no.code, status, Asked(verb, kind.resource, namespace or "", name), _CONFIG
+                no.code, status, RequestInfo(verb, kind.resource, namespace or "", name), _CONFIG
             ) from None
         if self._books.store.version != before:
             for bell in tuple(self._bells):

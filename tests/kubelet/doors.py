@@ -8,7 +8,7 @@ from typing import Any
 from fairlead.compat.aio import timeout
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import Message
-from fairlead.kubelet.sockets import Call, Door
+from fairlead.kubelet.sockets import GrpcServer, UnaryMethod
 from tests.kubelet.kubelets import PATIENCE, Line, dial
 
 ECHO, WATCH = "/test/Echo", "/test/Watch"
@@ -19,12 +19,12 @@ async def echo(claim: wire.Claim) -> Message:
     return claim
 
 
-def door(place: Path, answer: Answer = echo, **more: Any) -> Door:
-    return Door(place, [Call(ECHO, wire.Claim, answer)], **more)
+def door(place: Path, answer: Answer = echo, **more: Any) -> GrpcServer:
+    return GrpcServer(place, [UnaryMethod(ECHO, wire.Claim, answer)], **more)
 
 
 @asynccontextmanager
-async def opened(made: Door) -> AsyncIterator[Line]:
+async def opened(made: GrpcServer) -> AsyncIterator[Line]:
     await made.open()
     try:
         async with dial(made.path) as line:

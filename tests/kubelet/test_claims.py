@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fairlead.compat.aio import timeout
-from fairlead.errors import FairleadError, RefusedError
+from fairlead.errors import AllocationRefusedError, FairleadError
 from fairlead.kubelet import messages as wire
-from fairlead.kubelet.claims import Claim, ClaimPlugin, Prepared, Preparer
+from fairlead.kubelet.claims import ClaimPlugin, KubeletClaim, Prepared, Preparer
 from fairlead.kubelet.registration import Registered
 from tests.kubelet.kubelets import PATIENCE, Line, Rooms, dial, info, notify, rooms
 
@@ -34,10 +34,10 @@ class Desk:
         self.log: list[str] = []
         self.everybody = asyncio.Event()
 
-    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+    async def prepare(self, claim: KubeletClaim) -> Sequence[Prepared]:
         self.log.append(f"prepare {claim.uid}")
         if claim.name == "refused":
-            raise RefusedError("gpu-0 has 2 GiB left", "ask for less")
+            raise AllocationRefusedError("gpu-0 has 2 GiB left", "ask for less")
         if claim.name == "nameless":
             raise FairleadError("")
         if claim.name == "bug":
@@ -50,10 +50,10 @@ class Desk:
         self.log.append(f"prepared {claim.uid}")
         return [GPU, CPU]
 
-    async def unprepare(self, claim: Claim) -> None:
+    async def unprepare(self, claim: KubeletClaim) -> None:
         self.log.append(f"unprepare {claim.uid}")
         if claim.name == "refused":
-            raise RefusedError("the file is held")
+            raise AllocationRefusedError("the file is held")
         await asyncio.sleep(0)
         self.log.append(f"unprepared {claim.uid}")
 

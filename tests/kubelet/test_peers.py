@@ -13,7 +13,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet import sockets
-from fairlead.kubelet.sockets import Call, Door, Feed, Method
+from fairlead.kubelet.sockets import GrpcServer, Method, StreamMethod, UnaryMethod
 from tests.kubelet.doors import ECHO, WATCH, door, echo, opened, sound
 from tests.kubelet.kubelets import PATIENCE, dial, rooms, unread, untaken, until
 
@@ -98,7 +98,7 @@ class Ticker:
 def test_a_feed_ends_with_its_peer(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async def scenario() -> None:
         ticker = Ticker()
-        made = Door(place, [Feed(WATCH, ticker.items)])
+        made = GrpcServer(place, [StreamMethod(WATCH, ticker.items)])
         async with opened(made):
             for leave in ("hang up", "cancel"):
                 async with dial(place) as line, line.stream(WATCH) as stream:
@@ -143,8 +143,8 @@ def test_a_peer_that_does_not_read_blocks_nobody_and_no_closing(
 ) -> None:
     async def scenario() -> None:
         ticker = Ticker(bytes(1 << 20))
-        methods: list[Method] = [Feed(WATCH, ticker.items), Call(ECHO, wire.Claim, echo)]
-        async with opened(Door(place, methods, grace=0.05)) as line:
+        methods: list[Method] = [StreamMethod(WATCH, ticker.items), UnaryMethod(ECHO, wire.Claim, echo)]
+        async with opened(GrpcServer(place, methods, grace=0.05)) as line:
             line_that_is_deaf = await deaf(place)
             await until(lambda: unread(line_that_is_deaf) >= FULL)
             assert await sound(line)
@@ -164,7 +164,7 @@ def test_a_peer_that_does_not_read_blocks_nobody_and_no_closing(
 def test_a_peer_that_stops_reading_cancels_and_vanishes_leaves_no_task(place: Path) -> None:
     async def scenario() -> None:
         ticker = Ticker(bytes(1 << 20))
-        async with opened(Door(place, [Feed(WATCH, ticker.items)])):
+        async with opened(GrpcServer(place, [StreamMethod(WATCH, ticker.items)])):
             before = len(asyncio.all_tasks())
             line = await deaf(place)
             await until(lambda: unread(line) >= FULL)

@@ -11,7 +11,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from fairlead.compat.aio import timeout
-from fairlead.errors import KubeletError, RefusedError
+from fairlead.errors import AllocationRefusedError, KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.plugin import LIST_LIMIT, DevicePlugin, encoded_size, socket_paths
 from fairlead.kubelet.registration import Registered
@@ -50,7 +50,7 @@ class Ledger:
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> Grant:
         if "g0-13" in ids:
-            raise RefusedError("g0 is held whole by default/x")
+            raise AllocationRefusedError("g0 is held whole by default/x")
         return Grant(
             {"UNITS": ",".join(ids)},
             (DeviceNode("/dev/nvidia0", "/dev/nvidia3"), DeviceNode("/dev/nvidiactl", "/dev/nvidiactl")),

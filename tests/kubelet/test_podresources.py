@@ -13,16 +13,16 @@ from fairlead.errors import FairleadError, KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.podresources import (
     BOOKS_LIMIT,
-    Books,
-    Held,
-    HeldClaim,
-    Listed,
+    ContainerClaimDevice,
+    ContainerUnits,
+    KubeletPod,
     PodReader,
+    PodResourcesListing,
     books,
-    read_books,
+    read_pod_resources,
 )
 from fairlead.kubelet.proto import Message, decode, encode
-from fairlead.kubelet.sockets import Call, Door, Feed, Method
+from fairlead.kubelet.sockets import GrpcServer, Method, StreamMethod, UnaryMethod
 from tests.kubelet.kubelets import rooms
 
 LIST = "/v1.PodResourcesLister/List"
@@ -38,9 +38,9 @@ SEEN = bytes.fromhex(
 
 
 def test_reads_what_a_kubelet_writes() -> None:
-    assert books(decode(wire.ListPodResourcesResponse, SEEN)) == Books(
-        (Held("n", "p", "c", MEMORY, ("g0-1", "g0-2")),),
-        (HeldClaim("n", "p", "c", "cl", "fairlead.dev", "node-1", "gpu-0", "s"),),
+    assert books(decode(wire.ListPodResourcesResponse, SEEN)) == PodResourcesListing(
+        (ContainerUnits("n", "p", "c", MEMORY, ("g0-1", "g0-2")),),
+        (ContainerClaimDevice("n", "p", "c", "cl", "fairlead.dev", "node-1", "gpu-0", "s"),),
     )
 
 
@@ -103,7 +103,7 @@ def place() -> Iterator[Path]:
 
 @asynccontextmanager
 async def serving(place: Path, method: Method) -> AsyncIterator[None]:
-    door = Door(place, [method], grace=0.05)
+    door = GrpcServer(place, [method], grace=0.05)
     await door.open()
     try:
         yield
@@ -118,13 +118,13 @@ def test_lists_all_pods_also_those_that_hold_nothing(place: Path) -> None:
     async def give(_: wire.Empty) -> Message:
         return wire.ListPodResourcesResponse(pods)
 
-    async def play() -> list[Listed]:
-        async with serving(place, Call(LIST, wire.Empty, give)):
+    async def play() -> list[KubeletPod]:
+        async with serving(place, UnaryMethod(LIST, wire.Empty, give)):
             return await PodReader(place).read()
 
     assert asyncio.run(play()) == [
-        Listed("n", "p", {"c": frozenset({MEMORY, "other.dev/x"}), "d": frozenset()}),
-        Listed("n", "q", {}),
+        KubeletPod("n", "p", {"c": frozenset({MEMORY, "other.dev/x"}), "d": frozenset()}),
+        KubeletPod("n", "q", {}),
     ]
 
 
@@ -145,7 +145,7 @@ def test_only_containers_that_changed_are_decoded_again(place: Path) -> None:
         assert reader.decoded == 11 + holding
         assert [name for name, held in ten.held.items() if held] == [f"c{at}" for at in range(holding)]
     reader.listed(told(10))
-    assert reader.listed(told(10, "a"))[1] == Listed("n", "a", {"c": frozenset()})
+    assert reader.listed(told(10, "a"))[1] == KubeletPod("n", "a", {"c": frozenset()})
     assert reader.decoded == 22, "who went is forgotten"
 
 
@@ -154,7 +154,7 @@ def test_a_pod_that_is_cut_off_is_no_answer(place: Path) -> None:
         return wire.ClosedListResponse((b"\x0a\x05cut",))
 
     async def play() -> None:
-        async with serving(place, Call(LIST, wire.Empty, give)):
+        async with serving(place, UnaryMethod(LIST, wire.Empty, give)):
             await PodReader(place).read()
 
     with pytest.raises(KubeletError, match="cut off"):
@@ -171,28 +171,28 @@ def test_asks_a_kubelet(place: Path) -> None:
         return answer
 
     async def scenario() -> None:
-        async with serving(place, Call(LIST, wire.Empty, give)):
-            found = await read_books(place, timeout=30)
-            assert found == Books((Held("n", "p", "c", MEMORY, tuple(units)),), ())
-            other = await read_books(place, timeout=30, prefix="other.dev/")
-            assert other == Books((Held("n", "p", "c", "other.dev/x", ("y",)),), ())
+        async with serving(place, UnaryMethod(LIST, wire.Empty, give)):
+            found = await read_pod_resources(place, timeout=30)
+            assert found == PodResourcesListing((ContainerUnits("n", "p", "c", MEMORY, tuple(units)),), ())
+            other = await read_pod_resources(place, timeout=30, prefix="other.dev/")
+            assert other == PodResourcesListing((ContainerUnits("n", "p", "c", "other.dev/x", ("y",)),), ())
 
     asyncio.run(scenario())
 
 
 def test_what_is_no_kubelet(place: Path) -> None:
     with pytest.raises(KubeletError, match="No such file") as caught:
-        asyncio.run(read_books(place))
+        asyncio.run(read_pod_resources(place))
     assert caught.value.exit_code == 1
     assert "kubelet" in caught.value.hint
     with closing(socket.socket(socket.AF_UNIX)) as stale:
         stale.bind(str(place))
     with pytest.raises(KubeletError, match="refused"):
-        asyncio.run(read_books(place))
+        asyncio.run(read_pod_resources(place))
     place.unlink()
     place.write_text("a file", encoding="utf-8")
     with pytest.raises(KubeletError, match=str(place)):
-        asyncio.run(read_books(place))
+        asyncio.run(read_pod_resources(place))
 
 
 async def refuse(_: wire.Empty) -> Message:
@@ -218,12 +218,12 @@ async def nothing() -> AsyncGenerator[bytes, None]:
 
 
 ANSWERS = {
-    "a refusal": (Call(LIST, wire.Empty, refuse), "INTERNAL: not today"),
-    "nothing in time": (Call(LIST, wire.Empty, sleep), "no answer within"),
-    "another service": (Call("/v1.Other/List", wire.Empty, refuse), "UNKNOWN"),
-    "rubbish": (Feed(LIST, rubbish), "cut off"),
-    "too much": (Feed(LIST, too_much), f"more than {BOOKS_LIMIT} bytes"),
-    "nothing": (Feed(LIST, nothing), "no answer"),
+    "a refusal": (UnaryMethod(LIST, wire.Empty, refuse), "INTERNAL: not today"),
+    "nothing in time": (UnaryMethod(LIST, wire.Empty, sleep), "no answer within"),
+    "another service": (UnaryMethod("/v1.Other/List", wire.Empty, refuse), "UNKNOWN"),
+    "rubbish": (StreamMethod(LIST, rubbish), "cut off"),
+    "too much": (StreamMethod(LIST, too_much), f"more than {BOOKS_LIMIT} bytes"),
+    "nothing": (StreamMethod(LIST, nothing), "no answer"),
 }
 
 
@@ -233,7 +233,7 @@ def test_an_answer_that_is_none(place: Path, method: Method, why: str) -> None:
         async with serving(place, method):
             timeout = 0.1 if why == "no answer within" else 30.0
             with pytest.raises(KubeletError, match=why):
-                await read_books(place, timeout)
+                await read_pod_resources(place, timeout)
             current = asyncio.current_task()
             assert current is not None
             await asyncio.sleep(0)  # a cancellation that was left behind would come out here
@@ -268,7 +268,7 @@ def test_a_peer_that_speaks_otherwise(
     async def scenario() -> None:
         server = await asyncio.start_unix_server(serve, place)
         with pytest.raises(KubeletError):
-            await read_books(place, timeout=30)
+            await read_pod_resources(place, timeout=30)
         await served.wait()
         server.close()
 

@@ -10,7 +10,7 @@ import pytest
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from fairlead.errors import FairleadError, KubeletError, RefusedError
+from fairlead.errors import AllocationRefusedError, FairleadError, KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import Message, encode
 from tests.kubelet.doors import ECHO, door, opened, sound
@@ -97,9 +97,9 @@ def test_who_came_later_keeps_the_socket(place: Path) -> None:
 def test_answers() -> None:
     async def refuse(claim: wire.Claim) -> Message:
         if claim.name == "refused":
-            raise RefusedError("g0 is held whole by default/x", "wait for it")
+            raise AllocationRefusedError("g0 is held whole by default/x", "wait for it")
         if claim.name == "long":
-            raise RefusedError("x" * 10_000)
+            raise AllocationRefusedError("x" * 10_000)
         if claim.name == "away":
             raise FairleadError("the warden is away")
         raise KeyError(claim.name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.lab import cgroups, process
-from fairlead.lab.home import Home
+from fairlead.lab.home import LabHome
 
 FAIRLEAD = [sys.executable, "-m", "fairlead"]
 _STAND_IN = """\
@@ -46,9 +46,9 @@ class Door:
     """Those that were there before."""
 
     @property
-    def home(self) -> Home:
+    def home(self) -> LabHome:
         """Where its labs are."""
-        return Home(self.root / "fairlead" / "lab")
+        return LabHome(self.root / "fairlead" / "lab")
 
     @property
     def env(self) -> dict[str, str]:

@@ -17,8 +17,8 @@ from typing import Any, Final
 from fairlead.errors import LabError
 from fairlead.lab import cache as caches
 from fairlead.lab import errand, toolchain
-from fairlead.lab.build import Site, default_site
-from fairlead.lab.cache import Cache
+from fairlead.lab.build import BuildEnvironment, default_site
+from fairlead.lab.cache import BuildCache
 from fairlead.lab.parts import architecture, needs_go
 from fairlead.units import parse_bytes
 
@@ -32,7 +32,9 @@ _FOLDER: Final = 1 << 31
 Tick = Callable[[], None]
 
 
-def ensure_python(machine: str = "", tick: Tick = lambda: None, *, site: Site | None = None) -> Path:
+def ensure_python(
+    machine: str = "", tick: Tick = lambda: None, *, site: BuildEnvironment | None = None
+) -> Path:
     """Return the path of a Python 3.10 for a machine (Go's name; empty: this one); fetch it if missing."""
     site, machine = site or default_site(), machine or architecture()
     if machine not in MACHINES:
@@ -59,7 +61,7 @@ def ensure_packages(
     pins: Path,
     tick: Tick = lambda: None,
     *,
-    cache: Cache | None = None,
+    cache: BuildCache | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Path:
     """Return a folder with the packages that a hashed requirements file names, for such a Python."""
@@ -100,7 +102,7 @@ def _write(source: Path, target: Path, *, packed: bool) -> None:
         shutil.copyfileobj(read, written)
 
 
-def _module(site: Site, source: Path, aside: Path, tick: Tick) -> Path:
+def _module(site: BuildEnvironment, source: Path, aside: Path, tick: Tick) -> Path:
     """Download the pinned module, and return its folder."""
     pins, log = site.sources / "toolchain.txt", site.cache.log(aside.name.lstrip("."))
     go = toolchain.fetch(

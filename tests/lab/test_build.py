@@ -13,13 +13,13 @@ import pytest
 from fairlead.errors import LabError
 from fairlead.lab import cache as caches
 from fairlead.lab import toolchain
-from fairlead.lab.build import Phase, Progress, Site, ensure, have
-from fairlead.lab.cache import Cache
-from fairlead.lab.parts import PARTS, Part, key, needs_go, parse_version, pinned_version, sources
+from fairlead.lab.build import BuildEnvironment, BuildPhase, BuildProgress, ensure, have
+from fairlead.lab.cache import BuildCache
+from fairlead.lab.parts import PARTS, GoModule, key, needs_go, parse_version, pinned_version, sources
 from fairlead.units import Bytes
 
 ROOT = Path(__file__).parents[2]
-TINY = Part(
+TINY = GoModule(
     name="tiny",
     programs=("hello", "goodbye"),
     pin="example.com/pin",
@@ -62,18 +62,18 @@ def go_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def site(tmp_path: Path, go_cache: Path) -> Site:
+def site(tmp_path: Path, go_cache: Path) -> BuildEnvironment:
     """Return a machine whose lab is one tiny program."""
     write(tmp_path / "lab" / "tiny", FILES)
     shutil.copy(sources() / "toolchain.txt", tmp_path / "lab")
-    cache = Cache(tmp_path / "cache")
+    cache = BuildCache(tmp_path / "cache")
     cache.root.mkdir()
     (cache.root / "go").symlink_to(go_cache)
     environ = {name: value for name, value in os.environ.items() if name != "KUBEBUILDER_ASSETS"}
-    return Site(cache, tmp_path / "lab", (TINY,), environ)
+    return BuildEnvironment(cache, tmp_path / "lab", (TINY,), environ)
 
 
-def folder_of(site: Site) -> Path:
+def folder_of(site: BuildEnvironment) -> Path:
     return ensure(["hello"], site=site)["hello"].parents[1]
 
 
@@ -84,8 +84,8 @@ def says(program: Path) -> str:
 # What a part is kept under
 
 
-def edit(name: str, old: str, new: str) -> Callable[[Path, Part], Part]:
-    def change(folder: Path, part: Part) -> Part:
+def edit(name: str, old: str, new: str) -> Callable[[Path, GoModule], GoModule]:
+    def change(folder: Path, part: GoModule) -> GoModule:
         text = FILES.get(name, "")
         (folder / name).write_text(text.replace(old, new) if old else text + new)
         return part
@@ -93,7 +93,7 @@ def edit(name: str, old: str, new: str) -> Callable[[Path, Part], Part]:
     return change
 
 
-def become(**fields: object) -> Callable[[Path, Part], Part]:
+def become(**fields: object) -> Callable[[Path, GoModule], GoModule]:
     return lambda folder, part: replace(part, **fields)  # type: ignore[arg-type]  # any field of a Part
 
 
@@ -118,14 +118,14 @@ SAME = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_key_changes_with_every_pin(change: Callable[[Path, Part], Part], tmp_path: Path) -> None:
+def test_key_changes_with_every_pin(change: Callable[[Path, GoModule], GoModule], tmp_path: Path) -> None:
     write(tmp_path, FILES)
     before = key(TINY, tmp_path, (1, 26, 0))
     assert key(change(tmp_path, TINY), tmp_path, (1, 26, 0)) != before
 
 
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
-def test_key_stays_with_everything_else(change: Callable[[Path, Part], Part], tmp_path: Path) -> None:
+def test_key_stays_with_everything_else(change: Callable[[Path, GoModule], GoModule], tmp_path: Path) -> None:
     write(tmp_path / "one", FILES)
     write(tmp_path / "other", FILES)
     before = key(TINY, tmp_path / "one", (1, 26, 0))
@@ -142,7 +142,7 @@ def test_key_knows_the_release_of_go_but_not_its_patch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
-def test_shipped_part_is_pinned(part: Part) -> None:
+def test_shipped_part_is_pinned(part: GoModule) -> None:
     folder = sources() / part.name
     pins = toolchain.find(needs_go(folder), sources() / "toolchain.txt", {"PATH": ""})
     assert pins.version >= needs_go(folder)
@@ -173,29 +173,29 @@ def test_no_two_parts_make_the_same_program() -> None:
 # Building
 
 
-def test_builds_stamps_links_and_copies(site: Site) -> None:
-    told: list[Progress] = []
+def test_builds_stamps_links_and_copies(site: BuildEnvironment) -> None:
+    told: list[BuildProgress] = []
     programs = ensure(["tiny"], told.append, site=site)
     assert {name: says(path) for name, path in programs.paths.items()} == {
         "hello": "v1.2.3",
         "goodbye": "v1.2.3",
     }
     assert programs.files["stage.yaml"].read_text() == "kind: Stage\n"
-    assert [told[0].phase, told[-1].phase] == [Phase.FETCH, Phase.DONE]
+    assert [told[0].phase, told[-1].phase] == [BuildPhase.FETCH, BuildPhase.DONE]
     assert all(progress.part == "tiny" and progress.done <= progress.total for progress in told)
     left = {path.name for path in site.cache.root.iterdir()}
     assert left == {"go", "locks", programs["hello"].parents[1].name}
 
 
-def test_what_is_missing_can_be_asked_without_building(site: Site) -> None:
+def test_what_is_missing_can_be_asked_without_building(site: BuildEnvironment) -> None:
     assert not have(["hello"], site=site)
     ensure(["hello"], site=site)
     assert have(["tiny"], site=site)
 
 
-def test_what_is_built_is_not_built_again(site: Site) -> None:
+def test_what_is_built_is_not_built_again(site: BuildEnvironment) -> None:
     before = folder_of(site).stat().st_mtime_ns
-    told: list[Progress] = []
+    told: list[BuildProgress] = []
     ensure(["goodbye"], told.append, site=site)
     assert (folder_of(site).stat().st_mtime_ns, told) == (before, [])
 
@@ -211,10 +211,10 @@ ensure(["hello"], lambda progress: print(progress.phase, flush=True), site=site)
 """
 
 
-def test_two_at_once_build_once(site: Site) -> None:
+def test_two_at_once_build_once(site: BuildEnvironment) -> None:
     second: list[subprocess.Popen[str]] = []
 
-    def start_second(progress: Progress) -> None:
+    def start_second(progress: BuildProgress) -> None:
         if not second:
             argv = [sys.executable, "-c", SECOND, str(site.cache.root), str(site.sources)]
             second.append(
@@ -222,15 +222,15 @@ def test_two_at_once_build_once(site: Site) -> None:
             )
             output = second[0].stdout
             assert output is not None
-            assert output.readline().strip() == Phase.WAIT
+            assert output.readline().strip() == BuildPhase.WAIT
 
     ensure(["hello"], start_second, site=site)
     output, _ = second[0].communicate(timeout=20)
     assert second[0].returncode == 0
-    assert set(output.split()) == {Phase.WAIT, Phase.DONE} or output.split() == [Phase.DONE]
+    assert set(output.split()) == {BuildPhase.WAIT, BuildPhase.DONE} or output.split() == [BuildPhase.DONE]
 
 
-def test_failed_build_names_program_module_reason_and_log(site: Site) -> None:
+def test_failed_build_names_program_module_reason_and_log(site: BuildEnvironment) -> None:
     module = write(site.sources / "tiny", {"main.go": MAIN.replace("println(version)", "println(versoin)")})
     with pytest.raises(LabError) as caught:
         ensure(["hello"], site=site)
@@ -246,7 +246,7 @@ def test_failed_build_names_program_module_reason_and_log(site: Site) -> None:
     assert says(ensure(["hello"], site=site)["hello"]) == "v1.2.3"
 
 
-def test_untidy_module_says_what_to_do(site: Site) -> None:
+def test_untidy_module_says_what_to_do(site: BuildEnvironment) -> None:
     write(
         site.sources / "tiny",
         {"main.go": MAIN.replace("package main", 'package main\n\nimport _ "example.com/pin"')},
@@ -270,7 +270,9 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_partial_folder_is_not_taken_for_built(damage: Callable[[Path], None], site: Site) -> None:
+def test_partial_folder_is_not_taken_for_built(
+    damage: Callable[[Path], None], site: BuildEnvironment
+) -> None:
     folder = folder_of(site)
     damage(folder)
     aside = site.cache.root / f".{folder.name}.dead"
@@ -281,9 +283,9 @@ def test_partial_folder_is_not_taken_for_built(damage: Callable[[Path], None], s
     assert not aside.exists()
 
 
-def test_interrupted_build_leaves_nothing_and_can_be_taken_up(site: Site) -> None:
-    def interrupt(progress: Progress) -> None:
-        if progress.phase is Phase.COMPILE:
+def test_interrupted_build_leaves_nothing_and_can_be_taken_up(site: BuildEnvironment) -> None:
+    def interrupt(progress: BuildProgress) -> None:
+        if progress.phase is BuildPhase.COMPILE:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -295,7 +297,7 @@ def test_interrupted_build_leaves_nothing_and_can_be_taken_up(site: Site) -> Non
 # Room
 
 
-def test_too_little_room_says_where_and_how_much(site: Site) -> None:
+def test_too_little_room_says_where_and_how_much(site: BuildEnvironment) -> None:
     huge = replace(site, parts=(replace(TINY, room=Bytes(2**60)),))
     (site.cache.root / "go").unlink()  # what other tests compiled is not to be dropped
     with pytest.raises(LabError, match=f"needs .* of disk, {site.cache.root} has") as caught:
@@ -304,7 +306,7 @@ def test_too_little_room_says_where_and_how_much(site: Site) -> None:
 
 
 def test_go_caches_are_dropped_unless_in_use(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+    cache = BuildCache(tmp_path)
     with caches.using_go(cache):
         (cache.go / "mod").mkdir()
         assert not caches.drop_go(cache)
@@ -338,13 +340,13 @@ def assets(tmp_path: Path) -> Path:
 
 def test_assets_are_taken_and_nothing_is_built(assets: Path, tmp_path: Path) -> None:
     environ = {"KUBEBUILDER_ASSETS": str(assets), "PATH": ""}
-    site = Site(Cache(tmp_path / "cache"), tmp_path / "no-sources", PARTS, environ)
+    site = BuildEnvironment(BuildCache(tmp_path / "cache"), tmp_path / "no-sources", PARTS, environ)
     programs = ensure(["etcd", "kube-apiserver", "kubectl"], site=site)
     assert programs.paths == {name: assets / name for name in ("etcd", "kube-apiserver", "kubectl")}
     assert not site.cache.root.exists()
 
 
-def test_what_assets_lack_is_built(assets: Path, site: Site) -> None:
+def test_what_assets_lack_is_built(assets: Path, site: BuildEnvironment) -> None:
     (assets / "kubectl").chmod(0o644)
     part = replace(TINY, programs=("etcd", "kubectl"))
     mixed = replace(site, parts=(part,), environ={**site.environ, "KUBEBUILDER_ASSETS": str(assets)})
@@ -353,13 +355,13 @@ def test_what_assets_lack_is_built(assets: Path, site: Site) -> None:
     assert says(programs["kubectl"]) == "v1.2.3"
 
 
-def test_assets_that_are_not_there_are_an_error(site: Site) -> None:
+def test_assets_that_are_not_there_are_an_error(site: BuildEnvironment) -> None:
     wrong = replace(site, environ={**site.environ, "KUBEBUILDER_ASSETS": "/nowhere"})
     with pytest.raises(LabError, match="KUBEBUILDER_ASSETS: /nowhere"):
         ensure(["hello"], site=wrong)
 
 
-def test_unknown_program_names_those_known(site: Site) -> None:
+def test_unknown_program_names_those_known(site: BuildEnvironment) -> None:
     with pytest.raises(LabError, match="'kubeapi'") as caught:
         ensure(["kubeapi"], site=site)
     assert caught.value.hint == "known: goodbye, hello, tiny"
@@ -392,7 +394,7 @@ def test_go_on_path_is_taken_when_new_enough(
     assert found.version >= parse_version(needs)
 
 
-def test_go_that_cannot_be_had_says_how_to_get_it(site: Site) -> None:
+def test_go_that_cannot_be_had_says_how_to_get_it(site: BuildEnvironment) -> None:
     alone = replace(
         site, environ={"PATH": "", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
     )

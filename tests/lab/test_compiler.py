@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import LabError
 from fairlead.lab import compiler
-from fairlead.lab.cache import Cache
+from fairlead.lab.cache import BuildCache
 
 
 def tool(folder: Path, name: str, text: str) -> dict[str, str]:
@@ -32,6 +32,6 @@ def test_a_compiler_that_cannot_link_is_none(tmp_path: Path) -> None:
 
 def test_without_a_compiler_nothing_is_fetched(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="libseccomp is written in C") as caught:
-        compiler.environment("libseccomp", tmp_path, Cache(tmp_path), {"PATH": ""}, lambda: None)
+        compiler.environment("libseccomp", tmp_path, BuildCache(tmp_path), {"PATH": ""}, lambda: None)
     assert "apt-get install gcc" in caught.value.hint
     assert list(tmp_path.iterdir()) == []

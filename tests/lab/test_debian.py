@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab.cache import Cache
+from fairlead.lab.cache import BuildCache
 from fairlead.lab.debian import PACKAGES, ensure_tools
 
 # Says what it would install, and makes the files that it is asked to download. A host without package
@@ -108,5 +108,5 @@ def test_failed_download_says_what_apt_said(host: Path, environ: dict[str, str])
 
 def test_without_apt_says_which_profiles_remain(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="apt-get is not on this machine") as caught:
-        ensure_tools(cache=Cache(tmp_path), environ={"PATH": ""})
+        ensure_tools(cache=BuildCache(tmp_path), environ={"PATH": ""})
     assert "api and control" in caught.value.hint

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from fairlead.lab import helm
-from fairlead.lab.state import Lab, Profile
+from fairlead.lab.state import Lab, LabProfile
 from tests.labs import RealNode
 
 CHART = {
@@ -17,7 +17,7 @@ CHART = {
 
 def test_helm_knows_the_lab_and_nothing_of_the_users(tmp_path: Path) -> None:
     theirs = {"PATH": "/bin", "HELM_NAMESPACE": "prod", "HELM_KUBECONTEXT": "prod", "KUBECONFIG": "/theirs"}
-    found = helm.environment(Lab("a", Profile.API, tmp_path, 0.0), theirs)
+    found = helm.environment(Lab("a", LabProfile.API, tmp_path, 0.0), theirs)
     assert found["PATH"] == "/bin"
     assert found["KUBECONFIG"] == str(tmp_path / "kubeconfig")
     homes = {name: value for name, value in found.items() if name.startswith("HELM_")}

@@ -8,28 +8,28 @@ import pytest
 
 from fairlead.errors import LabError
 from fairlead.lab import home
-from fairlead.lab.home import Home
+from fairlead.lab.home import LabHome
 from fairlead.lab.process import Process
-from fairlead.lab.state import Lab, Phase, Profile, Program, Space, load, save
+from fairlead.lab.state import Lab, LabPhase, LabProfile, LabProgram, NodeNamespaces, load, save
 
 
 @pytest.fixture
-def where(tmp_path: Path) -> Home:
-    return Home(tmp_path / "fairlead" / "lab")
+def where(tmp_path: Path) -> LabHome:
+    return LabHome(tmp_path / "fairlead" / "lab")
 
 
-def make(where: Home, name: str = "one") -> Lab:
+def make(where: LabHome, name: str = "one") -> Lab:
     folder = where.folder(name)
     folder.mkdir(parents=True)
-    return save(Lab(name, Profile.API, folder, 1.5, ports={"kube-apiserver": 20001}, phase=Phase.READY))
+    return save(Lab(name, LabProfile.API, folder, 1.5, ports={"kube-apiserver": 20001}, phase=LabPhase.READY))
 
 
-def test_the_state_file_says_all_that_is_known(where: Home) -> None:
+def test_the_state_file_says_all_that_is_known(where: LabHome) -> None:
     lab = replace(
         make(where),
         owner=Process(1, 2),
-        programs=(Program("etcd", Process(3, 4), "/log"),),
-        spaces=(Space("node-1", "10.0.0.1", Process(5, 6)),),
+        programs=(LabProgram("etcd", Process(3, 4), "/log"),),
+        spaces=(NodeNamespaces("node-1", "10.0.0.1", Process(5, 6)),),
         nodes=7,
         times={"keys": 0.5},
     )
@@ -41,7 +41,7 @@ def test_the_state_file_says_all_that_is_known(where: Home) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"format": 99}', '{"format": 1, "profile": "moon"}', "null"]
 )
-def test_a_state_file_that_says_nonsense_is_no_lab(where: Home, text: str) -> None:
+def test_a_state_file_that_says_nonsense_is_no_lab(where: LabHome, text: str) -> None:
     make(where).file.write_text(text)
     assert where.labs() == []
     with home.held(where.folder("one")) as ours:
@@ -50,12 +50,12 @@ def test_a_state_file_that_says_nonsense_is_no_lab(where: Home, text: str) -> No
 
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a-", "a" * 33, "../x", "a/b", "a b", "."])
-def test_a_bad_name_is_refused(where: Home, name: str) -> None:
+def test_a_bad_name_is_refused(where: LabHome, name: str) -> None:
     with pytest.raises(LabError, match="cannot name a lab"):
         where.folder(name)
 
 
-def test_an_unknown_lab_is_refused_with_those_that_there_are(where: Home) -> None:
+def test_an_unknown_lab_is_refused_with_those_that_there_are(where: LabHome) -> None:
     with pytest.raises(LabError, match="no lab 'two'") as caught:
         where.get("two")
     assert "fairlead lab up" in caught.value.hint
@@ -65,7 +65,7 @@ def test_an_unknown_lab_is_refused_with_those_that_there_are(where: Home) -> Non
     assert "one" in caught.value.hint
 
 
-def test_a_lab_is_held_by_one_at_a_time(where: Home) -> None:
+def test_a_lab_is_held_by_one_at_a_time(where: LabHome) -> None:
     folder = make(where).folder
     with home.held(folder) as first:
         assert first
@@ -77,19 +77,19 @@ def test_a_lab_is_held_by_one_at_a_time(where: Home) -> None:
         assert not none
 
 
-def test_a_lab_is_left_behind_when_its_owner_or_its_boot_is(where: Home) -> None:
+def test_a_lab_is_left_behind_when_its_owner_or_its_boot_is(where: LabHome) -> None:
     lab = make(where)
     assert not home.left_behind(lab.folder)
     save(replace(lab, owner=Process(1, 2)))  # number 1 lives, but did not start then
     assert home.left_behind(lab.folder)
     save(replace(lab, boot="an earlier one"))
     assert home.left_behind(lab.folder)
-    assert replace(lab, boot="an earlier one", programs=(Program("a", Process(1, 2), ""),)).dead() == ["a"]
-    save(replace(lab, phase=Phase.STARTING))
+    assert replace(lab, boot="an earlier one", programs=(LabProgram("a", Process(1, 2), ""),)).dead() == ["a"]
+    save(replace(lab, phase=LabPhase.STARTING))
     assert home.left_behind(lab.folder)
 
 
-def test_with_the_last_lab_goes_the_folder_of_all(where: Home, tmp_path: Path) -> None:
+def test_with_the_last_lab_goes_the_folder_of_all(where: LabHome, tmp_path: Path) -> None:
     one, two = make(where, "one"), make(where, "two")
     home.remove(where, one.folder)
     assert where.labs() == [two]
@@ -114,11 +114,11 @@ def test_home_follows_the_xdg_rules(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(LabError, match="Not a directory"), home.gate(Home(tmp_path / "file" / "lab")):
+    with pytest.raises(LabError, match="Not a directory"), home.gate(LabHome(tmp_path / "file" / "lab")):
         pass
 
 
-def test_the_state_file_is_one_json_document(where: Home) -> None:
+def test_the_state_file_is_one_json_document(where: LabHome) -> None:
     document = json.loads(make(where).file.read_text())
     assert document["format"] == 1
     assert document["ports"] == {"kube-apiserver": 20001}

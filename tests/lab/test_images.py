@@ -5,14 +5,17 @@ import json
 import tarfile
 from pathlib import Path
 
-from fairlead.lab.images import Entry, Image, write_archive
+from fairlead.lab.images import Image, LayerEntry, write_archive
 
 
 def sample(folder: Path) -> list[Image]:
     program = folder / "program"
     program.write_bytes(b"\x7fELF")
-    one = Image("localhost/one:1", (Entry("bin"), Entry("bin/a", source=program), Entry("bin/b", link="a")))
-    two = Image("localhost/two:1", (Entry("etc/x", text="hello", mode=0o644),), {"User": "1:1"})
+    one = Image(
+        "localhost/one:1",
+        (LayerEntry("bin"), LayerEntry("bin/a", source=program), LayerEntry("bin/b", link="a")),
+    )
+    two = Image("localhost/two:1", (LayerEntry("etc/x", text="hello", mode=0o644),), {"User": "1:1"})
     return [one, two]
 
 

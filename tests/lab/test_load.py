@@ -11,7 +11,7 @@ from fairlead.errors import LabError
 from fairlead.lab.debian import ensure_tools
 from fairlead.lab.images import Image, busybox_image, write_archive
 from fairlead.lab.load import check, load
-from fairlead.lab.state import Lab, Phase, Profile
+from fairlead.lab.state import Lab, LabPhase, LabProfile
 from tests.labs import RealNode
 
 
@@ -47,12 +47,12 @@ def test_what_is_no_archive_of_images_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("profile", "phase", "why"),
     [
-        (Profile.API, Phase.READY, "has no real nodes: its profile is api"),
-        (Profile.NODE, Phase.STARTING, "is not ready"),
+        (LabProfile.API, LabPhase.READY, "has no real nodes: its profile is api"),
+        (LabProfile.NODE, LabPhase.STARTING, "is not ready"),
     ],
 )
 def test_a_lab_without_nodes_takes_no_images(
-    tmp_path: Path, profile: Profile, phase: Phase, why: str
+    tmp_path: Path, profile: LabProfile, phase: LabPhase, why: str
 ) -> None:
     with pytest.raises(LabError, match=why):
         load(Lab("a", profile, tmp_path, 0.0, phase=phase), [tmp_path / "none.tar"], tmp_path / "ctr")

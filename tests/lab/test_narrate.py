@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 def test_a_log_gets_one_line_a_step() -> None:
     clock, stream = Clock(), io.StringIO()
-    narrator = Narrator(stream, clock)
+    narrator = StepPrinter(stream, clock)
     with narrator.step("keys") as step:
         for _ in range(20):
             clock.now += 0.1
@@ -33,7 +33,7 @@ def test_a_log_gets_one_line_a_step() -> None:
 
 def test_a_long_step_speaks_up_now_and_then() -> None:
     clock, stream = Clock(), io.StringIO()
-    with Narrator(stream, clock).step("nodes") as step:
+    with StepPrinter(stream, clock).step("nodes") as step:
         for done in range(25):
             clock.now += 1
             step.at(done, 25, "so far")
@@ -46,7 +46,7 @@ def test_a_long_step_speaks_up_now_and_then() -> None:
 
 def test_a_terminal_gets_a_bar() -> None:
     clock, stream = Clock(), Terminal()
-    with Narrator(stream, clock).step("nodes") as step:
+    with StepPrinter(stream, clock).step("nodes") as step:
         clock.now = 3
         step.at(12, 24)
     assert "[############            ] 12 of 24" in stream.getvalue()
@@ -55,7 +55,7 @@ def test_a_terminal_gets_a_bar() -> None:
 
 def test_a_step_that_fails_says_so() -> None:
     stream = io.StringIO()
-    narrator = Narrator(stream, Clock())
+    narrator = StepPrinter(stream, Clock())
     with pytest.raises(OSError, match="no"), narrator.step("etcd"):
         raise OSError("no")
     assert "failed after" in stream.getvalue()

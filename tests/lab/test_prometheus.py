@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab.home import Home
+from fairlead.lab.home import LabHome
 from fairlead.lab.prometheus import check_rules, config
-from fairlead.lab.state import Profile
-from fairlead.lab.up import Wish, check
+from fairlead.lab.state import LabProfile
+from fairlead.lab.up import LabSpec, check
 from tests.lab.doors import until
 from tests.labs import RealNode
 
@@ -45,7 +45,7 @@ def test_rules_that_are_not_there_are_refused(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").touch()
     check_rules(tmp_path)
     with pytest.raises(LabError, match="Prometheus runs in a real node"):
-        check(Home(tmp_path), Wish(Profile.CONTROL, prometheus=True))
+        check(LabHome(tmp_path), LabSpec(LabProfile.CONTROL, prometheus=True))
 
 
 def test_a_pods_metrics_and_what_rules_make_of_them_are_there(

@@ -47,7 +47,7 @@ def test_nothing_is_written_outside(tmp_path: Path) -> None:
 
 
 def test_a_machine_for_which_there_is_none(tmp_path: Path) -> None:
-    site = build.Site(cache.Cache(tmp_path), tmp_path, (), {})
+    site = build.BuildEnvironment(cache.BuildCache(tmp_path), tmp_path, (), {})
     with pytest.raises(LabError, match="for riscv64") as caught:
         ensure_python("riscv64", site=site)
     assert "amd64, arm64" in caught.value.hint

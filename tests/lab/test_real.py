@@ -14,8 +14,8 @@ from fairlead.errors import LabError
 from fairlead.lab import process, spaces
 from fairlead.lab.down import reap
 from fairlead.lab.kit import gather
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.state import Profile
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.state import LabProfile
 from tests.lab.doors import Door, until
 from tests.labs import give_up
 
@@ -36,10 +36,10 @@ def door(tmp_path: Path) -> Iterator[Door]:
     reap(door.home)
 
 
-def need(profile: Profile) -> None:
+def need(profile: LabProfile) -> None:
     """Give up where what a profile is made of cannot be had."""
     try:
-        gather(profile, Narrator(io.StringIO()), kwok=True)
+        gather(profile, StepPrinter(io.StringIO()), kwok=True)
     except LabError as error:
         give_up(str(error).splitlines()[0])
 
@@ -49,7 +49,7 @@ def need_nodes(door: Door) -> None:
     obstacle = spaces.obstacle(door.root)
     if obstacle:
         give_up(obstacle)
-    need(Profile.NODE)
+    need(LabProfile.NODE)
 
 
 def kubectl(door: Door, *arguments: str) -> str:
@@ -67,7 +67,7 @@ def phase(door: Door, pod: str) -> Callable[[], bool]:
 
 
 def test_an_api_server_that_is_killed_can_be_seen_and_ended(door: Door) -> None:
-    need(Profile.API)
+    need(LabProfile.API)
     lab = door.json("up", "--name", "real", "--profile", "api")
     assert lab["times_seconds"]["total"] < 60
     assert "default" in kubectl(door, "get", "namespaces", "-o", "name")
@@ -81,7 +81,7 @@ def test_an_api_server_that_is_killed_can_be_seen_and_ended(door: Door) -> None:
 
 
 def test_a_fleet_takes_pods_where_their_devices_are(door: Door) -> None:
-    need(Profile.CONTROL)
+    need(LabProfile.CONTROL)
     lab = door.json("up", "--name", "real", "--profile", "control", "--fleet", str(EXAMPLE))
     assert lab["nodes"] == 6
     nodes = found(door, "nodes", "-l", "fairlead.dev/jetson-nano.count=1")["items"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.lab.process import Process
-from fairlead.lab.state import Lab, Profile, Program, load, save
+from fairlead.lab.state import Lab, LabProfile, LabProgram, load, save
 from tests.lab.doors import Door, stand_ins
 from tests.labs import RealNode
 
@@ -53,8 +53,8 @@ def test_what_cannot_be_restarted_is_refused(door: Door) -> None:
 
 
 def test_labs_of_earlier_versions_can_still_be_read(tmp_path: Path) -> None:
-    program = Program("etcd", Process(1, 2), "/log", ("/bin/etcd", "--x"), "node-1")
-    lab = Lab("old", Profile.NODE, tmp_path, 0.0, programs=(program,), environ={"PATH": "/bin"})
+    program = LabProgram("etcd", Process(1, 2), "/log", ("/bin/etcd", "--x"), "node-1")
+    lab = Lab("old", LabProfile.NODE, tmp_path, 0.0, programs=(program,), environ={"PATH": "/bin"})
     save(lab)
     read = load(tmp_path)
     assert read is not None
@@ -65,7 +65,7 @@ def test_labs_of_earlier_versions_can_still_be_read(tmp_path: Path) -> None:
     lab.file.write_text(json.dumps(fields))
     read = load(tmp_path)
     assert read is not None
-    assert read.programs == (Program("etcd", Process(1, 2), "/log"),)
+    assert read.programs == (LabProgram("etcd", Process(1, 2), "/log"),)
 
 
 @pytest.mark.parametrize("program", ["kubelet", "containerd"])

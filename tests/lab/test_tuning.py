@@ -9,10 +9,10 @@ import yaml
 
 from fairlead.errors import LabError
 from fairlead.lab import tuning
-from fairlead.lab.home import Home
-from fairlead.lab.state import Profile
-from fairlead.lab.tuning import Tuning
-from fairlead.lab.up import Wish, check
+from fairlead.lab.home import LabHome
+from fairlead.lab.state import LabProfile
+from fairlead.lab.tuning import LabTuning
+from fairlead.lab.up import LabSpec, check
 from tests.lab.doors import Door, stand_ins
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -32,10 +32,10 @@ def test_switches_are_read() -> None:
     assert tuning.gates("GenericWorkload=true, X1=false") == "GenericWorkload=true,X1=false"
     given = "api/alpha=true,v1=true,resource.k8s.io/v1beta2=true,apps/v1/deployments=false"
     assert tuning.apis(given) == given
-    tuned = Tuning("A=true", "api/all=true")
+    tuned = LabTuning("A=true", "api/all=true")
     assert tuned.all_programs() == ["--feature-gates=A=true"]
     assert tuned.api_server() == ["--feature-gates=A=true", "--runtime-config=api/all=true"]
-    assert Tuning().api_server() == []
+    assert LabTuning().api_server() == []
 
 
 @pytest.mark.parametrize("text", ["", "A", "A=yes", "a=true", "A=true,", "A=true B=false", "--x=true"])
@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> Non
 
 def test_a_lab_without_a_scheduler_takes_no_configuration_of_one(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="the profile api has no scheduler"):
-        check(Home(tmp_path), Wish(Profile.API, tuning=Tuning(scheduler={})))
+        check(LabHome(tmp_path), LabSpec(LabProfile.API, tuning=LabTuning(scheduler={})))
 
 
 def test_the_api_server_is_told_and_told_again_after_a_restart(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.cel import Device, compile_selector
+from fairlead.cel import CelDevice, compile_selector
 from fairlead.errors import ManifestError
 from fairlead.request import Demand
 from fairlead.units import Bytes
@@ -72,7 +72,7 @@ def test_requests_of_one_shape_are_counted_together() -> None:
 def test_alternatives_of_one_size_are_any_of_them() -> None:
     options = [exactly(f'{MODEL} == "{name}" // any')["exactly"] for name in ("t4", "a10")]
     (selector,) = claimed({"name": "r", "firstAvailable": options}).selectors
-    devices = [Device("fairlead.dev", {"fairlead.dev": {"model": name}}) for name in ("t4", "a10", "l4")]
+    devices = [CelDevice("fairlead.dev", {"fairlead.dev": {"model": name}}) for name in ("t4", "a10", "l4")]
     assert [compile_selector(selector).matches(each) for each in devices] == [True, True, False]
 
 

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from fairlead.cache.clusterfile import read_cluster
-from fairlead.cache.listed import Listed
+from fairlead.cache.listed import ListedCluster
 from fairlead.errors import ManifestError
 from fairlead.manifest import snapshot
-from fairlead.manifest.collect import Objects
+from fairlead.manifest.collect import FoundObjects
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import DeviceState, Share
+from fairlead.placement import DeviceShare, DeviceState
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
 from fairlead.whatif.local import decided
@@ -34,9 +34,9 @@ def node(
     }
 
 
-def read(objects: Objects) -> Snapshot:
+def read(objects: FoundObjects) -> Snapshot:
     """Return the cluster of a file."""
-    return Listed.of_files(objects, CATALOG).snapshot
+    return ListedCluster.of_files(objects, CATALOG).snapshot
 
 
 def devices(*manifests: dict[str, Any]) -> tuple[DeviceState, ...]:
@@ -87,7 +87,7 @@ def test_an_annotation_tells_who_holds_what() -> None:
         "fairlead.dev/t4.memory-mib": "15360",
     }
     found = read(group(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})))
-    assert found.placements[0].shares == (Share("t4-1", Bytes(2 * GIB)),)
+    assert found.placements[0].shares == (DeviceShare("t4-1", Bytes(2 * GIB)),)
 
 
 def test_pods_whose_gpu_nobody_tells_fill_the_fullest() -> None:
@@ -111,7 +111,7 @@ def test_what_waits_is_pending_and_controllers_are_not_counted_twice() -> None:
 def test_a_live_cluster_is_not_spoilt_by_one_pod() -> None:
     bad = running("bad", {"fairlead.dev/nonsense": 1})
     bad["metadata"]["uid"] = "uid-bad"
-    live = Listed.of(group(node(), bad, running("good", {})), CATALOG)
+    live = ListedCluster.of(group(node(), bad, running("good", {})), CATALOG)
     # It is there, and takes a place; how much it holds nobody can say.
     assert sorted(each.request.name for each in live.snapshot.placements) == ["bad", "good"]
     assert "Pod default/bad" in str(live.complaints[0])
@@ -215,7 +215,7 @@ def test_pods_that_share_a_claim_hold_it_once() -> None:
     listed, claim, named = shared_claim()
     pods = [pod(name=name, nodeName="worker", resourceClaims=named) for name in ("one", "two")]
     one, two = read(group(node(), listed, claim, *pods)).placements
-    assert one.shares == (Share("gpu-0", Bytes(15 * GIB), 1000, whole=True),)
+    assert one.shares == (DeviceShare("gpu-0", Bytes(15 * GIB), 1000, whole=True),)
     assert (two.shares, two.request.demand.count) == ((), 0)
 
 
@@ -234,7 +234,7 @@ def test_who_holds_a_device_that_no_source_names(
         "metadata": {"name": "s"},
         "spec": spec,
     }
-    note = json.dumps([Share("pci-1", Bytes(GIB)).to_json()])
+    note = json.dumps([DeviceShare("pci-1", Bytes(GIB)).to_json()])
     holder = running("web", {"fairlead.dev/gpu-mem": 1024}, {"fairlead.dev/placement": note})
     found = read(group(manifest, holder, *([listed] if names else [])))
     assert ([each.id for each in found.nodes[0].devices], found.nodes[0].counted) == (

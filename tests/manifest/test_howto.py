@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from fairlead.manifest.amounts import MIB
-from fairlead.manifest.collect import Objects, collect
+from fairlead.manifest.collect import FoundObjects, collect
 from fairlead.manifest.controllers import requests
-from fairlead.manifest.pod import Context
+from fairlead.manifest.pod import ReadContext
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes
 from fairlead.yamltext import documents
@@ -35,7 +35,7 @@ def examples() -> list[str]:
     return re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def read(text: str) -> Objects:
+def read(text: str) -> FoundObjects:
     return collect((f"document {at}", each) for at, each in enumerate(documents(text.encode())))
 
 
@@ -43,7 +43,7 @@ def read(text: str) -> Objects:
 def asked() -> dict[str, Request]:
     found = {}
     for text in examples():
-        for _, _, request in requests(Context(catalogs.shipped(), read(text), SIZES)):
+        for _, _, request in requests(ReadContext(catalogs.shipped(), read(text), SIZES)):
             found[request.name] = request
     return found
 

@@ -7,13 +7,13 @@ import pytest
 
 from fairlead.errors import AccessError, MissingApiError
 from fairlead.manifest import live
-from fairlead.manifest.collect import Objects
+from fairlead.manifest.collect import FoundObjects
 from tests.fakecluster.cluster import FakeCluster
 from tests.fakecluster.partly import Partly
 
 
-def listed(refuses: dict[str, Exception]) -> Objects:
-    async def look() -> Objects:
+def listed(refuses: dict[str, Exception]) -> FoundObjects:
+    async def look() -> FoundObjects:
         cluster = FakeCluster()
         await cluster.create(live.NODES.raw(), {"metadata": {"name": "n"}})
         partly: Any = Partly(cluster, refuses)

@@ -7,15 +7,15 @@ import pytest
 from fairlead.errors import ManifestError
 from fairlead.request import (
     NOTHING,
-    Effect,
     Gang,
-    Match,
-    Neighbour,
-    Port,
+    HostPort,
+    LabelTerm,
+    MatchOperator,
+    PodAffinityTerm,
     Selector,
-    Spread,
-    Term,
+    TaintEffect,
     Toleration,
+    TopologySpread,
 )
 from tests.manifest.worlds import asked, pod
 
@@ -94,11 +94,13 @@ def test_rules() -> None:
     assert found.selector == Selector.of({"disk": "ssd"})
     assert found.tolerations == (
         Toleration("a", exists=True),
-        Toleration("b", "c", effect=Effect.NO_SCHEDULE),
+        Toleration("b", "c", effect=TaintEffect.NO_SCHEDULE),
     )
     assert (found.near[0].topology, found.near[0].weight, found.apart[0].weight) == ("zone", 0, 5)
-    assert found.spread == (Spread(Selector((Term("app", Match.IN, ("web",)),)), "zone", 2, must=False),)
-    assert found.ports == (Port(8080),)
+    assert found.spread == (
+        TopologySpread(Selector((LabelTerm("app", MatchOperator.IN, ("web",)),)), "zone", 2, must=False),
+    )
+    assert found.ports == (HostPort(8080),)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_nonsense_names_its_field(spec: dict[str, Any], says: str) -> None:
 
 
 def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> None:
-    def near(**term: Any) -> Neighbour:
+    def near(**term: Any) -> PodAffinityTerm:
         terms = [{"topologyKey": "zone", **term}]
         affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
         return asked(pod(affinity=affinity)).near[0]
@@ -184,7 +186,7 @@ def test_which_nodes_have_a_part_in_evenness() -> None:
 def test_ports_of_sidecars_are_the_hosts_as_well() -> None:
     beside = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 9000}]}
     before = {"name": "i", "ports": [{"hostPort": 9001}]}
-    assert asked(pod(initContainers=[beside, before])).ports == (Port(9000),)
+    assert asked(pod(initContainers=[beside, before])).ports == (HostPort(9000),)
 
 
 def test_priorities() -> None:

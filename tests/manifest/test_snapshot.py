@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from fairlead.cli.output import to_yaml
 from fairlead.errors import ManifestError
 from fairlead.manifest.snapshot import Snapshot, parse
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import (
     Demand,
-    Effect,
     Expectation,
     Gang,
-    Match,
-    Neighbour,
-    Port,
-    Preference,
+    HostPort,
+    LabelTerm,
+    MatchOperator,
+    PodAffinityTerm,
+    PreferredNodes,
     Request,
     Selector,
-    Spread,
     Taint,
-    Term,
+    TaintEffect,
     Toleration,
+    TopologySpread,
 )
 from fairlead.units import Bytes
 from fairlead.yamltext import documents
@@ -34,11 +34,11 @@ from fairlead.yamltext import documents
 NAMES = st.text("abcxyz-09", min_size=1, max_size=6)
 LABELS = st.dictionaries(st.sampled_from(["zone", "memory", "cpu", "a.b/c"]), NAMES, max_size=3)
 SIZES = st.integers(0, 2**40).map(Bytes)
-MATCHES = st.sampled_from(Match)
+MATCHES = st.sampled_from(MatchOperator)
 SELECTORS = st.builds(
-    Selector, st.lists(st.builds(Term, NAMES, MATCHES, st.tuples(NAMES)), max_size=2).map(tuple)
+    Selector, st.lists(st.builds(LabelTerm, NAMES, MATCHES, st.tuples(NAMES)), max_size=2).map(tuple)
 )
-TAINTS = st.builds(Taint, NAMES, NAMES, st.sampled_from(Effect))
+TAINTS = st.builds(Taint, NAMES, NAMES, st.sampled_from(TaintEffect))
 DEVICES = st.builds(DeviceState, NAMES, NAMES, NAMES, SIZES, st.integers(1, 4000), unified=st.booleans())
 NODES = st.builds(
     NodeState,
@@ -64,11 +64,11 @@ REQUESTS = st.builds(
     gang=st.none() | st.builds(Gang, NAMES, st.integers(1, 9)),
     selector=SELECTORS,
     affinity=st.tuples(SELECTORS),
-    preferences=st.tuples(st.builds(Preference, st.integers(1, 100), SELECTORS)),
-    tolerations=st.tuples(st.builds(Toleration, NAMES, effect=st.none() | st.sampled_from(Effect))),
-    near=st.tuples(st.builds(Neighbour, SELECTORS, NAMES, st.tuples(NAMES), st.integers(0, 100))),
-    spread=st.tuples(st.builds(Spread, SELECTORS, NAMES, st.integers(1, 5), st.booleans())),
-    ports=st.tuples(st.builds(Port, st.integers(1, 65535))),
+    preferences=st.tuples(st.builds(PreferredNodes, st.integers(1, 100), SELECTORS)),
+    tolerations=st.tuples(st.builds(Toleration, NAMES, effect=st.none() | st.sampled_from(TaintEffect))),
+    near=st.tuples(st.builds(PodAffinityTerm, SELECTORS, NAMES, st.tuples(NAMES), st.integers(0, 100))),
+    spread=st.tuples(st.builds(TopologySpread, SELECTORS, NAMES, st.integers(1, 5), st.booleans())),
+    ports=st.tuples(st.builds(HostPort, st.integers(1, 65535))),
     slo=st.none() | st.floats(0.001, 10),
     estimates=st.dictionaries(
         NAMES, st.builds(Expectation, st.none() | st.floats(0, 9), memory=SIZES), max_size=2
@@ -84,7 +84,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     placements = []
     for request in listed[::2] if nodes else []:
         node = draw(st.sampled_from(nodes))
-        shares = tuple(Share(each.id, Bytes(1), 2) for each in node.devices[:1])
+        shares = tuple(DeviceShare(each.id, Bytes(1), 2) for each in node.devices[:1])
         placements.append(Placement(request, node.name, shares))
     return Snapshot(tuple(nodes), tuple(placements), tuple(listed[1::2]), "2026-01-01T00:00:00Z", "lab")
 
@@ -100,7 +100,9 @@ def test_what_is_written_is_read(snapshot: Snapshot) -> None:
 def valid() -> dict[str, Any]:
     device = DeviceState("gpu-0", "t4", "NVIDIA", Bytes(1 << 34))
     node = NodeState("server", 8000, Bytes(1 << 36), devices=(device,))
-    held = Placement(Request("first", demand=Demand(1, Bytes(5))), "server", (Share("gpu-0", Bytes(5)),))
+    held = Placement(
+        Request("first", demand=Demand(1, Bytes(5))), "server", (DeviceShare("gpu-0", Bytes(5)),)
+    )
     return Snapshot((node,), (held,), (Request("second", cpu=500),)).to_json()
 
 

@@ -45,7 +45,7 @@ def test_garbage(tmp_path: Path, data: bytes, says: str) -> None:
     assert says in str(caught.value)
 
 
-SMALL = text.Limits(json=2 << 20, json_values=1000, yaml=1 << 20)
+SMALL = text.FileLimits(json=2 << 20, json_values=1000, yaml=1 << 20)
 
 
 @pytest.mark.parametrize(

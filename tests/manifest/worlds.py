@@ -3,8 +3,8 @@
 from typing import Any
 
 from fairlead.catalog import Catalog
-from fairlead.manifest.collect import Objects, collect, typed
-from fairlead.manifest.pod import Context, request
+from fairlead.manifest.collect import FoundObjects, collect, typed
+from fairlead.manifest.pod import ReadContext, request
 from fairlead.request import Request
 from tests import catalogs
 
@@ -31,9 +31,9 @@ def asked(manifest: dict[str, Any], *others: dict[str, Any]) -> Request:
     """Return what a pod asks for, in the company of other objects."""
     objects = collect([("file", other) for other in others])
     found = typed("file", "Pod", manifest)
-    return request(found.where, found.body, Context(CATALOG, objects))
+    return request(found.where, found.body, ReadContext(CATALOG, objects))
 
 
-def group(*manifests: dict[str, Any]) -> Objects:
+def group(*manifests: dict[str, Any]) -> FoundObjects:
     """Return objects, sorted."""
     return collect([("file", each) for each in manifests])

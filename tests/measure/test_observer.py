@@ -11,8 +11,8 @@ from fairlead.host import Host
 from fairlead.inventory import Accelerator
 from fairlead.measure import Observer
 from fairlead.measure.observer import believed, index_of
-from fairlead.nvml import Gpu, Reading
-from fairlead.telemetry import Count, Metric, Sample, busy_share
+from fairlead.nvml import Gpu, GpuReading
+from fairlead.telemetry import BusyCounter, Metric, Sample, busy_share
 from fairlead.units import Bytes, Celsius, Hertz, Seconds, Watts
 from tests.accelerators import accelerator
 from tests.strategies import hostile_worlds
@@ -65,7 +65,7 @@ def test_an_accelerator_that_went_away_starts_anew(world: World) -> None:
     st.tuples(*[st.floats(allow_nan=False, allow_infinity=False, width=32)] * 2),
 )
 def test_busy_shares_are_shares(before: tuple[float, float], after: tuple[float, float]) -> None:
-    share = busy_share(Count("a", *before), Count("a", *after))
+    share = busy_share(BusyCounter("a", *before), BusyCounter("a", *after))
     assert share is None or 0 <= share <= 1
 
 
@@ -82,13 +82,13 @@ def test_what_is_believed_is_finite_sane_and_said_once(samples: list[Sample]) ->
 class Answers:
     """NVML with a few GPUs behind it."""
 
-    readings: dict[int, Reading]
+    readings: dict[int, GpuReading]
 
-    def reading(self, index: int) -> Reading | None:
+    def reading(self, index: int) -> GpuReading | None:
         return self.readings.get(index)
 
 
-FULL = Reading(
+FULL = GpuReading(
     memory_used=Bytes(3),
     memory_free=Bytes(5),
     memory_total=Bytes(9),
@@ -100,7 +100,7 @@ FULL = Reading(
     sm_clock=Hertz(1.5e9),
     memory_clock=Hertz(2e9),
 )
-SILENT = Reading(None, None, None, None, None, None, None, None, None, None)
+SILENT = GpuReading(None, None, None, None, None, None, None, None, None, None)
 
 
 def gpu(index: int, address: str, uuid: str = "") -> Gpu:

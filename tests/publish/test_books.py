@@ -1,7 +1,7 @@
 """The kubelet's books, read."""
 
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.books import Books, holdings_of_books
+from fairlead.publish.books import KubeletHoldings, holdings_of_books
 from fairlead.publish.parts import short_names
 from tests.accelerators import accelerator, node
 
@@ -32,5 +32,7 @@ def test_what_is_held_of_an_accelerator_that_is_gone_is_counted() -> None:
         ("default", "web", "main", "fairlead.dev/gpu-mem", [f"{NAME}-1", f"{NAME}-2"]),
         ("default", "web", "main", "fairlead.dev/coral-usb", [STICK.id]),
     ]
-    assert holdings_of_books(rows, node(STICK)) == Books((Holding(STICK.id, Form.WHOLE, MAIN),), strays=2)
+    assert holdings_of_books(rows, node(STICK)) == KubeletHoldings(
+        (Holding(STICK.id, Form.WHOLE, MAIN),), strays=2
+    )
     assert holdings_of_books(rows, node()).strays == 3

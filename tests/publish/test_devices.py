@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.annotations import Listed, parse_devices
+from fairlead.annotations import AnnotatedAccelerator, parse_devices
 from fairlead.inventory import State
 from fairlead.publish.devices import devices
 from tests.accelerators import accelerator, node
@@ -18,9 +18,9 @@ BOARD = accelerator("pci:0000:03:00.0", kind="gpu", model="board", mebibytes=409
 
 def test_what_is_written_is_read() -> None:
     assert parse_devices(devices(node(STICK, GPU, BOARD), {GPU.id})) == (
-        Listed(GPU.id, "gpu-a", "Test", 8192, shareable=True, by_units=True),
-        Listed(STICK.id, "stick", "Test", 0, healthy=False, reason="its driver is missing"),
-        Listed(BOARD.id, "board", "Test", 4096, shareable=True, unified=True),
+        AnnotatedAccelerator(GPU.id, "gpu-a", "Test", 8192, shareable=True, by_units=True),
+        AnnotatedAccelerator(STICK.id, "stick", "Test", 0, healthy=False, reason="its driver is missing"),
+        AnnotatedAccelerator(BOARD.id, "board", "Test", 4096, shareable=True, unified=True),
     )
 
 

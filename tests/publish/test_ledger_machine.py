@@ -31,7 +31,7 @@ from fairlead.publish.ledger import (
     overlaps,
     released,
 )
-from fairlead.publish.offers import Plan, offers, parse_units, prefer
+from fairlead.publish.offers import OfferPlan, offers, parse_units, prefer
 from fairlead.publish.spans import minus, union
 from fairlead.publish.tally import tallied
 from tests.accelerators import accelerator, node
@@ -104,7 +104,7 @@ class Node(RuleBasedStateMachine):
     @rule()
     def tell(self) -> None:
         """Tell the kubelet what there is."""
-        found = offers(self.inventory, self.ledger, Plan())
+        found = offers(self.inventory, self.ledger, OfferPlan())
         self.listed = {
             offer.resource: [unit for block in offer.blocks if block.healthy for unit in block.ids()]
             for offer in found
@@ -131,7 +131,9 @@ class Node(RuleBasedStateMachine):
         """Have the kubelet start a pod, with what it believes to be free."""
         taken = {unit for pod in self.pods.values() if pod.resource == resource for unit in pod.kept}
         available = [unit for unit in self.listed.get(resource, []) if unit not in taken]
-        offer = next((each for each in offers(self.inventory, (), Plan()) if each.resource == resource), None)
+        offer = next(
+            (each for each in offers(self.inventory, (), OfferPlan()) if each.resource == resource), None
+        )
         chosen = prefer(offer, available, [], size) if offer and not scattered else []
         chosen = chosen or available[-size:]
         if len(chosen) == size:

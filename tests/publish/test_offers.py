@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead.inventory import Inventory, State
 from fairlead.offer import Block, Form, Holder, Holding, Offer, ranges
-from fairlead.publish.offers import MemoryUnit, Plan, fitting, forms_of, offers
+from fairlead.publish.offers import MemoryUnit, OfferPlan, fitting, forms_of, offers
 from fairlead.publish.parts import free_mebibytes, mebibytes, parse_units, short_names, unit_of
 from tests import strategies
 from tests.accelerators import accelerator, node
@@ -31,10 +31,10 @@ def claim(amount: int) -> Holding:
 
 
 def listed(
-    *holdings: Holding, inventory: Inventory | None = None, plan: Plan | None = None
+    *holdings: Holding, inventory: Inventory | None = None, plan: OfferPlan | None = None
 ) -> dict[str, str]:
     """Return each resource's units: `+` for a healthy one, `-` for one that is not."""
-    found = offers(inventory or node(GPU, STICK, CPU), holdings, plan or Plan())
+    found = offers(inventory or node(GPU, STICK, CPU), holdings, plan or OfferPlan())
     return {
         offer.resource.removeprefix("fairlead.dev/"): "".join(
             ("+" if block.healthy else "-") * block.count for block in offer.blocks
@@ -76,27 +76,27 @@ def test_what_is_sick_is_listed_and_what_is_gone_is_not() -> None:
 @pytest.mark.parametrize(
     ("plan", "expected"),
     [
-        (Plan(together=False), {"gpu-mem": "++++++++++", "coral-usb": "+"}),
-        (Plan(together=False, forms=frozenset({Form.WHOLE})), {"t4": "+", "coral-usb": "+"}),
-        (Plan(forms=frozenset({Form.MEMORY, Form.CLAIM})), {"gpu-mem": "++++++++++"}),
-        (Plan(forms=frozenset({Form.CLAIM})), {}),
-        (Plan(unit=MemoryUnit.GIB), {"t4": "+", "coral-usb": "+"}),  # it has no whole GiB
+        (OfferPlan(together=False), {"gpu-mem": "++++++++++", "coral-usb": "+"}),
+        (OfferPlan(together=False, forms=frozenset({Form.WHOLE})), {"t4": "+", "coral-usb": "+"}),
+        (OfferPlan(forms=frozenset({Form.MEMORY, Form.CLAIM})), {"gpu-mem": "++++++++++"}),
+        (OfferPlan(forms=frozenset({Form.CLAIM})), {}),
+        (OfferPlan(unit=MemoryUnit.GIB), {"t4": "+", "coral-usb": "+"}),  # it has no whole GiB
     ],
 )
-def test_the_plan_says_which_forms(plan: Plan, expected: dict[str, str]) -> None:
+def test_the_plan_says_which_forms(plan: OfferPlan, expected: dict[str, str]) -> None:
     assert listed(plan=plan) == expected
 
 
 def test_claims_alone_where_no_form_may_join_another() -> None:
-    assert forms_of(GPU, Plan(together=False, forms=frozenset({Form.CLAIM}))) == {Form.CLAIM}
-    assert forms_of(GPU, Plan(together=False)) == {Form.MEMORY}
-    assert forms_of(CPU, Plan()) == frozenset()
+    assert forms_of(GPU, OfferPlan(together=False, forms=frozenset({Form.CLAIM}))) == {Form.CLAIM}
+    assert forms_of(GPU, OfferPlan(together=False)) == {Form.MEMORY}
+    assert forms_of(CPU, OfferPlan()) == frozenset()
 
 
 def test_gibibytes() -> None:
     big = accelerator("pci:0000:02:00.0", mebibytes=5 * 1024 + 512)
     half = Holding(big.id, Form.CLAIM, POD, 512)
-    plan = Plan(unit=MemoryUnit.GIB)
+    plan = OfferPlan(unit=MemoryUnit.GIB)
     assert listed(inventory=node(big), plan=plan)["gpu-mem-gib"] == "+++++"
     assert listed(half, inventory=node(big), plan=plan)["gpu-mem-gib"] == "+++++", "it fits into the rest"
     assert listed(half, half, inventory=node(big), plan=plan)["gpu-mem-gib"] == "++++-"
@@ -124,7 +124,7 @@ def test_whoever_holds_what(
     found: tuple[Inventory, tuple[Holding, ...]], unit: MemoryUnit, together: bool
 ) -> None:
     inventory, holdings = found
-    plan = Plan(unit=unit, together=together)
+    plan = OfferPlan(unit=unit, together=together)
     listed_by_form: dict[str, set[Form]] = {}
     for offer in offers(inventory, holdings, plan):
         assert offer.blocks
@@ -147,7 +147,7 @@ def test_what_is_listed_as_free_is_free(
     found: tuple[Inventory, tuple[Holding, ...]], unit: MemoryUnit
 ) -> None:
     inventory, holdings = found
-    plan = Plan(unit=unit, forms=frozenset({Form.MEMORY}))
+    plan = OfferPlan(unit=unit, forms=frozenset({Form.MEMORY}))
     for acc in inventory.accelerators:
         mine = [holding for holding in holdings if holding.accelerator == acc.id]
         well = sum(

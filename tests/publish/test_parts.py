@@ -8,8 +8,8 @@ from hypothesis import given
 from fairlead.inventory import Inventory
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.parts import (
+    AcceleratorPart,
     MemoryUnit,
-    Part,
     Refusal,
     parse_units,
     resource_name,
@@ -57,22 +57,22 @@ def test_names_that_begin_alike_grow_until_they_differ() -> None:
     assert names[one.id][:5] == names[other.id][:5]
     # While both are there the old, short name could mean either; the long one keeps its meaning.
     assert isinstance(parse_units([f"{names[one.id][:5]}-1"], node(one, other)), Refusal)
-    assert parse_units([f"{names[one.id]}-1"], node(one)) == (Part(one.id, ((1, 1),)),)
+    assert parse_units([f"{names[one.id]}-1"], node(one)) == (AcceleratorPart(one.id, ((1, 1),)),)
 
 
 @pytest.mark.parametrize(
     ("ids", "parts"),
     [
-        ([BIG.id], (Part(BIG.id),)),
-        ([STICK.id, BIG.id], (Part(BIG.id), Part(STICK.id))),
+        ([BIG.id], (AcceleratorPart(BIG.id),)),
+        ([STICK.id, BIG.id], (AcceleratorPart(BIG.id), AcceleratorPart(STICK.id))),
         (
             [f"{BIG_NAME}-7", f"{BIG_NAME}-5", f"{BIG_NAME}-6", f"{BIG_NAME}-0"],
-            (Part(BIG.id, ((0, 0), (5, 7))),),
+            (AcceleratorPart(BIG.id, ((0, 0), (5, 7))),),
         ),
-        ([f"{SMALL_NAME}-1023"], (Part(SMALL.id, ((1023, 1023),)),)),
+        ([f"{SMALL_NAME}-1023"], (AcceleratorPart(SMALL.id, ((1023, 1023),)),)),
     ],
 )
-def test_ids_mean_parts(ids: list[str], parts: tuple[Part, ...]) -> None:
+def test_ids_mean_parts(ids: list[str], parts: tuple[AcceleratorPart, ...]) -> None:
     assert parse_units(ids, NODE) == parts
 
 

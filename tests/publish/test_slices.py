@@ -21,7 +21,7 @@ from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.keys import ALLOCATED, DIGEST
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.labels import labels, restricted_labels
-from fairlead.publish.offers import Plan, offers
+from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import MOST_DEVICES, slices, spec_digest
 from fairlead.units import Bytes, Ops, Watts
 from tests import strategies
@@ -258,7 +258,9 @@ def published(
     name: str, inventory: Inventory, holdings: tuple[Holding, ...]
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return everything that a node tells the API server, and where."""
-    units = {offer.resource: str(min(offer.units, 2**62)) for offer in offers(inventory, holdings, Plan())}
+    units = {
+        offer.resource: str(min(offer.units, 2**62)) for offer in offers(inventory, holdings, OfferPlan())
+    }
     body = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -5,7 +5,7 @@ from typing import Any
 
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster
+from fairlead.schedule import EngineCluster
 from fairlead.units import Bytes
 
 GIB = 1 << 30
@@ -37,7 +37,7 @@ def whole(name: str, count: int = 1, **more: Any) -> Request:
     return Request(name, demand=Demand(count), **more)
 
 
-def equal(one: Cluster, other: Cluster) -> bool:
+def equal(one: EngineCluster, other: EngineCluster) -> bool:
     """Say whether two clusters have the same nodes, placements, and room."""
     same = {each.name: each for each in one.nodes()} == {each.name: each for each in other.nodes()}
     same &= {each.request.id: each for each in one.placements()} == {
@@ -49,7 +49,7 @@ def equal(one: Cluster, other: Cluster) -> bool:
     )
 
 
-def _others(cluster: Cluster, name: str) -> dict[str, int]:
+def _others(cluster: EngineCluster, name: str) -> dict[str, int]:
     """Return what is left of other resources, and what is owed."""
     supplies, row = cluster.columns.resources, cluster.row(name)
     return {key: int(column[row]) for key, column in supplies.items() if column[row]}

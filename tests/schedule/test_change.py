@@ -4,17 +4,28 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import Placement, Share
-from fairlead.request import Demand, Expectation, Neighbour, Port, Request, Selector, Spread, Taint
-from fairlead.schedule import Cluster, decide, explained, place, smallest_changes
+from fairlead.placement import DeviceShare, Placement
+from fairlead.request import (
+    Demand,
+    Expectation,
+    HostPort,
+    PodAffinityTerm,
+    Request,
+    Selector,
+    Taint,
+    TopologySpread,
+)
+from fairlead.schedule import EngineCluster, decide, explained, place, smallest_changes
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 
-def full(memory: float = 13) -> Cluster:
-    cluster = Cluster([node("n0", gpu(0), gpu(1, "a10", 24, precisions=("fp32",)), labels={"zone": "a"})])
+def full(memory: float = 13) -> EngineCluster:
+    cluster = EngineCluster(
+        [node("n0", gpu(0), gpu(1, "a10", 24, precisions=("fp32",)), labels={"zone": "a"})]
+    )
     for at, size in ((0, memory), (1, memory + 8)):
         request = share(f"old-{at}", size)
-        cluster.bind(Placement(request, "n0", (Share(f"gpu-{at}", gib(size)),)))
+        cluster.bind(Placement(request, "n0", (DeviceShare(f"gpu-{at}", gib(size)),)))
     return cluster
 
 
@@ -43,8 +54,8 @@ def full(memory: float = 13) -> Cluster:
             "slo",
             "allow 20 ms instead of 10 ms",
         ),
-        (share("a", 2, near=(Neighbour(Selector.of({"app": "x"})),)), "near", "drop the pod affinity"),
-        (share("a", 2, spread=(Spread(Selector(), "rack"),)), "spread", "drop the topology spread"),
+        (share("a", 2, near=(PodAffinityTerm(Selector.of({"app": "x"})),)), "near", "drop the pod affinity"),
+        (share("a", 2, spread=(TopologySpread(Selector(), "rack"),)), "spread", "drop the topology spread"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
@@ -66,27 +77,27 @@ def test_nobody_of_another_namespace_is_named() -> None:
 
 
 def test_compute_is_told_in_percent() -> None:
-    cluster = Cluster(servers(1, 1))
+    cluster = EngineCluster(servers(1, 1))
     place(cluster, Request("old", demand=Demand(1, compute=700)))
     changes = smallest_changes(cluster, Request("a", demand=Demand(1, compute=500)))
     assert changes[0].text == "ask for 30 % of the accelerator's compute instead of 50 %"
 
 
 def test_taints_and_cordons_are_named() -> None:
-    tainted = Cluster([node("n0", gpu(), taints=(Taint("gpu", "t4"),))])
+    tainted = EngineCluster([node("n0", gpu(), taints=(Taint("gpu", "t4"),))])
     assert [change.text for change in smallest_changes(tainted, share("a", 1))] == [
         "tolerate gpu=t4:NoSchedule"
     ]
-    cordoned = Cluster([node("n0", gpu(), unschedulable=True)])
+    cordoned = EngineCluster([node("n0", gpu(), unschedulable=True)])
     assert [change.text for change in smallest_changes(cordoned, share("a", 1))] == ["uncordon n0"]
 
 
 def test_ports_and_foes_can_be_given_up() -> None:
-    cluster = Cluster(servers(1))
-    place(cluster, Request("old", ports=(Port(80),), labels={"app": "x"}))
-    late = Request("a", ports=(Port(80),))
+    cluster = EngineCluster(servers(1))
+    place(cluster, Request("old", ports=(HostPort(80),), labels={"app": "x"}))
+    late = Request("a", ports=(HostPort(80),))
     assert smallest_changes(cluster, late)[0].text == "drop the host port"
-    foe = Request("b", apart=(Neighbour(Selector.of({"app": "x"})),))
+    foe = Request("b", apart=(PodAffinityTerm(Selector.of({"app": "x"})),))
     assert smallest_changes(cluster, foe)[0].field == "apart"
 
 
@@ -113,10 +124,10 @@ def test_a_faster_accelerator_without_room_is_named() -> None:
     """A refusal says the best latency of all; what could be had is slower where the best has no room."""
     estimates = {"t4": Expectation(0.00741, memory=gib(2)), "a10": Expectation(0.0375, memory=gib(2))}
     asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
-    cluster = Cluster([node("n0", gpu(0), gpu(1, "a10", 24))])
+    cluster = EngineCluster([node("n0", gpu(0), gpu(1, "a10", 24))])
     allow = "allow 7.41 ms instead of 2 ms"
     assert smallest_changes(cluster, asked)[0].text == allow
-    cluster.bind(Placement(share("old", 15), "n0", (Share("gpu-0", gib(15)),)))
+    cluster.bind(Placement(share("old", 15), "n0", (DeviceShare("gpu-0", gib(15)),)))
     found = {change.field: change for change in smallest_changes(cluster, asked)}
     assert found["slo"].amount == 0.0375
     assert found["slo"].text == (
@@ -128,6 +139,6 @@ def test_a_faster_accelerator_without_room_is_named() -> None:
 def test_an_accelerator_on_a_node_that_is_ruled_out_is_no_faster_one() -> None:
     estimates = {"t4": Expectation(0.00741, memory=gib(2)), "a10": Expectation(0.0375, memory=gib(2))}
     asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
-    cluster = Cluster([node("n0", gpu(0), unschedulable=True), node("n1", gpu(1, "a10", 24))])
+    cluster = EngineCluster([node("n0", gpu(0), unschedulable=True), node("n1", gpu(1, "a10", 24))])
     found = {change.field: change.text for change in smallest_changes(cluster, asked)}
     assert found["slo"] == "allow 37.5 ms instead of 2 ms"

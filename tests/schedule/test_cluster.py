@@ -4,30 +4,30 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.errors import RefusedError
-from fairlead.placement import Placement, Share
+from fairlead.errors import AllocationRefusedError
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster, decide, place
+from fairlead.schedule import EngineCluster, decide, place
 from fairlead.schedule.cluster import SHORTEST_LOG
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 
 def placed(name: str, where: str, memory: float) -> Placement:
-    return Placement(share(name, memory, cpu=1000), where, (Share("gpu-0", gib(memory)),))
+    return Placement(share(name, memory, cpu=1000), where, (DeviceShare("gpu-0", gib(memory)),))
 
 
 def test_what_is_bound_is_no_longer_free_until_it_is_released() -> None:
-    cluster = Cluster(servers(1))
+    cluster = EngineCluster(servers(1))
     cluster.bind(placed("a", "n0", 3))
     free = cluster.free("n0")
     assert (free.cpu, free.devices[0].memory, free.devices[0].holders) == (7000, gib(13), 1)
     assert cluster.release("default/a").node == "n0"
-    assert equal(cluster, Cluster(servers(1)))
+    assert equal(cluster, EngineCluster(servers(1)))
 
 
 def test_memory_of_a_unified_accelerator_is_the_nodes_own() -> None:
-    cluster = Cluster([node("board", gpu(memory=8, unified=True), memory=gib(8))])
-    cluster.bind(Placement(share("a", 3, memory=gib(1)), "board", (Share("gpu-0", gib(3)),)))
+    cluster = EngineCluster([node("board", gpu(memory=8, unified=True), memory=gib(8))])
+    cluster.bind(Placement(share("a", 3, memory=gib(1)), "board", (DeviceShare("gpu-0", gib(3)),)))
     assert cluster.free("board").memory == gib(4)
     assert not decide(cluster, share("b", 4.5)).placed
     assert decide(cluster, share("b", 4)).placed
@@ -39,28 +39,31 @@ def test_memory_of_a_unified_accelerator_is_the_nodes_own() -> None:
         (placed("b", "n9", 1), "there is no node 'n9'"),
         (placed("a", "n0", 1), "is placed already"),
         (placed("b", "n0", 14), "has only 13 GiB left on gpu-0"),
-        (Placement(Request("b"), "n0", (Share("gpu-7"),)), "has no accelerator 'gpu-7'"),
+        (Placement(Request("b"), "n0", (DeviceShare("gpu-7"),)), "has no accelerator 'gpu-7'"),
         (Placement(Request("b", cpu=9000), "n0"), "too little CPU"),
-        (Placement(whole("b"), "n0", (Share("gpu-0", whole=True),)), "to others"),
+        (Placement(whole("b"), "n0", (DeviceShare("gpu-0", whole=True),)), "to others"),
     ],
 )
 def test_what_cannot_be_is_not_bound(placement: Placement, text: str) -> None:
-    cluster = Cluster(servers(1), [placed("a", "n0", 3)])
-    with pytest.raises(RefusedError, match=text):
+    cluster = EngineCluster(servers(1), [placed("a", "n0", 3)])
+    with pytest.raises(AllocationRefusedError, match=text):
         cluster.bind(placement)
-    assert equal(cluster, Cluster(servers(1), [placed("a", "n0", 3)]))
+    assert equal(cluster, EngineCluster(servers(1), [placed("a", "n0", 3)]))
 
 
 @pytest.mark.parametrize(
     ("placement", "text"),
     [
-        (Placement(share("b", 3, memory=gib(2)), "board", (Share("gpu-0", gib(3)),)), "too little memory"),
+        (
+            Placement(share("b", 3, memory=gib(2)), "board", (DeviceShare("gpu-0", gib(3)),)),
+            "too little memory",
+        ),
         (Placement(Request("b", resources=(("x.io/y", 2),)), "board"), "too little x.io/y"),
         (
-            Placement(Request("b"), "board", (Share("gpu-0", gib(3)), Share("gpu-0", gib(3)))),
+            Placement(Request("b"), "board", (DeviceShare("gpu-0", gib(3)), DeviceShare("gpu-0", gib(3)))),
             "only 4.0 GiB left on gpu-0",
         ),
-        (Placement(Request("b"), "board", (Share("gpu-1", gib(1)),)), "has given gpu-1 to others"),
+        (Placement(Request("b"), "board", (DeviceShare("gpu-1", gib(1)),)), "has given gpu-1 to others"),
     ],
 )
 def test_nothing_is_promised_twice(placement: Placement, text: str) -> None:
@@ -72,14 +75,16 @@ def test_nothing_is_promised_twice(placement: Placement, text: str) -> None:
         resources={"x.io/y": 1},
     )
     taken = share("a", 4)
-    cluster = Cluster([board], [Placement(taken, "board", (Share("gpu-0", gib(4)), Share("gpu-1")))])
-    with pytest.raises(RefusedError, match=text):
+    cluster = EngineCluster(
+        [board], [Placement(taken, "board", (DeviceShare("gpu-0", gib(4)), DeviceShare("gpu-1")))]
+    )
+    with pytest.raises(AllocationRefusedError, match=text):
         cluster.bind(placement)
 
 
 def test_a_resource_that_nobody_had_comes_to_nothing_when_it_is_given_back() -> None:
     asks = Request("a", resources=(("x.io/y", 1),))
-    cluster = Cluster([node("n0")], [Placement(asks, "n0")])
+    cluster = EngineCluster([node("n0")], [Placement(asks, "n0")])
     cluster.put(node("n1", resources={"x.io/y": 1}))
     cluster.release("default/a")
     decision = decide(cluster, asks)
@@ -88,7 +93,7 @@ def test_a_resource_that_nobody_had_comes_to_nothing_when_it_is_given_back() -> 
 
 
 def test_who_has_an_accelerator_whole_has_all_of_it_when_it_grows() -> None:
-    cluster = Cluster([node("n0", gpu(memory=0))])
+    cluster = EngineCluster([node("n0", gpu(memory=0))])
     assert place(cluster, whole("a")).placed
     cluster.put(node("n0", gpu(compute=2000)))
     assert cluster.free("n0").devices[0].compute == 0
@@ -97,7 +102,7 @@ def test_who_has_an_accelerator_whole_has_all_of_it_when_it_grows() -> None:
 
 def test_who_asks_for_none_of_it_does_not_mind_that_it_is_promised_twice() -> None:
     crowd = [Placement(Request(f"p{at}", cpu=5000, memory=gib(20)), "n0") for at in range(2)]
-    cluster = Cluster(servers(1), crowd)
+    cluster = EngineCluster(servers(1), crowd)
     assert cluster.free("n0").cpu < 0
     assert decide(cluster, share("free", 1)).placed
     assert not decide(cluster, share("asks", 1, cpu=1)).placed
@@ -105,29 +110,29 @@ def test_who_asks_for_none_of_it_does_not_mind_that_it_is_promised_twice() -> No
 
 
 def test_truth_is_counted_even_where_it_cannot_be() -> None:
-    cluster = Cluster(servers(1), [placed("a", "n0", 10), placed("b", "n0", 10)])
+    cluster = EngineCluster(servers(1), [placed("a", "n0", 10), placed("b", "n0", 10)])
     assert cluster.free("n0").devices[0].memory == gib(-4)
     assert not decide(cluster, Request("c", demand=Demand(2, compute=1))).placed
 
 
 def test_a_node_that_changes_keeps_what_is_on_it() -> None:
-    cluster = Cluster(servers(2), [placed("a", "n1", 3)])
+    cluster = EngineCluster(servers(2), [placed("a", "n1", 3)])
     smaller = replace(servers(2)[1], cpu=2000, devices=(gpu(0), gpu(1), gpu(2)))
     cluster.put(smaller)
     assert cluster.free("n1").cpu == 1000
     assert len(cluster.free("n1").devices) == 3
-    assert equal(cluster, Cluster([servers(2)[0], smaller], [placed("a", "n1", 3)]))
+    assert equal(cluster, EngineCluster([servers(2)[0], smaller], [placed("a", "n1", 3)]))
 
 
 def test_a_node_that_goes_takes_its_own_along() -> None:
-    cluster = Cluster(servers(2), [placed("a", "n1", 3)])
+    cluster = EngineCluster(servers(2), [placed("a", "n1", 3)])
     assert [each.request.name for each in cluster.remove("n1")] == ["a"]
     assert cluster.placements() == ()
-    assert equal(cluster, Cluster(servers(1)))
+    assert equal(cluster, EngineCluster(servers(1)))
 
 
 def test_everything_can_be_undone() -> None:
-    cluster = Cluster(servers(2), [placed("a", "n1", 3)])
+    cluster = EngineCluster(servers(2), [placed("a", "n1", 3)])
     outer = cluster.checkpoint()
     cluster.release("default/a")
     inner = cluster.checkpoint()
@@ -137,11 +142,11 @@ def test_everything_can_be_undone() -> None:
     assert {each.name for each in cluster.nodes()} == {"n0", "n1"}
     cluster.put(node("n0", cpu=1))
     cluster.rollback(outer)
-    assert equal(cluster, Cluster(servers(2), [placed("a", "n1", 3)]))
+    assert equal(cluster, EngineCluster(servers(2), [placed("a", "n1", 3)]))
 
 
 def test_who_has_not_looked_for_long_looks_at_everything() -> None:
-    cluster = Cluster(servers(2))
+    cluster = EngineCluster(servers(2))
     assert decide(cluster, whole("a")).placed
     cluster.remove("n1")
     for _ in range(SHORTEST_LOG):
@@ -152,7 +157,7 @@ def test_who_has_not_looked_for_long_looks_at_everything() -> None:
 
 
 def test_what_is_kept_is_not_undone() -> None:
-    cluster = Cluster(servers(1))
+    cluster = EngineCluster(servers(1))
     mark = cluster.checkpoint()
     cluster.bind(placed("a", "n0", 3))
     cluster.keep(mark)

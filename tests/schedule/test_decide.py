@@ -5,31 +5,31 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import NodeState, Placement, Reason, Share
+from fairlead.placement import DeviceShare, NodeState, Placement, Reason
 from fairlead.request import (
     Demand,
-    Effect,
     Expectation,
-    Match,
-    Preference,
+    LabelTerm,
+    MatchOperator,
+    PreferredNodes,
     Request,
     Selector,
     Taint,
-    Term,
+    TaintEffect,
     Toleration,
 )
-from fairlead.schedule import Cluster, decide, place, policy_named
+from fairlead.schedule import EngineCluster, decide, place, policy_named
 from fairlead.schedule.decide import LARGE, rounded, up_to
 from tests.schedule.clusters import gib, gpu, node, servers, share, whole
 
 
-def reasons(cluster: Cluster, request: Request, policy: str = "fairlead") -> list[tuple[Reason, int]]:
+def reasons(cluster: EngineCluster, request: Request, policy: str = "fairlead") -> list[tuple[Reason, int]]:
     decision = decide(cluster, request, policy)
     assert not decision.placed
     return [(each.reason, each.count) for each in decision.rejections]
 
 
-def where(cluster: Cluster, request: Request, policy: str = "fairlead") -> str:
+def where(cluster: EngineCluster, request: Request, policy: str = "fairlead") -> str:
     placement = decide(cluster, request, policy).placement
     assert placement is not None
     return "/".join((placement.node, *(each.device for each in placement.shares)))
@@ -57,7 +57,7 @@ FLEET = (
     ids=str,
 )
 def test_the_demand_decides_which_accelerators_do(demand: Demand, expected: str) -> None:
-    assert where(Cluster(FLEET), Request("a", demand=demand)) == expected
+    assert where(EngineCluster(FLEET), Request("a", demand=demand)) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,15 @@ def test_the_demand_decides_which_accelerators_do(demand: Demand, expected: str)
 def test_each_accelerator_is_counted_under_one_reason(
     request_: Request, expected: list[tuple[Reason, int]]
 ) -> None:
-    assert sorted(reasons(Cluster(FLEET), request_)) == sorted(expected)
+    assert sorted(reasons(EngineCluster(FLEET), request_)) == sorted(expected)
 
 
 def test_unknown_precisions_are_not_held_against_anyone() -> None:
-    assert where(Cluster(FLEET), Request("a", demand=Demand(1, precision="fp8"))) == "server/gpu-0"
+    assert where(EngineCluster(FLEET), Request("a", demand=Demand(1, precision="fp8"))) == "server/gpu-0"
 
 
 def test_a_refusal_tells_need_and_most() -> None:
-    cluster = Cluster(servers(2), ())
+    cluster = EngineCluster(servers(2), ())
     for name in ("a", "b", "c", "d"):
         place(cluster, share(name, 13))
     decision = decide(cluster, share("e", 4))
@@ -105,7 +105,7 @@ def test_a_refusal_tells_need_and_most() -> None:
 
 
 def test_nobody_joins_who_wants_it_for_himself() -> None:
-    cluster = Cluster(servers(1, 1))
+    cluster = EngineCluster(servers(1, 1))
     assert place(cluster, whole("a")).placed
     assert reasons(cluster, whole("b")) == [(Reason.BUSY, 1)]
     assert reasons(cluster, share("c", 1)) == [(Reason.DEVICE_MEMORY, 1)]
@@ -113,26 +113,26 @@ def test_nobody_joins_who_wants_it_for_himself() -> None:
 
 
 def test_who_takes_all_compute_leaves_no_place_for_memory_alone() -> None:
-    cluster = Cluster(servers(1, 1))
+    cluster = EngineCluster(servers(1, 1))
     place(cluster, Request("a", demand=Demand(1, compute=1000, memory=gib(1))))
     assert reasons(cluster, share("b", 1)) == [(Reason.DEVICE_COMPUTE, 1)]
 
 
 @pytest.mark.parametrize("policy", ["fairlead", "fgd", "binpack", "bestfit"])
 def test_packers_keep_the_rest_whole(policy: str) -> None:
-    cluster = Cluster(servers(2))
+    cluster = EngineCluster(servers(2))
     nodes = [decide_and_place(cluster, share(name, 4), policy) for name in "abcd"]
     assert len(set(nodes)) == 1
 
 
-def decide_and_place(cluster: Cluster, request: Request, policy: str) -> str:
+def decide_and_place(cluster: EngineCluster, request: Request, policy: str) -> str:
     placement = place(cluster, request, policy).placement
     assert placement is not None
     return f"{placement.node}/{placement.shares[0].device}"
 
 
 def test_spread_and_exclusive_use_every_accelerator() -> None:
-    spread, alone = Cluster(servers(2)), Cluster(servers(2))
+    spread, alone = EngineCluster(servers(2)), EngineCluster(servers(2))
     assert len({decide_and_place(spread, share(name, 4), "spread") for name in "abcd"}) == 4
     assert len({decide_and_place(alone, share(name, 4), "exclusive") for name in "abcd"}) == 4
     assert reasons(alone, share("e", 4), "exclusive") == [(Reason.BUSY, 4)]
@@ -158,17 +158,17 @@ ESTIMATES = {
 )
 def test_estimates_choose_the_device(policy: str, slo: float | None, expected: str) -> None:
     request = Request("a", demand=Demand(1), estimates=ESTIMATES, slo=slo)
-    assert where(Cluster(FLEET), request, policy) == expected
+    assert where(EngineCluster(FLEET), request, policy) == expected
 
 
 def test_estimates_size_a_request_that_names_no_size() -> None:
-    decision = decide(Cluster(FLEET), Request("a", demand=Demand(1), estimates=ESTIMATES), "fastest")
+    decision = decide(EngineCluster(FLEET), Request("a", demand=Demand(1), estimates=ESTIMATES), "fastest")
     assert decision.placement is not None
     assert decision.placement.shares[0].memory == gib(2)
 
 
 def test_an_slo_that_nothing_keeps_is_a_refusal_with_the_best() -> None:
-    decision = decide(Cluster(FLEET), Request("a", demand=Demand(1), estimates=ESTIMATES, slo=0.005))
+    decision = decide(EngineCluster(FLEET), Request("a", demand=Demand(1), estimates=ESTIMATES, slo=0.005))
     told = {each.reason: each.text for each in decision.rejections}
     assert told[Reason.SLO] == "are too slow (need 5 ms, best 10 ms expected)"
     assert told[Reason.ESTIMATE] == "do not run it (int8 only)"
@@ -176,9 +176,15 @@ def test_an_slo_that_nothing_keeps_is_a_refusal_with_the_best() -> None:
 
 CORDON = Toleration("node.kubernetes.io/unschedulable", exists=True)
 ZONE_1 = Selector.of({"zone": "1"})
+NAMED_B = LabelTerm("metadata.name", MatchOperator.IN, ("b",))
+ANY_TAINT = Toleration(exists=True)
 LABELLED = (
     node("a", labels={"zone": "1", "cores": "8"}, taints=(Taint("gpu", "t4"),)),
-    node("b", labels={"zone": "2", "cores": "16"}, taints=(Taint("old", effect=Effect.PREFER_NO_SCHEDULE),)),
+    node(
+        "b",
+        labels={"zone": "2", "cores": "16"},
+        taints=(Taint("old", effect=TaintEffect.PREFER_NO_SCHEDULE),),
+    ),
     node("c", labels={"cores": "32"}, unschedulable=True),
     node("d", labels={"zone": "2", "cores": "4"}),
 )
@@ -188,42 +194,44 @@ LABELLED = (
     ("request_", "expected"),
     [
         (Request("x"), {"d"}),  # b is borne, not liked
-        (Request("x", selector=Selector((Term("cores", Match.GREATER, ("8",)),))), {"b"}),
+        (Request("x", selector=Selector((LabelTerm("cores", MatchOperator.GREATER, ("8",)),))), {"b"}),
         (Request("x", selector=Selector.of({"zone": "2"})), {"d"}),
         (Request("x", tolerations=(CORDON,), selector=Selector.of({"cores": "32"})), {"c"}),
         (Request("x", tolerations=(Toleration("gpu", exists=True),), selector=ZONE_1), {"a"}),
         (Request("x", affinity=(Selector.of({"zone": "9"}), Selector.of({"cores": "16"}))), {"b"}),
-        (Request("x", affinity=(Selector(names=(Term("metadata.name", Match.IN, ("b",)),)),)), {"b"}),
-        (Request("x", preferences=(Preference(100, Selector.of({"cores": "16"})),)), {"b", "d"}),
-        (Request("x", tolerations=(Toleration(exists=True),), preferences=(Preference(9, ZONE_1),)), {"a"}),
+        (Request("x", affinity=(Selector(names=(NAMED_B,)),)), {"b"}),
+        (Request("x", preferences=(PreferredNodes(100, Selector.of({"cores": "16"})),)), {"b", "d"}),
+        (Request("x", tolerations=(ANY_TAINT,), preferences=(PreferredNodes(9, ZONE_1),)), {"a"}),
     ],
     ids=range(9),
 )  # fmt: skip
 def test_labels_and_taints_are_kept_as_kubernetes_does(request_: Request, expected: set[str]) -> None:
-    assert where(Cluster(LABELLED), request_) in expected
+    assert where(EngineCluster(LABELLED), request_) in expected
 
 
 @pytest.mark.parametrize(
     ("selector", "reason"),
     [
         (Selector.of({"zone": "9"}), (Reason.SELECTOR, 2)),
-        (Selector((Term("zone", Match.DOES_NOT_EXIST),)), (Reason.SELECTOR, 2)),
+        (Selector((LabelTerm("zone", MatchOperator.DOES_NOT_EXIST),)), (Reason.SELECTOR, 2)),
     ],
 )
 def test_refusals_of_nodes_are_counted(selector: Selector, reason: tuple[Reason, int]) -> None:
-    found = reasons(Cluster(LABELLED), Request("x", selector=selector))
+    found = reasons(EngineCluster(LABELLED), Request("x", selector=selector))
     assert set(found) == {reason, (Reason.TAINT, 1), (Reason.UNSCHEDULABLE, 1)}
 
 
 def test_an_empty_cluster_says_so() -> None:
-    assert decide(Cluster(), whole("a")).rejections[0].reason is Reason.NO_DEVICE
+    assert decide(EngineCluster(), whole("a")).rejections[0].reason is Reason.NO_DEVICE
     assert (
-        decide(Cluster([node("a")]), whole("a")).sentence().endswith("there is no accelerator in the cluster")
+        decide(EngineCluster([node("a")]), whole("a"))
+        .sentence()
+        .endswith("there is no accelerator in the cluster")
     )
 
 
 def test_nonsense_is_refused_by_its_field() -> None:
-    decision = decide(Cluster(servers(1)), Request("a", cpu=math.nan))  # type: ignore[arg-type]
+    decision = decide(EngineCluster(servers(1)), Request("a", cpu=math.nan))  # type: ignore[arg-type]
     assert decision.sentence() == "a cannot be placed: cpu: nan is not a whole number"
 
 
@@ -237,7 +245,7 @@ def test_amounts_are_rounded_up_by_little(amount: int, expected: int) -> None:
 def test_a_large_cluster_seeks_a_little_more_but_takes_what_was_asked() -> None:
     wide = tuple(gpu(at) for at in range(8))
     nodes = [NodeState(f"n{at}", 8000, gib(32), devices=wide) for at in range(LARGE // 8 + 1)]
-    cluster = Cluster(nodes)
+    cluster = EngineCluster(nodes)
     assert cluster.cells > LARGE
     odd = share("a", 3.337, cpu=333)
     decision = place(cluster, odd)
@@ -265,7 +273,7 @@ def test_who_asks_for_all_of_a_small_accelerator_does_not_get_a_large_one_for_be
 def test_a_faster_accelerator_that_comes_later_is_seen() -> None:
     expected = {"t4": Expectation(0.02), "a100": Expectation(0.01)}
     request = replace(share("a", 1), estimates=expected)
-    cluster = Cluster([node("n0", gpu(0, "t4"))])
+    cluster = EngineCluster([node("n0", gpu(0, "t4"))])
     assert decide(cluster, request, "fastest").score == pytest.approx(100, abs=1)
     cluster.put(node("n1", gpu(0, "a100")))
     found = decide(cluster, request, "fastest")
@@ -274,14 +282,14 @@ def test_a_faster_accelerator_that_comes_later_is_seen() -> None:
     cluster.remove("n1")
     assert (
         decide(cluster, request, "fastest").score
-        == decide(Cluster([node("n0", gpu(0, "t4"))]), request, "fastest").score
+        == decide(EngineCluster([node("n0", gpu(0, "t4"))]), request, "fastest").score
     )
 
 
 def test_an_accelerator_that_cannot_be_shared_is_not_given_twice() -> None:
     stick = gpu(0, "coral", memory=0, shareable=False)
-    held = Placement(Request("old", demand=Demand(1)), "n0", (Share("gpu-0"),))
+    held = Placement(Request("old", demand=Demand(1)), "n0", (DeviceShare("gpu-0"),))
     request = Request("a", demand=Demand(1), estimates={"coral": Expectation(0.01, memory=gib(1))})
-    assert decide(Cluster([node("n0", stick)]), request).placed
-    decision = decide(Cluster([node("n0", stick)], [held]), request)
+    assert decide(EngineCluster([node("n0", stick)]), request).placed
+    decision = decide(EngineCluster([node("n0", stick)], [held]), request)
     assert [each.reason for each in decision.rejections] == [Reason.BUSY]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster
-from fairlead.schedule.ask import Ask
-from fairlead.schedule.doubt import PATIENCE, Doubts
+from fairlead.schedule import EngineCluster
+from fairlead.schedule.ask import CompiledRequest
+from fairlead.schedule.doubt import PATIENCE, UnconfirmedPods
 from fairlead.schedule.options import open_to
 from fairlead.units import Bytes
 
@@ -18,17 +18,17 @@ NODE = "n"
 Sizes = tuple[int, ...]
 
 
-def ask(cluster: Cluster, memory: int | None, count: int = 1) -> Ask:
+def ask(cluster: EngineCluster, memory: int | None, count: int = 1) -> CompiledRequest:
     size = None if memory is None else Bytes(memory)
-    return Ask(cluster, Request("p", demand=Demand(count, size)))
+    return CompiledRequest(cluster, Request("p", demand=Demand(count, size)))
 
 
-def small(devices: Sizes) -> Cluster:
+def small(devices: Sizes) -> EngineCluster:
     found = tuple(DeviceState(f"gpu-{at}", "t4", memory=Bytes(size)) for at, size in enumerate(devices))
-    return Cluster([NodeState(NODE, 1000, Bytes(1000), devices=found)])
+    return EngineCluster([NodeState(NODE, 1000, Bytes(1000), devices=found)])
 
 
-def lets_pass(cluster: Cluster, doubts: Doubts, asked: Ask) -> bool:
+def lets_pass(cluster: EngineCluster, doubts: UnconfirmedPods, asked: CompiledRequest) -> bool:
     rows, free = open_to(asked, cluster.rows())
     return bool(len(rows)) and bool(doubts.leave_room(asked, rows, free).all())
 
@@ -57,7 +57,7 @@ def always_fits(devices: Sizes, others: Sizes, memory: int | None, count: int) -
 def test_who_is_let_pass_fits_whatever_became_of_the_others(
     devices: Sizes, others: Sizes, memory: int | None, count: int
 ) -> None:
-    cluster, doubts = small(devices), Doubts()
+    cluster, doubts = small(devices), UnconfirmedPods()
     for number, size in enumerate(others):
         doubts.add(f"other-{number}", ask(cluster, size), cluster.rows(), 0.0)
     if lets_pass(cluster, doubts, ask(cluster, memory, count)):
@@ -65,29 +65,29 @@ def test_who_is_let_pass_fits_whatever_became_of_the_others(
 
 
 def test_with_nobody_in_doubt_nothing_is_held_against_a_node() -> None:
-    cluster, doubts = small((4, 4)), Doubts()
+    cluster, doubts = small((4, 4)), UnconfirmedPods()
     assert not doubts.touches(cluster.rows()).any()
     assert lets_pass(cluster, doubts, ask(cluster, 4, 2))
 
 
 def test_an_accelerator_too_many_or_room_for_both_is_enough() -> None:
     for devices, passes in (((4,), False), ((4, 4), True), ((6,), True), ((5,), False)):
-        cluster, doubts = small(devices), Doubts()
+        cluster, doubts = small(devices), UnconfirmedPods()
         doubts.add("a", ask(cluster, 3), cluster.rows(), 0.0)
         assert lets_pass(cluster, doubts, ask(cluster, 3)) is passes, devices
 
 
 def test_who_shares_the_nodes_memory_is_counted_there() -> None:
     shared = DeviceState("gpu", "t4", memory=Bytes(8), unified=True)
-    cluster, doubts = Cluster([NodeState(NODE, 1000, Bytes(8), devices=(shared,))]), Doubts()
-    asked = Ask(cluster, Request("p", memory=Bytes(3), demand=Demand(1, Bytes(3))))
+    cluster, doubts = EngineCluster([NodeState(NODE, 1000, Bytes(8), devices=(shared,))]), UnconfirmedPods()
+    asked = CompiledRequest(cluster, Request("p", memory=Bytes(3), demand=Demand(1, Bytes(3))))
     assert lets_pass(cluster, doubts, asked)
     doubts.add("a", ask(cluster, 3), cluster.rows(), 0.0)
     assert not lets_pass(cluster, doubts, asked)
 
 
 def test_doubts_end_when_dropped_or_old_and_count_once() -> None:
-    cluster, doubts = small((4,)), Doubts()
+    cluster, doubts = small((4,)), UnconfirmedPods()
     rows = cluster.rows()
     for _ in range(2):
         doubts.add("a", ask(cluster, 3), rows, 0.0)
@@ -101,7 +101,7 @@ def test_doubts_end_when_dropped_or_old_and_count_once() -> None:
 
 
 def test_nodes_that_came_later_are_in_no_doubt() -> None:
-    cluster, doubts = small((4,)), Doubts()
+    cluster, doubts = small((4,)), UnconfirmedPods()
     doubts.add("a", ask(cluster, 3), cluster.rows(), 0.0)
     later = np.array([cluster.columns.size + 5], np.int64)
     assert not doubts.touches(later).any()

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import Placement, Reason, Share
-from fairlead.request import Demand, Expectation, Gang, Neighbour, Request, Selector
-from fairlead.schedule import Cluster, place_gang
+from fairlead.placement import DeviceShare, Placement, Reason
+from fairlead.request import Demand, Expectation, Gang, PodAffinityTerm, Request, Selector
+from fairlead.schedule import EngineCluster, place_gang
 from fairlead.schedule.gang import place_gang as again
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share
 
@@ -21,7 +21,7 @@ def gang(count: int, size: int = 0, **more: object) -> list[Request]:
 
 @pytest.mark.parametrize("policy", ["fairlead", "spread", "fgd", "exclusive"])
 def test_a_gang_that_fits_is_placed_whole(policy: str) -> None:
-    cluster = Cluster(servers(4))
+    cluster = EngineCluster(servers(4))
     decisions = place_gang(cluster, gang(8), policy)
     assert all(decision.placed for decision in decisions)
     assert len(cluster.placements()) == 8
@@ -32,23 +32,23 @@ def test_a_gang_that_fits_is_placed_whole(policy: str) -> None:
     "demand", [Demand(1), Demand(2), Demand(1, memory=gib(9)), Demand(1, compute=600)], ids=str
 )
 def test_a_gang_that_does_not_fit_leaves_no_trace(demand: Demand) -> None:
-    cluster = Cluster(servers(4))
+    cluster = EngineCluster(servers(4))
     decisions = place_gang(cluster, gang(9, demand=demand))
     assert not any(decision.placed for decision in decisions)
-    assert equal(cluster, Cluster(servers(4)))
+    assert equal(cluster, EngineCluster(servers(4)))
     assert "of 9 of the gang fit; then 0 of 8 accelerators can take m" in decisions[0].sentence()
     assert {each.rejections[0].reason for each in decisions} == {Reason.GANG}
 
 
 def test_a_gang_waits_for_its_members() -> None:
-    decisions = place_gang(Cluster(servers(4)), gang(3, 5))
+    decisions = place_gang(EngineCluster(servers(4)), gang(3, 5))
     assert decisions[0].sentence() == "m0 cannot be placed: the gang has 3 members and must have 5"
-    (alone,) = place_gang(Cluster(servers(4)), gang(1, 5))
+    (alone,) = place_gang(EngineCluster(servers(4)), gang(1, 5))
     assert alone.sentence() == "m0 cannot be placed: the gang has 1 member and must have 5"
 
 
 def test_more_than_the_least_is_welcome_but_not_needed() -> None:
-    cluster = Cluster(servers(2))
+    cluster = EngineCluster(servers(2))
     decisions = place_gang(cluster, gang(6, 4))
     assert [decision.placed for decision in decisions] == [True] * 4 + [False] * 2
     assert decisions[5].rejections[0].reason is Reason.BUSY
@@ -57,47 +57,48 @@ def test_more_than_the_least_is_welcome_but_not_needed() -> None:
 
 
 def test_members_fill_a_node_before_the_next() -> None:
-    cluster = Cluster(servers(4))
+    cluster = EngineCluster(servers(4))
     place_gang(cluster, gang(4, demand=Demand(1, memory=gib(4))))
     assert sorted(len(cluster.placed_on(row)) for row in range(4)) == [0, 0, 0, 4]
 
 
 def test_members_spread_where_the_policy_does() -> None:
-    cluster = Cluster(servers(4))
+    cluster = EngineCluster(servers(4))
     place_gang(cluster, gang(4, demand=Demand(1, memory=gib(4))), "spread")
     assert [len(cluster.placed_on(row)) for row in range(4)] == [1, 1, 1, 1]
 
 
 def test_members_may_differ_and_mind_their_neighbours() -> None:
-    apart = (Neighbour(Selector.of({"app": "x"})),)
+    apart = (PodAffinityTerm(Selector.of({"app": "x"})),)
     mixed = [replace(each, labels={"app": "x"}, apart=apart) for each in gang(4)]
     mixed[0] = replace(mixed[0], demand=Demand(2))
-    cluster = Cluster(servers(4))
+    cluster = EngineCluster(servers(4))
     assert all(decision.placed for decision in place_gang(cluster, mixed))
     assert [len(cluster.placed_on(row)) for row in range(4)] == [1, 1, 1, 1]
 
 
 def test_unified_memory_is_counted_once_for_each_member() -> None:
-    cluster = Cluster([node("board", gpu(memory=8, unified=True), memory=gib(8))])
+    cluster = EngineCluster([node("board", gpu(memory=8, unified=True), memory=gib(8))])
     cluster.bind(place_of(share("old", 2)))
     decisions = place_gang(cluster, gang(3, 1, demand=Demand(1, memory=gib(2)), memory=gib(0.5)))
     assert [decision.placed for decision in decisions] == [True, True, False]
 
 
 def place_of(request: Request):  # type: ignore[no-untyped-def]
-    return place_gang(Cluster([node("board", gpu(memory=8, unified=True), memory=gib(8))]), [request])[
+    return place_gang(EngineCluster([node("board", gpu(memory=8, unified=True), memory=gib(8))]), [request])[
         0
     ].placement
 
 
 def test_a_gang_puts_others_out_for_all_of_it_or_for_none() -> None:
     taken = [
-        Placement(share(f"p{at}", 12), f"n{at // 2}", (Share(f"gpu-{at % 2}", gib(12)),)) for at in range(4)
+        Placement(share(f"p{at}", 12), f"n{at // 2}", (DeviceShare(f"gpu-{at % 2}", gib(12)),))
+        for at in range(4)
     ]
-    cluster = Cluster(servers(2), taken)
+    cluster = EngineCluster(servers(2), taken)
     assert not any(each.placed for each in place_gang(cluster, gang(3, priority=5)))
     assert not any(each.placed for each in place_gang(cluster, gang(5, priority=5), preemption=True))
-    assert equal(cluster, Cluster(servers(2), taken))
+    assert equal(cluster, EngineCluster(servers(2), taken))
     decisions = place_gang(cluster, gang(3, priority=5), preemption=True)
     assert all(each.placed for each in decisions)
     assert len({victim for each in decisions for victim in each.victims}) == 3
@@ -105,7 +106,7 @@ def test_a_gang_puts_others_out_for_all_of_it_or_for_none() -> None:
 
 
 def test_members_of_a_gang_do_not_put_out_one_another() -> None:
-    cluster = Cluster(servers(1, 1))
+    cluster = EngineCluster(servers(1, 1))
     low, high = gang(2)
     assert not any(
         each.placed for each in place_gang(cluster, [low, replace(high, priority=9)], preemption=True)
@@ -117,8 +118,8 @@ def test_members_of_a_gang_do_not_put_out_one_another() -> None:
     [("fastest", ["gpu-1", "gpu-1"]), ("spread", ["gpu-1", "gpu-0"]), ("binpack", ["gpu-0", "gpu-0"])],
 )
 def test_members_go_to_the_accelerators_that_one_alone_would(policy: str, devices: list[str]) -> None:
-    taken = Placement(share("old", 2), "n0", (Share("gpu-0", gib(2)),))
-    cluster = Cluster([node("n0", gpu(0, "t4"), gpu(1, "a100"))], [taken])
+    taken = Placement(share("old", 2), "n0", (DeviceShare("gpu-0", gib(2)),))
+    cluster = EngineCluster([node("n0", gpu(0, "t4"), gpu(1, "a100"))], [taken])
     expected = {"t4": Expectation(0.02), "a100": Expectation(0.001)}
     members = gang(2, demand=Demand(1, memory=gib(3)), estimates=expected)
     placements = [each.placement for each in place_gang(cluster, members, policy)]

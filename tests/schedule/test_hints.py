@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairlead.placement import NodeState, Placement
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster, decide, place
+from fairlead.schedule import EngineCluster, decide, place
 from fairlead.schedule.hints import resource_fit_hint
 from tests import strategies
 from tests.schedule.clusters import gib, gpu, node, share
@@ -15,7 +15,7 @@ from tests.schedule.clusters import gib, gpu, node, share
 
 def test_a_request_for_no_cpu_fits_a_node_whose_cpu_is_over_committed() -> None:
     full = Placement(Request("full", cpu=9000, memory=gib(40)), "n0")
-    cluster = Cluster([node("n0", gpu())], [full])
+    cluster = EngineCluster([node("n0", gpu())], [full])
     assert cluster.free("n0").cpu < 0
     assert decide(cluster, share("a", 4)).placed
     assert resource_fit_hint(share("a", 4), cluster.free("n0"))
@@ -23,7 +23,7 @@ def test_a_request_for_no_cpu_fits_a_node_whose_cpu_is_over_committed() -> None:
 
 
 def test_amounts_alone_are_asked_for() -> None:
-    cluster = Cluster([node("n0", gpu(0), gpu(1))])
+    cluster = EngineCluster([node("n0", gpu(0), gpu(1))])
     place(cluster, share("held", 10))
     free = cluster.free("n0")
     assert not resource_fit_hint(Request("a", demand=Demand(2, memory=gib(8))), free)
@@ -42,7 +42,7 @@ def test_what_the_engine_places_the_hint_lets_through(
 ) -> None:
     states = {each.name: each for each in found}
     held = [Placement(Request(f"s-{name}", cpu=10**9), name) for name in states] if strain else []
-    cluster = Cluster(states.values(), held)
+    cluster = EngineCluster(states.values(), held)
     for at, request in enumerate(asked):
         named = replace(request, name=f"p{at}")
         free = {name: cluster.free(name) for name in states}

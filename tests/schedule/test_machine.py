@@ -9,8 +9,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from fairlead.placement import NodeState
 from fairlead.request import Gang, Request
-from fairlead.schedule import POLICIES, Cluster, decide, place, place_all, place_gang, preempt
-from fairlead.schedule.verdicts import Verdicts
+from fairlead.schedule import POLICIES, EngineCluster, decide, place, place_all, place_gang, preempt
+from fairlead.schedule.verdicts import ScoreCache
 from tests import strategies
 from tests.schedule.clusters import equal
 
@@ -24,9 +24,9 @@ class Events(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = Cluster()
+        self.cluster = EngineCluster()
         self.count = 0
-        self.before: tuple[int, Cluster] | None = None
+        self.before: tuple[int, EngineCluster] | None = None
 
     @rule(node=strategies.node_states())
     def put(self, node: NodeState) -> None:
@@ -91,7 +91,7 @@ class Events(RuleBasedStateMachine):
     @rule()
     def checkpoint(self) -> None:
         if self.before is None:
-            copy = Cluster(self.cluster.nodes(), self.cluster.placements())
+            copy = EngineCluster(self.cluster.nodes(), self.cluster.placements())
             self.before = self.cluster.checkpoint(), copy
 
     @rule()
@@ -104,12 +104,12 @@ class Events(RuleBasedStateMachine):
 
     @invariant()
     def is_as_if_built_from_scratch(self) -> None:
-        scratch = Cluster(self.cluster.nodes(), self.cluster.placements())
+        scratch = EngineCluster(self.cluster.nodes(), self.cluster.placements())
         assert equal(self.cluster, scratch)
         for known in list(self.cluster.memo.values()):
-            if isinstance(known, Verdicts):
+            if isinstance(known, ScoreCache):
                 known.refresh()
-                fresh = Verdicts(self.cluster, known.ask.request, known.policy)
+                fresh = ScoreCache(self.cluster, known.ask.request, known.policy)
                 fresh.refresh()
                 assert np.array_equal(known.score, fresh.score)
                 probe = replace(known.ask.request, name="probe")
@@ -152,8 +152,8 @@ def test_names_decide_nothing(
 ) -> None:
     other = {node.name: name for node, name in zip(nodes, names, strict=False)}
     renamed = [replace(node, name=other[node.name]) for node in nodes]
-    one = place_all(Cluster(nodes), requests, policy, preemption=False)
-    two = place_all(Cluster(renamed), requests, policy, preemption=False)
+    one = place_all(EngineCluster(nodes), requests, policy, preemption=False)
+    two = place_all(EngineCluster(renamed), requests, policy, preemption=False)
     for here, there in zip(one, two, strict=True):
         assert here.placed == there.placed
         if here.placement and there.placement:
@@ -167,7 +167,7 @@ def test_names_decide_nothing(
 )
 @settings(max_examples=60, deadline=None)
 def test_to_decide_changes_nothing(nodes: list[NodeState], requests: list[Request]) -> None:
-    cluster = Cluster(nodes)
+    cluster = EngineCluster(nodes)
     for request in requests:
         first = decide(cluster, request)
         assert decide(cluster, request) == first

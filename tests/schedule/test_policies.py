@@ -8,8 +8,17 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.request import Demand, Request
-from fairlead.schedule import POLICIES, Cluster, Kind, Policy, decide, policy_named, policy_names, typical
-from fairlead.schedule.ask import Ask
+from fairlead.schedule import (
+    POLICIES,
+    EngineCluster,
+    Policy,
+    RequestKind,
+    decide,
+    policy_named,
+    policy_names,
+    typical,
+)
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.fragments import lost
 from fairlead.schedule.mix import EVEN
 from fairlead.schedule.options import options
@@ -51,7 +60,7 @@ def test_a_policy_of_another_package_is_found_by_its_entry_point(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert {"tidy", "fairlead"} <= set(policy_names())
-    cluster = Cluster(servers(2), ())
+    cluster = EngineCluster(servers(2), ())
     assert decide(cluster, share("a", 4), policy_named("tidy")).placed
     with pytest.raises(SettingsError, match="is not a Policy"):
         policy_named("broken")
@@ -63,7 +72,7 @@ def test_a_policy_of_another_package_is_found_by_its_entry_point(
 def test_a_score_that_is_no_number_is_refused() -> None:
     policy = Policy("odd", ((lambda places: np.full(len(places.row), np.nan), 1.0),))
     with pytest.raises(SettingsError, match="policy 'odd': a score is not a number"):
-        decide(Cluster(servers(2)), share("a", 4), policy)
+        decide(EngineCluster(servers(2)), share("a", 4), policy)
 
 
 def test_typical_requests_are_the_most_popular() -> None:
@@ -75,16 +84,16 @@ def test_typical_requests_are_the_most_popular() -> None:
 
     mix = typical([*some(60, 1, 500), *some(35, 2, 1000), *some(5, 3, 100)])
     assert [(kind.cpu, round(weight, 4)) for kind, weight in mix.kinds] == [(1, 0.6316), (2, 0.3684)]
-    assert mix.kinds[0][0] == Kind(1, Bytes(0), Demand(1, compute=500))
+    assert mix.kinds[0][0] == RequestKind(1, Bytes(0), Demand(1, compute=500))
     assert typical([]) is EVEN
 
 
 def test_fragments_are_what_the_expected_cannot_use() -> None:
     """By hand: one accelerator, half of the requests want all of it, half want a half."""
     mix = typical([Request(str(milli), demand=Demand(1, compute=milli)) for milli in (500, 1000)])
-    cluster = Cluster([node("n", gpu(memory=0))], mix=mix)
+    cluster = EngineCluster([node("n", gpu(memory=0))], mix=mix)
     for milli, expected in ((250, 375.0), (500, 250.0), (600, 400.0), (1000, 0.0)):
-        ask = Ask(cluster, Request("a", demand=Demand(1, compute=milli)))
+        ask = CompiledRequest(cluster, Request("a", demand=Demand(1, compute=milli)))
         places = options(ask, cluster.rows())
         assert places is not None
         # 750 idle: of no use to who wants all, half the time; 400 idle: of no use to anyone.
@@ -94,7 +103,7 @@ def test_fragments_are_what_the_expected_cannot_use() -> None:
 def test_the_cpu_that_accelerators_need_is_spared() -> None:
     kinds = [Request("typical", cpu=4000, demand=Demand(1, compute=1000))]
     nodes = [node("gpus", gpu(0), gpu(1), cpu=8000), node("plain", cpu=8000)]
-    cluster = Cluster(nodes, mix=typical(kinds))
+    cluster = EngineCluster(nodes, mix=typical(kinds))
     placement = decide(cluster, Request("a", cpu=1000)).placement
     assert placement is not None
     assert placement.node == "plain"
@@ -102,19 +111,19 @@ def test_the_cpu_that_accelerators_need_is_spared() -> None:
 
 def test_who_learns_what_to_expect_decides_anew() -> None:
     nodes = [node("one", gpu(0)), node("two", gpu(0), gpu(1))]
-    cluster = Cluster(nodes)
+    cluster = EngineCluster(nodes)
     pair = typical([Request("pair", demand=Demand(2))])
     small = Request("a", demand=Demand(1, compute=100))
     assert decide(cluster, small).score != 0
     cluster.mix = pair
-    fresh = decide(Cluster(nodes, mix=pair), small)
+    fresh = decide(EngineCluster(nodes, mix=pair), small)
     assert decide(cluster, small) == fresh
     assert fresh.placement is not None
     assert fresh.placement.node == "one"  # who wants two at once can use only the other
 
 
 def test_small_shares_go_where_large_ones_could_not() -> None:
-    cluster = Cluster([node("n", gpu(0), gpu(1))])
+    cluster = EngineCluster([node("n", gpu(0), gpu(1))])
     for name, size in (("a", 10), ("b", 4)):
         decision = decide(cluster, share(name, size))
         assert decision.placement is not None

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Demand, Gang, Request, Selector, Taint
-from fairlead.schedule import Cluster, place_all, preempt
+from fairlead.schedule import EngineCluster, place_all, preempt
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 
 def on(request: Request, where: str, device: str) -> Placement:
-    return Placement(request, where, (Share(device, request.demand.memory or gib(16)),))
+    return Placement(request, where, (DeviceShare(device, request.demand.memory or gib(16)),))
 
 
-def world() -> Cluster:
-    return Cluster(
+def world() -> EngineCluster:
+    return EngineCluster(
         servers(2),
         [
             on(share("low-1", 8, priority=1), "n0", "gpu-0"),
@@ -58,7 +58,7 @@ def test_the_spared_stay() -> None:
 
 
 def test_the_lowest_of_equal_count_go() -> None:
-    cluster = Cluster(
+    cluster = EngineCluster(
         servers(1), [on(share(f"p{at}", 12, priority=at), "n0", f"gpu-{at}") for at in range(2)]
     )
     assert preempt(cluster, share("a", 8, priority=3)).victims == ("default/p0",)
@@ -67,7 +67,7 @@ def test_the_lowest_of_equal_count_go() -> None:
 def test_cpu_is_made_free_too() -> None:
     nodes = [node("n0", gpu(), cpu=4000)]
     pods = [Placement(Request(f"p{at}", cpu=size), "n0") for at, size in enumerate((500, 2000, 1500))]
-    decision = preempt(Cluster(nodes, pods), share("a", 4, cpu=1500, priority=1))
+    decision = preempt(EngineCluster(nodes, pods), share("a", 4, cpu=1500, priority=1))
     assert len(decision.victims) == 1
     assert decision.placed
 
@@ -75,7 +75,7 @@ def test_cpu_is_made_free_too() -> None:
 def test_half_a_gang_is_of_no_use() -> None:
     gang = [replace(share(f"g{at}", 12), gang=Gang("g", 3)) for at in range(3)]
     where = (("n0", "gpu-0"), ("n0", "gpu-1"), ("n1", "gpu-0"))
-    cluster = Cluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
+    cluster = EngineCluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
     cluster.bind(on(share("x", 16, priority=9), "n1", "gpu-1"))
     assert set(preempt(cluster, share("a", 8, priority=1)).victims) == {
         "default/g0",
@@ -86,7 +86,7 @@ def test_half_a_gang_is_of_no_use() -> None:
 
 def test_a_gang_is_as_strong_as_its_strongest() -> None:
     gang = [replace(share(f"g{at}", 12, priority=9 * at), gang=Gang("g", 2)) for at in range(2)]
-    cluster = Cluster(servers(1), [on(each, "n0", f"gpu-{at}") for at, each in enumerate(gang)])
+    cluster = EngineCluster(servers(1), [on(each, "n0", f"gpu-{at}") for at, each in enumerate(gang)])
     assert preempt(cluster, share("a", 8, priority=5)).victims == ()
     assert preempt(cluster, share("a", 8, priority=10), spared={"default/g1"}).victims == ()
     assert set(preempt(cluster, share("a", 8, priority=10)).victims) == {"default/g0", "default/g1"}
@@ -95,7 +95,7 @@ def test_a_gang_is_as_strong_as_its_strongest() -> None:
 def test_a_gang_costs_as_much_as_all_of_it() -> None:
     gang = [replace(share(f"g{at}", 16), gang=Gang("g", 3)) for at in range(3)]
     where = (("n0", "gpu-0"), ("n0", "gpu-1"), ("n1", "gpu-0"))
-    cluster = Cluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
+    cluster = EngineCluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
     cluster.bind(on(share("x", 8), "n1", "gpu-1"))
     cluster.bind(on(share("y", 8), "n1", "gpu-1"))
     assert set(preempt(cluster, whole("a", priority=1)).victims) == {"default/x", "default/y"}
@@ -103,17 +103,17 @@ def test_a_gang_costs_as_much_as_all_of_it() -> None:
 
 def test_who_asks_for_no_cpu_puts_nobody_out_for_it() -> None:
     busy = [Placement(Request(f"p{at}", cpu=3000), "n0") for at in range(2)]
-    cluster = Cluster([node("n0", gpu(), cpu=4000)], busy)
+    cluster = EngineCluster([node("n0", gpu(), cpu=4000)], busy)
     assert preempt(cluster, share("a", 4, priority=9)).victims == ()
 
 
 def test_taints_are_not_preempted() -> None:
-    cluster = Cluster([node("n0", gpu(), taints=(Taint("keep"),))], [on(share("a", 16), "n0", "gpu-0")])
+    cluster = EngineCluster([node("n0", gpu(), taints=(Taint("keep"),))], [on(share("a", 16), "n0", "gpu-0")])
     assert not preempt(cluster, share("b", 8, priority=9)).placed
 
 
 def test_a_queue_serves_the_important_first_and_tries_the_others_again() -> None:
-    cluster = Cluster(servers(1, 2), [on(share("old", 12), "n0", "gpu-0")])
+    cluster = EngineCluster(servers(1, 2), [on(share("old", 12), "n0", "gpu-0")])
     requests = [
         share("late", 12, priority=1),
         replace(whole("g0", priority=0), gang=Gang("g", 2)),
@@ -132,12 +132,12 @@ def test_a_queue_serves_the_important_first_and_tries_the_others_again() -> None
 def test_who_is_put_out_of_a_queue_is_decided_anew() -> None:
     nodes = [node("n0", gpu(0), cpu=1000), node("n1", gpu(0, memory=8), cpu=9000)]
     requests = [share("small", 8, cpu=500), share("big", 16, cpu=500, priority=2)]
-    decisions = place_all(Cluster(nodes), requests, "fgd")
+    decisions = place_all(EngineCluster(nodes), requests, "fgd")
     assert [decision.placed for decision in decisions] == [True, True]
     assert [decision.request.name for decision in decisions] == ["small", "big"]
 
 
 def test_no_preemption_unless_it_is_wanted() -> None:
-    cluster = Cluster(servers(1, 1), [on(share("old", 12), "n0", "gpu-0")])
+    cluster = EngineCluster(servers(1, 1), [on(share("old", 12), "n0", "gpu-0")])
     assert not place_all(cluster, [share("a", 8, priority=5)], preemption=False)[0].placed
     assert Demand() == Request("a").demand

@@ -8,7 +8,7 @@ from fairlead.manifest import node as nodes
 from fairlead.manifest.collect import collect
 from fairlead.placement import Decision, NodeState, Reason
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster, decide
+from fairlead.schedule import EngineCluster, decide
 from tests import catalogs
 
 CATALOG = catalogs.shipped()
@@ -45,7 +45,7 @@ def listed(name: str, driver: str, *models: str, **more: dict[str, object]) -> N
 
 
 def decided(*states: NodeState, selectors: tuple[str, ...]) -> Decision:
-    cluster = Cluster(states)
+    cluster = EngineCluster(states)
     return decide(cluster, Request("pod", demand=Demand(1, selectors=selectors)), "fairlead")
 
 
@@ -90,7 +90,7 @@ def test_a_class_that_does_not_match_hides_the_error_of_a_claim() -> None:
 
 
 def test_devices_that_differ_in_their_serial_numbers_alone_are_one_kind() -> None:
-    cluster = Cluster(listed(f"n{at}", "fairlead.dev", "t4", "t4") for at in range(20))
+    cluster = EngineCluster(listed(f"n{at}", "fairlead.dev", "t4", "t4") for at in range(20))
     assert len(cluster.columns.kinds) == 1
 
 

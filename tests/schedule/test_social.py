@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from fairlead.placement import Reason
-from fairlead.request import Neighbour, Port, Request, Selector, Spread, Taint
-from fairlead.schedule import Cluster, decide, place
+from fairlead.request import HostPort, PodAffinityTerm, Request, Selector, Taint, TopologySpread
+from fairlead.schedule import EngineCluster, decide, place
 from tests.schedule.clusters import node
 
 ZONES = [node(f"n{at}", labels={"zone": "ab"[at % 2]}) for at in range(4)]
@@ -17,35 +17,38 @@ def pod(name: str, app: str, **rules: object) -> Request:
     return replace(Request(name, labels={"app": app}), **rules)  # type: ignore[arg-type]
 
 
-def world(*pods: tuple[Request, str]) -> Cluster:
+def world(*pods: tuple[Request, str]) -> EngineCluster:
     """Return the zones with pods where they are told to be."""
-    cluster = Cluster(ZONES)
+    cluster = EngineCluster(ZONES)
     for request, name in pods:
         only = replace(request, selector=Selector.of({"kubernetes.io/hostname": name}))
         assert place(cluster, only).placed
     return cluster
 
 
-def at(cluster: Cluster, request: Request) -> str | None:
+def at(cluster: EngineCluster, request: Request) -> str | None:
     placement = decide(cluster, request).placement
     return placement.node if placement else None
 
 
 def test_friends_are_sought_in_their_domain() -> None:
     cluster = world((pod("db", "db"), "n1"))
-    near = pod("web", "web", near=(Neighbour(DB, "zone"),))
+    near = pod("web", "web", near=(PodAffinityTerm(DB, "zone"),))
     assert at(cluster, near) in {"n1", "n3"}
-    assert at(cluster, replace(near, near=(Neighbour(DB),))) == "n1"
+    assert at(cluster, replace(near, near=(PodAffinityTerm(DB),))) == "n1"
     assert at(cluster, replace(near, namespace="other")) is None
     assert (
-        at(cluster, replace(near, near=(Neighbour(DB, namespaces=("default",)),), namespace="other")) == "n1"
+        at(cluster, replace(near, near=(PodAffinityTerm(DB, namespaces=("default",)),), namespace="other"))
+        == "n1"
     )
-    assert at(cluster, replace(near, near=(Neighbour(DB, namespaces=("*",)),), namespace="other")) == "n1"
-    assert at(cluster, replace(near, near=(Neighbour(DB, "rack"),))) is None
+    assert (
+        at(cluster, replace(near, near=(PodAffinityTerm(DB, namespaces=("*",)),), namespace="other")) == "n1"
+    )
+    assert at(cluster, replace(near, near=(PodAffinityTerm(DB, "rack"),))) is None
 
 
 def test_the_first_of_a_group_may_be_its_own_friend() -> None:
-    own = pod("web", "web", near=(Neighbour(WEB, "zone"),))
+    own = pod("web", "web", near=(PodAffinityTerm(WEB, "zone"),))
     assert at(world(), own) is not None
     assert at(world(), replace(own, labels={})) is None
     assert at(world((pod("old", "web"), "n2")), own) in {"n0", "n2"}
@@ -53,7 +56,7 @@ def test_the_first_of_a_group_may_be_its_own_friend() -> None:
 
 def test_a_friend_satisfies_every_term() -> None:
     both = Selector.of({"app": "db"}), Selector.of({"tier": "fast"})
-    near = pod("web", "web", near=tuple(Neighbour(each, "zone") for each in both))
+    near = pod("web", "web", near=tuple(PodAffinityTerm(each, "zone") for each in both))
     apart = world((pod("db", "db"), "n0"), (replace(pod("x", "x"), labels={"tier": "fast"}), "n0"))
     assert at(apart, near) is None
     one = replace(pod("db", "db"), labels={"app": "db", "tier": "fast"})
@@ -61,7 +64,7 @@ def test_a_friend_satisfies_every_term() -> None:
 
 
 def test_foes_are_kept_apart_both_ways() -> None:
-    alone = pod("db", "db", apart=(Neighbour(WEB, "zone"),))
+    alone = pod("db", "db", apart=(PodAffinityTerm(WEB, "zone"),))
     assert at(world((pod("web", "web"), "n0")), alone) in {"n1", "n3"}
     assert at(world((alone, "n0")), pod("web", "web")) in {"n1", "n3"}
     assert at(world((alone, "n0")), pod("other", "x")) is not None
@@ -70,7 +73,7 @@ def test_foes_are_kept_apart_both_ways() -> None:
 
 
 def test_who_leaves_is_no_foe_any_more() -> None:
-    alone = pod("db", "db", apart=(Neighbour(WEB),))
+    alone = pod("db", "db", apart=(PodAffinityTerm(WEB),))
     cluster = world((alone, "n0"))
     cluster.release("default/db")
     assert cluster.crowd.held == {}
@@ -79,62 +82,62 @@ def test_who_leaves_is_no_foe_any_more() -> None:
 @pytest.mark.parametrize(("weight", "expected"), [(10, {"n0"}), (1, {"n0"})])
 def test_wishes_are_met_where_they_can_be(weight: int, expected: set[str]) -> None:
     cluster = world((pod("db", "db"), "n0"))
-    assert at(cluster, pod("web", "web", near=(Neighbour(DB, weight=weight),))) in expected
-    assert at(cluster, pod("web", "web", apart=(Neighbour(DB, weight=weight),))) not in expected
+    assert at(cluster, pod("web", "web", near=(PodAffinityTerm(DB, weight=weight),))) in expected
+    assert at(cluster, pod("web", "web", apart=(PodAffinityTerm(DB, weight=weight),))) not in expected
 
 
 def test_wishes_of_those_who_are_there_count_too() -> None:
-    shy = pod("db", "db", apart=(Neighbour(WEB, weight=50),))
+    shy = pod("db", "db", apart=(PodAffinityTerm(WEB, weight=50),))
     assert at(world((shy, "n0")), pod("web", "web")) != "n0"
 
 
 def test_spread_keeps_the_skew() -> None:
-    even = pod("w9", "web", spread=(Spread(WEB, "zone"),))
+    even = pod("w9", "web", spread=(TopologySpread(WEB, "zone"),))
     assert at(world((pod("w0", "web"), "n0")), even) in {"n1", "n3"}
-    wide = replace(even, spread=(Spread(WEB, "zone", skew=2),))
+    wide = replace(even, spread=(TopologySpread(WEB, "zone", skew=2),))
     assert at(world((pod("w0", "web"), "n0")), wide) is not None
     both = world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n1"))
     assert at(both, even) is not None
-    assert at(both, replace(even, spread=(Spread(WEB, "zone", domains=3),))) is None
-    assert at(world(), replace(even, spread=(Spread(WEB, "rack"),))) is None
+    assert at(both, replace(even, spread=(TopologySpread(WEB, "zone", domains=3),))) is None
+    assert at(world(), replace(even, spread=(TopologySpread(WEB, "rack"),))) is None
 
 
 def test_nodes_without_the_label_of_every_rule_have_no_part_in_evenness() -> None:
     nodes = [node("n0", labels={"zone": "a", "rack": "1"}), node("n1", labels={"zone": "b"})]
-    cluster = Cluster(nodes)
+    cluster = EngineCluster(nodes)
     only = replace(pod("w0", "web"), selector=Selector.of({"zone": "a"}))
     assert place(cluster, only).placed
-    even = pod("w1", "web", spread=(Spread(WEB, "zone"), Spread(WEB, "rack", skew=9)))
+    even = pod("w1", "web", spread=(TopologySpread(WEB, "zone"), TopologySpread(WEB, "rack", skew=9)))
     assert at(cluster, even) == "n0"  # zone b has no node with a rack: it is no emptier domain
-    assert at(cluster, replace(even, spread=(Spread(WEB, "zone"),))) == "n1"
+    assert at(cluster, replace(even, spread=(TopologySpread(WEB, "zone"),))) == "n1"
 
 
 def test_who_is_counted_for_evenness_can_be_chosen() -> None:
     nodes = [node("n0", labels={"zone": "a"}), node("n1", labels={"zone": "b"}, taints=(Taint("keep"),))]
-    cluster = Cluster(nodes)
+    cluster = EngineCluster(nodes)
     assert place(cluster, pod("w0", "web")).placed
-    assert at(cluster, pod("w1", "web", spread=(Spread(WEB, "zone"),))) is None
-    assert at(cluster, pod("w1", "web", spread=(Spread(WEB, "zone", tolerated=True),))) == "n0"
-    a = pod("w1", "web", selector=Selector.of({"zone": "a"}), spread=(Spread(WEB, "zone"),))
+    assert at(cluster, pod("w1", "web", spread=(TopologySpread(WEB, "zone"),))) is None
+    assert at(cluster, pod("w1", "web", spread=(TopologySpread(WEB, "zone", tolerated=True),))) == "n0"
+    a = pod("w1", "web", selector=Selector.of({"zone": "a"}), spread=(TopologySpread(WEB, "zone"),))
     assert at(cluster, a) == "n0"
-    assert at(cluster, replace(a, spread=(Spread(WEB, "zone", allowed=False),))) is None
+    assert at(cluster, replace(a, spread=(TopologySpread(WEB, "zone", allowed=False),))) is None
 
 
 def test_spread_as_a_wish_is_only_a_wish() -> None:
-    wish = pod("w9", "web", spread=(Spread(WEB, "zone", must=False),))
+    wish = pod("w9", "web", spread=(TopologySpread(WEB, "zone", must=False),))
     assert at(world((pod("w0", "web"), "n0")), wish) in {"n1", "n3"}
 
 
 def test_nodes_that_are_out_of_the_question_have_no_skew() -> None:
-    even = pod("w9", "web", spread=(Spread(WEB, "zone"),), selector=Selector.of({"zone": "a"}))
+    even = pod("w9", "web", spread=(TopologySpread(WEB, "zone"),), selector=Selector.of({"zone": "a"}))
     assert at(world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n2")), even) in {"n0", "n2"}
 
 
 def test_ports_of_the_host_are_taken_once() -> None:
-    taken = pod("a", "x", ports=(Port(80),))
+    taken = pod("a", "x", ports=(HostPort(80),))
     cluster = world(*((replace(taken, name=f"a{at}"), f"n{at}") for at in range(3)))
     assert at(cluster, taken) == "n3"
     assert place(cluster, taken).placed
     decision = decide(cluster, replace(taken, name="late"))
     assert decision.sentence() == "0 of 4 nodes can take late: 4 have a host port taken (80/TCP)"
-    assert at(cluster, pod("b", "x", ports=(Port(80, "UDP"),))) is not None
+    assert at(cluster, pod("b", "x", ports=(HostPort(80, "UDP"),))) is not None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead.placement import DeviceState, NodeState, Reason
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster, decide, place, policy_named
+from fairlead.schedule import EngineCluster, decide, place, policy_named
 from fairlead.schedule.cluster import ABSENT
 from fairlead.schedule.survey import ranks, refusals, survey
 from fairlead.units import Bytes
@@ -28,9 +28,9 @@ def node(name: str, *devices: DeviceState) -> NodeState:
     request=strategies.requests(social=False),
 )
 def test_a_node_fits_where_the_engine_would_place_it_alone(nodes: list[NodeState], request: Request) -> None:
-    cluster = Cluster(nodes)
+    cluster = EngineCluster(nodes)
     found = survey(cluster, request, POLICY, [each.name for each in nodes])
-    alone = [decide(Cluster([each]), request, POLICY).placed for each in nodes]
+    alone = [decide(EngineCluster([each]), request, POLICY).placed for each in nodes]
     assert found.fits.tolist() == alone
 
 
@@ -39,7 +39,7 @@ def test_a_node_fits_where_the_engine_would_place_it_alone(nodes: list[NodeState
     demand=strategies.demands(),
 )
 def test_every_refusal_has_a_reason_of_its_own_node(nodes: list[NodeState], demand: Demand) -> None:
-    cluster, request = Cluster(nodes), Request("p", demand=demand)
+    cluster, request = EngineCluster(nodes), Request("p", demand=demand)
     found = survey(cluster, request, POLICY, [each.name for each in nodes])
     rows = found.rows[~found.fits]
     if not demand.count or not len(rows):
@@ -48,12 +48,12 @@ def test_every_refusal_has_a_reason_of_its_own_node(nodes: list[NodeState], dema
     for row, which in zip(rows.tolist(), against.which.tolist(), strict=True):
         state = cluster.node(cluster.name(row))
         assert state is not None
-        alone = decide(Cluster([state]), request, POLICY)
+        alone = decide(EngineCluster([state]), request, POLICY)
         assert against.reasons[which].reason in {each.reason for each in alone.rejections}
 
 
 def test_a_node_is_refused_for_what_its_nearest_accelerator_lacks() -> None:
-    cluster = Cluster(
+    cluster = EngineCluster(
         [
             node("full", gpu("x", 8, "a10"), gpu("y", 2)),
             node("other", gpu("x", 8, "a10")),
@@ -74,7 +74,7 @@ def test_a_node_is_refused_for_what_its_nearest_accelerator_lacks() -> None:
 
 
 def test_nobody_asked_is_nobody_refused() -> None:
-    found = survey(Cluster(), Request("p", demand=Demand(1)), POLICY, [])
+    found = survey(EngineCluster(), Request("p", demand=Demand(1)), POLICY, [])
     assert found.score.tolist() == []
     assert not np.any(found.fits)
 

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES, NODES, Kind
 from fairlead.cluster.knowledge import of_seen
 from fairlead.cluster.meta import Listing, T
-from fairlead.errors import ClusterAwayError
+from fairlead.errors import ClusterUnavailableError
 from fairlead.serve.follow import Follower
 from tests.fakecluster.cluster import FakeCluster
 from tests.profiles import definition, seen
@@ -21,7 +21,7 @@ class Shaky(FakeCluster):
     async def list(self, kind: Kind[T], *given: Any, **named: Any) -> Listing[T]:
         self.asked += kind is MODEL_PROFILES
         if kind is MODEL_PROFILES and self.asked == 3:
-            raise ClusterAwayError("away")
+            raise ClusterUnavailableError("away")
         return await super().list(kind, *given, **named)
 
 
@@ -29,7 +29,7 @@ def test_a_kind_that_is_defined_later_is_followed_from_then_on() -> None:
     heard: list[str] = []
     profile = of_seen(seen(), "n1")
 
-    def hear(change: Change[Any]) -> None:
+    def hear(change: ObjectChange[Any]) -> None:
         heard.append(change.object.metadata.name)
 
     async def scenario() -> None:

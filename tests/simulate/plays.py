@@ -5,14 +5,14 @@ from typing import Any
 
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Gang, Request
-from fairlead.simulate.job import Failures, Fault, Fleet, Job, Power, Step, Trace
-from fairlead.simulate.settings import Settings
-from fairlead.simulate.simulation import Life, Outcome, Simulation
-from fairlead.simulate.world import ByRequest, Chooser
+from fairlead.simulate.job import Fault, Job, PowerCurve, RandomFaults, SimulatedFleet, Trace, UsageStep
+from fairlead.simulate.settings import SimulationSettings
+from fairlead.simulate.simulation import JobRecord, Simulation, SimulationOutcome
+from fairlead.simulate.world import PlacementPolicy, RequestPolicy
 from fairlead.units import Bytes, Watts
 
 GIB = 1 << 30
-POWER = Power(Watts(10), Watts(20), Watts(100))
+POWER = PowerCurve(Watts(10), Watts(20), Watts(100))
 
 
 def node(name: str = "server", gpus: int = 1, memory: int = 8, cpu: int = 64_000) -> NodeState:
@@ -21,9 +21,9 @@ def node(name: str = "server", gpus: int = 1, memory: int = 8, cpu: int = 64_000
     return NodeState(name, cpu, Bytes(256 * GIB), devices=devices)
 
 
-def fleet(*nodes: NodeState) -> Fleet:
+def fleet(*nodes: NodeState) -> SimulatedFleet:
     """Return machines; one server with one accelerator, unless others are named."""
-    return Fleet(nodes or (node(),), {"t4": POWER})
+    return SimulatedFleet(nodes or (node(),), {"t4": POWER})
 
 
 def job(  # what tests vary, by name
@@ -44,32 +44,32 @@ def job(  # what tests vary, by name
     gang = Gang(name, replicas) if replicas > 1 else None
     names = [name] if gang is None else [f"{name}-{at}" for at in range(replicas)]
     requests = tuple(Request(each, demand=demand, priority=priority, gang=gang) for each in names)
-    steps = tuple(Step(after, Bytes(memory * GIB)) for after, memory in real)
+    steps = tuple(UsageStep(after, Bytes(memory * GIB)) for after, memory in real)
     return Job(name, at, seconds, requests, load, steps, start)
 
 
 def play(
     jobs: Iterable[Job],
-    machines: Fleet | None = None,
-    policy: str | Chooser = "binpack",
+    machines: SimulatedFleet | None = None,
+    policy: str | PlacementPolicy = "binpack",
     *,
     faults: Iterable[Fault] = (),
-    failures: Iterable[Failures] = (),
+    failures: Iterable[RandomFaults] = (),
     seed: int = 0,
     **settings: Any,
-) -> Outcome:
+) -> SimulationOutcome:
     """Play jobs to the end."""
     trace = Trace("test", tuple(jobs), tuple(faults), tuple(failures))
-    chooser = ByRequest(policy) if isinstance(policy, str) else policy
-    rules = Settings(**{"interference": "none", **settings})
+    chooser = RequestPolicy(policy) if isinstance(policy, str) else policy
+    rules = SimulationSettings(**{"interference": "none", **settings})
     return Simulation(trace, machines or fleet(), chooser, rules, seed).play()
 
 
-def lives(outcome: Outcome) -> dict[str, Life]:
+def lives(outcome: SimulationOutcome) -> dict[str, JobRecord]:
     """Return what became of each job, by name."""
     return {life.job.name: life for life in outcome.lives}
 
 
-def ends(outcome: Outcome) -> dict[str, float | None]:
+def ends(outcome: SimulationOutcome) -> dict[str, float | None]:
     """Return when each job was done."""
     return {life.job.name: life.finished for life in outcome.lives}

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.placement import DeviceState
-from fairlead.simulate.card import Card
+from fairlead.simulate.card import SimulatedAccelerator
 from fairlead.simulate.interference import MODELS, mps, time_slicing
 from fairlead.simulate.job import Trace
 from fairlead.simulate.plot import nice, svg, time_unit
-from fairlead.simulate.recorder import MOST_ROWS, Gauge, Recorder
+from fairlead.simulate.recorder import MOST_ROWS, Gauge, SeriesRecorder
 from fairlead.simulate.report import document, spread
-from fairlead.simulate.settings import Settings, settled
-from fairlead.simulate.telemetry import Telemetry
-from fairlead.simulate.waiting import ORDERS, Queue, Waiting
+from fairlead.simulate.settings import SimulationSettings, settled
+from fairlead.simulate.telemetry import SimulatedTelemetry
+from fairlead.simulate.waiting import ORDERS, JobQueue, WaitingJob
 from fairlead.units import Bytes
 from tests.simulate.plays import POWER, job, play
 
@@ -40,29 +40,29 @@ def test_nobody_is_faster_among_others(model: str, jobs: int, load: float) -> No
     [("fifo", "early"), ("largest", "large"), ("shortest", "short"), ("kubernetes", "early")],
 )
 def test_who_is_tried_first(order: str, first: str) -> None:
-    queue = Queue(order, Random(0))
+    queue = JobQueue(order, Random(0))
     for each in (job("large", 5, 90, gib=7), job("early", 0, 80), job("short", 9, 10)):
-        queue.enter(Waiting(each, tried=each.arrival))
+        queue.enter(WaitingJob(each, tried=each.arrival))
     assert queue.line(20, {None})[0].job.name == first
-    queue.enter(Waiting(job("urgent", 19, 200, gib=1, priority=1), tried=19))
+    queue.enter(WaitingJob(job("urgent", 19, 200, gib=1, priority=1), tried=19))
     assert queue.line(20, {None})[0].job.name == "urgent"
 
 
 def test_who_waits_for_long_under_kubernetes_has_no_fixed_place() -> None:
     firsts = set()
     for seed in range(20):
-        queue = Queue("kubernetes", Random(seed))
+        queue = JobQueue("kubernetes", Random(seed))
         for index in range(5):
-            queue.enter(Waiting(job(f"j{index}", index), tried=index))
+            queue.enter(WaitingJob(job(f"j{index}", index), tried=index))
         firsts.add(queue.line(500, {None})[0].job.name)
     assert len(firsts) > 2
     assert "kubernetes" in ORDERS
 
 
 def test_those_tried_at_one_moment_keep_the_order_in_which_they_were_tried() -> None:
-    queue = Queue("kubernetes", Random(3))
+    queue = JobQueue("kubernetes", Random(3))
     for index in range(6):
-        queue.enter(Waiting(job(f"j{index}", index), tried=index))
+        queue.enter(WaitingJob(job(f"j{index}", index), tried=index))
     line = queue.line(500, {None})
     assert [each.job.name for each in line] != [f"j{index}" for index in range(6)]
     queue.tried(line, 500)
@@ -70,7 +70,7 @@ def test_those_tried_at_one_moment_keep_the_order_in_which_they_were_tried() -> 
 
 
 def test_an_accelerator_holds_no_more_than_it_has() -> None:
-    card = Card("n", DeviceState("gpu-0", "t4", memory=Bytes(8 * GIB)), POWER)
+    card = SimulatedAccelerator("n", DeviceState("gpu-0", "t4", memory=Bytes(8 * GIB)), POWER)
     assert card.watts == 10
     card.enter("a", 0.5)
     card.enter("b", 0.25)
@@ -84,7 +84,7 @@ def test_an_accelerator_holds_no_more_than_it_has() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.001, 100), st.floats(0, 10)), min_size=1, max_size=60))
 def test_means_are_weighed_by_time(steps: list[tuple[float, float]]) -> None:
-    recorder, now = Recorder(), 0.0
+    recorder, now = SeriesRecorder(), 0.0
     for seconds, value in steps:
         recorder.set(now, Gauge(waiting=value))
         now += seconds
@@ -96,7 +96,7 @@ def test_means_are_weighed_by_time(steps: list[tuple[float, float]]) -> None:
 
 
 def test_a_long_series_is_thinned_and_keeps_its_mean() -> None:
-    recorder = Recorder()
+    recorder = SeriesRecorder()
     for second in range(20_000):
         recorder.set(second, Gauge(waiting=second % 7))
     recorder.pass_to(20_000)
@@ -106,8 +106,8 @@ def test_a_long_series_is_thinned_and_keeps_its_mean() -> None:
 
 
 def test_telemetry_says_what_was_held_when() -> None:
-    telemetry = Telemetry()
-    card = Card("n", DeviceState("g", memory=Bytes(8 * GIB)), None)
+    telemetry = SimulatedTelemetry()
+    card = SimulatedAccelerator("n", DeviceState("g", memory=Bytes(8 * GIB)), None)
     card.enter("a", 0.5)
     for now in range(0, 3000, 10):
         card.hold("a", now)
@@ -132,7 +132,7 @@ def test_axes_have_few_round_numbers_that_reach_the_top(most: float) -> None:
 
 def test_a_picture_is_sound_and_has_a_line_for_each_policy() -> None:
     outcomes = [play([job("a"), job("b", 30)], policy=policy) for policy in ("binpack", "exclusive")]
-    drawn = svg(document(Trace("<a> & b", ()), Settings(), 0, outcomes))
+    drawn = svg(document(Trace("<a> & b", ()), SimulationSettings(), 0, outcomes))
     root = ElementTree.fromstring(drawn)
     assert len(root.findall("{http://www.w3.org/2000/svg}path")) == 2 * 4
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
@@ -140,7 +140,7 @@ def test_a_picture_is_sound_and_has_a_line_for_each_policy() -> None:
 
 
 def test_settings_are_checked() -> None:
-    assert settled(Settings(), {"until": "2h", "queue": "largest"}, "t").until == 7200
+    assert settled(SimulationSettings(), {"until": "2h", "queue": "largest"}, "t").until == 7200
     for said in ({"queue": "lifo"}, {"qeue": "fifo"}, {"until": "-3"}, {"keep_progress": "no"}, {"kills": 0}):
         with pytest.raises(Exception, match="t: "):
-            settled(Settings(), said, "t")
+            settled(SimulationSettings(), said, "t")

@@ -11,11 +11,11 @@ import pytest
 from fairlead.catalog import load
 from fairlead.errors import FairleadError
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
 from fairlead.simulate.job import Trace
 from fairlead.simulate.machines import read_fleet
-from fairlead.simulate.read import Reader, check_faults
+from fairlead.simulate.read import TraceReader, check_faults
 from fairlead.units import Bytes
 from tests.simulate.plays import play
 
@@ -34,7 +34,7 @@ def written(tmp_path: Path, text: str | bytes, name: str = "trace.yaml") -> str:
 
 def trace(tmp_path: Path, text: str, over: float | None = None, name: str = "trace.yaml") -> Trace:
     """Return the trace of a text."""
-    return Reader(CATALOG, 0, over).read(written(tmp_path, text, name))
+    return TraceReader(CATALOG, 0, over).read(written(tmp_path, text, name))
 
 
 def test_a_job_is_what_it_asks_and_what_it_uses(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_recipe_makes_the_same_jobs_for_the_same_seed(tmp_path: Path) -> None:
         tmp_path,
         "generate: [{name: g, count: 50, arrivals: uniform 20s-40s, duration: exponential 9s, cpu: 1}]",
     )
-    first, again, other = (Reader(CATALOG, seed).read(path).jobs for seed in (1, 1, 2))
+    first, again, other = (TraceReader(CATALOG, seed).read(path).jobs for seed in (1, 1, 2))
     assert first == again != other
     gaps = [after.arrival - before.arrival for before, after in pairwise(first)]
     assert first[0].arrival == 0
@@ -112,7 +112,7 @@ def test_a_recorded_cluster_comes_with_its_times_and_without_interference(tmp_pa
         + "p2,1,1,1,1000,,LS,Failed,9,9\n"
     )
     path = written(tmp_path, gzip.compress(pods.encode()), "pods.csv.gz")
-    found = Reader(CATALOG).read(path)
+    found = TraceReader(CATALOG).read(path)
     assert [(job.name, job.arrival, job.duration) for job in found.jobs] == [("p0", 91, 150), ("p1", 121, 10)]
     assert found.jobs[0].requests[0].demand.models == ("A10", "T4")
     assert found.settings == {"interference": "none"}
@@ -197,7 +197,7 @@ BAD_FILES = {
 def test_bad_files_are_named(tmp_path: Path, case: str) -> None:
     data, name = BAD_FILES[case]
     with pytest.raises(FairleadError) as caught:
-        Reader(CATALOG).read(written(tmp_path, data, name))
+        TraceReader(CATALOG).read(written(tmp_path, data, name))
     assert name in str(caught.value)
 
 
@@ -205,7 +205,7 @@ def test_bad_files_are_named(tmp_path: Path, case: str) -> None:
 def test_a_file_that_is_none_is_named(tmp_path: Path, name: str) -> None:
     if name.startswith("folder"):
         (tmp_path / name).mkdir()
-    for read in (lambda path: Reader(CATALOG).read(path), lambda path: read_fleet(path, CATALOG)):
+    for read in (lambda path: TraceReader(CATALOG).read(path), lambda path: read_fleet(path, CATALOG)):
         with pytest.raises(FairleadError, match=name):
             read(str(tmp_path / name))
 
@@ -230,9 +230,9 @@ def test_a_snapshot_is_played_on_who_runs_stays_and_who_waits_arrives(tmp_path: 
         Request("large", uid="2", demand=Demand(1, memory=Bytes(3 * GIB))),
         *(Request(name, uid=name, gang=ring, demand=Demand(1, memory=Bytes(GIB))) for name in "ab"),
     )
-    taken = Snapshot((node,), (Placement(old, "server", (Share("t4-0", Bytes(6 * GIB)),)),), waiting)
+    taken = Snapshot((node,), (Placement(old, "server", (DeviceShare("t4-0", Bytes(6 * GIB)),)),), waiting)
     path = written(tmp_path, json.dumps(taken.to_json()), "snapshot.json")
-    found = Reader(CATALOG, duration=60.0).read(path)
+    found = TraceReader(CATALOG, duration=60.0).read(path)
     assert found.fleet is not None
     outcome = play(found.jobs, found.fleet)
     states = {life.job.name: life.state.value for life in outcome.lives}
@@ -240,7 +240,7 @@ def test_a_snapshot_is_played_on_who_runs_stays_and_who_waits_arrives(tmp_path: 
     assert outcome.recorder.peak("allocated") == pytest.approx(1.0)
     path = written(tmp_path, json.dumps(replace(taken, pending=()).to_json()), "calm.json")
     with pytest.raises(FairleadError, match="nobody waits in it"):
-        Reader(CATALOG).read(path)
+        TraceReader(CATALOG).read(path)
 
 
 def test_manifests_arrive_at_once_on_a_snapshot_whose_pods_keep_their_places(tmp_path: Path) -> None:
@@ -265,10 +265,10 @@ spec:
     fleet = read_fleet(written(tmp_path, cluster, "cluster.yaml"), CATALOG)
     assert [placement.request.name for placement in fleet.residents] == ["old"]
     path = written(tmp_path, pods, "pods.yaml")
-    found = Reader(CATALOG, fleet=fleet, duration=60.0).read(path)
+    found = TraceReader(CATALOG, fleet=fleet, duration=60.0).read(path)
     outcome = play(found.jobs, fleet)
     states = {life.job.requests[0].name: life.state.value for life in outcome.lives}
     assert states == {"web": "refused", "small": "done"}
     assert outcome.recorder.peak("allocated") == pytest.approx(7 / 8)
     with pytest.raises(FairleadError, match="bring no machines"):
-        Reader(CATALOG).read(path)
+        TraceReader(CATALOG).read(path)

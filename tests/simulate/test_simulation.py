@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from fairlead.placement import Decision
 from fairlead.request import Request, Selector
-from fairlead.simulate.job import Failures, Fault, Job, Trace
+from fairlead.simulate.job import Fault, Job, RandomFaults, Trace
 from fairlead.simulate.report import document, figures
-from fairlead.simulate.settings import Settings
-from fairlead.simulate.simulation import State
-from fairlead.simulate.world import ByRequest, World
+from fairlead.simulate.settings import SimulationSettings
+from fairlead.simulate.simulation import JobState
+from fairlead.simulate.world import RequestPolicy, World
 from fairlead.units import Bytes
 from tests.simulate.plays import ends, fleet, job, lives, node, play
 
@@ -48,7 +48,7 @@ def test_more_load_than_one_accelerator_bears_is_divided() -> None:
 def test_who_never_fits_is_refused_at_once_with_the_reason() -> None:
     outcome = play([job("big", gib=9), job("small")])
     found = lives(outcome)
-    assert found["big"].state is State.REFUSED
+    assert found["big"].state is JobState.REFUSED
     assert figures(outcome)["refusals"] == {"accelerator-memory": 1}
     assert found["small"].finished == 100
 
@@ -102,14 +102,14 @@ def test_who_holds_more_than_there_is_gets_killed_and_comes_again_ever_later() -
 
 def test_a_job_that_can_never_hold_what_it_needs_backs_off_for_longer_each_time() -> None:
     outcome = play([job("a", 0, 100, real=[(0, 1), (50, 9)])], until=900)
-    assert lives(outcome)["a"].state is State.RUNNING
+    assert lives(outcome)["a"].state is JobState.RUNNING
     assert lives(outcome)["a"].kills == 6
     """At 50, 110, 180, 270, 400 and 610 s: the back-off of 10 s doubles."""
 
 
 def test_a_job_that_is_killed_too_often_is_given_up() -> None:
     outcome = play([job("a", 0, 100, real=[(0, 1), (50, 9)]), job("b", 0, 100, gib=8)], kills=3)
-    assert lives(outcome)["a"].state is State.FAILED
+    assert lives(outcome)["a"].state is JobState.FAILED
     assert ends(outcome) == {"a": None, "b": 280}
     assert figures(outcome)["failed"] == 1
 
@@ -132,17 +132,17 @@ def test_a_failed_accelerator_takes_its_jobs_along_and_no_other() -> None:
 
 def test_a_machine_that_never_comes_back_leaves_its_jobs_waiting() -> None:
     outcome = play([job("j")], faults=[Fault(30, "server")])
-    assert lives(outcome)["j"].state is State.WAITING
+    assert lives(outcome)["j"].state is JobState.WAITING
 
 
 def test_random_failures_end_with_the_jobs() -> None:
-    outcome = play([job("j", seconds=5000)], failures=[Failures("node", 3600, 60)], keep_progress=True)
-    assert lives(outcome)["j"].state is State.DONE
+    outcome = play([job("j", seconds=5000)], failures=[RandomFaults("node", 3600, 60)], keep_progress=True)
+    assert lives(outcome)["j"].state is JobState.DONE
 
 
 def test_a_job_without_an_end_runs_until_the_others_are_done() -> None:
     outcome = play([job("service", seconds=float("inf")), job("batch", 10, 20)])
-    assert lives(outcome)["service"].state is State.RUNNING
+    assert lives(outcome)["service"].state is JobState.RUNNING
     assert outcome.end == 30
 
 
@@ -207,7 +207,7 @@ class Watchful:
             free = world.cluster.free(each.name)
             assert min(free.cpu, free.memory, free.pods) >= 0
             assert all(left.memory >= 0 and left.compute >= 0 for left in free.devices)
-        return ByRequest(self.name).choose(world, request, evict)
+        return RequestPolicy(self.name).choose(world, request, evict)
 
 
 def made(rows: list[tuple[int, int, int | None, int, int, int, tuple[tuple[int, int], ...]]]) -> list[Job]:
@@ -243,7 +243,7 @@ def test_every_job_is_somewhere_and_nothing_is_handed_out_twice(
     assert found["arrived"] == sum(
         found[state] for state in ("done", "running", "waiting", "refused", "failed")
     )
-    assert found["arrived"] + counts[State.TO_COME] == len(rows)
+    assert found["arrived"] + counts[JobState.TO_COME] == len(rows)
     for life in outcome.lives:
         if life.finished is not None:
             assert life.placed is not None
@@ -257,13 +257,13 @@ def test_the_same_seed_gives_the_same_bytes(
     rows: list[tuple[int, int, int | None, int, int, int, tuple[tuple[int, int], ...]]], seed: int
 ) -> None:
     machines = fleet(node("a", 2), node("b", 1, 4))
-    failures = [Failures("node", 500, 50), Failures("device", 500, 50)]
+    failures = [RandomFaults("node", 500, 50), RandomFaults("device", 500, 50)]
 
     def once() -> str:
         outcome = play(
             made(rows), machines, "fairlead", failures=failures, seed=seed, until=5000, queue="kubernetes"
         )
-        return json.dumps(document(Trace("t", ()), Settings(), seed, [outcome]))
+        return json.dumps(document(Trace("t", ()), SimulationSettings(), seed, [outcome]))
 
     assert once() == once()
 
@@ -293,7 +293,7 @@ def test_a_policy_may_read_what_was_measured_and_look_again_in_time() -> None:
             readings = world.telemetry.window("server", "gpu-0", [world.now - 1, world.now])
             if len(readings) == 2 and all(each.memory <= 2 << 30 for each in readings):
                 request = replace(request, demand=replace(request.demand, memory=Bytes(1 << 30)))
-            return ByRequest("binpack").choose(world, request, evict)
+            return RequestPolicy("binpack").choose(world, request, evict)
 
     jobs = [job("a", 0, 100, gib=6, real=[(0, 2)]), job("b", 0, 100, gib=6, real=[(0, 2)])]
     assert ends(play(jobs, policy=ByUse())) == {"a": 100, "b": 105}
@@ -304,5 +304,5 @@ def test_a_selector_that_no_node_has_is_a_reason() -> None:
     chosen = job("j")
     picky = replace(chosen, requests=(replace(chosen.requests[0], selector=Selector.of({"zone": "x"})),))
     outcome = play([picky])
-    assert lives(outcome)["j"].state is State.REFUSED
+    assert lives(outcome)["j"].state is JobState.REFUSED
     assert figures(outcome)["refusals"] == {"node-selector": 1}

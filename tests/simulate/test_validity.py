@@ -6,11 +6,11 @@ from statistics import mean
 import pytest
 
 from fairlead.catalog import load
-from fairlead.simulate.read import Reader
+from fairlead.simulate.read import TraceReader
 from fairlead.simulate.report import figures
-from fairlead.simulate.settings import Settings, settled
+from fairlead.simulate.settings import SimulationSettings, settled
 from fairlead.simulate.simulation import Simulation
-from fairlead.simulate.world import ByRequest
+from fairlead.simulate.world import RequestPolicy
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples/simulate/one-gpu.yaml")
 MAKESPAN, PENDING = 0.16, 0.15
@@ -33,10 +33,10 @@ def test_a_published_experiment_comes_out(
 ) -> None:
     catalog, found = load([]), []
     for seed in range(3):
-        trace = Reader(catalog, seed, level).read(EXAMPLE)
+        trace = TraceReader(catalog, seed, level).read(EXAMPLE)
         assert trace.fleet is not None
-        rules = settled(Settings(), trace.settings, EXAMPLE)
-        found.append(figures(Simulation(trace, trace.fleet, ByRequest(policy), rules, seed).play()))
+        rules = settled(SimulationSettings(), trace.settings, EXAMPLE)
+        found.append(figures(Simulation(trace, trace.fleet, RequestPolicy(policy), rules, seed).play()))
     assert all(each["done"] == 30 and not each["memory_kills"] for each in found)
     assert mean(each["makespan_s"] for each in found) == pytest.approx(makespan, rel=MAKESPAN)
     if pending is not None:

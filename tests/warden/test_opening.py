@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import UserError
-from fairlead.warden.opening import COPY_LIMIT, Copy, copy, open_folder, parse_copy
+from fairlead.warden.opening import COPY_LIMIT, FileCopy, copy, open_folder, parse_copy
 
 GROUP = 10001 if os.geteuid() == 0 else os.getegid()
 
@@ -72,16 +72,16 @@ def test_a_file_is_copied_to_a_file_or_into_a_folder(
     source.chmod(0o600)
     for text in ("R36", "R37"):
         source.write_text(text)
-        copy(Copy(str(source), f"{tmp_path}/{target}"), said.append)
+        copy(FileCopy(str(source), f"{tmp_path}/{target}"), said.append)
         assert (tmp_path / lands).read_text() == text
     assert stat.S_IMODE((tmp_path / lands).stat().st_mode) == 0o644
     assert said == []
 
 
 def test_a_file_that_is_not_there_is_not_missed(tmp_path: Path, said: list[str]) -> None:
-    copy(Copy(f"{tmp_path}/nowhere", f"{tmp_path}/to/"), said.append)
+    copy(FileCopy(f"{tmp_path}/nowhere", f"{tmp_path}/to/"), said.append)
     (tmp_path / "file").write_text("")
-    copy(Copy(f"{tmp_path}/file/below", f"{tmp_path}/to/"), said.append)
+    copy(FileCopy(f"{tmp_path}/file/below", f"{tmp_path}/to/"), said.append)
     assert (said, os.listdir(tmp_path)) == ([], ["file"])
 
 
@@ -91,14 +91,14 @@ def test_what_is_no_small_regular_file_is_not_copied(tmp_path: Path, said: list[
     (tmp_path / "large").write_bytes(b"x" * (COPY_LIMIT + 1))
     (tmp_path / "full").write_bytes(b"x" * COPY_LIMIT)
     for source in (tmp_path / "link", tmp_path / "pipe", tmp_path / "large", Path("/dev/zero")):
-        copy(Copy(str(source), f"{tmp_path}/to/"), said.append)
+        copy(FileCopy(str(source), f"{tmp_path}/to/"), said.append)
     assert [line.partition(": ")[2] for line in said] == [
         "not copied: not a regular file",
         "not copied: not a regular file",
         "not copied: longer than 65536 bytes",
         "not copied: not a regular file",
     ]
-    copy(Copy(f"{tmp_path}/full", f"{tmp_path}/to/"), said.append)
+    copy(FileCopy(f"{tmp_path}/full", f"{tmp_path}/to/"), said.append)
     assert os.listdir(tmp_path / "to") == ["full"]
 
 
@@ -110,7 +110,7 @@ def test_a_link_below_its_own_folder_is_copied(tmp_path: Path, said: list[str], 
     (tmp_path / "host/etc/nvpmodel").mkdir(parents=True)
     (tmp_path / "host/etc/nvpmodel/orin.conf").write_text("MAXN")
     (tmp_path / "host/etc/nvpmodel.conf").symlink_to(target.format(host=tmp_path / "host"))
-    copy(Copy(f"{tmp_path}/host/etc/nvpmodel.conf", f"{tmp_path}/to/"), said.append)
+    copy(FileCopy(f"{tmp_path}/host/etc/nvpmodel.conf", f"{tmp_path}/to/"), said.append)
     assert (said, (tmp_path / "to/nvpmodel.conf").read_text()) == ([], "MAXN")
 
 
@@ -140,7 +140,7 @@ def test_no_other_link_is(tmp_path: Path, said: list[str], target: str) -> None:
     (tmp_path / "host/etc/out").symlink_to("..")
     os.mkfifo(tmp_path / "host/etc/pipe")
     (tmp_path / "host/etc/loop").symlink_to(target.format(host=tmp_path / "host"))
-    copy(Copy(f"{tmp_path}/host/etc/loop", f"{tmp_path}/to/"), said.append)
+    copy(FileCopy(f"{tmp_path}/host/etc/loop", f"{tmp_path}/to/"), said.append)
     assert not (tmp_path / "to").exists()
     assert len(said) == (target != "nowhere")
 
@@ -150,7 +150,7 @@ def test_a_link_in_the_copy_s_place_is_replaced_and_not_followed(tmp_path: Path,
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "to").mkdir()
     (tmp_path / "to/source").symlink_to("../victim")
-    copy(Copy(f"{tmp_path}/source", f"{tmp_path}/to/"), said.append)
+    copy(FileCopy(f"{tmp_path}/source", f"{tmp_path}/to/"), said.append)
     assert (tmp_path / "victim").read_text() == "mine"
     assert (tmp_path / "to/source").read_text() == "new"
 
@@ -163,7 +163,7 @@ def test_no_copy_leaves_its_folder_by_a_link(tmp_path: Path, said: list[str], ta
     (tmp_path / "to/out").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "to/in/out").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="a link to one"):
-        copy(Copy(f"{tmp_path}/source", f"{tmp_path}/to/{target}"), said.append)
+        copy(FileCopy(f"{tmp_path}/source", f"{tmp_path}/to/{target}"), said.append)
     assert os.listdir(tmp_path / "elsewhere") == []
 
 
@@ -171,7 +171,7 @@ def test_a_folder_in_the_copy_s_place_is_an_error(tmp_path: Path, said: list[str
     (tmp_path / "source").write_text("new")
     (tmp_path / "to/source").mkdir(parents=True)
     with pytest.raises(UserError, match="cannot be written: Is a directory"):
-        copy(Copy(f"{tmp_path}/source", f"{tmp_path}/to/"), said.append)
+        copy(FileCopy(f"{tmp_path}/source", f"{tmp_path}/to/"), said.append)
     assert os.listdir(tmp_path / "to") == ["source"]
 
 
@@ -182,4 +182,4 @@ def test_a_copy_names_two_absolute_paths(text: str) -> None:
 
 
 def test_a_copy_is_read_as_it_is_written() -> None:
-    assert parse_copy("/etc/x:/run/y/") == Copy("/etc/x", "/run/y/")
+    assert parse_copy("/etc/x:/run/y/") == FileCopy("/etc/x", "/run/y/")

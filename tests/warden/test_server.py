@@ -18,8 +18,8 @@ from fairlead.warden.protocol import REQUEST_LIMIT
 from fairlead.warden.server import (
     CONNECTION_LIMIT,
     Begin,
-    Door,
-    Wish,
+    Listener,
+    WardenConfig,
     begins,
     claim,
     listening,
@@ -34,15 +34,15 @@ GROUP = os.getegid()
 
 
 @pytest.fixture
-def wish(tmp_path: Path) -> Wish:
+def wish(tmp_path: Path) -> WardenConfig:
     for name in ("shared", "cdi", "machine"):
         (tmp_path / name).mkdir()
     folder, cdi, machine = (str(tmp_path / name) for name in ("shared", "cdi", "machine"))
-    return Wish(folder, GROUP, str(tmp_path / "kubelet.sock"), cdi, machine)
+    return WardenConfig(folder, GROUP, str(tmp_path / "kubelet.sock"), cdi, machine)
 
 
 @pytest.fixture
-def warden(wish: Wish) -> Iterator[Wish]:
+def warden(wish: WardenConfig) -> Iterator[WardenConfig]:
     """Serve from a thread, and stop it in the end."""
     here, there = socket.socketpair()
     with ExitStack() as stack:
@@ -51,7 +51,7 @@ def warden(wish: Wish) -> Iterator[Wish]:
         claim(place, wish.folder, wish.group)
         doors = [
             stack.enter_context(
-                closing(Door(stack.enter_context(listening(place, name, GROUP)), selector, begin))
+                closing(Listener(stack.enter_context(listening(place, name, GROUP)), selector, begin))
             )
             for name, begin in begins(wish, lambda _: None).items()
         ]
@@ -66,7 +66,7 @@ def warden(wish: Wish) -> Iterator[Wish]:
     assert os.listdir(wish.folder) == []
 
 
-def connect(wish: Wish, name: str = CDI_SOCKET) -> socket.socket:
+def connect(wish: WardenConfig, name: str = CDI_SOCKET) -> socket.socket:
     line = socket.socket(socket.AF_UNIX)
     line.connect(os.path.join(wish.folder, name))  # waits outside; with a time limit it would not
     line.settimeout(PATIENCE)
@@ -82,18 +82,18 @@ def rest(line: socket.socket) -> bytes:
     return b"".join(pieces)
 
 
-def ask(wish: Wish, request: object) -> dict[str, object]:
+def ask(wish: WardenConfig, request: object) -> dict[str, object]:
     with connect(wish) as line:
         line.sendall(json.dumps(request).encode() + b"\n")
         answer: dict[str, object] = json.loads(rest(line))
         return answer
 
 
-def kubelet(wish: Wish, greeting: bytes = b"") -> Kubelet:
+def kubelet(wish: WardenConfig, greeting: bytes = b"") -> Kubelet:
     return Kubelet(Path(str(wish.pod_resources)), greeting)
 
 
-def test_the_sockets_are_the_group_s_and_their_folder_is_closed_to_all_others(warden: Wish) -> None:
+def test_the_sockets_are_the_group_s_and_their_folder_is_closed_to_all_others(warden: WardenConfig) -> None:
     assert sorted(os.listdir(warden.folder)) == [CDI_SOCKET, POD_RESOURCES_SOCKET]
     assert stat.S_IMODE(os.stat(warden.folder).st_mode) == 0o750
     for name in (CDI_SOCKET, POD_RESOURCES_SOCKET):
@@ -101,7 +101,7 @@ def test_the_sockets_are_the_group_s_and_their_folder_is_closed_to_all_others(wa
         assert (stat.S_IMODE(found.st_mode), found.st_gid) == (0o660, GROUP)
 
 
-def test_a_question_is_answered_and_the_line_is_closed(warden: Wish) -> None:
+def test_a_question_is_answered_and_the_line_is_closed(warden: WardenConfig) -> None:
     assert ask(warden, {"put": ACCELERATORS, "spec": good()})["ok"] is True
     assert ask(warden, {"put": ACCELERATORS, "spec": bent("annotations", {})}) == {
         "ok": False,
@@ -110,7 +110,7 @@ def test_a_question_is_answered_and_the_line_is_closed(warden: Wish) -> None:
     assert os.listdir(str(warden.cdi)) == [ACCELERATORS]
 
 
-def test_a_question_may_come_in_pieces_and_only_the_first_is_answered(warden: Wish) -> None:
+def test_a_question_may_come_in_pieces_and_only_the_first_is_answered(warden: WardenConfig) -> None:
     with connect(warden) as line:
         for byte in b'{"list": true}\n{"remove": "x"}\n':
             try:
@@ -120,21 +120,21 @@ def test_a_question_may_come_in_pieces_and_only_the_first_is_answered(warden: Wi
         assert json.loads(rest(line)) == {"ok": True, "files": {}}
 
 
-def test_a_question_without_an_end_is_cut_off(warden: Wish) -> None:
+def test_a_question_without_an_end_is_cut_off(warden: WardenConfig) -> None:
     with connect(warden) as line:
         with suppress(BrokenPipeError, ConnectionResetError):
             line.sendall(b" " * (REQUEST_LIMIT + (1 << 20)))
         assert json.loads(rest(line)) == {"ok": False, "error": "the request is longer than 262144 bytes"}
 
 
-def test_half_a_question_has_no_answer(warden: Wish) -> None:
+def test_half_a_question_has_no_answer(warden: WardenConfig) -> None:
     with connect(warden) as line:
         line.send(b'{"list": true}')
         line.shutdown(socket.SHUT_WR)
         assert rest(line) == b""
 
 
-def test_a_hundred_clients_are_all_served(warden: Wish) -> None:
+def test_a_hundred_clients_are_all_served(warden: WardenConfig) -> None:
     """More than are let in at once: they wait outside, in threads of their own."""
     answers: list[object] = []
     threads = [
@@ -147,7 +147,7 @@ def test_a_hundred_clients_are_all_served(warden: Wish) -> None:
     assert answers == [True] * 100
 
 
-def test_a_few_silent_clients_hold_up_the_others_only_while_they_are_there(warden: Wish) -> None:
+def test_a_few_silent_clients_hold_up_the_others_only_while_they_are_there(warden: WardenConfig) -> None:
     silent = [connect(warden) for _ in range(CONNECTION_LIMIT)]
     with connect(warden) as line:
         line.sendall(b'{"list": true}\n')
@@ -156,14 +156,14 @@ def test_a_few_silent_clients_hold_up_the_others_only_while_they_are_there(warde
         assert json.loads(rest(line))["ok"]
 
 
-def test_what_comes_goes_through_both_ways(warden: Wish) -> None:
+def test_what_comes_goes_through_both_ways(warden: WardenConfig) -> None:
     with kubelet(warden, b"hello "), connect(warden, POD_RESOURCES_SOCKET) as line:
         line.sendall(b"abc")
         line.shutdown(socket.SHUT_WR)
         assert rest(line) == b"hello ABC"
 
 
-def test_a_lot_goes_through(warden: Wish) -> None:
+def test_a_lot_goes_through(warden: WardenConfig) -> None:
     with kubelet(warden), connect(warden, POD_RESOURCES_SOCKET) as line:
         data = b"x" * (8 << 20)
         writer = threading.Thread(target=line.sendall, args=(data,))
@@ -175,12 +175,12 @@ def test_a_lot_goes_through(warden: Wish) -> None:
         assert heard == data.upper()
 
 
-def test_without_a_kubelet_the_line_is_closed_at_once(warden: Wish) -> None:
+def test_without_a_kubelet_the_line_is_closed_at_once(warden: WardenConfig) -> None:
     with connect(warden, POD_RESOURCES_SOCKET) as line:
         assert rest(line) == b""
 
 
-def test_a_restart_of_the_kubelet_is_survived(warden: Wish) -> None:
+def test_a_restart_of_the_kubelet_is_survived(warden: WardenConfig) -> None:
     for round_ in range(3):
         with kubelet(warden):
             line = connect(warden, POD_RESOURCES_SOCKET)
@@ -192,7 +192,7 @@ def test_a_restart_of_the_kubelet_is_survived(warden: Wish) -> None:
             assert rest(line) == b""
 
 
-def test_relays_are_few_and_do_not_hold_up_questions(warden: Wish) -> None:
+def test_relays_are_few_and_do_not_hold_up_questions(warden: WardenConfig) -> None:
     with kubelet(warden, b"in"), ExitStack() as stack:
         first = connect(warden, POD_RESOURCES_SOCKET)
         more = [connect(warden, POD_RESOURCES_SOCKET) for _ in range(CONNECTION_LIMIT - 1)]
@@ -207,7 +207,7 @@ def test_relays_are_few_and_do_not_hold_up_questions(warden: Wish) -> None:
         assert outside.recv(2) == b"in"
 
 
-def test_a_flood_that_nobody_reads_stops_at_the_door(warden: Wish) -> None:
+def test_a_flood_that_nobody_reads_stops_at_the_door(warden: WardenConfig) -> None:
     """A client that sends and never reads fills the buffers of the kernel and ours, and no more."""
     with kubelet(warden) as server, connect(warden, POD_RESOURCES_SOCKET) as line:
         line.settimeout(1)
@@ -217,13 +217,13 @@ def test_a_flood_that_nobody_reads_stops_at_the_door(warden: Wish) -> None:
         assert ask(warden, {"list": True})["ok"]
 
 
-def door(folder: Path, begin: Begin) -> tuple[Door, selectors.BaseSelector, Path]:
+def door(folder: Path, begin: Begin) -> tuple[Listener, selectors.BaseSelector, Path]:
     """Return a door that nobody serves, so that the test is the clock."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(folder / "door.sock"))
     listener.listen(64)
     selector = selectors.DefaultSelector()
-    return Door(listener, selector, begin), selector, folder / "door.sock"
+    return Listener(listener, selector, begin), selector, folder / "door.sock"
 
 
 def turn(selector: selectors.BaseSelector, now: float) -> None:
@@ -231,7 +231,7 @@ def turn(selector: selectors.BaseSelector, now: float) -> None:
         key.data(now)
 
 
-def test_a_slow_question_has_five_seconds_in_all(wish: Wish, tmp_path: Path) -> None:
+def test_a_slow_question_has_five_seconds_in_all(wish: WardenConfig, tmp_path: Path) -> None:
     begin = begins(wish, lambda _: None)[CDI_SOCKET]
     entry, selector, path = door(tmp_path, begin)
     with closing(entry), socket.socket(socket.AF_UNIX) as line:
@@ -264,7 +264,7 @@ def test_a_relay_that_carries_nothing_is_closed(tmp_path: Path) -> None:
         assert rest(line) in (b"", b"A")
 
 
-def test_a_silent_crowd_makes_room_when_its_time_is_up(wish: Wish, tmp_path: Path) -> None:
+def test_a_silent_crowd_makes_room_when_its_time_is_up(wish: WardenConfig, tmp_path: Path) -> None:
     begin = begins(wish, lambda _: None)[CDI_SOCKET]
     entry, selector, path = door(tmp_path, begin)
     with closing(entry), ExitStack() as stack:
@@ -280,7 +280,7 @@ def test_a_silent_crowd_makes_room_when_its_time_is_up(wish: Wish, tmp_path: Pat
         assert len(selector.get_map()) == 1 + 3
 
 
-def test_whatever_the_agent_planted_before_is_swept_aside(wish: Wish, tmp_path: Path) -> None:
+def test_whatever_the_agent_planted_before_is_swept_aside(wish: WardenConfig, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     victim.chmod(0o600)
@@ -295,7 +295,7 @@ def test_whatever_the_agent_planted_before_is_swept_aside(wish: Wish, tmp_path: 
     assert (victim.read_text(), stat.S_IMODE(victim.stat().st_mode)) == ("mine", 0o600)
 
 
-def test_a_folder_in_a_socket_s_place_is_an_error(wish: Wish) -> None:
+def test_a_folder_in_a_socket_s_place_is_an_error(wish: WardenConfig) -> None:
     (Path(wish.folder) / CDI_SOCKET).mkdir()
     with (
         folders.real_folder(wish.folder) as place,
@@ -306,13 +306,13 @@ def test_a_folder_in_a_socket_s_place_is_an_error(wish: Wish) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_somebody_else_is_refused(wish: Wish) -> None:
+def test_a_folder_of_somebody_else_is_refused(wish: WardenConfig) -> None:
     os.chown(wish.folder, 10001, -1)
     with folders.real_folder(wish.folder) as place, pytest.raises(UserError, match="it belongs to uid 10001"):
         claim(place, wish.folder, GROUP)
     assert stat.S_IMODE(os.stat(wish.folder).st_mode) == 0o755
 
 
-def test_each_socket_is_there_only_when_it_is_wished_for(wish: Wish) -> None:
+def test_each_socket_is_there_only_when_it_is_wished_for(wish: WardenConfig) -> None:
     assert list(begins(wish._replace(cdi=None), lambda _: None)) == [POD_RESOURCES_SOCKET]
     assert list(begins(wish._replace(pod_resources=None), lambda _: None)) == [CDI_SOCKET]

@@ -7,11 +7,11 @@ import pytest
 
 from fairlead.errors import ManifestError
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import DeviceState, NodeState, Placement, Share
+from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import Demand, Expectation, Request
 from fairlead.units import Bytes
 from fairlead.whatif.answer import answer
-from fairlead.whatif.document import Answer, named, parse
+from fairlead.whatif.document import DecisionDocument, named, parse
 
 GIB = 1 << 30
 T4 = DeviceState("t4-0", "t4", "NVIDIA", Bytes(16 * GIB))
@@ -22,12 +22,12 @@ NODE = NodeState(
     devices=(T4, replace(T4, id="t4-1"), replace(T4, id="t4-2", healthy=False)),
 )
 HELD = Placement(
-    Request("first", demand=Demand(1, Bytes(15 * GIB))), "server", (Share("t4-0", Bytes(15 * GIB)),)
+    Request("first", demand=Demand(1, Bytes(15 * GIB))), "server", (DeviceShare("t4-0", Bytes(15 * GIB)),)
 )
 WORLD = Snapshot((NODE,), (HELD,))
 
 
-def ask(*requests: Request, detailed: bool = False) -> Answer:
+def ask(*requests: Request, detailed: bool = False) -> DecisionDocument:
     return answer(WORLD, requests, "binpack", detailed=detailed)
 
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead.catalog import Catalog
-from fairlead.manifest.collect import Objects, collect
-from fairlead.manifest.seen import Pod
+from fairlead.manifest.collect import FoundObjects, collect
+from fairlead.manifest.seen import LivePod
 from fairlead.whatif.local import decided
 from tests.serve.scheduler.objects import device_slice, node, pod
 
@@ -21,7 +21,7 @@ def document(item: Any) -> dict[str, Any]:
     return {"apiVersion": API.get(kind, "v1"), "kind": kind, **msgspec.to_builtins(item)}
 
 
-def world(*items: Any) -> Objects:
+def world(*items: Any) -> FoundObjects:
     """Return two nodes of two devices each, and what else there is."""
     there = [node("a"), device_slice("a"), node("b"), device_slice("b"), *items]
     return collect(("list", each if isinstance(each, dict) else document(each)) for each in there)
@@ -70,7 +70,7 @@ def test_a_pod_is_held_to_the_quota_of_its_namespace(catalog: Catalog) -> None:
     assert (told["placed"], "exceeded quota: small" in told["sentence"]) == (False, True)
 
 
-def full(deleted: str = "") -> list[Pod]:
+def full(deleted: str = "") -> list[LivePod]:
     """Return pods that leave no device free; one may be on its way out."""
     found = [pod(f"old-{on}{number}", on=on, mib=4096) for on in "ab" for number in range(2)]
     return [

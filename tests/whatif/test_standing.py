@@ -9,14 +9,14 @@ from fairlead import keys
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.keys import PLACEMENT
-from fairlead.placement import Share
+from fairlead.placement import DeviceShare
 from fairlead.units import Bytes
 from fairlead.whatif import standing
-from fairlead.whatif.leader import Leader, Silence, _directly, _read
+from fairlead.whatif.leader import Leader, NoAnswer, _directly, _read
 from tests.serve.scheduler.objects import claim, pod
 
 GIB = 1 << 30
-NOTE = json.dumps([Share("gpu-1", Bytes(GIB)).to_json()])
+NOTE = json.dumps([DeviceShare("gpu-1", Bytes(GIB)).to_json()])
 LEADER = Leader("me", "fairlead", "127.0.0.1:1", "")
 
 
@@ -78,13 +78,13 @@ def test_what_a_scheduler_of_another_version_says_is_taken_as_far_as_it_is_under
 )
 def test_what_is_no_answer_is_silence_with_a_reason(body: bytes, why: str) -> None:
     found = _read(body, LEADER)
-    assert isinstance(found, Silence)
+    assert isinstance(found, NoAnswer)
     assert why in found.reason
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no such host:x", "[::1", ""])
 def test_an_address_where_nobody_is_found_is_silence(address: str) -> None:
-    assert isinstance(_directly(address, "explain/default/a/uid"), Silence)
+    assert isinstance(_directly(address, "explain/default/a/uid"), NoAnswer)
 
 
 def test_a_lease_tells_who_leads_and_where() -> None:

@@ -10,7 +10,7 @@ from fairlead import varint
 from fairlead.analyze import analyze
 from fairlead.errors import AnalysisError
 from fairlead.zoo import PACK
-from fairlead.zoo.graph import Graph, Node, Value, Weight
+from fairlead.zoo.graph import NetGraph, NetNode, NetValue, Weight
 from fairlead.zoo.onnxfile import content, save, size, write
 
 VARINTS = [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (-1, "ffffffffffffffffff01")]
@@ -65,31 +65,31 @@ def test_the_same_graph_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_large_model_is_written_piece_by_piece() -> None:
-    large = Graph("large", (), (), (), (Weight("w", (25_000_000,), deviation=1.0),))
+    large = NetGraph("large", (), (), (), (Weight("w", (25_000_000,), deviation=1.0),))
     sink = Sink()
     save(large, sink, 17, {})
     assert sink.largest < 1_000_000
 
 
 def test_open_dimensions_other_domains_and_bodies_are_written(tmp_path: Path) -> None:
-    x, y = Value("x", ("N", 4)), Value("y", ("N", 4))
-    body = Graph(
+    x, y = NetValue("x", ("N", 4)), NetValue("y", ("N", 4))
+    body = NetGraph(
         "body",
         (),
-        (Value("z", (1,)),),
-        (Node("Identity", ("c",), ("z",)),),
+        (NetValue("z", (1,)),),
+        (NetNode("Identity", ("c",), ("z",)),),
         (Weight("c", (1,), values=(1.0,)),),
     )
     flag = Weight("flag", (), "bool", (1,))
     nodes = (
-        Node("If", ("flag",), ("chosen",), {"then_branch": body, "else_branch": body}),
-        Node("Gelu", ("x",), ("g",), domain="com.microsoft"),
-        Node(
+        NetNode("If", ("flag",), ("chosen",), {"then_branch": body, "else_branch": body}),
+        NetNode("Gelu", ("x",), ("g",), domain="com.microsoft"),
+        NetNode(
             "Add", ("g", "chosen"), ("y",), {"note": "text", "alpha": 0.5, "list": (1, 2), "more": (0.5, 1.5)}
         ),
     )
     file = str(tmp_path / "odd.onnx")
-    write(Graph("odd", (x,), (y,), nodes, (flag,)), file, domains={"com.microsoft": 1})
+    write(NetGraph("odd", (x,), (y,), nodes, (flag,)), file, domains={"com.microsoft": 1})
     with pytest.raises(AnalysisError, match="N"):
         analyze(file)
     found = analyze(file, {"N": (3,)})

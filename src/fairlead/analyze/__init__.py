@@ -14,13 +14,13 @@ from fairlead.analyze.control import CONTROL
 from fairlead.analyze.digest import digest
 from fairlead.analyze.graph import Model
 from fairlead.analyze.group import group
-from fairlead.analyze.infer import Walk
+from fairlead.analyze.infer import ShapeInference
 from fairlead.analyze.liveness import peak
 from fairlead.analyze.names import shown
 from fairlead.analyze.program import Notes, Program
 from fairlead.analyze.prune import prune
 from fairlead.analyze.quantised import fold_quantisation
-from fairlead.analyze.source import Source, opened
+from fairlead.analyze.source import ModelSource, opened
 from fairlead.analyze.support import unsupported
 from fairlead.errors import AnalysisError
 from fairlead.units import Bytes, counted
@@ -53,12 +53,12 @@ def understand(model: Model, name: str, shapes: Mapping[str, tuple[int, ...]]) -
     """Return the profile of a model that was read."""
     bound = bind(model.graph, shapes)
     notes = Notes(model.notes)
-    program = fold_quantisation(prune(Walk(model, bound, notes, CONTROL).run()))
+    program = fold_quantisation(prune(ShapeInference(model, bound, notes, CONTROL).run()))
     program, groups = group(program)
     return _profile(name, model, digest(model, bound), program, groups, notes)
 
 
-def _read(source: Source) -> Model:
+def _read(source: ModelSource) -> Model:
     start = source.read(0, min(source.size, 64))
     if start[4:8] == b"TFL3":
         return tflite.read(source)

@@ -30,7 +30,7 @@ def parse_shapes(given: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundDimensions:
     """What the open dimensions of a model are."""
 
     sizes: Mapping[str, int]
@@ -45,7 +45,7 @@ class Bound:
         return tuple(self.sizes.get(dim) if isinstance(dim, str) else dim for dim in value.dims)
 
 
-def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Bound:
+def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> BoundDimensions:
     """Return the size of every open dimension of the inputs, or say which one has none."""
     sizes: dict[str, int] = {}
     whole: dict[str, tuple[int, ...]] = {}
@@ -59,12 +59,12 @@ def bind(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Bound:
             _agree(sizes, name, dims[0])
         else:
             raise _no_such(graph, name, names)
-    bound = Bound(sizes, {})
+    bound = BoundDimensions(sizes, {})
     inputs = {name: whole.get(name) or bound.settled(value) for name, value in graph.inputs.items()}
     missing = {name: value for name, value in graph.inputs.items() if _is_open(value, inputs[name])}
     if missing:
         raise _still_open(missing, sizes)
-    return Bound(sizes, inputs)
+    return BoundDimensions(sizes, inputs)
 
 
 def _is_open(value: Value, dims: Dims | None) -> bool:

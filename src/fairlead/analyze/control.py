@@ -6,8 +6,8 @@ Of a branch the heavier side is counted, of a loop one round; both are marked as
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from fairlead.analyze.graph import Attribute, Dims, Fact, Graph, Node
-from fairlead.analyze.infer import Control, Scope, Walk
+from fairlead.analyze.graph import Attribute, Dims, Fact, Graph, GraphNode
+from fairlead.analyze.infer import Control, NameScope, ShapeInference
 from fairlead.analyze.names import shown
 from fairlead.analyze.program import Step
 from fairlead.analyze.work import macs
@@ -15,7 +15,7 @@ from fairlead.analyze.work import macs
 _Branch: TypeAlias = tuple[list[str], list[Step]]
 
 
-def _graph(walk: Walk, attribute: Attribute | None) -> Graph | None:
+def _graph(walk: ShapeInference, attribute: Attribute | None) -> Graph | None:
     """Return a body that is given, or named by its number."""
     if isinstance(attribute, Graph):
         return attribute
@@ -24,12 +24,12 @@ def _graph(walk: Walk, attribute: Attribute | None) -> Graph | None:
     return None
 
 
-def _unknown(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+def _unknown(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     walk.notes.add(f"{shown(node.op)} {shown(node.name)!r} has no body: it is not counted")
     walk.step(node, scope, "control", inputs, [], exact=False)
 
 
-def _if(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+def _if(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     sides = [_graph(walk, node.attributes.get(name)) for name in ("then_branch", "else_branch")]
     test = walk.facts[inputs[0]].values if inputs and inputs[0] else None
     if test:
@@ -63,7 +63,7 @@ def _either(facts: Sequence[Fact]) -> Fact:
     return Fact(first.dtype, tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in columns))
 
 
-def _branch(walk: Walk, graph: Graph, given: list[str], scope: Scope, label: str) -> _Branch:
+def _branch(walk: ShapeInference, graph: Graph, given: list[str], scope: NameScope, label: str) -> _Branch:
     """Write one side out, without making it part of the program yet."""
     before = walk.steps
     walk.steps = []
@@ -74,13 +74,13 @@ def _branch(walk: Walk, graph: Graph, given: list[str], scope: Scope, label: str
         walk.steps = before
 
 
-def _round(walk: Walk, name: str) -> Fact:
+def _round(walk: ShapeInference, name: str) -> Fact:
     """Return what is known of a value that every round of a loop changes."""
     fact = walk.facts.get(name) or Fact()
     return Fact(fact.dtype, fact.dims)
 
 
-def _stacked(walk: Walk, outputs: Sequence[str], carried: int, rounds: int | None) -> list[Fact]:
+def _stacked(walk: ShapeInference, outputs: Sequence[str], carried: int, rounds: int | None) -> list[Fact]:
     """Return what is known of a loop's results: values carried from round to round, then stacks of values."""
     facts = [walk.facts[name] for name in outputs]
     return facts[:carried] + [
@@ -88,7 +88,7 @@ def _stacked(walk: Walk, outputs: Sequence[str], carried: int, rounds: int | Non
     ]
 
 
-def _loop(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+def _loop(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     graph = _graph(walk, node.attributes.get("body"))
     if graph is None:
         return _unknown(walk, node, inputs, scope)
@@ -101,7 +101,7 @@ def _loop(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     return None
 
 
-def _scan(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+def _scan(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     graph, count = _graph(walk, node.attributes.get("body")), node.attributes.get("num_scan_inputs")
     if graph is None or not isinstance(count, int) or walk.model.opset < 9 or count > len(inputs):
         return _unknown(walk, node, inputs, scope)
@@ -124,7 +124,7 @@ def _scan(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     return None
 
 
-def _while(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+def _while(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     graph = _graph(walk, node.attributes.get("body"))
     if graph is None:
         return _unknown(walk, node, inputs, scope)
@@ -136,7 +136,7 @@ def _while(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
     return None
 
 
-def _composite(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+def _composite(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     """Write out what a composite is made of."""
     graph = _graph(walk, node.attributes.get("decomposition"))
     if graph is None:
@@ -146,7 +146,7 @@ def _composite(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> N
     return None
 
 
-def _nothing(walk: Walk, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+def _nothing(walk: ShapeInference, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
     """Leave out what runs once, when the model is loaded."""
 
 

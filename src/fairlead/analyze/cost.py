@@ -18,11 +18,11 @@ _HOLDS_WEIGHTS: Final = (*COMPUTE, "embedding")
 
 def operators(program: Program, groups: Sequence[int]) -> tuple[Operator, ...]:
     """Return the record of every step."""
-    books = _Books(program)
+    books = _CostRecorder(program)
     return tuple(books.record(step, number) for step, number in zip(program.steps, groups, strict=True))
 
 
-class _Books:
+class _CostRecorder:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._claimed: set[int] = set()

@@ -7,13 +7,13 @@ gigabytes need not be read.
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from fairlead.analyze.bind import Bound
-from fairlead.analyze.graph import Attribute, Constant, Graph, Model, Node, Reference
+from fairlead.analyze.bind import BoundDimensions
+from fairlead.analyze.graph import Attribute, Constant, Graph, GraphNode, Model, Reference
 
 _SIZE = 20
 
 
-def digest(model: Model, bound: Bound) -> str:
+def digest(model: Model, bound: BoundDimensions) -> str:
     """Return 40 hexadecimal digits."""
     known = hashlib.blake2b(digest_size=_SIZE)
     for line in _model(model, bound):
@@ -22,7 +22,7 @@ def digest(model: Model, bound: Bound) -> str:
     return known.hexdigest()
 
 
-def _model(model: Model, bound: Bound) -> Iterable[str]:
+def _model(model: Model, bound: BoundDimensions) -> Iterable[str]:
     yield f"{model.format} {model.opset}"
     for name, dims in sorted(bound.inputs.items()):
         yield f"bound {name!r} {dims}"
@@ -42,7 +42,7 @@ def _graph(graph: Graph) -> Iterable[str]:
         yield from _node(node)
 
 
-def _node(node: Node) -> Iterable[str]:
+def _node(node: GraphNode) -> Iterable[str]:
     yield f"node {node.op!r} {node.inputs} {node.outputs}"
     yield from _attributes(node.attributes)
 

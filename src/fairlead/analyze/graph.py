@@ -77,7 +77,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """One operator of the file."""
 
     op: str
@@ -94,7 +94,7 @@ class Graph:
     """A graph, or the body of a branch, a loop or a function."""
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     inputs: Mapping[str, Value]
     outputs: tuple[str, ...]
     constants: Mapping[str, Constant] = field(default_factory=dict)

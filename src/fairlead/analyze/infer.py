@@ -5,13 +5,23 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from fairlead.analyze import bounds, dtypes
-from fairlead.analyze.bind import Bound
-from fairlead.analyze.graph import Attribute, Constant, Fact, Function, Graph, Model, Node, Reference, Value
+from fairlead.analyze.bind import BoundDimensions
+from fairlead.analyze.graph import (
+    Attribute,
+    Constant,
+    Fact,
+    Function,
+    Graph,
+    GraphNode,
+    Model,
+    Reference,
+    Value,
+)
 from fairlead.analyze.names import shown
 from fairlead.analyze.operators import known
 from fairlead.analyze.order import ordered
 from fairlead.analyze.program import Notes, Program, Step
-from fairlead.analyze.shapes.call import Call, Rule, UnknownShapeError
+from fairlead.analyze.shapes.call import OperatorCall, Rule, UnknownShapeError
 from fairlead.analyze.shapes.fold import folded
 from fairlead.errors import AnalysisError
 
@@ -22,12 +32,12 @@ _BODY: Final = 4
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """The names that a graph or body can see."""
 
     prefix: str = ""
     """What its own names are called by in the program."""
-    parent: "Scope | None" = None
+    parent: "NameScope | None" = None
     names: dict[str, str] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
     attributes: Mapping[str, Attribute] | None = None
@@ -37,7 +47,7 @@ class Scope:
 
     def find(self, name: str) -> str:
         """Return what a name is called in the program."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             found = scope.names.get(name)
             if found is not None:
@@ -46,14 +56,16 @@ class Scope:
         raise AnalysisError(f"value {shown(name)!r} is read but never made", "export the model again")
 
 
-Control: TypeAlias = Callable[["Walk", Node, Sequence[str], Scope], None]
+Control: TypeAlias = Callable[["ShapeInference", GraphNode, Sequence[str], NameScope], None]
 """How a node with bodies is written out."""
 
 
-class Walk:
+class ShapeInference:
     """One pass over a model."""
 
-    def __init__(self, model: Model, bound: Bound, notes: Notes, control: Mapping[str, Control]) -> None:
+    def __init__(
+        self, model: Model, bound: BoundDimensions, notes: Notes, control: Mapping[str, Control]
+    ) -> None:
         self.model = model
         self.facts: dict[str, Fact] = {}
         self.steps: list[Step] = []
@@ -67,7 +79,7 @@ class Walk:
 
     def run(self) -> Program:
         """Return the program of the whole model."""
-        graph, scope = self.model.graph, Scope(values=self.model.graph.values)
+        graph, scope = self.model.graph, NameScope(values=self.model.graph.values)
         for name, value in graph.inputs.items():
             self.define(scope, name, Fact(value.dtype, self._bound.inputs[name]))
         self.graph(graph, scope)
@@ -76,14 +88,14 @@ class Walk:
         shown_as = dict(zip(outputs, graph.outputs, strict=True))
         return Program(tuple(self.steps), self.facts, self._constants, inputs, outputs, shown=shown_as)
 
-    def graph(self, graph: Graph, scope: Scope) -> None:
+    def graph(self, graph: Graph, scope: NameScope) -> None:
         """Walk the constants and nodes of a graph."""
         for name, constant in graph.constants.items():
             self.constant(scope, name, constant)
         for node in ordered(graph.nodes):
             self._node(node, scope)
 
-    def define(self, scope: Scope, name: str, fact: Fact) -> str:
+    def define(self, scope: NameScope, name: str, fact: Fact) -> str:
         """Give a value of a scope its name in the program."""
         key = scope.prefix + name if scope.prefix else name
         if key in self.facts:
@@ -100,12 +112,12 @@ class Walk:
         self.facts[key] = fact
         return key
 
-    def constant(self, scope: Scope, name: str, constant: Constant) -> None:
+    def constant(self, scope: NameScope, name: str, constant: Constant) -> None:
         """Make a constant known."""
         self._constants[self.define(scope, name, constant.fact)] = constant
 
     def body(
-        self, graph: Graph, given: Sequence[str | Fact], scope: Scope, label: str, *, exact: bool = True
+        self, graph: Graph, given: Sequence[str | Fact], scope: NameScope, label: str, *, exact: bool = True
     ) -> list[str]:
         """Write a body out; return what its outputs are called. A fact is given for a value of its own."""
         if scope.depth >= bounds.DEPTH:
@@ -116,7 +128,7 @@ class Walk:
         self._bodies += 1
         self._spend(_BODY)
         prefix = f"{scope.prefix[-200:]}{label[-200:]}#{self._bodies}/"
-        inner = Scope(
+        inner = NameScope(
             prefix, scope, {}, graph.values, scope.attributes, scope.depth + 1, scope.exact and exact
         )
         for formal, actual in zip(graph.inputs, given, strict=False):
@@ -137,8 +149,8 @@ class Walk:
 
     def step(
         self,
-        node: Node,
-        scope: Scope,
+        node: GraphNode,
+        scope: NameScope,
         kind: str,
         inputs: Sequence[str],
         results: Sequence[Fact],
@@ -156,7 +168,7 @@ class Walk:
         exact = exact and scope.exact
         self.steps.append(Step(label, node.op, kind, tuple(inputs), tuple(outputs), attributes, exact))
 
-    def _node(self, node: Node, scope: Scope) -> None:
+    def _node(self, node: GraphNode, scope: NameScope) -> None:
         self._spend(1)
         inputs = [scope.find(name) if name else "" for name in node.inputs]
         function = self.model.functions.get(node.op)
@@ -169,9 +181,9 @@ class Walk:
         else:
             self._primitive(node, inputs, scope)
 
-    def _call(self, function: Function, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    def _call(self, function: Function, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
         given = {**function.defaults, **_settled(node.attributes, scope)}
-        outer = Scope(scope.prefix, None, {}, {}, given, scope.depth, scope.exact)
+        outer = NameScope(scope.prefix, None, {}, {}, given, scope.depth, scope.exact)
         missing = [name or Fact() for name in inputs]
         missing += [Fact()] * (len(function.body.inputs) - len(missing))
         found = self.body(function.body, missing, outer, node.name or node.op)
@@ -179,7 +191,7 @@ class Walk:
             if name:
                 scope.names[name] = actual
 
-    def _constant_node(self, node: Node, scope: Scope) -> None:
+    def _constant_node(self, node: GraphNode, scope: NameScope) -> None:
         if not node.outputs or not node.outputs[0]:
             return
         for name, value in _settled(node.attributes, scope).items():
@@ -196,19 +208,19 @@ class Walk:
                 return
         self.define(scope, node.outputs[0], Fact("string", None))
 
-    def _primitive(self, node: Node, inputs: Sequence[str], scope: Scope) -> None:
+    def _primitive(self, node: GraphNode, inputs: Sequence[str], scope: NameScope) -> None:
         found = known(node.op)
         kind, rule = found or ("other", None)
         args = [self.facts[name] if name else None for name in inputs]
         attributes = _settled(node.attributes, scope)
-        call = Call(node.op, args, attributes, len(node.outputs), self.model.opset)
+        call = OperatorCall(node.op, args, attributes, len(node.outputs), self.model.opset)
         results = self._results(call, rule) if rule is not None else []
         if found is None:
             what = "an operator that is not known: its own work is not counted"
             self.notes.add(f"{shown(node.op)} is {what}")
         self.step(node, scope, _kind(kind, call), inputs, results, exact=found is not None)
 
-    def _results(self, call: Call, rule: Rule) -> list[Fact]:
+    def _results(self, call: OperatorCall, rule: Rule) -> list[Fact]:
         try:
             results = rule(call)
         except DOUBTS:
@@ -223,7 +235,7 @@ class Walk:
                 return results
         return results
 
-    def _declared(self, scope: Scope, name: str, fact: Fact) -> Fact:
+    def _declared(self, scope: NameScope, name: str, fact: Fact) -> Fact:
         """Return a fact with what the file itself says, where nothing better is known."""
         if fact.known and fact.dtype != dtypes.UNKNOWN:
             return fact
@@ -238,7 +250,7 @@ class Walk:
         return Fact(fact.dtype if fact.dtype != dtypes.UNKNOWN else value.dtype, dims, fact.values)
 
 
-def _settled(attributes: Mapping[str, Attribute], scope: Scope) -> Mapping[str, Attribute]:
+def _settled(attributes: Mapping[str, Attribute], scope: NameScope) -> Mapping[str, Attribute]:
     """Return attributes with what the caller of a function gave it."""
     if scope.attributes is None:
         return attributes
@@ -250,7 +262,7 @@ def _settled(attributes: Mapping[str, Attribute], scope: Scope) -> Mapping[str, 
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _kind(kind: str, call: Call) -> str:
+def _kind(kind: str, call: OperatorCall) -> str:
     """Return the kind of an operator, where that depends on its inputs."""
     if kind == "conv":
         place = 3 if call.op == "QLinearConv" else 1

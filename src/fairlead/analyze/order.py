@@ -3,12 +3,12 @@
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from fairlead.analyze.graph import Graph, Node
+from fairlead.analyze.graph import Graph, GraphNode
 from fairlead.analyze.names import shown
 from fairlead.errors import AnalysisError
 
 
-def ordered(nodes: Sequence[Node]) -> Sequence[Node]:
+def ordered(nodes: Sequence[GraphNode]) -> Sequence[GraphNode]:
     """Return the nodes as they stand, where each follows what it needs, or else sorted."""
     makers: dict[str, int] = {}
     for place, node in enumerate(nodes):
@@ -20,7 +20,7 @@ def ordered(nodes: Sequence[Node]) -> Sequence[Node]:
     return _sorted(nodes, makers)
 
 
-def needed(node: Node) -> Iterable[str]:
+def needed(node: GraphNode) -> Iterable[str]:
     """Yield the names that a node reads, also inside its bodies."""
     yield from node.inputs
     for attribute in node.attributes.values():
@@ -35,7 +35,7 @@ def captured(graph: Graph) -> set[str]:
     return {name for name in (*read, *graph.outputs) if name not in own}
 
 
-def _sorted(nodes: Sequence[Node], makers: dict[str, int]) -> list[Node]:
+def _sorted(nodes: Sequence[GraphNode], makers: dict[str, int]) -> list[GraphNode]:
     waits = [{makers[name] for name in needed(node) if name in makers} for node in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
     for place, before in enumerate(waits):
@@ -43,7 +43,7 @@ def _sorted(nodes: Sequence[Node], makers: dict[str, int]) -> list[Node]:
             readers[maker].append(place)
     left = [len(before) for before in waits]
     ready = deque(place for place, count in enumerate(left) if not count)
-    found: list[Node] = []
+    found: list[GraphNode] = []
     while ready:
         place = ready.popleft()
         found.append(nodes[place])

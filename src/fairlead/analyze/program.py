@@ -27,7 +27,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedConstant:
     """A constant that is made of others before anything runs."""
 
     op: str
@@ -44,7 +44,7 @@ class Program:
     constants: Mapping[str, Constant]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    derived: Mapping[str, Derived] = field(default_factory=dict)
+    derived: Mapping[str, DerivedConstant] = field(default_factory=dict)
     shown: Mapping[str, str] = field(default_factory=dict)
     """What the file calls its outputs, where steps that do nothing were left out."""
 

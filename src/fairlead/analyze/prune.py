@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from fairlead.analyze.operators import NOTHING, RANDOM
-from fairlead.analyze.program import Derived, Program, Step
+from fairlead.analyze.program import DerivedConstant, Program, Step
 
 _ONLY_SHAPE: Final = frozenset(("Shape", "Size", "SHAPE", "RANK", "ConstantOfShape", "EyeLike", "ZEROS_LIKE"))
 """Operators that look at no element of their input."""
@@ -19,17 +19,17 @@ def prune(program: Program) -> Program:
     return replace(program, steps=tuple(_live(kept, outputs)), outputs=outputs, derived=derived, shown=shown)
 
 
-def _unfixed(program: Program) -> tuple[list[Step], dict[str, Derived], dict[str, str]]:
+def _unfixed(program: Program) -> tuple[list[Step], dict[str, DerivedConstant], dict[str, str]]:
     """Return the steps that depend on an input, the constants made by the others, and who stands for whom."""
     kept: list[Step] = []
-    derived: dict[str, Derived] = {}
+    derived: dict[str, DerivedConstant] = {}
     alias: dict[str, str] = {}
     for step in program.steps:
         inputs = tuple(alias.get(name, name) for name in step.inputs)
         fixed = [name in program.constants or name in derived for name in inputs]
         if _is_fixed(step, program, fixed):
             held = tuple(name for name, constant in zip(inputs, fixed, strict=True) if constant and name)
-            made = Derived(step.op, () if step.op in _ONLY_SHAPE else held)
+            made = DerivedConstant(step.op, () if step.op in _ONLY_SHAPE else held)
             derived.update(dict.fromkeys(step.outputs, made))
         elif _is_nothing(step, program, inputs):
             alias[step.outputs[0]] = inputs[0]

@@ -18,7 +18,7 @@ MARGIN: Final = 24
 CUT_OFF: Final = "the file is cut off or damaged"
 
 
-class Source:
+class ModelSource:
     """An open file of which one window is held in memory."""
 
     __slots__ = ("_edge", "_handle", "base", "path", "size", "window")
@@ -68,7 +68,7 @@ class Source:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Source]:
+def opened(path: str) -> Iterator[ModelSource]:
     """Open a model file for as long as it is read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -79,6 +79,6 @@ def opened(path: str) -> Iterator[Source]:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise AnalysisError(f"{path}: not a file", "name an ONNX or TFLite file")
-        yield Source(path, handle, found.st_size)
+        yield ModelSource(path, handle, found.st_size)
     finally:
         os.close(handle)

@@ -19,7 +19,7 @@ _MOST: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class RuntimeSupport:
     """What one runtime takes, as its documentation says."""
 
     says: str
@@ -37,19 +37,19 @@ class Runtime:
 
 
 @cache
-def runtimes() -> Mapping[str, Runtime]:
+def runtimes() -> Mapping[str, RuntimeSupport]:
     """Return every runtime that is spoken of."""
     text = files(__package__).joinpath("support.toml").read_text(encoding="utf-8")
     return {name: _runtime(row) for name, row in toml.loads(text).items()}
 
 
-def _runtime(row: Mapping[str, object]) -> Runtime:
+def _runtime(row: Mapping[str, object]) -> RuntimeSupport:
     def listed(key: str) -> tuple[str, ...] | None:
         found = row.get(key)
         return tuple(str(item) for item in found) if isinstance(found, list) else None
 
     takes, customs, converted = listed("takes"), listed("customs"), row.get("converted")
-    return Runtime(
+    return RuntimeSupport(
         str(row["says"]),
         str(row["source"]),
         listed("formats") or (),
@@ -70,7 +70,7 @@ def unsupported(form: str, operators: Iterable[Operator]) -> dict[str, tuple[str
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
-def _reasons(runtime: Runtime, form: str, operators: list[Operator]) -> Iterable[str]:
+def _reasons(runtime: RuntimeSupport, form: str, operators: list[Operator]) -> Iterable[str]:
     if form not in runtime.formats:
         yield f"format: {runtime.says} reads {' or '.join(runtime.formats)}, and this is {form}: convert it"
         if not runtime.converted:
@@ -85,7 +85,7 @@ def _reasons(runtime: Runtime, form: str, operators: list[Operator]) -> Iterable
         yield f"operator: and {counted(len(wrong) - _MOST, 'more kind', 'more kinds')} of operators"
 
 
-def _imprecise(runtime: Runtime, operators: list[Operator]) -> Iterable[str]:
+def _imprecise(runtime: RuntimeSupport, operators: list[Operator]) -> Iterable[str]:
     work = [record for record in operators if record.kind in COMPUTE]
     other = sorted({record.precision for record in work} - set(runtime.precisions))
     if other:
@@ -95,7 +95,7 @@ def _imprecise(runtime: Runtime, operators: list[Operator]) -> Iterable[str]:
         yield f"shape: {runtime.says} needs every size to be fixed"
 
 
-def _takes(runtime: Runtime, form: str, record: Operator) -> bool:
+def _takes(runtime: RuntimeSupport, form: str, record: Operator) -> bool:
     op = record.op
     if record.kind == "control" and op in runtime.refuses:
         return False

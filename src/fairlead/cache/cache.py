@@ -12,48 +12,50 @@ from typing import Any
 from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.claims import ClaimCache
 from fairlead.cache.delta import CacheDelta, Waiting
-from fairlead.cache.disruptions import Disruptions
+from fairlead.cache.disruptions import DisruptionCache
 from fairlead.cache.events import FREED, ClusterEvent
 from fairlead.cache.latency import names_model
 from fairlead.cache.nodes import NodeCache
 from fairlead.cache.nominations import Nominations
-from fairlead.cache.origin import LIVE, Origin
+from fairlead.cache.origin import LIVE, ObjectOrigin
 from fairlead.cache.pod_changes import alike, as_assumed, home, in_flight
-from fairlead.cache.quota import Quotas
-from fairlead.cache.translator import PodTranslator, Unreadable, concerned
-from fairlead.cache.types import Claim, Pod, ResourceQuota
+from fairlead.cache.quota import QuotaCache
+from fairlead.cache.translator import PodTranslator, UnreadablePod, concerned
+from fairlead.cache.types import LiveClaim, LivePod, ResourceQuota
 from fairlead.cache.unobserved import UnobservedAllocations
-from fairlead.cache.volumes import Volumes
+from fairlead.cache.volumes import VolumeCache
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.meta import Object
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.manifest.claims import claims_named
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.holdings import Tenant, claim_id, placements, report
+from fairlead.manifest.holdings import BoundPod, claim_id, placements, report
 from fairlead.manifest.policy_types import PodDisruptionBudget
 from fairlead.manifest.shapes import Node, PodGroup
 from fairlead.manifest.volumeshapes import StorageClass, Volume, VolumeClaim
 from fairlead.placement import Placement
-from fairlead.schedule import Cluster
+from fairlead.schedule import EngineCluster
 
 
 class SchedulerCache:
     """Objects, indexed by the node they matter to, and the engine's cluster that follows from them."""
 
-    def __init__(self, catalog: Catalog, scheduler: str | None = "fairlead", origin: Origin = LIVE) -> None:
-        self.cluster = Cluster()
+    def __init__(
+        self, catalog: Catalog, scheduler: str | None = "fairlead", origin: ObjectOrigin = LIVE
+    ) -> None:
+        self.cluster = EngineCluster()
         self.epoch = 0
         """The highest turn that a waiting pod was marked with: whose own is lower, leads no more."""
         self._translator = PodTranslator(catalog, origin)
         self._nodes = NodeCache(catalog, origin)
         self.complaints: Mapping[str, ManifestError] = self._nodes.unreadable
         """Nodes that cannot be read, and why."""
-        self.unreadable: Mapping[str, Unreadable] = self._translator.unreadable
+        self.unreadable: Mapping[str, UnreadablePod] = self._translator.unreadable
         """Bound pods that are counted by their spec alone, by uid, and why."""
         self._scheduler = scheduler
-        self._pods: dict[str, Pod] = {}
+        self._pods: dict[str, LivePod] = {}
         self._on: dict[str, set[str]] = {}
         self._claims = ClaimCache()
         self._assumed: dict[str, Placement] = {}
@@ -61,16 +63,16 @@ class SchedulerCache:
         self._in_flight: set[str] = set()
         """Of those, whose writes are under way: whatever becomes of the pod, they may yet take effect."""
         self.unobserved = UnobservedAllocations()
-        self._orphaned: dict[str, Pod] = {}
+        self._orphaned: dict[str, LivePod] = {}
         """Pods that went since the last `sync` and whose claims the cache has not seen."""
         self._waiting: set[str] = set()
         self._claim_index = ClaimIndex()
-        self.volumes = Volumes(origin)
-        self.quotas = Quotas(self.cluster, self.pod)
+        self.volumes = VolumeCache(origin)
+        self.quotas = QuotaCache(self.cluster, self.pod)
         self.held: dict[str, frozenset[str]] = {}
         """Who has a place that is kept while volumes are made there, and with whom."""
         self.nominations = Nominations(self.cluster)
-        self.disruptions = Disruptions()
+        self.disruptions = DisruptionCache()
         self._stale_nodes: set[str] = set()
         """Nodes on which something else may be placed than the engine knows."""
         self._stale_pods: set[str] = set()
@@ -79,19 +81,19 @@ class SchedulerCache:
         self._gone: set[str] = set()
         self._handlers = self._handlers_by_kind()
 
-    def _handlers_by_kind(self) -> Mapping[type[Object], Callable[[Change[Any]], None]]:
+    def _handlers_by_kind(self) -> Mapping[type[Object], Callable[[ObjectChange[Any]], None]]:
         return {
             Node: self._nodes.on_node,
             Slice: self._nodes.on_slice,
-            Pod: self._on_pod,
-            Claim: self._on_claim,
+            LivePod: self._on_pod,
+            LiveClaim: self._on_claim,
             ModelProfile: self._on_profile,
             PodDisruptionBudget: self._on_budget,
             ResourceQuota: self._on_quota,
             **dict.fromkeys((VolumeClaim, Volume, StorageClass), self._on_volume),
         }
 
-    def on_event(self, change: Change[Any]) -> None:
+    def on_event(self, change: ObjectChange[Any]) -> None:
         """Take a change in; what follows from it is worked out by `sync`."""
         self._handlers.get(type(change.object), self._on_rule)(change)
 
@@ -112,7 +114,7 @@ class SchedulerCache:
             changes.clear()
         return delta
 
-    def pod(self, uid: str) -> Pod | None:
+    def pod(self, uid: str) -> LivePod | None:
         """Return a pod as last seen."""
         return self._pods.get(uid)
 
@@ -120,12 +122,12 @@ class SchedulerCache:
         """Return a node as last seen."""
         return self._nodes.node(name)
 
-    def pods_on(self, name: str) -> list[Pod]:
+    def pods_on(self, name: str) -> list[LivePod]:
         """Return the pods on a node, and those on their way there."""
         found = (*self._on.get(name, ()), *self._assumed_on.get(name, ()))
         return [self._pods[uid] for uid in found if uid in self._pods]
 
-    def read(self, pod: Pod) -> Waiting:
+    def read(self, pod: LivePod) -> Waiting:
         """Return a pod as a request, whoever is to place it."""
         return self._translator.waiting(pod, self.claims_of(pod))
 
@@ -139,25 +141,25 @@ class SchedulerCache:
             pod.spec.node_name and pod.spec.scheduler_name == self._scheduler for pod in self._pods.values()
         )
 
-    def claim(self, namespace: str, name: str) -> Claim | None:
+    def claim(self, namespace: str, name: str) -> LiveClaim | None:
         """Return a claim as last seen."""
         return self._claims.get((namespace, name))
 
-    def has_seen(self, item: Pod | Claim) -> bool:
+    def has_seen(self, item: LivePod | LiveClaim) -> bool:
         """Say whether what is known of a pod or claim is no older than this."""
-        if isinstance(item, Pod):
-            found: Pod | Claim | None = self._pods.get(item.metadata.uid)
+        if isinstance(item, LivePod):
+            found: LivePod | LiveClaim | None = self._pods.get(item.metadata.uid)
         else:
             found = self._claims.get(item.key)
         if found is None or found.metadata.uid != item.metadata.uid:
             return False
         return int(found.metadata.resource_version) >= int(item.metadata.resource_version)
 
-    def claims_of(self, pod: Pod) -> dict[str, Claim]:
+    def claims_of(self, pod: LivePod) -> dict[str, LiveClaim]:
         """Return the claims that a pod names and that are there, by the pod's name for them."""
         return self._claims.of(pod)
 
-    def group_of(self, pod: Pod) -> PodGroup | None:
+    def group_of(self, pod: LivePod) -> PodGroup | None:
         """Return the group that a pod is placed with, where Kubernetes keeps one."""
         return self._translator.group(pod)
 
@@ -198,7 +200,7 @@ class SchedulerCache:
             self._events |= FREED
         self._requeue(uid)
 
-    def orphaned_claims(self) -> list[Claim]:
+    def orphaned_claims(self) -> list[LiveClaim]:
         """Return the claims that hold devices for pods that are gone: a controller frees them soon."""
         return self._claims.orphaned(self._pods)
 
@@ -212,13 +214,13 @@ class SchedulerCache:
         """The ids of pods that are being bound: the API does not say yet that they are."""
         return self._assumed.keys() - self.held.keys()
 
-    def _on_budget(self, change: Change[PodDisruptionBudget]) -> None:
+    def _on_budget(self, change: ObjectChange[PodDisruptionBudget]) -> None:
         self.disruptions.on_budget(change)
         self._events.add(ClusterEvent.BUDGET)
 
     # Taking in
 
-    def _on_pod(self, change: Change[Pod]) -> None:
+    def _on_pod(self, change: ObjectChange[LivePod]) -> None:
         uid = change.object.metadata.uid
         before, now = self._pods.pop(uid, None), change.new
         if now is not None:
@@ -261,7 +263,7 @@ class SchedulerCache:
         if node == assumed.node or (uid not in self._in_flight and (node or not alive)):
             self._end_assumption(uid)
 
-    def _count_unobserved(self, uid: str, was: str, node: str, pod: Pod) -> None:
+    def _count_unobserved(self, uid: str, was: str, node: str, pod: LivePod) -> None:
         """Go on counting a pod that is gone, where its claims are yet to be seen."""
         owed = self.unobserved.of(uid)
         if owed is not None and was and not node and uid not in self._in_flight:
@@ -275,7 +277,7 @@ class SchedulerCache:
             self._stale_nodes.add(placement.node)
         return placement is not None
 
-    def _on_claim(self, change: Change[Claim]) -> None:
+    def _on_claim(self, change: ObjectChange[LiveClaim]) -> None:
         held, holds = self._claims.on_event(change)
         now = change.new
         if now is not None and now.results:
@@ -294,21 +296,21 @@ class SchedulerCache:
             self._in_flight.discard(uid)
             self._end_assumption(uid)
 
-    def _on_rule(self, change: Change[Any]) -> None:
+    def _on_rule(self, change: ObjectChange[Any]) -> None:
         if self._translator.on_rule(change):
             self._stale_pods |= concerned(change, (self._pods[uid] for uid in self._waiting))
             self._events.add(ClusterEvent.RULE)
 
-    def _on_profile(self, change: Change[ModelProfile]) -> None:
+    def _on_profile(self, change: ObjectChange[ModelProfile]) -> None:
         if self._translator.on_profile(change):
             self._stale_pods |= {uid for uid in self._waiting if names_model(self._pods[uid])}
             self._events.add(ClusterEvent.RULE)
 
-    def _on_quota(self, change: Change[ResourceQuota]) -> None:
+    def _on_quota(self, change: ObjectChange[ResourceQuota]) -> None:
         self.quotas.on_event(change)
         self._events.add(ClusterEvent.QUOTA)
 
-    def _on_volume(self, change: Change[Any]) -> None:
+    def _on_volume(self, change: ObjectChange[Any]) -> None:
         for uid in self.volumes.on_event(change):
             self.requeue_held(uid)
             if uid in self._waiting:
@@ -373,11 +375,11 @@ class SchedulerCache:
         state = self.cluster.node(name)
         assert state is not None, "asked for nodes that are there"
         pods = [self._pods[uid] for uid in self._on.get(name, ())]
-        bound = [Tenant(self._translator.request(pod, self.claims_of(pod)), pod) for pod in pods]
+        bound = [BoundPod(self._translator.request(pod, self.claims_of(pod)), pod) for pod in pods]
         held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
         held += self.nominations.on(name)
         assumed = [
-            Tenant(in_flight(each.request, self._pods.get(each.request.id)), assumed=each.shares)
+            BoundPod(in_flight(each.request, self._pods.get(each.request.id)), assumed=each.shares)
             for each in held
         ]
         said = report(self._nodes.node(name), state.devices)
@@ -390,10 +392,10 @@ class SchedulerCache:
             yield self._with_volumes(pod, self._translator.waiting(pod, self.claims_of(pod)))
         self._stale_pods.clear()
 
-    def _with_volumes(self, pod: Pod, found: Waiting) -> Waiting:
-        if isinstance(found, Unreadable) or not pod.spec.volumes:
+    def _with_volumes(self, pod: LivePod, found: Waiting) -> Waiting:
+        if isinstance(found, UnreadablePod) or not pod.spec.volumes:
             return found
         try:
             return self.volumes.tied(pod, found, self._nodes.knows)
         except ManifestError as error:
-            return Unreadable.of(pod, error)
+            return UnreadablePod.of(pod, error)

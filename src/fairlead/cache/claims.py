@@ -3,8 +3,8 @@
 from collections.abc import Container
 
 from fairlead.cache.pod_changes import pools
-from fairlead.cache.types import Claim, Pod
-from fairlead.cluster.changes import Change, Key
+from fairlead.cache.types import LiveClaim, LivePod
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.manifest.claims import claims_named
 
 
@@ -12,10 +12,10 @@ class ClaimCache:
     """Every claim of the cluster."""
 
     def __init__(self) -> None:
-        self._claims: dict[Key, Claim] = {}
+        self._claims: dict[Key, LiveClaim] = {}
         self._on: dict[str, set[Key]] = {}
 
-    def on_event(self, change: Change[Claim]) -> tuple[set[str], set[str]]:
+    def on_event(self, change: ObjectChange[LiveClaim]) -> tuple[set[str], set[str]]:
         """Take in a change; return the nodes on which the claim held something, and now holds something."""
         before, now = self._claims.pop(change.key, None), change.new
         for pool in pools(before):
@@ -26,19 +26,19 @@ class ClaimCache:
             self._claims[change.key] = now
         return pools(before), pools(now)
 
-    def get(self, key: Key) -> Claim | None:
+    def get(self, key: Key) -> LiveClaim | None:
         """Return a claim."""
         return self._claims.get(key)
 
-    def of(self, pod: Pod) -> dict[str, Claim]:
+    def of(self, pod: LivePod) -> dict[str, LiveClaim]:
         """Return the claims that a pod names and that are there, by the pod's name for them."""
         named = claims_named(pod)
         return {name: self._claims[key] for name, key in named.items() if key in self._claims}
 
-    def on(self, node: str) -> list[Claim]:
+    def on(self, node: str) -> list[LiveClaim]:
         """Return the claims that hold something on a node."""
         return [self._claims[key] for key in self._on.get(node, ())]
 
-    def orphaned(self, pods: Container[str]) -> list[Claim]:
+    def orphaned(self, pods: Container[str]) -> list[LiveClaim]:
         """Return the claims that hold devices for none of these pods: a controller frees them soon."""
         return [each for each in self._claims.values() if each.results and each.is_orphaned(pods)]

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fairlead.cache.listed import Listed
+from fairlead.cache.listed import ListedCluster
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.manifest import short, shortpod, snapshot, text
 from fairlead.manifest.collect import collect, is_kubernetes
-from fairlead.manifest.short import Table
+from fairlead.manifest.short import CheckedMapping
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import NodeState, Placement, share_of
 
@@ -32,7 +32,7 @@ def read_cluster(paths: Sequence[str], catalog: Catalog) -> Snapshot:
         if not objects.all("Node"):
             hint = "kubectl get nodes,resourceslices,pods -A -o yaml > cluster.yaml"
             raise ManifestError(f"{', '.join(paths)}: no nodes in it", hint)
-        return Listed.of_files(objects, catalog).snapshot
+        return ListedCluster.of_files(objects, catalog).snapshot
     where, value = documents[0]
     if len(documents) > 1:
         raise ManifestError(f"{where}: the short form stands alone", "put all nodes into one document")
@@ -42,16 +42,16 @@ def read_cluster(paths: Sequence[str], catalog: Catalog) -> Snapshot:
 def _short_cluster(where: str, value: Any, catalog: Catalog) -> Snapshot:
     if not isinstance(value, dict) or "nodes" not in value:
         raise ManifestError(f"{where}: neither a snapshot, nor manifests, nor nodes of the short form", _HINT)
-    table = Table.of(where, value, short.CLUSTER_KEYS)
+    table = CheckedMapping.of(where, value, short.CLUSTER_KEYS)
     nodes = short.nodes(f"{where}: nodes", value["nodes"], catalog)
     running = tuple(
-        _running(Table.of(f"{where}: running[{at}]", each, _RUNNING), where, nodes, catalog)
+        _running(CheckedMapping.of(f"{where}: running[{at}]", each, _RUNNING), where, nodes, catalog)
         for at, each in enumerate(table.items("running"))
     )
     return Snapshot(tuple(nodes), running)
 
 
-def _running(table: Table, file: str, nodes: Sequence[NodeState], catalog: Catalog) -> Placement:
+def _running(table: CheckedMapping, file: str, nodes: Sequence[NodeState], catalog: Catalog) -> Placement:
     request, _ = shortpod.single(table, file, catalog)
     snapshot.sound(request, table.where)
     name = table.text("node")

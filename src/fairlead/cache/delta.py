@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from fairlead.cache.events import ClusterEvent
-from fairlead.cache.translator import Unreadable
-from fairlead.cache.types import Pod
+from fairlead.cache.translator import UnreadablePod
+from fairlead.cache.types import LivePod
 from fairlead.request import Request
 
-Waiting = Request | Unreadable
+Waiting = Request | UnreadablePod
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +22,5 @@ class CacheDelta:
     """What happened that may help pods that were refused."""
     nodes: frozenset[str] = frozenset()
     """Where something came or went."""
-    orphaned: tuple[tuple[str, Pod], ...] = ()
+    orphaned: tuple[tuple[str, LivePod], ...] = ()
     """Pods, by id, that went before their claims were seen: what these hold is still to be taken back."""

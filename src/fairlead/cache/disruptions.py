@@ -3,8 +3,8 @@
 from typing import Final
 
 from fairlead.cache.pod_changes import home
-from fairlead.cache.types import Pod
-from fairlead.cluster.changes import Change, Key
+from fairlead.cache.types import LivePod
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.manifest.policy_types import PodDisruptionBudget
 from fairlead.placement import DisruptionBudget
 
@@ -12,7 +12,7 @@ _SOON: Final = 60
 """Seconds of grace within which a pod that another client deletes counts as leaving."""
 
 
-class Disruptions:
+class DisruptionCache:
     """Pods that are being deleted, and budgets, as last seen."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Disruptions:
         """Bound pods that are being deleted and have little time left."""
         self._budgets: dict[Key, PodDisruptionBudget] = {}
 
-    def on_pod(self, uid: str, pod: Pod | None) -> None:
+    def on_pod(self, uid: str, pod: LivePod | None) -> None:
         """Take in a pod as it is now; None where it is gone."""
         leaves = pod is not None and bool(home(pod) and pod.metadata.deletion_timestamp)
         soon = pod is not None and pod.metadata.deletion_grace_period_seconds <= _SOON
@@ -30,7 +30,7 @@ class Disruptions:
             (self.leaving.add if leaves and soon else self.leaving.discard)(uid)
             self.revision += 1
 
-    def on_budget(self, change: Change[PodDisruptionBudget]) -> None:
+    def on_budget(self, change: ObjectChange[PodDisruptionBudget]) -> None:
         """Take in a budget."""
         self._budgets.pop(change.key, None)
         if change.new is not None:

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from fairlead import keys
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.modelprofile import ModelProfile
-from fairlead.expect.profiles import Models
-from fairlead.manifest.seen import Pod
+from fairlead.expect.profiles import KnownModels
+from fairlead.manifest.seen import LivePod
 from fairlead.request import Request
 
 
-def names_model(pod: Pod) -> bool:
+def names_model(pod: LivePod) -> bool:
     """Say whether a pod is to be placed by what is expected of its model."""
     return bool(pod.metadata.annotations.get(keys.MODEL, "").strip())
 
@@ -22,11 +22,11 @@ class LatencyEstimator:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._profiles: dict[Key, ModelProfile] = {}
-        self._models: Models | None = None
+        self._models: KnownModels | None = None
         self._stale = True
         """Whether profiles have changed since."""
 
-    def on_event(self, change: Change[ModelProfile]) -> bool:
+    def on_event(self, change: ObjectChange[ModelProfile]) -> bool:
         """Take a profile in; say whether it tells anything new."""
         before = self._profiles.pop(change.key, None)
         if change.new is not None:
@@ -36,11 +36,11 @@ class LatencyEstimator:
         self._stale = True
         return True
 
-    def expecting(self, where: str, pod: Pod, request: Request, accelerators: Iterable[str]) -> Request:
+    def expecting(self, where: str, pod: LivePod, request: Request, accelerators: Iterable[str]) -> Request:
         """Return a request with what is expected of the model that its pod names."""
         if not names_model(pod):
             return request
         if self._models is None or self._stale:
-            self._models = Models.of(self._profiles.values(), self._catalog, self._models)
+            self._models = KnownModels.of(self._profiles.values(), self._catalog, self._models)
             self._stale = False
         return self._models.expecting(where, pod, request, accelerators)

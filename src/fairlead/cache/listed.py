@@ -6,16 +6,16 @@ from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.delta import Waiting
-from fairlead.cache.origin import Origin
-from fairlead.cache.translator import Unreadable
+from fairlead.cache.origin import ObjectOrigin
+from fairlead.cache.translator import UnreadablePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.meta import replace as changed
 from fairlead.cluster.objects import Consumer
 from fairlead.errors import ManifestError
 from fairlead.manifest.claims import claims_used
-from fairlead.manifest.collect import Found, Objects
-from fairlead.manifest.seen import Claim, Pod
+from fairlead.manifest.collect import FoundObject, FoundObjects
+from fairlead.manifest.seen import LiveClaim, LivePod
 from fairlead.manifest.shapes import Controller, CronJob
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import NodeState, Placement
@@ -25,23 +25,23 @@ _STORAGE: Final = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedCluster:
     """What a list of objects says of a cluster."""
 
     cache: SchedulerCache
     snapshot: Snapshot
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadablePod, ...] = ()
     """Pods that cannot be read, in the order of the list; those that are bound are counted by their spec."""
     complaints: tuple[ManifestError, ...] = ()
     """What is wrong with nodes and pods that cannot be read, in the order of the list."""
 
     @classmethod
-    def of(cls, objects: Objects, catalog: Catalog) -> "Listed":
+    def of(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
         """Return the cluster of an API server; what cannot be read is passed over, and named."""
         return _listed(objects.found, objects, catalog, authored=False)
 
     @classmethod
-    def of_files(cls, objects: Objects, catalog: Catalog) -> "Listed":
+    def of_files(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
         """Return the cluster of manifests; the first that cannot be read is an error."""
         found = _listed(_completed(objects), objects, catalog, authored=True)
         for error in found.complaints:
@@ -49,23 +49,25 @@ class Listed:
         return replace(found, snapshot=_without_made_up(found.snapshot))
 
 
-def _listed(found: Iterable[Found], objects: Objects, catalog: Catalog, *, authored: bool) -> Listed:
+def _listed(
+    found: Iterable[FoundObject], objects: FoundObjects, catalog: Catalog, *, authored: bool
+) -> ListedCluster:
     places = {(each.kind, *each.body.key): each.where for each in objects.found}
     # Files often hold no volumes at all, though their pods name some.
     unlisted = {kind: why for kind, why in objects.unlisted.items() if kind in _STORAGE}
     storage = any(map(objects.all, _STORAGE)) if authored else not unlisted
-    cache = SchedulerCache(catalog, None, Origin(places, authored, storage))
+    cache = SchedulerCache(catalog, None, ObjectOrigin(places, authored, storage))
     pods: list[str] = []
     for each in found:
         if not isinstance(each.body, Controller | CronJob):  # in a cluster their pods are there already
-            cache.on_event(Change(None, each.body))
-        if isinstance(each.body, Pod):
+            cache.on_event(ObjectChange(None, each.body))
+        if isinstance(each.body, LivePod):
             pods.append(each.body.metadata.uid)
     waiting: dict[str, Waiting] = {each.id: each for each in cache.sync().pending}
     names = [each.body.metadata.name for each in objects.all("Node")]
     nodes = [state for name in names if (state := cache.cluster.node(name)) is not None]
     read = [waiting.get(uid) or cache.unreadable.get(uid) for uid in pods]
-    unreadable = tuple(each for each in read if isinstance(each, Unreadable))
+    unreadable = tuple(each for each in read if isinstance(each, UnreadablePod))
     wrong = [ManifestError(f"volumes are not looked at: {why}") for why in unlisted.values()][:1]
     wrong += [cache.complaints[name] for name in names if name in cache.complaints]
     wrong += [ManifestError(each.problem, each.hint) for each in unreadable]
@@ -75,7 +77,7 @@ def _listed(found: Iterable[Found], objects: Objects, catalog: Catalog, *, autho
         tuple(each for each in read if isinstance(each, Request)),
         budgets=tuple(cache.disruptions.budgets),
     )
-    return Listed(cache, snapshot, unreadable, tuple(wrong))
+    return ListedCluster(cache, snapshot, unreadable, tuple(wrong))
 
 
 def _placements(cache: SchedulerCache, nodes: Iterable[NodeState]) -> Iterator[Placement]:
@@ -83,12 +85,12 @@ def _placements(cache: SchedulerCache, nodes: Iterable[NodeState]) -> Iterator[P
         yield from cache.cluster.placed_on(cache.cluster.row(node.name))
 
 
-def _completed(objects: Objects) -> Iterator[Found]:
+def _completed(objects: FoundObjects) -> Iterator[FoundObject]:
     """Yield the objects of files with what an API server adds: uids, and the pods that use a claim."""
     seen: dict[str, str] = {}
     users: dict[Key, set[str]] = {}
     for each in objects.all("Pod"):
-        pod: Pod = each.body
+        pod: LivePod = each.body
         uid = pod.metadata.uid or _made_up(*pod.key)
         if uid in seen:
             raise ManifestError(f"{each.where}: metadata.uid: {uid} is there twice, first in {seen[uid]}")
@@ -97,14 +99,14 @@ def _completed(objects: Objects) -> Iterator[Found]:
             users.setdefault(key, set()).add(uid)
     for each in objects.found:
         body = each.body
-        if isinstance(body, Pod) and not body.metadata.uid:
+        if isinstance(body, LivePod) and not body.metadata.uid:
             body = changed(body, metadata=changed(body.metadata, uid=_made_up(*body.key)))
-        elif isinstance(body, Claim) and body.key in users:
+        elif isinstance(body, LiveClaim) and body.key in users:
             body = _used_by(body, users[body.key])
         yield replace(each, body=body)
 
 
-def _used_by(claim: Claim, users: Iterable[str]) -> Claim:
+def _used_by(claim: LiveClaim, users: Iterable[str]) -> LiveClaim:
     kept = tuple(Consumer(resource="pods", uid=uid) for uid in sorted({*claim.users, *users}))
     return changed(claim, status=changed(claim.status, reserved_for=kept))
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from fairlead.cache.origin import LIVE, Origin
+from fairlead.cache.origin import LIVE, ObjectOrigin
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.manifest.deviceshapes import Slice, newest
 from fairlead.manifest.node import node as node_state
@@ -15,7 +15,7 @@ from fairlead.placement import NodeState
 class NodeCache:
     """What there is, and which of it is news."""
 
-    def __init__(self, catalog: Catalog, origin: Origin = LIVE) -> None:
+    def __init__(self, catalog: Catalog, origin: ObjectOrigin = LIVE) -> None:
         self.unreadable: dict[str, ManifestError] = {}
         """Nodes that cannot be read, and why."""
         self._catalog = catalog
@@ -32,7 +32,7 @@ class NodeCache:
         """Say whether there is a node of this name."""
         return name in self._nodes
 
-    def on_node(self, change: Change[Node]) -> None:
+    def on_node(self, change: ObjectChange[Node]) -> None:
         """Take in a change of a node."""
         name = change.object.metadata.name
         if change.new is None:
@@ -41,7 +41,7 @@ class NodeCache:
             self._nodes[name] = change.new
         self._changed.add(name)
 
-    def on_slice(self, change: Change[Slice]) -> None:
+    def on_slice(self, change: ObjectChange[Slice]) -> None:
         """Take in a change of a slice."""
         for each in (change.old, change.new):
             if each is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fairlead.placement import Placement
-from fairlead.schedule import Cluster
+from fairlead.schedule import EngineCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Nomination:
 class Nominations:
     """All reservations, by the id of the preemptor and by node."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: EngineCluster) -> None:
         self._cluster = cluster
         self._by: dict[str, Nomination] = {}
         self._on: dict[str, set[str]] = {}

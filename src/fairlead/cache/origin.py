@@ -7,7 +7,7 @@ from fairlead.cluster.meta import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ObjectOrigin:
     """What a cache may expect of its objects, and what it calls them in a complaint."""
 
     places: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
@@ -22,5 +22,5 @@ class Origin:
         return self.places.get((kind, *item.key)) or f"{kind.lower()} {'/'.join(filter(None, item.key))}"
 
 
-LIVE = Origin()
+LIVE = ObjectOrigin()
 """An API server that was asked for every kind."""

@@ -1,24 +1,24 @@
 """What matters of an object at a glance: most of what the API server tells is of no matter here. Pure."""
 
-from fairlead.cache.types import TURN, Claim, Pod
+from fairlead.cache.types import TURN, LiveClaim, LivePod
 from fairlead.cluster.meta import replace
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.holdings import FOREVER
-from fairlead.placement import Placement, Share, parse_shares
+from fairlead.placement import DeviceShare, Placement, parse_shares
 from fairlead.request import Request
 
 
-def pools(claim: Claim | None) -> set[str]:
+def pools(claim: LiveClaim | None) -> set[str]:
     """Return the nodes on which a claim was given something."""
     return {each.pool for each in claim.results} if claim is not None else set()
 
 
-def home(pod: Pod | None) -> str:
+def home(pod: LivePod | None) -> str:
     """Return the node that a pod holds something of."""
     return pod.spec.node_name if pod is not None and not pod.ended else ""
 
 
-def in_flight(request: Request, pod: Pod | None) -> Request:
+def in_flight(request: Request, pod: LivePod | None) -> Request:
     """Return what counts for a binding under way: the pod, unless another client bound it meanwhile."""
     if not home(pod):
         return request
@@ -26,7 +26,7 @@ def in_flight(request: Request, pod: Pod | None) -> Request:
     return Request(name, request.namespace, uid=name, priority=FOREVER, preempts=False)
 
 
-def alike(before: Pod, now: Pod) -> bool:
+def alike(before: LivePod, now: LivePod) -> bool:
     """Say whether nothing changed that matters here: most changes of a pod are a kubelet's report."""
     unchanged = before.metadata.labels == now.metadata.labels and before.spec == now.spec
     notes = before.metadata.annotations == now.metadata.annotations
@@ -34,7 +34,7 @@ def alike(before: Pod, now: Pod) -> bool:
     return unchanged and notes and going and _progress(before) == _progress(now)
 
 
-def as_assumed(before: Pod | None, now: Pod | None, assumed: Placement | None) -> bool:
+def as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placement | None) -> bool:
     """Say whether a pod is bound where it was assumed to be, to what it was given, and otherwise as it was.
 
     Not of pods with claims: what they hold is for the claims to say, and volumes tied them to a node only
@@ -55,13 +55,13 @@ def as_assumed(before: Pod | None, now: Pod | None, assumed: Placement | None) -
     return same and replace(now.spec, node_name="") == before.spec
 
 
-def _same(note: str, shares: tuple[Share, ...]) -> bool:
+def _same(note: str, shares: tuple[DeviceShare, ...]) -> bool:
     """Say whether a note tells these shares; of a whole accelerator it tells no sizes."""
     return parse_shares(note) == tuple(
-        Share(each.device, whole=True) if each.whole else each for each in shares
+        DeviceShare(each.device, whole=True) if each.whole else each for each in shares
     )
 
 
-def _progress(pod: Pod) -> tuple[object, ...]:
+def _progress(pod: LivePod) -> tuple[object, ...]:
     """Return what matters of a pod's status; each mark of a leader differs from the last, of any turn."""
     return pod.ended, pod.status.resource_claim_statuses, pod.condition(TURN).message

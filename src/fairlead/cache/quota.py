@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fairlead import keys
-from fairlead.cache.types import Pod
-from fairlead.cluster.changes import Change
+from fairlead.cache.types import LivePod
+from fairlead.cluster.changes import ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.manifest.admitted import handed_over_by
 from fairlead.manifest.effective import effective
 from fairlead.manifest.quotashapes import ResourceQuota
 from fairlead.manifest.shapes import Amount
-from fairlead.placement import Decision, Reason, Rejection, Share
+from fairlead.placement import Decision, DeviceShare, Reason, Rejection
 from fairlead.request import Request
-from fairlead.schedule import Cluster
+from fairlead.schedule import EngineCluster
 from fairlead.units import Bytes, parse_quantity
 
 MEMORY: Final = f"requests.{keys.GPU_MEM}"
@@ -27,13 +27,13 @@ SHARES: Final = f"requests.{keys.SHARE}"
 """The names by which a quota bounds extended resources begin so; there are no others."""
 _MIB: Final = 1 << 20
 
-FindPod = Callable[[str], Pod | None]
-Taken = tuple[str, Sequence[Share]]
+FindPod = Callable[[str], LivePod | None]
+Taken = tuple[str, Sequence[DeviceShare]]
 """The id of a request, and what it takes of accelerators."""
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class UncountedUse:
     """What pods take that the API server has not counted."""
 
     mebibytes: int = 0
@@ -44,10 +44,10 @@ class Charge:
         return {MEMORY: self.mebibytes, SHARES: self.shares}[resource]
 
 
-Charged = tuple[Pod, Charge]
+Charged = tuple[LivePod, UncountedUse]
 
 
-def charge(pod: Pod, shares: Sequence[Share]) -> Charge:
+def charge(pod: LivePod, shares: Sequence[DeviceShare]) -> UncountedUse:
     """Return what a pod takes by annotation: its shares beyond those that its resources or claims ask for."""
     by_resource = _by_resource(pod, len(shares))
     largest = sorted((share.memory for share in shares), reverse=True)
@@ -55,13 +55,13 @@ def charge(pod: Pod, shares: Sequence[Share]) -> Charge:
     compute = any(share.compute and not share.whole for share in shares)
     compute = compute and not pod.spec.resource_claims and keys.HAMI_CORES not in handed_over_by(pod)
     marked = compute or len(shares) > by_resource
-    return Charge(-(-memory // _MIB), int(marked and not _totals(pod).get(keys.SHARE)))
+    return UncountedUse(-(-memory // _MIB), int(marked and not _totals(pod).get(keys.SHARE)))
 
 
-class Quotas:
+class QuotaCache:
     """The quotas of all namespaces that bound what is asked for by annotation."""
 
-    def __init__(self, cluster: Cluster, pod: FindPod) -> None:
+    def __init__(self, cluster: EngineCluster, pod: FindPod) -> None:
         self._cluster = cluster
         self._pod = pod
         self._quotas: dict[str, dict[str, ResourceQuota]] = {}
@@ -69,7 +69,7 @@ class Quotas:
         """By namespace, as of so many changes of the cluster."""
         self._held_at = -1
 
-    def on_event(self, change: Change[ResourceQuota]) -> None:
+    def on_event(self, change: ObjectChange[ResourceQuota]) -> None:
         """Take a quota in."""
         namespace, name = change.key
         named = self._quotas.setdefault(namespace, {})
@@ -132,19 +132,19 @@ class Quotas:
     def _charges(self, taken: Iterable[Taken]) -> list[Charged]:
         pods = ((self._pod(identity), shares) for identity, shares in taken if shares)
         found = [(pod, charge(pod, shares)) for pod, shares in pods if pod is not None]
-        return [each for each in found if each[1] != Charge()]
+        return [each for each in found if each[1] != UncountedUse()]
 
-    def _least(self, request: Request) -> Sequence[Share]:
+    def _least(self, request: Request) -> Sequence[DeviceShare]:
         """Return the least that a request can take, wherever it is placed."""
         demand = request.demand
         known = [each.memory for each in request.estimates.values() if each.memory is not None]
         if request.whole:
             known = [kind.memory for kind in self._cluster.columns.kinds]
         memory = demand.memory or min(known, default=Bytes(0))
-        return [Share("", memory, demand.compute or 0)] * demand.count
+        return [DeviceShare("", memory, demand.compute or 0)] * demand.count
 
 
-def _by_resource(pod: Pod, most: int) -> int:
+def _by_resource(pod: LivePod, most: int) -> int:
     """Return how many of a pod's shares it asks for by claims or resources, which the API server counts."""
     if pod.spec.resource_claims:
         return most
@@ -153,7 +153,7 @@ def _by_resource(pod: Pod, most: int) -> int:
     return max((*whole, int(bool(totals))))
 
 
-def _totals(pod: Pod) -> dict[str, int]:
+def _totals(pod: LivePod) -> dict[str, int]:
     try:
         return effective("", pod.spec)
     except ManifestError:

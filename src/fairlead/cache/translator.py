@@ -6,10 +6,10 @@ from typing import Any, Final, TypeVar
 
 from fairlead import keys
 from fairlead.cache.latency import LatencyEstimator
-from fairlead.cache.origin import LIVE, Origin
-from fairlead.cache.types import Claim, Pod
+from fairlead.cache.origin import LIVE, ObjectOrigin
+from fairlead.cache.types import LiveClaim, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.codec import encode_plain
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.meta import replace as changed
@@ -18,12 +18,12 @@ from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.admitted import admitted
 from fairlead.manifest.allocated import with_allocated_claims
-from fairlead.manifest.collect import Found, Objects
+from fairlead.manifest.collect import FoundObject, FoundObjects
 from fairlead.manifest.demand import is_accelerator
-from fairlead.manifest.deviceshapes import ClaimSpec
+from fairlead.manifest.deviceshapes import ResourceClaimSpec
 from fairlead.manifest.effective import named_resources
 from fairlead.manifest.gangs import UNSTATED
-from fairlead.manifest.pod import Context, request, sizes
+from fairlead.manifest.pod import ReadContext, request, sizes
 from fairlead.manifest.shapes import PodGroup
 from fairlead.placement import NodeState
 from fairlead.request import Request
@@ -41,7 +41,7 @@ _PATTERNS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadablePod:
     """A pod that cannot be read as it is written; the reason is for its user."""
 
     name: str
@@ -51,7 +51,7 @@ class Unreadable:
     hint: str = ""
 
     @classmethod
-    def of(cls, pod: Pod, error: Exception) -> "Unreadable":
+    def of(cls, pod: LivePod, error: Exception) -> "UnreadablePod":
         """Return a pod in which something is wrong."""
         meta = pod.metadata
         if isinstance(error, ManifestError):
@@ -65,13 +65,13 @@ class Unreadable:
         return f"{self.problem} ({self.hint})" if self.hint else self.problem
 
 
-def asks_for_devices(pod: Pod) -> bool:
+def asks_for_devices(pod: LivePod) -> bool:
     """Say whether a pod may be given part of a device; sooner yes than no."""
     noted = not _NOTES.isdisjoint(pod.metadata.annotations)
     return noted or bool(pod.spec.resource_claims) or any(map(is_accelerator, named_resources(pod.spec)))
 
 
-def concerned(change: Change[Any], pods: Iterable[Pod]) -> set[str]:
+def concerned(change: ObjectChange[Any], pods: Iterable[LivePod]) -> set[str]:
     """Return the uids of the pods that a change of a rule concerns: those of its namespace, or all."""
     namespace = change.key[0]
     return {each.metadata.uid for each in pods if namespace in ("", each.metadata.namespace)}
@@ -80,23 +80,23 @@ def concerned(change: Change[Any], pods: Iterable[Pod]) -> set[str]:
 class PodTranslator:
     """What pods are read against, and those that were read."""
 
-    def __init__(self, catalog: Catalog, origin: Origin = LIVE) -> None:
-        self.unreadable: dict[str, Unreadable] = {}
+    def __init__(self, catalog: Catalog, origin: ObjectOrigin = LIVE) -> None:
+        self.unreadable: dict[str, UnreadablePod] = {}
         """By uid: bound pods that had to be read from their spec alone, and why."""
         self._catalog = catalog
         self._origin = origin
         self._latency = LatencyEstimator(catalog)
-        self._rules: dict[tuple[str, str, str], Found] = {}
-        self._objects: Objects | None = Objects()
+        self._rules: dict[tuple[str, str, str], FoundObject] = {}
+        self._objects: FoundObjects | None = FoundObjects()
         self._sizes: dict[str, Bytes] = {}
         self._known: dict[str, Request] = {}
-        self._specs: dict[str, list[ClaimSpec]] = {}
+        self._specs: dict[str, list[ResourceClaimSpec]] = {}
         """By uid, of pods that name claims: what the claims asked for when the pod was read."""
         self._admitted: dict[str, Request] = {}
         """Of those that had to be read from their spec alone."""
         self._patterns: dict[bytes, Request] = {}
 
-    def on_rule(self, change: Change[Any]) -> bool:
+    def on_rule(self, change: ObjectChange[Any]) -> bool:
         """Take in a class, template or group; say whether pods may now read otherwise."""
         kind = type(change.object).__name__
         kind = "ResourceClaimTemplate" if kind == "ClaimTemplate" else kind
@@ -104,20 +104,20 @@ class PodTranslator:
         if change.new is None:
             self._rules.pop(key, None)
         else:
-            self._rules[key] = Found(f"{kind} {'/'.join(filter(None, change.key))}", kind, change.new)
+            self._rules[key] = FoundObject(f"{kind} {'/'.join(filter(None, change.key))}", kind, change.new)
         self._objects = None
         if change.old is not None and change.new is not None and _same(change.old, change.new):
             return False  # its labels were changed, or a group was told how it fares
         self._forget(change.key[0])
         return True
 
-    def group(self, pod: Pod) -> PodGroup | None:
+    def group(self, pod: LivePod) -> PodGroup | None:
         """Return the group that a pod is placed with, where Kubernetes keeps one."""
         name = pod.spec.scheduling_group.pod_group_name
         found = self._rules.get(("PodGroup", pod.metadata.namespace, name)) if name else None
         return found.body if found else None
 
-    def on_profile(self, change: Change[ModelProfile]) -> bool:
+    def on_profile(self, change: ObjectChange[ModelProfile]) -> bool:
         """Take in what is known of a model; say whether pods that name one may read otherwise."""
         new = self._latency.on_event(change)
         if new:
@@ -146,17 +146,17 @@ class PodTranslator:
         self._admitted.pop(uid, None)
         self.unreadable.pop(uid, None)
 
-    def request(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
+    def request(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
         """Return a pod that is bound; one that cannot be read as a whole is read from its spec alone."""
         try:
             found = self._read(pod, claims)
         except _NOT_READ as error:
-            self.unreadable[pod.metadata.uid] = Unreadable.of(pod, error)
+            self.unreadable[pod.metadata.uid] = UnreadablePod.of(pod, error)
             return self.admitted(pod)
         self.unreadable.pop(pod.metadata.uid, None)
         return found
 
-    def admitted(self, pod: Pod) -> Request:
+    def admitted(self, pod: LivePod) -> Request:
         """Return a bound pod as its kubelet admitted it, whatever its annotations say by now."""
         uid = pod.metadata.uid
         found = self._admitted.get(uid)
@@ -165,7 +165,7 @@ class PodTranslator:
             found = self._admitted[uid] = admitted(where, pod, self._catalog, self._sizes)
         return found
 
-    def waiting(self, pod: Pod, claims: Mapping[str, Claim]) -> Request | Unreadable:
+    def waiting(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request | UnreadablePod:
         """Return a pod that waits, or why it cannot be placed."""
         self.drop(pod.metadata.uid)
         try:
@@ -174,9 +174,9 @@ class PodTranslator:
             found = with_allocated_claims(self._read(pod, claims), claims.values())
             return found if self._origin.authored else _sized(found)
         except _NOT_READ as error:
-            return Unreadable.of(pod, error)
+            return UnreadablePod.of(pod, error)
 
-    def _check_claims(self, pod: Pod, claims: Mapping[str, Claim]) -> None:
+    def _check_claims(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> None:
         """Raise where a claim is not there yet; say what it waits for."""
         namespace = pod.metadata.namespace
         for at, each in enumerate(pod.spec.resource_claims):
@@ -195,7 +195,7 @@ class PodTranslator:
             missing = f"no ResourceClaimTemplate {namespace}/{template}"
             raise ManifestError(f"{where}: {missing}", "create it: a pod uses templates of its namespace")
 
-    def _read(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
+    def _read(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
         uid, specs = pod.metadata.uid, [each.spec for each in claims.values()]
         known = self._known.get(uid)
         if known is None or self._specs.get(uid, []) != specs:
@@ -204,11 +204,11 @@ class PodTranslator:
                 self._specs[uid] = specs
         return known
 
-    def _alike(self, pod: Pod, claims: Mapping[str, Claim]) -> Request:
+    def _alike(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
         """Read a pod, or take what another of the same controller reads as: they differ in name alone."""
         meta = pod.metadata
         where = self._origin.place("Pod", pod)
-        context = Context(self._catalog, self._around(claims), self._sizes)
+        context = ReadContext(self._catalog, self._around(claims), self._sizes)
         if pod.spec.resource_claims:
             return self._asked(where, pod, context)
         notes = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
@@ -220,21 +220,22 @@ class PodTranslator:
             found = self._patterns[key] = self._asked(where, pod, context)
         return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
 
-    def _asked(self, where: str, pod: Pod, context: Context) -> Request:
+    def _asked(self, where: str, pod: LivePod, context: ReadContext) -> Request:
         found = request(where, pod, context)
         if self._origin.authored:
             return found  # the models of a file are beside it: no ModelProfile tells of them
         return self._latency.expecting(where, pod, found, self._sizes)
 
-    def _around(self, claims: Mapping[str, Claim]) -> Objects:
+    def _around(self, claims: Mapping[str, LiveClaim]) -> FoundObjects:
         if self._objects is None:
-            self._objects = Objects.of(self._rules.values())
+            self._objects = FoundObjects.of(self._rules.values())
         if not claims:
             return self._objects
         named = {
-            each.key: Found(f"claim {each.metadata.name}", "ResourceClaim", each) for each in claims.values()
+            each.key: FoundObject(f"claim {each.metadata.name}", "ResourceClaim", each)
+            for each in claims.values()
         }
-        return Objects.of([*self._rules.values(), *named.values()])
+        return FoundObjects.of([*self._rules.values(), *named.values()])
 
 
 def _elsewhere(known: dict[K, Request], namespace: str) -> dict[K, Request]:

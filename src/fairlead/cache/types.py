@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.objects import Mapped, OwnClaim
+from fairlead.cluster.objects import ContainerExtendedResourceRequest, PodExtendedResourceClaimStatus
 from fairlead.keys import PLACEMENT, TURN
 from fairlead.manifest import live
 from fairlead.manifest.policy_types import BUDGETS
@@ -14,8 +14,8 @@ from fairlead.manifest.seen import (
     PREEMPTED,
     PREEMPTING,
     SCHEDULED,
-    Claim,
-    Pod,
+    LiveClaim,
+    LivePod,
 )
 
 __all__ = [
@@ -34,10 +34,10 @@ __all__ = [
     "SLICES",
     "STORAGE",
     "TURN",
-    "Claim",
-    "Mapped",
-    "OwnClaim",
-    "Pod",
+    "ContainerExtendedResourceRequest",
+    "LiveClaim",
+    "LivePod",
+    "PodExtendedResourceClaimStatus",
     "ResourceQuota",
 ]
 

@@ -12,7 +12,7 @@ from fairlead.placement import Placement
 
 
 @dataclass(slots=True)
-class Unobserved:
+class UnobservedAllocation:
     """What a pod was given, and the claims that will say so."""
 
     placement: Placement
@@ -23,7 +23,7 @@ class UnobservedAllocations:
     """What is owed, by pod."""
 
     def __init__(self) -> None:
-        self._debts: dict[str, Unobserved] = {}
+        self._debts: dict[str, UnobservedAllocation] = {}
         self._pods: dict[Key, str] = {}
 
     def add(self, placement: Placement, claims: Iterable[Key]) -> None:
@@ -32,7 +32,7 @@ class UnobservedAllocations:
         self.drop(uid)
         keys = set(claims)
         if keys:
-            self._debts[uid] = Unobserved(placement, keys)
+            self._debts[uid] = UnobservedAllocation(placement, keys)
             self._pods |= dict.fromkeys(keys, uid)
 
     def observe(self, claim: Key) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fairlead.cache.claim_index import ClaimIndex
-from fairlead.cache.origin import LIVE, Origin
-from fairlead.cache.types import Pod
-from fairlead.cluster.changes import Change, Key
+from fairlead.cache.origin import LIVE, ObjectOrigin
+from fairlead.cache.types import LivePod
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts
 from fairlead.manifest.rules import selector, terms
@@ -26,7 +26,7 @@ from fairlead.manifest.volumeshapes import (
     VolumeClaim,
 )
 from fairlead.placement import NodeState
-from fairlead.request import Match, Request, Selector, Term
+from fairlead.request import LabelTerm, MatchOperator, Request, Selector
 
 _NAME: Final = "metadata.name"
 _ENDLESS: Final = 1 << 100
@@ -44,7 +44,7 @@ class VolumeBinding:
     """To be kept for it; None: one is to be made."""
 
 
-def named(pod: Pod) -> list[tuple[str, Key]]:
+def named(pod: LivePod) -> list[tuple[str, Key]]:
     """Return the volume claims of a pod, each with the field that names it."""
     meta = pod.metadata
     found = []
@@ -56,10 +56,10 @@ def named(pod: Pod) -> list[tuple[str, Key]]:
     return found
 
 
-class Volumes:
+class VolumeCache:
     """Claims, volumes and classes, and who waits for them."""
 
-    def __init__(self, origin: Origin = LIVE) -> None:
+    def __init__(self, origin: ObjectOrigin = LIVE) -> None:
         self._origin = origin
         self._claims: dict[Key, VolumeClaim] = {}
         self._volumes: dict[str, Volume] = {}
@@ -70,7 +70,7 @@ class Volumes:
         self._classes: dict[str, StorageClass] = {}
         self._users = ClaimIndex()
 
-    def on_event(self, change: Change[Any]) -> frozenset[str]:
+    def on_event(self, change: ObjectChange[Any]) -> frozenset[str]:
         """Take a change in, and return the ids of pods that may now read otherwise."""
         item = change.object
         if isinstance(item, VolumeClaim):
@@ -97,16 +97,16 @@ class Volumes:
         found = [each.kept_for for each in (before, now) if each is not None and each.kept_for is not None]
         return frozenset(uid for key in found for uid in self._users.of(key))
 
-    def follow(self, uid: str, pod: Pod | None) -> None:
+    def follow(self, uid: str, pod: LivePod | None) -> None:
         """Note for which claims a pod waits; None where it waits no more."""
         self._users.put(uid, [key for _, key in named(pod)] if pod is not None else ())
 
-    def missing(self, pod: Pod) -> list[VolumeClaim]:
+    def missing(self, pod: LivePod) -> list[VolumeClaim]:
         """Return the claims of a pod that get their volume when its node is chosen."""
         found = [self._claims.get(key) for _, key in named(pod)]
         return [each for each in found if each is not None and not each.bound]
 
-    def bindings(self, pod: Pod, node: NodeState) -> list[VolumeBinding]:
+    def bindings(self, pod: LivePod, node: NodeState) -> list[VolumeBinding]:
         """Return what is to be done for a pod's claims on its node, where that has not been done."""
         found: list[VolumeBinding] = []
         taken: set[str] = set()
@@ -122,7 +122,7 @@ class Volumes:
                 found.append(VolumeBinding(claim, node.name))
         return found
 
-    def tied(self, pod: Pod, asked: Request, known: Callable[[str], bool]) -> Request:
+    def tied(self, pod: LivePod, asked: Request, known: Callable[[str], bool]) -> Request:
         """Return a request that goes where its volumes are; ManifestError where one of them is not to be had.
 
         `known` says whether there is a node of a name: a choice of one that is gone binds nobody.
@@ -152,7 +152,7 @@ class Volumes:
             hint = f"see: kubectl describe pvc {key[1]}"
             raise ManifestError(f"{where}: PersistentVolumeClaim {name} has no volume yet", hint)
         if claim.node and known(claim.node):
-            return (Selector(names=(Term(_NAME, Match.IN, (claim.node,)),)),)
+            return (Selector(names=(LabelTerm(_NAME, MatchOperator.IN, (claim.node,)),)),)
         return self._anywhere(where, claim, kind)
 
     def _anywhere(self, where: str, claim: VolumeClaim, kind: StorageClass) -> tuple[Selector, ...]:
@@ -223,7 +223,7 @@ def _reaches(volume: Volume, node: NodeState) -> bool:
 
 def _of_topology(topology: Topology) -> Selector:
     found = topology.match_label_expressions
-    return Selector(tuple(Term(each.key, Match.IN, each.values) for each in found))
+    return Selector(tuple(LabelTerm(each.key, MatchOperator.IN, each.values) for each in found))
 
 
 def _both(one: Sequence[Selector], other: Sequence[Selector]) -> tuple[Selector, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from fairlead.calibrate.job import Job, Outcome
-from fairlead.calibrate.targets import Target
+from fairlead.calibrate.job import TrialJob, TrialOutcome
+from fairlead.calibrate.targets import CalibrationTarget
 from fairlead.calibrate.trial import rounds, trial
 from fairlead.calibration import Calibration, features
 from fairlead.compat.times import UTC
@@ -20,7 +20,7 @@ Told: TypeAlias = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CalibrationPlan:
     """How to calibrate."""
 
     models: tuple[str, ...]
@@ -34,26 +34,28 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuiltModel:
     """A model on disk."""
 
     file: str
     profile: Profile
 
 
-def make(plan: Plan, folder: str, analyze: Callable[[str], Profile]) -> dict[str, Made]:
+def make(plan: CalibrationPlan, folder: str, analyze: Callable[[str], Profile]) -> dict[str, BuiltModel]:
     """Write the models of a plan into a folder and analyse them."""
     made = {}
     for name in plan.models:
         file = os.path.join(folder, f"{name}.onnx")
         write(BUILDERS[name](plan.batch, plan.precision), file)
-        made[name] = Made(file, analyze(file))
+        made[name] = BuiltModel(file, analyze(file))
     return made
 
 
-def calibrate(plan: Plan, target: Target, made: Mapping[str, Made], host: str, told: Told) -> Calibration:
+def calibrate(
+    plan: CalibrationPlan, target: CalibrationTarget, made: Mapping[str, BuiltModel], host: str, told: Told
+) -> Calibration:
     """Run the models of a plan on one target."""
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in plan.models}
+    outcomes: dict[str, list[TrialOutcome]] = {name: [] for name in plan.models}
     jobs = [_job(plan, target, name, made[name].file) for name in plan.models]
     total = len(jobs) * plan.rounds
     told(0, total, plan.models[0])
@@ -68,8 +70,8 @@ def calibrate(plan: Plan, target: Target, made: Mapping[str, Made], host: str, t
     )
 
 
-def _job(plan: Plan, target: Target, name: str, file: str) -> Job:
-    return Job(
+def _job(plan: CalibrationPlan, target: CalibrationTarget, name: str, file: str) -> TrialJob:
+    return TrialJob(
         model=name,
         file=file,
         runtime=f"{plan.runtime}-{target.provider}",
@@ -81,5 +83,5 @@ def _job(plan: Plan, target: Target, name: str, file: str) -> Job:
     )
 
 
-def _version(outcomes: Iterable[list[Outcome]]) -> str:
+def _version(outcomes: Iterable[list[TrialOutcome]]) -> str:
     return next((outcome.version for found in outcomes for outcome in found if outcome.version), "")

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from fairlead import nvml
 from fairlead.calibrate import process
-from fairlead.calibrate.job import Job, Outcome
+from fairlead.calibrate.job import TrialJob, TrialOutcome
 from fairlead.calibrate.timing import Clocks, sample, warm
 from fairlead.units import Bytes, Watts
 
@@ -30,19 +30,19 @@ class Runner(Protocol):
         """Run it once."""
 
 
-def _ort(job: Job) -> Runner:
-    from fairlead.calibrate.ort import Session  # noqa: PLC0415 - the other runtime may not be installed
+def _ort(job: TrialJob) -> Runner:
+    from fairlead.calibrate.ort import OrtRunner  # noqa: PLC0415 - the other runtime may not be installed
 
-    return Session(job)
-
-
-def _torch(job: Job) -> Runner:
-    from fairlead.calibrate.eager import Eager  # noqa: PLC0415 - the other runtime may not be installed
-
-    return Eager(job)
+    return OrtRunner(job)
 
 
-RUNTIMES: Final[dict[str, Callable[[Job], Runner]]] = {"onnxruntime": _ort, "torch": _torch}
+def _torch(job: TrialJob) -> Runner:
+    from fairlead.calibrate.eager import TorchRunner  # noqa: PLC0415 - the other runtime may not be installed
+
+    return TorchRunner(job)
+
+
+RUNTIMES: Final[dict[str, Callable[[TrialJob], Runner]]] = {"onnxruntime": _ort, "torch": _torch}
 """By the first word of a runtime's name."""
 
 
@@ -86,7 +86,7 @@ class GpuGauge:
         return (reading.memory_used if reading else None) or 0
 
 
-def measure(runner: Runner, job: Job, gauge: HostGauge | GpuGauge) -> Outcome:
+def measure(runner: Runner, job: TrialJob, gauge: HostGauge | GpuGauge) -> TrialOutcome:
     """Load a model, run it for a while, and return what that took."""
     base = gauge.now()
     runner.load()
@@ -97,10 +97,10 @@ def measure(runner: Runner, job: Job, gauge: HostGauge | GpuGauge) -> Outcome:
     samples = sample(runner.step, job.budget, clocks)
     after, took = gauge.joules(), time.perf_counter() - began
     watts = None if before is None or after is None else Watts((after - before) / took)
-    return Outcome(tuple(samples), runner.version, gauge.most(), base, watts)
+    return TrialOutcome(tuple(samples), runner.version, gauge.most(), base, watts)
 
 
-def answer(job: Job) -> Outcome:
+def answer(job: TrialJob) -> TrialOutcome:
     """Do a job; whatever a runtime raises is a reason."""
     try:
         with nvml.session() as session:
@@ -110,12 +110,12 @@ def answer(job: Job) -> Outcome:
             return measure(RUNTIMES[job.runtime.partition("-")[0]](job), job, gauge)
     except Exception as error:  # noqa: BLE001 - runtimes raise what they like; all of it is an answer
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        return Outcome(reason=text[:_LONGEST_REASON])
+        return TrialOutcome(reason=text[:_LONGEST_REASON])
 
 
 def main() -> None:
     """Read a job, do it, and print the outcome as the last line."""
-    print(answer(Job.of(sys.stdin.readline())).to_text(), flush=True)  # noqa: T201 - the pipe is the answer
+    print(answer(TrialJob.of(sys.stdin.readline())).to_text(), flush=True)  # noqa: T201 - the pipe is the answer
 
 
 if __name__ == "__main__":

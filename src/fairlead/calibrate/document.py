@@ -9,11 +9,11 @@ from fairlead.calibration import (
     Calibration,
     Features,
     Latency,
-    Measured,
-    Seen,
+    MeasuredRun,
+    ObservedUse,
+    OperatorWork,
     Setup,
     Trial,
-    Work,
 )
 from fairlead.units import Bytes, Seconds, Watts
 
@@ -39,10 +39,10 @@ def parse(document: Mapping[str, Any]) -> Calibration:
     )
 
 
-def parse_seen(document: Mapping[str, Any]) -> Seen:
+def parse_seen(document: Mapping[str, Any]) -> ObservedUse:
     """Read what was seen of a model; one of DAMAGE where it is none."""
     _check_version(document)
-    return Seen(
+    return ObservedUse(
         setup=_setup(document["setup"]),
         host=str(document["host"]),
         digest=str(document["digest"]),
@@ -87,7 +87,7 @@ def _features(fields: Mapping[str, Any]) -> Features:
         groups=_count(fields["groups"]),
         peak_bytes=_bytes(fields["peak_bytes"]),
         work={
-            str(kind): Work(**{name: _count(amount) for name, amount in work.items()})
+            str(kind): OperatorWork(**{name: _count(amount) for name, amount in work.items()})
             for kind, work in fields["work"].items()
         },
         input_bytes=_bytes(fields["input_bytes"]),
@@ -95,8 +95,8 @@ def _features(fields: Mapping[str, Any]) -> Features:
     )
 
 
-def _measured(fields: Mapping[str, Any]) -> Measured:
-    return Measured(
+def _measured(fields: Mapping[str, Any]) -> MeasuredRun:
+    return MeasuredRun(
         seconds=_positive(fields["seconds"]),
         p90=_positive(fields["p90"]),
         runs=_count(fields["runs"]),

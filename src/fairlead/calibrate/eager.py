@@ -7,8 +7,8 @@ as compiled runtimes do.
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead.calibrate.interpret import Line, program
-from fairlead.calibrate.job import Job
+from fairlead.calibrate.interpret import TorchCall, program
+from fairlead.calibrate.job import TrialJob
 from fairlead.errors import MissingPartError
 from fairlead.zoo import BUILDERS
 from fairlead.zoo.fold import fold
@@ -29,10 +29,10 @@ def module() -> Any:
     return torch
 
 
-class Eager:
+class TorchRunner:
     """PyTorch with one model."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TrialJob) -> None:
         self._torch = torch = module()
         self._job = job
         self._device = job.runtime.rpartition("-")[2]
@@ -66,7 +66,7 @@ class Eager:
                 self._do(line, values)
         return [values[name] for name in self._outputs]
 
-    def _do(self, line: Line, values: dict[str, Any]) -> None:
+    def _do(self, line: TorchCall, values: dict[str, Any]) -> None:
         values[line.output] = line.function(*(values.get(name) for name in line.inputs))
         for name in line.last:
             del values[name]

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from fairlead.zoo.graph import Graph, Node
+from fairlead.zoo.graph import NetGraph, NetNode
 
 Function: TypeAlias = Callable[..., Any]
 Constants: TypeAlias = Mapping[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TorchCall:
     """One call."""
 
     function: Function
@@ -22,78 +22,78 @@ class Line:
     """Values that nobody reads after it."""
 
 
-def program(torch: Any, graph: Graph) -> list[Line]:
+def program(torch: Any, graph: NetGraph) -> list[TorchCall]:
     """Return the calls that run a graph."""
     known = {weight.name: weight.values or () for weight in graph.weights}
     made = {node.outputs[0] for node in graph.nodes} - {value.name for value in graph.outputs}
-    lines: list[Line] = []
+    lines: list[TorchCall] = []
     for node in reversed(graph.nodes):
         last = tuple(name for name in dict.fromkeys(node.inputs) if name in made)
         made.difference_update(last)
-        lines.append(Line(OPERATORS[node.op](torch, node, known), node.inputs, node.outputs[0], last))
+        lines.append(TorchCall(OPERATORS[node.op](torch, node, known), node.inputs, node.outputs[0], last))
     return lines[::-1]
 
 
-def _list(node: Node, name: str) -> list[int]:
+def _list(node: NetNode, name: str) -> list[int]:
     found = node.attributes[name]
     assert isinstance(found, tuple)
     return [int(item) for item in found]
 
 
-def _conv(torch: Any, node: Node, _: Constants) -> Function:
+def _conv(torch: Any, node: NetNode, _: Constants) -> Function:
     convolve, pads = torch.nn.functional.conv2d, _list(node, "pads")
     settings = {"stride": _list(node, "strides"), "padding": pads[:2], "groups": node.attributes["group"]}
     return lambda x, weight, bias=None: convolve(x, weight, bias, **settings)
 
 
-def _pool(name: str, torch: Any, node: Node, _: Constants) -> Function:
+def _pool(name: str, torch: Any, node: NetNode, _: Constants) -> Function:
     pool = getattr(torch.nn.functional, name)
     window, strides, pads = _list(node, "kernel_shape"), _list(node, "strides"), _list(node, "pads")[:2]
     more = {"count_include_pad": False} if name == "avg_pool2d" else {}
     return lambda x: pool(x, window, strides, pads, **more)
 
 
-def _batch_norm(torch: Any, node: Node, _: Constants) -> Function:
+def _batch_norm(torch: Any, node: NetNode, _: Constants) -> Function:
     norm, epsilon = torch.nn.functional.batch_norm, node.attributes["epsilon"]
     return lambda x, scale, shift, mean, spread: norm(x, mean, spread, scale, shift, eps=epsilon)
 
 
-def _layer_norm(torch: Any, node: Node, _: Constants) -> Function:
+def _layer_norm(torch: Any, node: NetNode, _: Constants) -> Function:
     norm, epsilon = torch.nn.functional.layer_norm, node.attributes["epsilon"]
     return lambda x, scale, shift: norm(x, scale.shape, scale, shift, epsilon)
 
 
-def _clip(_: Any, node: Node, known: Constants) -> Function:
+def _clip(_: Any, node: NetNode, known: Constants) -> Function:
     low, high = (known[name][0] for name in node.inputs[1:])
     return lambda x, *_: x.clamp(low, high)
 
 
-def _resize(torch: Any, node: Node, known: Constants) -> Function:
+def _resize(torch: Any, node: NetNode, known: Constants) -> Function:
     factor = known[node.inputs[2]][2]
     return lambda x, *_: torch.nn.functional.interpolate(x, scale_factor=factor)
 
 
-def _gather(_: Any, node: Node, known: Constants) -> Function:
+def _gather(_: Any, node: NetNode, known: Constants) -> Function:
     axis, place = node.attributes["axis"], int(known[node.inputs[1]][0])
     return lambda x, *_: x.select(axis, place)
 
 
-def _shaped(method: str, _: Any, node: Node, known: Constants) -> Function:
+def _shaped(method: str, _: Any, node: NetNode, known: Constants) -> Function:
     dims = [int(dim) for dim in known[node.inputs[1]]]
     return lambda x, *_: getattr(x, method)(dims)
 
 
-def _concat(torch: Any, node: Node, _: Constants) -> Function:
+def _concat(torch: Any, node: NetNode, _: Constants) -> Function:
     axis = node.attributes["axis"]
     return lambda *parts: torch.cat(parts, axis)
 
 
-def _transpose(_: Any, node: Node, __: Constants) -> Function:
+def _transpose(_: Any, node: NetNode, __: Constants) -> Function:
     order = _list(node, "perm")
     return lambda x: x.permute(order)
 
 
-def _softmax(torch: Any, node: Node, _: Constants) -> Function:
+def _softmax(torch: Any, node: NetNode, _: Constants) -> Function:
     return partial(torch.softmax, dim=node.attributes["axis"])
 
 
@@ -102,7 +102,7 @@ def _plain(name: str, torch: Any, *_: object) -> Function:
     return function
 
 
-OPERATORS: Final[dict[str, Callable[[Any, Node, Constants], Function]]] = {
+OPERATORS: Final[dict[str, Callable[[Any, NetNode, Constants], Function]]] = {
     "Add": partial(_plain, "add"),
     "AveragePool": partial(_pool, "avg_pool2d"),
     "BatchNormalization": _batch_norm,

@@ -4,12 +4,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairlead.calibrate.timing import Sample
+from fairlead.calibrate.timing import RunSample
 from fairlead.units import Bytes, Watts
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrialJob:
     """One model, to be run for a while."""
 
     model: str
@@ -30,16 +30,16 @@ class Job:
         return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, text: str) -> "Job":
+    def of(cls, text: str) -> "TrialJob":
         """Read a line."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialOutcome:
     """What one child found, or why it found nothing."""
 
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[RunSample, ...] = ()
     version: str = ""
     """Of the runtime."""
     peak: Bytes | None = None
@@ -52,11 +52,11 @@ class Outcome:
         return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, text: str) -> "Outcome":
+    def of(cls, text: str) -> "TrialOutcome":
         """Read a line; ValueError where it is not one."""
         found: dict[str, Any] = json.loads(text)
         try:
-            samples = tuple(Sample(**each) for each in found.pop("samples"))
+            samples = tuple(RunSample(**each) for each in found.pop("samples"))
             return cls(samples=samples, **found)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not an outcome: {error}") from None

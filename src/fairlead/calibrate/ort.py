@@ -5,7 +5,7 @@ from array import array
 from math import prod
 from typing import Any, Final
 
-from fairlead.calibrate.job import Job
+from fairlead.calibrate.job import TrialJob
 from fairlead.errors import MissingPartError
 
 PROVIDERS: Final = {
@@ -36,10 +36,10 @@ def available() -> frozenset[str]:
     return frozenset(name for name, provider in PROVIDERS.items() if provider in found)
 
 
-class Session:
+class OrtRunner:
     """ONNX Runtime with one model."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TrialJob) -> None:
         self._job = job
         self._runtime = module()
         self.version = str(self._runtime.__version__)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from fairlead.calibrate.document import DAMAGE, VersionError, parse, parse_seen
-from fairlead.calibration import Calibration, Seen, place
+from fairlead.calibration import Calibration, ObservedUse, place
 from fairlead.errors import UserError
 from fairlead.outfile import replacing
 
@@ -14,14 +14,14 @@ SEEN: Final = "seen"
 """The folder of models that were seen, inside the folder of profiles."""
 _SIZE_LIMIT: Final = 4 * 1024 * 1024
 _SUFFIX: Final = ".json"
-T = TypeVar("T", bound=Calibration | Seen)
+T = TypeVar("T", bound=Calibration | ObservedUse)
 
 
-class Profiles(NamedTuple):
+class ProfileFolder(NamedTuple):
     """All that a folder holds."""
 
     calibrations: tuple[Calibration, ...] = ()
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ObservedUse, ...] = ()
     damaged: tuple[str, ...] = ()
     """A line for each file that cannot be used: which one, and why."""
 
@@ -41,7 +41,7 @@ def calibration_file(within: str, calibration: Calibration) -> str:
     return os.path.join(within, f"{calibration.setup.name}{_SUFFIX}")
 
 
-def seen_file(within: str, seen: Seen) -> str:
+def seen_file(within: str, seen: ObservedUse) -> str:
     """Return the file of a model on a setup in a folder of profiles."""
     return os.path.join(within, SEEN, f"{seen.digest[:12]}-{place(seen.setup, seen.host)}{_SUFFIX}")
 
@@ -51,7 +51,7 @@ def save(calibration: Calibration, path: str) -> None:
     _write(calibration.to_json(), path)
 
 
-def save_seen(seen: Seen, path: str) -> None:
+def save_seen(seen: ObservedUse, path: str) -> None:
     """Write what was seen of a model, whole or not at all."""
     _write(seen.to_json(), path)
 
@@ -61,22 +61,22 @@ def load(path: str) -> Calibration:
     return _read(path, parse, "make it again: fairlead calibrate")
 
 
-def load_seen(path: str) -> Seen:
+def load_seen(path: str) -> ObservedUse:
     """Read what was seen of a model."""
     return _read(path, parse_seen, "remove it: it is written again when the model runs")
 
 
-def load_any(path: str) -> Calibration | Seen:
+def load_any(path: str) -> Calibration | ObservedUse:
     """Read a profile of either kind."""
     return _read(path, _parse_any, "make it again: fairlead calibrate")
 
 
-def load_all(within: str) -> Profiles:
+def load_all(within: str) -> ProfileFolder:
     """Read a folder; one that is not there holds nothing, and a damaged file hides no other."""
     damaged: list[str] = []
     calibrations = tuple(_readable(within, load, damaged))
     seen = tuple(_readable(os.path.join(within, SEEN), load_seen, damaged))
-    return Profiles(calibrations, seen, tuple(damaged))
+    return ProfileFolder(calibrations, seen, tuple(damaged))
 
 
 def files(within: str) -> list[str]:
@@ -92,7 +92,7 @@ def files(within: str) -> list[str]:
     return [os.path.join(within, name) for name in sorted(names)]
 
 
-def _parse_any(document: Mapping[str, Any]) -> Calibration | Seen:
+def _parse_any(document: Mapping[str, Any]) -> Calibration | ObservedUse:
     return parse(document) if "trials" in document else parse_seen(document)
 
 

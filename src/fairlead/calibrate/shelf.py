@@ -14,11 +14,11 @@ from fairlead.calibrate.profile import (
     save_seen,
     seen_file,
 )
-from fairlead.calibration import Calibration, Seen, joined, place, united
+from fairlead.calibration import Calibration, ObservedUse, joined, place, united
 from fairlead.errors import UserError
 
 
-def keep(calibrations: Iterable[Calibration], seen: Iterable[Seen], within: str) -> list[str]:
+def keep(calibrations: Iterable[Calibration], seen: Iterable[ObservedUse], within: str) -> list[str]:
     """Add profiles to a folder, each to the file that its setup has there; return the files."""
     known = {setup: path for setup, path in _setups(within) if os.path.dirname(path) == within}
     written = []

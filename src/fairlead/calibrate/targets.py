@@ -18,7 +18,7 @@ _WAYS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CalibrationTarget:
     """An accelerator and the way to it."""
 
     accelerator: Accelerator
@@ -45,7 +45,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SkippedAccelerator:
     """An accelerator that cannot be calibrated here."""
 
     accelerator: Accelerator
@@ -54,18 +54,18 @@ class Refusal:
 
 def targets(
     accelerators: Iterable[Accelerator], available: Iterable[str]
-) -> tuple[list[Target], list[Refusal]]:
+) -> tuple[list[CalibrationTarget], list[SkippedAccelerator]]:
     """Return every way to every accelerator, and the accelerators without one."""
-    found: list[Target] = []
-    refused: list[Refusal] = []
+    found: list[CalibrationTarget] = []
+    refused: list[SkippedAccelerator] = []
     for acc in accelerators:
         ways = _WAYS.get((acc.kind, "")) or _WAYS.get((acc.kind, acc.vendor)) or ()
         here = [way for way in ways if way in set(available)]
         reason = _refusal(acc, ways, here)
         if reason:
-            refused.append(Refusal(acc, reason))
+            refused.append(SkippedAccelerator(acc, reason))
         else:
-            found += [Target(acc, way) for way in here]
+            found += [CalibrationTarget(acc, way) for way in here]
     return found, refused
 
 

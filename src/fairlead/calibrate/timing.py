@@ -17,7 +17,7 @@ _PATIENCE: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class RunSample:
     """One run."""
 
     wall: float
@@ -33,7 +33,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class TimingSummary:
     """What all rounds together say."""
 
     seconds: Seconds
@@ -62,9 +62,9 @@ def warm(step: Callable[[], object], budget: float, clocks: Clocks) -> None:
         step()
 
 
-def sample(step: Callable[[], object], budget: float, clocks: Clocks) -> list[Sample]:
+def sample(step: Callable[[], object], budget: float, clocks: Clocks) -> list[RunSample]:
     """Run a step for as long as the budget lasts, and return every run."""
-    samples: list[Sample] = []
+    samples: list[RunSample] = []
     began = clocks.wall()
     while len(samples) < _MOST:
         spent = clocks.wall() - began
@@ -73,7 +73,7 @@ def sample(step: Callable[[], object], budget: float, clocks: Clocks) -> list[Sa
         waited, start, worked = clocks.waited(), clocks.wall(), clocks.worked()
         step()
         worked, wall = clocks.worked() - worked, clocks.wall() - start
-        samples.append(Sample(wall, longest(waited, clocks.waited()), worked))
+        samples.append(RunSample(wall, longest(waited, clocks.waited()), worked))
     return samples
 
 
@@ -82,12 +82,12 @@ def longest(before: Mapping[str, float], after: Mapping[str, float]) -> float:
     return max((total - before.get(thread, total) for thread, total in after.items()), default=0.0)
 
 
-def figures(rounds: Sequence[Sequence[Sample]]) -> Figures:
+def figures(rounds: Sequence[Sequence[RunSample]]) -> TimingSummary:
     """Return the figures of the quickest round: noise only ever makes a run longer, and comes in spells."""
     best = min((quiet(each) for each in rounds if each), key=_typical)
     everything = [run for each in rounds for run in each]
     whole = sum(run.wall for run in everything)
-    return Figures(
+    return TimingSummary(
         seconds=Seconds(_typical(best)),
         p90=Seconds(_quantile([run.seconds for run in best], 0.9)),
         runs=len(everything),
@@ -96,13 +96,13 @@ def figures(rounds: Sequence[Sequence[Sample]]) -> Figures:
     )
 
 
-def quiet(samples: Sequence[Sample]) -> list[Sample]:
+def quiet(samples: Sequence[RunSample]) -> list[RunSample]:
     """Return the half that waited least: who waits also finds the caches cold."""
     most = median(run.waited for run in samples)
     return [run for run in samples if run.waited <= most]
 
 
-def _typical(samples: Sequence[Sample]) -> float:
+def _typical(samples: Sequence[RunSample]) -> float:
     """Return the lower quartile: as steady as the least of all, and close to the median without noise."""
     return _quantile([run.seconds for run in samples], 0.25)
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import fairlead
-from fairlead.calibrate.job import Job, Outcome
+from fairlead.calibrate.job import TrialJob, TrialOutcome
 from fairlead.calibrate.timing import figures
-from fairlead.calibration import Features, Measured, Trial
+from fairlead.calibration import Features, MeasuredRun, Trial
 from fairlead.units import Bytes, Watts
 
 _CHILD: Final = (sys.executable, "-m", "fairlead.calibrate.child")
@@ -19,7 +19,7 @@ _LOADING: Final = 300.0
 _OUT_OF_MEMORY: Final = "the kernel ended it, most likely because memory ran out"
 
 
-def rounds(jobs: Sequence[Job], count: int) -> Iterator[tuple[Job, Outcome]]:
+def rounds(jobs: Sequence[TrialJob], count: int) -> Iterator[tuple[TrialJob, TrialOutcome]]:
     """Run every job once, then every job again: a busy moment falls on one round, not on one model."""
     failed: set[str] = set()
     for _ in range(count):
@@ -32,7 +32,7 @@ def rounds(jobs: Sequence[Job], count: int) -> Iterator[tuple[Job, Outcome]]:
             yield job, outcome
 
 
-def run(job: Job, command: Sequence[str] = _CHILD) -> Outcome:
+def run(job: TrialJob, command: Sequence[str] = _CHILD) -> TrialOutcome:
     """Run one job in a process of its own."""
     try:
         done = subprocess.run(  # noqa: S603 - our own program
@@ -45,16 +45,16 @@ def run(job: Job, command: Sequence[str] = _CHILD) -> Outcome:
             env=environment(job, os.environ),
         )
     except subprocess.TimeoutExpired:
-        return Outcome(reason=f"not done after {_LOADING + 10 * job.budget:.0f} s")
+        return TrialOutcome(reason=f"not done after {_LOADING + 10 * job.budget:.0f} s")
     if done.returncode:
-        return Outcome(reason=ending(done.returncode, done.stderr))
+        return TrialOutcome(reason=ending(done.returncode, done.stderr))
     try:
-        return Outcome.of(done.stdout.splitlines()[-1])
+        return TrialOutcome.of(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        return Outcome(reason="the child process gave no answer")
+        return TrialOutcome(reason="the child process gave no answer")
 
 
-def environment(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
+def environment(job: TrialJob, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the child's environment: the same program, and of all GPUs the one that is asked of."""
     ours = os.path.dirname(os.path.dirname(fairlead.__file__))
     places = os.pathsep.join(place for place in (ours, inherited.get("PYTHONPATH", "")) if place)
@@ -71,7 +71,7 @@ def ending(code: int, said: str) -> str:
     return f"{how}: {last[0][:200]}"
 
 
-def trial(model: str, features: Features, outcomes: Sequence[Outcome]) -> Trial:
+def trial(model: str, features: Features, outcomes: Sequence[TrialOutcome]) -> Trial:
     """Put the rounds of one model together."""
     reason = next((outcome.reason for outcome in outcomes if outcome.reason), "")
     if reason or not outcomes:
@@ -79,7 +79,7 @@ def trial(model: str, features: Features, outcomes: Sequence[Outcome]) -> Trial:
     found = figures([outcome.samples for outcome in outcomes])
     bases = [outcome.base for outcome in outcomes if outcome.base is not None]
     watts = [outcome.watts for outcome in outcomes if outcome.watts is not None]
-    measured = Measured(
+    measured = MeasuredRun(
         seconds=found.seconds,
         p90=found.p90,
         runs=found.runs,

@@ -59,7 +59,7 @@ class CpuKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class DeviceMatch:
     """The marks by which a device is recognised; any one of them is a claim."""
 
     pci: tuple[PciKey, ...] = ()
@@ -133,7 +133,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class CatalogDevice:
     """One row of the catalog."""
 
     id: str
@@ -141,7 +141,7 @@ class Device:
     vendor: str
     kind: str
     family: str
-    match: Match
+    match: DeviceMatch
     aliases: tuple[str, ...] = ()
     shareable: bool = False
     generic: bool = False
@@ -167,7 +167,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class UnlistedShape:
     """A rule that says what an unlisted device looks like: an accelerator, or a decoy."""
 
     pci: PciKey | None

@@ -8,7 +8,7 @@ from fairlead.errors import CatalogError
 T = TypeVar("T")
 
 
-class Fields:
+class CatalogFields:
     """The fields of one table; whatever is left unread at the end is a misspelling."""
 
     def __init__(self, table: object, where: str) -> None:
@@ -64,15 +64,15 @@ class Fields:
                 raise CatalogError(f"{table.where}: unknown precision {name!r}", hint)
         return {name: table.number(name) or 0.0 for name in table.names()}
 
-    def table(self, key: str) -> "Fields":
+    def table(self, key: str) -> "CatalogFields":
         """Return a table inside this one; an absent one reads as empty."""
         self._read.add(key)
-        return Fields(self._table.get(key, {}), f"{self.where}: {key}")
+        return CatalogFields(self._table.get(key, {}), f"{self.where}: {key}")
 
-    def tables(self, key: str) -> list["Fields"]:
+    def tables(self, key: str) -> list["CatalogFields"]:
         """Return a list of tables."""
         value: list[Any] = self._take(key, [], list, "a list of tables")
-        return [Fields(item, f"{self.where}: {key}[{n}]") for n, item in enumerate(value)]
+        return [CatalogFields(item, f"{self.where}: {key}[{n}]") for n, item in enumerate(value)]
 
     def names(self) -> list[str]:
         """Return the names of the fields."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fairlead.catalog import lookup
-from fairlead.catalog.device import CpuKey, Device, NodeKey, PciKey, Shape
+from fairlead.catalog.device import CatalogDevice, CpuKey, NodeKey, PciKey, UnlistedShape
 from fairlead.errors import CatalogError
 
 DISPLAY_CLASSES = ("0300", "0302", "0380", "1200")
@@ -39,22 +39,22 @@ class PciId:
 class Catalog:
     """All known devices, indexed by their marks."""
 
-    devices: dict[str, Device]
-    shapes: tuple[Shape, ...] = ()
+    devices: dict[str, CatalogDevice]
+    shapes: tuple[UnlistedShape, ...] = ()
     _aliases: dict[str, str] = field(default_factory=dict)
-    _pci: dict[tuple[int, int], list[tuple[PciKey, Device]]] = field(default_factory=dict)
-    _pci_ranges: dict[int, list[tuple[PciKey, Device]]] = field(default_factory=dict)
-    _usb: dict[str, list[Device]] = field(default_factory=dict)
-    _modules: dict[str, list[Device]] = field(default_factory=dict)
-    _boards: dict[str, list[Device]] = field(default_factory=dict)
-    _socs: dict[str, list[Device]] = field(default_factory=dict)
-    _nodes: dict[str, list[tuple[NodeKey, Device]]] = field(default_factory=dict)
+    _pci: dict[tuple[int, int], list[tuple[PciKey, CatalogDevice]]] = field(default_factory=dict)
+    _pci_ranges: dict[int, list[tuple[PciKey, CatalogDevice]]] = field(default_factory=dict)
+    _usb: dict[str, list[CatalogDevice]] = field(default_factory=dict)
+    _modules: dict[str, list[CatalogDevice]] = field(default_factory=dict)
+    _boards: dict[str, list[CatalogDevice]] = field(default_factory=dict)
+    _socs: dict[str, list[CatalogDevice]] = field(default_factory=dict)
+    _nodes: dict[str, list[tuple[NodeKey, CatalogDevice]]] = field(default_factory=dict)
     _engine_nodes: set[str] = field(default_factory=set)
-    _cpus: list[tuple[CpuKey, Device]] = field(default_factory=list)
-    _nvml: dict[str, list[Device]] = field(default_factory=dict)
+    _cpus: list[tuple[CpuKey, CatalogDevice]] = field(default_factory=list)
+    _nvml: dict[str, list[CatalogDevice]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, devices: Iterable[Device], shapes: Iterable[Shape] = ()) -> "Catalog":
+    def of(cls, devices: Iterable[CatalogDevice], shapes: Iterable[UnlistedShape] = ()) -> "Catalog":
         """Index the devices; a later row replaces an earlier one of the same id."""
         decoys_first = tuple(sorted(shapes, key=lambda shape: not shape.decoy))
         catalog = cls({device.id: device for device in devices}, decoys_first)
@@ -65,7 +65,7 @@ class Catalog:
     def __repr__(self) -> str:
         return f"<Catalog of {len(self.devices)} devices>"
 
-    def get(self, name: str, *, groups: bool = False) -> Device:
+    def get(self, name: str, *, groups: bool = False) -> CatalogDevice:
         """Return the device of that id, alias or product name, in whatever case, or say which come near.
 
         `groups`: where the caller takes families, vendors and kinds as well, those that come near are said.
@@ -81,7 +81,7 @@ class Catalog:
             raise CatalogError(f"{name!r} is the name of {len(found)} devices of the catalog", hint)
         return found[0]
 
-    def group(self, name: str) -> list[Device]:
+    def group(self, name: str) -> list[CatalogDevice]:
         """Return the devices of a family, vendor or kind; none where the name is that of one device.
 
         A row for a whole family (`tegra-orin`) that has products is no device of its own here.
@@ -94,7 +94,7 @@ class Catalog:
                 return []
         return rows
 
-    def by_pci(self, pci: PciId) -> list[Device]:
+    def by_pci(self, pci: PciId) -> list[CatalogDevice]:
         """Return the devices that fit a PCI id, only those whose key says most."""
         keys = self._pci.get((pci.vendor, pci.device), [])
         keys = [*keys, *self._pci_ranges.get(pci.vendor, [])]
@@ -106,23 +106,23 @@ class Catalog:
         """Say, before anything else is read, whether any key could fit."""
         return (vendor, device) in self._pci or vendor in self._pci_ranges
 
-    def by_usb(self, ids: str) -> list[Device]:
+    def by_usb(self, ids: str) -> list[CatalogDevice]:
         """Return the devices that show this USB id at some time of their life."""
         return self._usb.get(ids, [])
 
-    def by_module(self, module: str) -> list[Device]:
+    def by_module(self, module: str) -> list[CatalogDevice]:
         """Return the devices built on this NVIDIA module."""
         return self._modules.get(module, [])
 
-    def by_board(self, compatible: str) -> list[Device]:
+    def by_board(self, compatible: str) -> list[CatalogDevice]:
         """Return the devices on the board of this root `compatible` entry."""
         return self._boards.get(compatible, [])
 
-    def by_soc(self, compatible: str) -> list[Device]:
+    def by_soc(self, compatible: str) -> list[CatalogDevice]:
         """Return the devices inside the SoC of this root `compatible` entry."""
         return self._socs.get(compatible, [])
 
-    def by_node(self, compatible: Sequence[str], name: str) -> list[Device]:
+    def by_node(self, compatible: Sequence[str], name: str) -> list[CatalogDevice]:
         """Return the devices that a device-tree node of this `compatible` and name describes."""
         for entry in compatible:
             found = [d for key, d in self._nodes.get(entry, []) if key.name in (None, name)]
@@ -134,12 +134,12 @@ class Catalog:
         """Say whether a device-tree node is a unit inside a device rather than a device."""
         return not self._engine_nodes.isdisjoint(compatible)
 
-    def by_cpu(self, arch: str, flags: frozenset[str]) -> Device | None:
+    def by_cpu(self, arch: str, flags: frozenset[str]) -> CatalogDevice | None:
         """Return the CPU row that asks for most of what this CPU has."""
         fits = [(key, device) for key, device in self._cpus if key.arch == arch and key.flags <= flags]
         return max(fits, key=lambda fit: len(fit[0].flags))[1] if fits else None
 
-    def by_nvml(self, product: str) -> list[Device]:
+    def by_nvml(self, product: str) -> list[CatalogDevice]:
         """Return the devices of this product name."""
         return self._nvml.get(product, [])
 
@@ -147,7 +147,7 @@ class Catalog:
         """Return the node names that some key asks for by name."""
         return frozenset(key.name for keys in self._nodes.values() for key, _ in keys if key.name)
 
-    def _add(self, device: Device) -> None:
+    def _add(self, device: CatalogDevice) -> None:
         match, variants = device.match, device.variants
         for alias in device.aliases:
             self._aliases[alias] = device.id
@@ -168,16 +168,16 @@ class Catalog:
             self._cpus.append((match.cpu, device))
 
 
-def _fits(key: PciKey, device: Device, pci: PciId) -> bool:
+def _fits(key: PciKey, device: CatalogDevice, pci: PciId) -> bool:
     if not pci.fits(key) or device.kind != "gpu":
         return pci.fits(key)
     return pci.pci_class in DISPLAY_CLASSES or (pci.pci_class is None and key.exact)
 
 
-def _file(index: dict[str, list[Device]], keys: Iterable[str], device: Device) -> None:
+def _file(index: dict[str, list[CatalogDevice]], keys: Iterable[str], device: CatalogDevice) -> None:
     for key in dict.fromkeys(keys):
         index.setdefault(key, []).append(device)
 
 
-def _unique(devices: Iterable[Device]) -> list[Device]:
+def _unique(devices: Iterable[CatalogDevice]) -> list[CatalogDevice]:
     return list({device.id: device for device in devices}.values())

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Final
 
-from fairlead.catalog.device import Device, PciKey
+from fairlead.catalog.device import CatalogDevice, PciKey
 from fairlead.catalog.index import Catalog
 from fairlead.catalog.parse import RATES
 
@@ -32,7 +32,7 @@ def lint(catalog: Catalog) -> list[str]:
     ]
 
 
-def _names(devices: list[Device]) -> Iterator[str]:
+def _names(devices: list[CatalogDevice]) -> Iterator[str]:
     owners: dict[str, str] = {}
     for device in devices:
         for name in (device.id, *device.aliases):
@@ -50,7 +50,7 @@ def _references(catalog: Catalog) -> Iterator[str]:
                 yield f"{device.id}: shares {other}, but {other} does not share {device.id}"
 
 
-def _unmatchable(devices: list[Device]) -> Iterator[str]:
+def _unmatchable(devices: list[CatalogDevice]) -> Iterator[str]:
     for device in devices:
         match = device.match
         keys = (match.pci, match.usb, match.module, match.board, match.soc, match.node, match.nvml)
@@ -62,7 +62,7 @@ def _unmatchable(devices: list[Device]) -> Iterator[str]:
             yield f"{device.id}: names no driver, so it can never be more than present"
 
 
-def _figures(devices: list[Device]) -> Iterator[str]:
+def _figures(devices: list[CatalogDevice]) -> Iterator[str]:
     for device in devices:
         for figure in device.unverified:
             if figure not in FIGURES:
@@ -72,8 +72,8 @@ def _figures(devices: list[Device]) -> Iterator[str]:
             yield f"{device.id}: has no peak and does not say so in unverified"
 
 
-def _overlaps(devices: list[Device]) -> Iterator[str]:
-    owners: dict[str, list[Device]] = {}
+def _overlaps(devices: list[CatalogDevice]) -> Iterator[str]:
+    owners: dict[str, list[CatalogDevice]] = {}
     for device in devices:
         for key in dict.fromkeys(_keys(device)):
             owners.setdefault(key, []).append(device)
@@ -83,7 +83,7 @@ def _overlaps(devices: list[Device]) -> Iterator[str]:
                 yield f"{one.id} and {other.id} both claim {key}: declare shares on both, or narrow one"
 
 
-def _range_overlaps(devices: list[Device]) -> Iterator[str]:
+def _range_overlaps(devices: list[CatalogDevice]) -> Iterator[str]:
     ranges = [(key, device) for device in devices for key in device.match.pci if not key.exact]
     for key, device in ranges:
         if not device.generic:
@@ -97,7 +97,7 @@ def _overlap(one: PciKey, other: PciKey) -> bool:
     return one.vendor == other.vendor and one.first <= other.last and other.first <= one.last
 
 
-def _keys(device: Device) -> Iterable[str]:
+def _keys(device: CatalogDevice) -> Iterable[str]:
     match = device.match
     yield from (
         f"PCI {key}" for key in (*match.pci, *(k for v in device.variants for k in v.pci)) if key.exact

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
-from fairlead.catalog.device import Device, Shape
+from fairlead.catalog.device import CatalogDevice, UnlistedShape
 from fairlead.catalog.index import Catalog
 from fairlead.catalog.parse import parse_document
 from fairlead.compat import toml
@@ -29,7 +29,7 @@ def load(extra: Iterable[str] = (), *, shipped: bool = True) -> Catalog:
 
 
 @cache
-def _shipped() -> tuple[tuple[Device, ...], tuple[Shape, ...]]:
+def _shipped() -> tuple[tuple[CatalogDevice, ...], tuple[UnlistedShape, ...]]:
     """Return the shipped rows, read once: their files do not change while a program runs."""
     rows = [read_file(path) for path in _files(SHIPPED)]
     devices = tuple(device for found, _ in rows for device in found)
@@ -51,7 +51,7 @@ def user_places() -> list[str]:
     return ([SYSTEM] if os.path.isdir(SYSTEM) else []) + named
 
 
-def read_file(path: str) -> tuple[list[Device], list[Shape]]:
+def read_file(path: str) -> tuple[list[CatalogDevice], list[UnlistedShape]]:
     """Return the rows of one catalog file."""
     origin = os.path.basename(path) if path.startswith(SHIPPED) else path
     try:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from fairlead.catalog.device import KINDS, Device, Variant
+from fairlead.catalog.device import KINDS, CatalogDevice, Variant
 from fairlead.errors import CatalogError
 from fairlead.units import counted
 
@@ -18,7 +18,7 @@ def spelling(name: str) -> str:
     return _BETWEEN.sub("-", name.lower()).strip("-")
 
 
-def named(devices: Iterable[Device], name: str) -> list[Device]:
+def named(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
     """Return the devices of this id or alias, in whatever case; else those of this product name."""
     wanted, by_product = spelling(name), []
     for device in devices:
@@ -29,7 +29,7 @@ def named(devices: Iterable[Device], name: str) -> list[Device]:
     return by_product
 
 
-def variant_named(device: Device, name: str) -> Variant | None:
+def variant_named(device: CatalogDevice, name: str) -> Variant | None:
     """Return the SKU of this product name; None where the name is that of the whole device."""
     wanted = spelling(name)
     if wanted in map(spelling, (device.id, *device.aliases, device.name)):
@@ -38,7 +38,7 @@ def variant_named(device: Device, name: str) -> Variant | None:
     return named[0] if len(named) == 1 else None
 
 
-def group(devices: Iterable[Device], name: str) -> list[Device]:
+def group(devices: Iterable[CatalogDevice], name: str) -> list[CatalogDevice]:
     """Return every device of this family, vendor or kind; else those whose names begin with this word."""
     wanted, rows = spelling(name), tuple(devices)
     if not wanted:
@@ -47,7 +47,7 @@ def group(devices: Iterable[Device], name: str) -> list[Device]:
     return found or [row for row in rows if any(each.startswith(f"{wanted}-") for each in _leading(row))]
 
 
-def unknown(devices: Iterable[Device], name: str, *, groups: bool) -> CatalogError:
+def unknown(devices: Iterable[CatalogDevice], name: str, *, groups: bool) -> CatalogError:
     """Return the error for a name of no device: it says which names come near, or what the group holds."""
     rows = tuple(devices)
     members = [row.id for row in group(rows, name) if not row.generic]
@@ -65,19 +65,19 @@ def unknown(devices: Iterable[Device], name: str, *, groups: bool) -> CatalogErr
     return CatalogError(f"no device {name!r} in the catalog", hint)
 
 
-def _products(device: Device) -> set[str]:
+def _products(device: CatalogDevice) -> set[str]:
     """Return what the maker, drivers and shops call a device and its SKUs."""
     nvml = (*device.match.nvml, *(each for variant in device.variants for each in variant.nvml))
     return _spellings(device, (device.name, *nvml, *(variant.name for variant in device.variants)))
 
 
-def _spellings(device: Device, names: Iterable[str]) -> set[str]:
+def _spellings(device: CatalogDevice, names: Iterable[str]) -> set[str]:
     """Return names as ids are written, with and without the vendor in front; `gpu` alone is a kind."""
     whole = {spelling(name) for name in names}
     return (whole | {name.removeprefix(f"{spelling(device.vendor)}-") for name in whole}) - set(KINDS)
 
 
-def _leading(device: Device) -> Iterator[str]:
+def _leading(device: CatalogDevice) -> Iterator[str]:
     yield device.id
     yield spelling(device.family)
     yield from _spellings(device, (device.name,))

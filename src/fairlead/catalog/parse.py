@@ -8,18 +8,18 @@ from typing import Any, Final
 from fairlead.catalog.device import (
     KINDS,
     PRECISIONS,
+    CatalogDevice,
     CpuKey,
-    Device,
+    DeviceMatch,
     Driver,
     HostLink,
-    Match,
     NodeKey,
     PciKey,
-    Shape,
     SubEngine,
+    UnlistedShape,
     Variant,
 )
-from fairlead.catalog.fields import Fields
+from fairlead.catalog.fields import CatalogFields
 from fairlead.errors import CatalogError
 from fairlead.units import Hertz, Ops, Watts, parse_bandwidth, parse_bitrate, parse_bytes
 
@@ -52,9 +52,11 @@ def parse_node_key(text: str) -> NodeKey:
     return NodeKey(compatible, name or None)
 
 
-def parse_document(document: Mapping[str, Any], origin: str) -> tuple[list[Device], list[Shape]]:
+def parse_document(
+    document: Mapping[str, Any], origin: str
+) -> tuple[list[CatalogDevice], list[UnlistedShape]]:
     """Return the devices and the shapes of one catalog file."""
-    fields = Fields(document, origin)
+    fields = CatalogFields(document, origin)
     if fields.number("schema") != SCHEMA:
         raise fields.wrong("schema", f"schema = {SCHEMA}, the only one this version reads")
     defaults = document.get("defaults", {})
@@ -63,17 +65,17 @@ def parse_document(document: Mapping[str, Any], origin: str) -> tuple[list[Devic
     for number, row in enumerate(fields.tables("device")):
         table = {**defaults, **document["device"][number]}
         name = table.get("id", f"#{number}")
-        devices.append(_device(Fields(table, f"{row.where} ({name})"), origin))
+        devices.append(_device(CatalogFields(table, f"{row.where} ({name})"), origin))
     shapes = [shape for row in fields.tables("shape") for shape in _shapes(row, decoy=False)]
     shapes += [shape for row in fields.tables("decoy") for shape in _shapes(row, decoy=True)]
     fields.finish()
     return devices, shapes
 
 
-def _device(row: Fields, origin: str) -> Device:
+def _device(row: CatalogFields, origin: str) -> CatalogDevice:
     identity = _matching(row, "id", row.text("id"), _ID, "a kebab-case id")
     memory, power, clock = row.table("memory"), row.table("power"), row.table("clock")
-    device = Device(
+    device = CatalogDevice(
         id=identity,
         name=row.text("name"),
         vendor=row.text("vendor"),
@@ -105,9 +107,9 @@ def _device(row: Fields, origin: str) -> Device:
     return device
 
 
-def _match(row: Fields) -> Match:
+def _match(row: CatalogFields) -> DeviceMatch:
     cpu = row.table("cpu")
-    match = Match(
+    match = DeviceMatch(
         pci=_pci_keys(row, row.texts("pci")),
         usb=tuple(_matching(row, "usb", x, _USB, "USB ids like 18d1:9302") for x in row.texts("usb")),
         module=_modules(row),
@@ -127,7 +129,7 @@ def _match(row: Fields) -> Match:
     return match
 
 
-def _driver(row: Fields) -> Driver:
+def _driver(row: CatalogFields) -> Driver:
     driver = Driver(
         name=row.text("name", ""),
         sysfs_class=row.text("class", "") or None,
@@ -141,7 +143,7 @@ def _driver(row: Fields) -> Driver:
     return driver
 
 
-def _engine(row: Fields) -> SubEngine:
+def _engine(row: CatalogFields) -> SubEngine:
     engine = SubEngine(
         name=row.text("name"),
         kind=_one_of(row, "kind", KINDS),
@@ -152,7 +154,7 @@ def _engine(row: Fields) -> SubEngine:
     return engine
 
 
-def _variant(row: Fields) -> Variant:
+def _variant(row: CatalogFields) -> Variant:
     engines = row.number("engines")
     variant = Variant(
         name=row.text("name"),
@@ -172,9 +174,9 @@ def _variant(row: Fields) -> Variant:
     return variant
 
 
-def _shapes(row: Fields, *, decoy: bool) -> list[Shape]:
+def _shapes(row: CatalogFields, *, decoy: bool) -> list[UnlistedShape]:
     """Return one rule for each PCI key of a table, or the one that asks for no key."""
-    shape = Shape(
+    shape = UnlistedShape(
         pci=None,
         classes=row.texts("class"),
         drivers=row.texts("driver"),
@@ -188,7 +190,7 @@ def _shapes(row: Fields, *, decoy: bool) -> list[Shape]:
     return [replace(shape, pci=key) for key in keys] or [shape]
 
 
-def _link(row: Fields) -> HostLink | None:
+def _link(row: CatalogFields) -> HostLink | None:
     link = row.table("link")
     if not link.names():
         return None
@@ -200,41 +202,41 @@ def _link(row: Fields) -> HostLink | None:
     return result
 
 
-def _peak(row: Fields, key: str) -> dict[str, Ops]:
+def _peak(row: CatalogFields, key: str) -> dict[str, Ops]:
     return {precision: Ops(rate) for precision, rate in row.rates(key, RATES).items()}
 
 
-def _pci_keys(row: Fields, texts: tuple[str, ...]) -> tuple[PciKey, ...]:
+def _pci_keys(row: CatalogFields, texts: tuple[str, ...]) -> tuple[PciKey, ...]:
     try:
         return tuple(parse_pci_key(text) for text in texts)
     except ValueError as error:
         raise CatalogError(f"{row.where}: pci: {error}") from None
 
 
-def _modules(row: Fields) -> tuple[str, ...]:
+def _modules(row: CatalogFields) -> tuple[str, ...]:
     return tuple(
         _matching(row, "module", x, _MODULE, "module ids like p3448-0000") for x in row.texts("module")
     )
 
 
-def _watts(row: Fields, key: str) -> Watts | None:
+def _watts(row: CatalogFields, key: str) -> Watts | None:
     value = row.number(key)
     return None if value is None else Watts(value)
 
 
-def _hertz(row: Fields, key: str) -> Hertz | None:
+def _hertz(row: CatalogFields, key: str) -> Hertz | None:
     value = row.number(key)
     return None if value is None else Hertz(value)
 
 
-def _one_of(row: Fields, key: str, allowed: tuple[str, ...]) -> str:
+def _one_of(row: CatalogFields, key: str, allowed: tuple[str, ...]) -> str:
     value = row.text(key)
     if value not in allowed:
         raise CatalogError(f"{row.where}: unknown {key} {value!r}", f"known: {', '.join(allowed)}")
     return value
 
 
-def _matching(row: Fields, key: str, value: str, pattern: re.Pattern[str], what: str) -> str:
+def _matching(row: CatalogFields, key: str, value: str, pattern: re.Pattern[str], what: str) -> str:
     if pattern.fullmatch(value) is None:
         raise CatalogError(f"{row.where}: {key}: expected {what}, found {value!r}")
     return value

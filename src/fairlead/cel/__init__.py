@@ -1,21 +1,21 @@
 """Device selectors: Kubernetes' CEL for Dynamic Resource Allocation, compiled, type-checked and bounded.
 
-`compile_selector` refuses what does not compile with a `CompileError`; `Selector.matches` says whether a
-device matches, or raises an `EvaluationError`, which is never a match.
+`compile_selector` raises a `CompileError`; `CompiledSelector.matches` says whether a device matches, or raises
+an `EvaluationError`, which is never a match.
 """
 
-from fairlead.cel.device import Device
+from fairlead.cel.device import CelDevice
 from fairlead.cel.errors import CompileError, EvaluationError
-from fairlead.cel.selector import Selector, compile_selector
-from fairlead.cel.semver import Version
+from fairlead.cel.selector import CompiledSelector, compile_selector
+from fairlead.cel.semver import SemanticVersion
 from fairlead.units import Quantity
 
 __all__ = [
+    "CelDevice",
     "CompileError",
-    "Device",
+    "CompiledSelector",
     "EvaluationError",
     "Quantity",
-    "Selector",
-    "Version",
+    "SemanticVersion",
     "compile_selector",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fairlead.cel.errors import CompileError
-from fairlead.cel.functions import Overload, Table
+from fairlead.cel.functions import FunctionTable, Overload
 from fairlead.cel.lexer import Source
 from fairlead.cel.syntax import (
     Call,
@@ -73,7 +73,7 @@ def qualified(node: Node) -> str:
 class Checker:
     """The types of one expression."""
 
-    def __init__(self, source: Source, table: Table) -> None:
+    def __init__(self, source: Source, table: FunctionTable) -> None:
         self.faults: list[CompileError] = []
         self.overloads: dict[int, list[Overload]] = {}
         """By the id of a call: the overloads that its types allow."""

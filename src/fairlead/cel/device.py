@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from fairlead.cel.semver import Version
+from fairlead.cel.semver import SemanticVersion
 from fairlead.cel.values import Map, domains
 from fairlead.units import Quantity
 
-Scalar = str | int | bool | Version
+Scalar = str | int | bool | SemanticVersion
 Attribute = Scalar | tuple[Scalar, ...]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Device:
+class CelDevice:
     """One device of a ResourceSlice: its driver, and what it says of itself, by domain and name."""
 
     driver: str
@@ -38,7 +38,7 @@ class Device:
         )
 
     @classmethod
-    def of(cls, driver: str, device: Mapping[str, Any]) -> "Device":
+    def of(cls, driver: str, device: Mapping[str, Any]) -> "CelDevice":
         """Read one entry of `spec.devices` of a ResourceSlice; names without a domain are the driver's."""
         faults: list[str] = []
         attributes = _by_domain(device.get("attributes"), driver, _attribute, "attribute", faults)
@@ -88,7 +88,7 @@ def _scalar(kind: str, value: object) -> Scalar:
         raise ValueError(f"{value!r} is no {kind}")
     if kind == "version":
         try:
-            return Version.parse(str(value))
+            return SemanticVersion.parse(str(value))
         except ValueError as error:
             raise ValueError(f"parse semantic version: {error}") from None
     assert isinstance(value, str | int)

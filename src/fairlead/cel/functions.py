@@ -60,7 +60,7 @@ def _parts(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-class Table:
+class FunctionTable:
     """Functions by name."""
 
     def __init__(self, overloads: Iterable[Overload]) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.functions import Overload, overload
 from fairlead.cel.operators import tenth
-from fairlead.cel.semver import Version
+from fairlead.cel.semver import SemanticVersion
 from fairlead.units import Quantity
 
 
@@ -44,16 +44,16 @@ def normalized(text: str) -> str:
     return ".".join(parts)
 
 
-def _semver(text: str, tolerant: bool = False) -> Version:
+def _semver(text: str, tolerant: bool = False) -> SemanticVersion:
     try:
-        return Version.parse(normalized(text) if tolerant else text)
+        return SemanticVersion.parse(normalized(text) if tolerant else text)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
 
 
 def _is_semver(text: str, tolerant: bool = False) -> bool:
     try:
-        Version.parse(normalized(text) if tolerant else text)
+        SemanticVersion.parse(normalized(text) if tolerant else text)
     except ValueError:
         return False
     return True

@@ -13,9 +13,9 @@ from fairlead.cel import (
     texts,
     times,
 )
-from fairlead.cel.functions import Table
+from fairlead.cel.functions import FunctionTable
 
-TABLE: Final = Table(
+TABLE: Final = FunctionTable(
     [
         *operators.OVERLOADS,
         *conversions.OVERLOADS,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.functions import Overload, overload
-from fairlead.cel.semver import Version
+from fairlead.cel.semver import SemanticVersion
 from fairlead.cel.syntax import UInt
 from fairlead.cel.values import (
     INT_LEAST,
@@ -152,7 +152,7 @@ def contains(item: Any, within: Any) -> bool:
 
 def is_one_of(item: Any, constants: tuple[Any, ...]) -> bool:
     """Return `item in constants` for a list of plain literals: Go looks it up in a table of hashes."""
-    if type(item) in (bytes, Version):
+    if type(item) in (bytes, SemanticVersion):
         raise EvaluationError(f"internal error: runtime error: hash of unhashable type {kind_name(item)}")
     return contains(item, constants)
 

@@ -27,7 +27,7 @@ from fairlead.cel.values import NO_OVERLOAD, Map, Optional, TypeValue, kind_name
 _LIST_COST, _MAP_COST = 10, 30
 
 
-class Failed:
+class ErrorValue:
     """A variable whose value is an error: who reads it, fails."""
 
     __slots__ = ("error",)
@@ -200,7 +200,7 @@ def _variable(slot: int) -> Step:
     def read(frame: Frame) -> Any:
         frame.charge(1)
         value = frame.variables[slot]
-        if type(value) is Failed:
+        if type(value) is ErrorValue:
             raise value.error
         return value
 
@@ -216,7 +216,7 @@ def _kept(step: Step, frame: Frame) -> Any:
     try:
         return step(frame)
     except EvaluationError as error:
-        return Failed(error)
+        return ErrorValue(error)
 
 
 def _bound(slot: int, init: Step, result: Step) -> Step:

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from fairlead.cel.checker import Checker
-from fairlead.cel.device import Device
+from fairlead.cel.device import CelDevice
 from fairlead.cel.errors import CompileError, CostError, EvaluationError
 from fairlead.cel.frame import Frame, Step
 from fairlead.cel.lexer import Source
@@ -22,7 +22,7 @@ _TOO_DEEP: Final = "expression recursion limit exceeded"
 _TOO_COSTLY: Final = "operation cancelled: actual cost limit exceeded"
 
 
-class Selector:
+class CompiledSelector:
     """A condition on devices that compiled."""
 
     def __init__(self, text: str, step: Step, variables: int) -> None:
@@ -33,7 +33,7 @@ class Selector:
     def __repr__(self) -> str:
         return f"Selector({self.text!r})"
 
-    def matches(self, device: Device) -> bool:
+    def matches(self, device: CelDevice) -> bool:
         """Say whether a device matches; EvaluationError where the expression fails on it."""
         if device.fault:
             raise EvaluationError(device.fault)
@@ -50,7 +50,7 @@ class Selector:
 
 
 @lru_cache(maxsize=_KEPT)
-def compile_selector(text: str) -> Selector:
+def compile_selector(text: str) -> CompiledSelector:
     """Compile an expression; CompileError where Kubernetes would refuse it."""
     if len(text.encode("utf-8", "surrogatepass")) > LONGEST:
         raise CompileError(1, 1, f"the expression is longer than {LONGEST} bytes")
@@ -61,7 +61,7 @@ def compile_selector(text: str) -> Selector:
         raise CompileError(1, 1, _TOO_DEEP) from None
 
 
-def _compiled(source: Source) -> Selector:
+def _compiled(source: Source) -> CompiledSelector:
     tree = parse(source)
     checker = Checker(source, TABLE)
     checker.check(tree)
@@ -74,4 +74,4 @@ def _compiled(source: Source) -> Selector:
         raise CompileError(1, 1, f"must evaluate to bool or the unknown type, not {kind}")
     planner = Planner(checker)
     step = planner.plan(tree)
-    return Selector(source.text, step, planner.variables)
+    return CompiledSelector(source.text, step, planner.variables)

@@ -16,7 +16,7 @@ _LONGEST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class SemanticVersion:
     """A semantic version."""
 
     major: int
@@ -28,7 +28,7 @@ class Version:
     """Said of the build; it has no part in the order."""
 
     @classmethod
-    def parse(cls, text: str) -> "Version":
+    def parse(cls, text: str) -> "SemanticVersion":
         """Read a version; ValueError for what is none."""
         found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
         if found is None:
@@ -39,7 +39,7 @@ class Version:
             raise ValueError(f"{text[:64]!r} has a number above 64 bits")
         return cls(*numbers, pre, tuple(found[5].split(".")) if found[5] else ())
 
-    def compare(self, other: "Version") -> int:
+    def compare(self, other: "SemanticVersion") -> int:
         """Return -1, 0 or 1: the order of precedence."""
         mine, theirs = (self.major, self.minor, self.patch), (other.major, other.minor, other.patch)
         if mine != theirs:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.cel.errors import CostError, EvaluationError
-from fairlead.cel.semver import Version
+from fairlead.cel.semver import SemanticVersion
 from fairlead.cel.syntax import UInt
 from fairlead.units import Quantity
 
@@ -113,7 +113,7 @@ _KINDS: Final[dict[type, str]] = {
     bool: "bool", int: "int", UInt: "uint", float: "double", str: "string", bytes: "bytes",
     type(None): "null_type", tuple: "list", Map: "map", Duration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp", Optional: "optional_type", TypeValue: "type",
-    Quantity: "kubernetes.Quantity", Version: "kubernetes.Semver",
+    Quantity: "kubernetes.Quantity", SemanticVersion: "kubernetes.Semver",
 }  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def show(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class Steps:
+class StepBudget:
     """What an evaluation may still do inside of one call: compare elements, write texts."""
 
     __slots__ = ("left",)
@@ -143,7 +143,7 @@ class Steps:
             raise CostError
 
 
-STEPS: Final = Steps()
+STEPS: Final = StepBudget()
 """One for all: it is set back when an evaluation begins."""
 
 
@@ -164,7 +164,7 @@ def equal(one: Any, other: Any) -> bool:
         )
     if kind is Optional:
         return one.there == other.there and (not one.there or equal(one.value, other.value))
-    if kind is Version:
+    if kind is SemanticVersion:
         return bool(one.compare(other) == 0)
     return bool(one == other)
 

@@ -64,9 +64,9 @@ def add(commands: Any) -> None:
 
 def run_predict(options: argparse.Namespace) -> int:
     """Run one protocol."""
-    from fairlead.evaluate.run import Plan, evaluate
+    from fairlead.evaluate.run import EvaluationPlan, evaluate
 
-    plan = Plan(options.data, options.protocol, options.calibration, options.seed)
+    plan = EvaluationPlan(options.data, options.protocol, options.calibration, options.seed)
     with progress(options.protocol) as bar:
         document = evaluate(plan, shared.catalog_of(options), bar.at)
     if options.output in ("json", "yaml"):

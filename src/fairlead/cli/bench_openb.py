@@ -13,7 +13,7 @@ from fairlead.errors import SettingsError
 from fairlead.units import counted
 
 if TYPE_CHECKING:
-    from fairlead.simulate.openb import Filled
+    from fairlead.simulate.openb import FillResult
 
 
 def add(verbs: Any) -> None:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def to_document(policy: str, nodes: int, gpus: int, runs: "list[Filled]") -> dict[str, Any]:
+def to_document(policy: str, nodes: int, gpus: int, runs: "list[FillResult]") -> dict[str, Any]:
     """Return the document of the contract."""
     mean = sum(each.allocation for each in runs) / len(runs)
     return {

@@ -16,11 +16,11 @@ from fairlead.errors import CatalogError, ClusterError, SettingsError
 from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
-    from fairlead.calibrate.campaign import Plan
-    from fairlead.calibrate.targets import Refusal, Target
+    from fairlead.calibrate.campaign import CalibrationPlan
+    from fairlead.calibrate.targets import CalibrationTarget, SkippedAccelerator
     from fairlead.calibration import Calibration, Trial
     from fairlead.catalog import Catalog
-    from fairlead.cluster.profiles import Stored
+    from fairlead.cluster.profiles import StoreCounts
     from fairlead.inventory import Accelerator, Inventory
 
 _BUSY = 0.2
@@ -29,12 +29,12 @@ _MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CalibratedAccelerator:
     """One accelerator: what was measured, and where that is kept."""
 
     file: str
     calibration: "Calibration"
-    stored: "Stored | None"
+    stored: "StoreCounts | None"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a document."""
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out and len(found) > 1:
         names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
         raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
-    done: list[Done] = []
+    done: list[CalibratedAccelerator] = []
     with tempfile.TemporaryDirectory(prefix="fairlead-pack-") as place:
         with progress("making the models"):
             made = make(plan, place, analyze)
@@ -109,14 +109,14 @@ def run(options: argparse.Namespace) -> int:
             calibration = _calibrate(plan, target, made, inventory)
             file = options.out or calibration_file(folder(os.environ), calibration)
             save(calibration, file)
-            done.append(Done(file, calibration, _stored(options, file, calibration)))
+            done.append(CalibratedAccelerator(file, calibration, _stored(options, file, calibration)))
     _print(done, refused, options)
     return 0 if done and all(each.calibration.done for each in done) else 1
 
 
-def plan_of(options: argparse.Namespace) -> "Plan":
+def plan_of(options: argparse.Namespace) -> "CalibrationPlan":
     """Return the plan that the options ask for."""
-    from fairlead.calibrate.campaign import Plan
+    from fairlead.calibrate.campaign import CalibrationPlan
     from fairlead.calibrate.process import cpus
     from fairlead.zoo import PACK
 
@@ -137,7 +137,7 @@ def plan_of(options: argparse.Namespace) -> "Plan":
         raise SettingsError(f"--threads {threads}: not between 1 and {most}", "leave it out for all CPUs")
     if options.out and os.path.isdir(options.out):
         raise SettingsError(f"--out {options.out}: it is a folder", "name a file in it")
-    return Plan(names, precision=options.precision, threads=threads, rounds=options.runs)
+    return CalibrationPlan(names, precision=options.precision, threads=threads, rounds=options.runs)
 
 
 def chosen(inventory: "Inventory", wanted: list[str], catalog: "Catalog") -> "list[Accelerator]":
@@ -163,12 +163,14 @@ def _models(name: str, catalog: "Catalog") -> set[str]:
         return set()
 
 
-def _calibrate(plan: "Plan", target: "Target", made: Any, inventory: "Inventory") -> "Calibration":
+def _calibrate(
+    plan: "CalibrationPlan", target: "CalibrationTarget", made: Any, inventory: "Inventory"
+) -> "Calibration":
     from fairlead.calibrate.campaign import calibrate
-    from fairlead.lab.narrate import Narrator
+    from fairlead.lab.narrate import StepPrinter
 
     cpu = next((acc.name for acc in inventory.accelerators if acc.kind == "cpu"), "")
-    narrator = Narrator(sys.stderr)
+    narrator = StepPrinter(sys.stderr)
     with narrator.step(f"{target.accelerator.model} by {target.provider}") as step:
         calibration = calibrate(plan, target, made, inventory.machine.board or cpu, step.at)
     waited = max((trial.measured.waited for trial in calibration.done if trial.measured), default=0.0)
@@ -178,7 +180,7 @@ def _calibrate(plan: "Plan", target: "Target", made: Any, inventory: "Inventory"
     return calibration
 
 
-def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") -> "Stored | None":
+def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") -> "StoreCounts | None":
     """Store a calibration in the cluster, where that is wanted."""
     if not in_cluster(options):
         return None
@@ -192,7 +194,9 @@ def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") 
         raise
 
 
-def _print(done: "list[Done]", refused: "list[Refusal]", options: argparse.Namespace) -> None:
+def _print(
+    done: "list[CalibratedAccelerator]", refused: "list[SkippedAccelerator]", options: argparse.Namespace
+) -> None:
     if options.output == "table":
         pages = [
             Page.of(

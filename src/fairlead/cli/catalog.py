@@ -12,7 +12,7 @@ from fairlead.errors import SettingsError
 from fairlead.units import counted, format_bytes, format_number, format_ops
 
 if TYPE_CHECKING:
-    from fairlead.catalog.device import Device, Driver, Match, Variant
+    from fairlead.catalog.device import CatalogDevice, DeviceMatch, Driver, Variant
 
 Amount = TypeVar("Amount", int, float)
 _HEAD = (
@@ -98,7 +98,7 @@ def run_lint(options: argparse.Namespace) -> int:
     return 1 if faults else 0
 
 
-def to_json(device: "Device") -> dict[str, Any]:
+def to_json(device: "CatalogDevice") -> dict[str, Any]:
     """Return a catalog row as a document."""
     return {
         "id": device.id,
@@ -129,7 +129,7 @@ def to_json(device: "Device") -> dict[str, Any]:
     }
 
 
-def _marks(match: "Match") -> dict[str, Any]:
+def _marks(match: "DeviceMatch") -> dict[str, Any]:
     keys: dict[str, Any] = {
         "pci": [str(key) for key in match.pci],
         "usb": list(match.usb),
@@ -169,7 +169,7 @@ def _rounded(rates: Mapping[str, float]) -> dict[str, int]:
     return {precision: round(rate) for precision, rate in rates.items()}
 
 
-def _row(device: "Device") -> tuple[str | Cell, ...]:
+def _row(device: "CatalogDevice") -> tuple[str | Cell, ...]:
     best = next(
         iter(sorted(device.peak, key=lambda p: (p.endswith("sparse"), p != "int8", p != "fp16"))), None
     )

@@ -10,7 +10,7 @@ _SHORTEST: Final = 2
 """Characters of an option that a value may follow without a space: `-ojson`."""
 
 
-class Kind(StrEnum):
+class CompletionKind(StrEnum):
     """What a shell should offer."""
 
     WORDS = "words"
@@ -18,22 +18,22 @@ class Kind(StrEnum):
     FOLDERS = "folders"
 
 
-class Candidate(NamedTuple):
+class CompletionWord(NamedTuple):
     """A word that may stand there, and what it means."""
 
     word: str
     help: str = ""
 
 
-class Answer(NamedTuple):
+class Completions(NamedTuple):
     """What may stand there: files, folders, or one of these words."""
 
-    kind: Kind = Kind.WORDS
-    candidates: tuple[Candidate, ...] = ()
+    kind: CompletionKind = CompletionKind.WORDS
+    candidates: tuple[CompletionWord, ...] = ()
 
 
-NOTHING: Final = Answer()
-Values = Callable[[argparse.Action, argparse.ArgumentParser], Answer]
+NOTHING: Final = Completions()
+Values = Callable[[argparse.Action, argparse.ArgumentParser], Completions]
 """Returns what an argument's value may be."""
 
 
@@ -83,7 +83,7 @@ class _State:
         return None
 
 
-def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Values) -> Answer:
+def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Values) -> Completions:
     """Return what the last word may become; the words before it are complete, without the program's name."""
     *before, current = words or [""]
     state = _State(parser)
@@ -98,38 +98,41 @@ def complete(parser: argparse.ArgumentParser, words: Sequence[str], values: Valu
     if state.waiting is not None and not (current.startswith("-") and state.waiting.nargs in ("*", "+")):
         return _starting(values_of(state.waiting, state.parser, values, current), current)
     if current.startswith("-") and not state.ended:
-        return _starting(Answer(Kind.WORDS, _options(state)), current)
+        return _starting(Completions(CompletionKind.WORDS, _options(state)), current)
     action = state.next_argument()
     if action is None:
-        return NOTHING if state.ended else _starting(Answer(Kind.WORDS, _options(state)), current)
+        return (
+            NOTHING if state.ended else _starting(Completions(CompletionKind.WORDS, _options(state)), current)
+        )
     return _starting(values_of(action, state.parser, values, current), current)
 
 
 def values_of(
     action: argparse.Action, parser: argparse.ArgumentParser, values: Values, current: str
-) -> Answer:
+) -> Completions:
     """Return what a value may be; of a list with commas, what its last part may be."""
     if isinstance(action, argparse._SubParsersAction):
         told = {each.dest: each.help or "" for each in action._choices_actions}
-        return Answer(
-            Kind.WORDS, tuple(Candidate(name, told[name]) for name in action.choices if name in told)
+        return Completions(
+            CompletionKind.WORDS,
+            tuple(CompletionWord(name, told[name]) for name in action.choices if name in told),
         )
     if action.choices is not None:
-        return Answer(Kind.WORDS, tuple(Candidate(str(each)) for each in action.choices))
+        return Completions(CompletionKind.WORDS, tuple(CompletionWord(str(each)) for each in action.choices))
     found = values(action, parser)
     head, comma, _ = current.rpartition(",")
-    if comma and found.kind is Kind.WORDS and "," in str(action.metavar):
-        return Answer(
-            found.kind, tuple(Candidate(f"{head},{each.word}", each.help) for each in found.candidates)
+    if comma and found.kind is CompletionKind.WORDS and "," in str(action.metavar):
+        return Completions(
+            found.kind, tuple(CompletionWord(f"{head},{each.word}", each.help) for each in found.candidates)
         )
     return found
 
 
-def _options(state: _State) -> tuple[Candidate, ...]:
+def _options(state: _State) -> tuple[CompletionWord, ...]:
     """Return the options that may still be given, each by its longest name."""
     again = (argparse._AppendAction, argparse._ExtendAction)
     return tuple(
-        Candidate(max(action.option_strings, key=len), _help(action))
+        CompletionWord(max(action.option_strings, key=len), _help(action))
         for action in state.parser._actions
         if action.option_strings and (id(action) not in state.used or isinstance(action, again))
     )
@@ -140,6 +143,6 @@ def _help(action: argparse.Action) -> str:
     return (action.help or "") % fields
 
 
-def _starting(answer: Answer, start: str, prefix: str = "") -> Answer:
+def _starting(answer: Completions, start: str, prefix: str = "") -> Completions:
     kept = (each for each in answer.candidates if each.word.startswith(start))
-    return Answer(answer.kind, tuple(Candidate(f"{prefix}{each.word}", each.help) for each in kept))
+    return Completions(answer.kind, tuple(CompletionWord(f"{prefix}{each.word}", each.help) for each in kept))

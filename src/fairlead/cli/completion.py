@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fairlead.cli.complete import Answer, Candidate, complete
+from fairlead.cli.complete import Completions, CompletionWord, complete
 
 _SCRIPTS: Final = {
     "bash": """\
@@ -128,17 +128,17 @@ def joined(words: Sequence[str]) -> tuple[list[str], str]:
     return found, before
 
 
-def written(answer: Answer, shell: str, before: str = "") -> list[str]:
+def written(answer: Completions, shell: str, before: str = "") -> list[str]:
     """Return the candidates as a shell's script takes them."""
     if shell == "bash":
         return [shlex.quote(each.word.removeprefix(before)) for each in answer.candidates]
     return [_zsh(each) if shell == "zsh" else _fish(each) for each in answer.candidates]
 
 
-def _zsh(each: Candidate) -> str:
+def _zsh(each: CompletionWord) -> str:
     word = each.word.replace("\\", "\\\\").replace(":", "\\:")
     return f"{word}:{each.help}" if each.help else word
 
 
-def _fish(each: Candidate) -> str:
+def _fish(each: CompletionWord) -> str:
     return f"{each.word}\t{each.help}" if each.help else each.word

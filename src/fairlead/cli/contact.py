@@ -20,7 +20,7 @@ _FIRST_ANSWER: Final = 1.5
 """Seconds without an answer or an error after which the user is told: a firewall may drop what is sent."""
 
 
-class Contact:
+class ClusterContact:
     """What the user was last told of a cluster; pure."""
 
     def __init__(self, server: str) -> None:
@@ -67,7 +67,7 @@ async def reported(client: "Client", informer: "Informer[Any]", path: str) -> As
 
 
 async def _report(client: "Client", informer: "Informer[Any]", path: str) -> None:
-    contact, began = Contact(client.config.server), time.monotonic()
+    contact, began = ClusterContact(client.config.server), time.monotonic()
     while True:
         await asyncio.sleep(_LOOK)
         trouble = informer.trouble

@@ -10,10 +10,10 @@ from fairlead.cli.progress import progress
 from fairlead.cli.table import Cell, Column, Fit, Tone
 
 if TYPE_CHECKING:
-    from fairlead.manifest.collect import Found, Objects
-    from fairlead.manifest.selection import SlicedDevice, Verdict
+    from fairlead.manifest.collect import FoundObject, FoundObjects
+    from fairlead.manifest.selection import SelectorMatch, SlicedDevice
 
-    Listed = tuple[SlicedDevice, Verdict]
+    Listed = tuple[SlicedDevice, SelectorMatch]
 
 _REQUESTS: Final = Column("REQUESTS")
 _ERROR: Final = Column("ERROR", Fit.PROSE)
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _objects(options: argparse.Namespace) -> "tuple[Objects, str]":
+def _objects(options: argparse.Namespace) -> "tuple[FoundObjects, str]":
     """Return what selectors and devices are read from, and the namespace of a claim that names none."""
     if options.file is not None:
         return _in_file(options.file), "default"
@@ -98,7 +98,7 @@ def _objects(options: argparse.Namespace) -> "tuple[Objects, str]":
     return asyncio.run(_live(config, options, _claim(options, namespace)[0])), namespace
 
 
-def _in_file(path: str) -> "Objects":
+def _in_file(path: str) -> "FoundObjects":
     from fairlead.errors import ManifestError
     from fairlead.manifest import device_kinds, text
     from fairlead.manifest.collect import collect
@@ -113,10 +113,10 @@ def _in_file(path: str) -> "Objects":
     return objects
 
 
-async def _live(config: Any, options: argparse.Namespace, namespace: str) -> "Objects":
+async def _live(config: Any, options: argparse.Namespace, namespace: str) -> "FoundObjects":
     from fairlead.cluster.client import Client
     from fairlead.manifest import device_kinds
-    from fairlead.manifest.collect import Objects
+    from fairlead.manifest.collect import FoundObjects
 
     kinds = [device_kinds.SLICE]
     if options.class_name is not None or options.claim is not None:
@@ -124,13 +124,13 @@ async def _live(config: Any, options: argparse.Namespace, namespace: str) -> "Ob
     if options.claim is not None:
         kinds += [device_kinds.CLAIM, device_kinds.TEMPLATE]
     async with Client.connect(config) as client:
-        return Objects.of([found for kind in kinds for found in await _listed(client, kind, namespace)])
+        return FoundObjects.of([found for kind in kinds for found in await _listed(client, kind, namespace)])
 
 
-async def _listed(client: Any, kind: str, namespace: str) -> "list[Found]":
+async def _listed(client: Any, kind: str, namespace: str) -> "list[FoundObject]":
     """Return a cluster's objects of a kind, in the newest version of the API that it serves."""
     from fairlead.errors import MissingApiError
-    from fairlead.manifest.collect import Found
+    from fairlead.manifest.collect import FoundObject
     from fairlead.manifest.device_kinds import VERSIONS, served
 
     missing: MissingApiError | None = None
@@ -141,7 +141,7 @@ async def _listed(client: Any, kind: str, namespace: str) -> "list[Found]":
         except MissingApiError as error:
             missing = missing or error
             continue
-        return [Found(f"{kind} {item.metadata.name}", kind, item) for item in listing.items]
+        return [FoundObject(f"{kind} {item.metadata.name}", kind, item) for item in listing.items]
     assert missing is not None
     raise missing
 
@@ -174,7 +174,7 @@ def _print(options: argparse.Namespace, listed: "list[Listed]") -> None:
     show_list(head, rows, options.output, headers=headers, empty="no devices", color=options.color)
 
 
-def to_json(device: "SlicedDevice", says: "Verdict", *, claim: bool) -> dict[str, Any]:
+def to_json(device: "SlicedDevice", says: "SelectorMatch", *, claim: bool) -> dict[str, Any]:
     """Return a device and what the selectors say of it as a document."""
     document = {
         "node": device.node,
@@ -198,7 +198,7 @@ def _row(listed: "Listed") -> tuple[str | Cell, ...]:
     return (*map(printable, words), _answer(says), *map(printable, more))
 
 
-def _answer(says: "Verdict") -> Cell:
+def _answer(says: "SelectorMatch") -> Cell:
     if says.error and not says.matches:
         return Cell("error", tone=Tone.BAD)
     return Cell("yes", tone=Tone.GOOD) if says.matches else Cell("no")

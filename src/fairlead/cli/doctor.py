@@ -43,9 +43,9 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     found = _found(options)
-    from fairlead.doctor.finding import Verdict, worst  # behind the look, which says what is missing
+    from fairlead.doctor.finding import Severity, worst  # behind the look, which says what is missing
 
-    shown = [each for each in found if not options.quiet or each.verdict is not Verdict.OK]
+    shown = [each for each in found if not options.quiet or each.verdict is not Severity.OK]
     shown = sorted_by(shown, options.sort_by, _WIDE, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
         show([each.to_json() for each in shown], options.output)
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         show_list(_WIDE[:1], [(name,) for name in names], "name", headers=False)
     elif shown:
         show_page(table(shown, options.output, headers=not options.no_headers), options.color)
-    return 1 if worst(found) is Verdict.FAIL else 0
+    return 1 if worst(found) is Severity.FAIL else 0
 
 
 def _found(options: argparse.Namespace) -> "list[Finding]":
@@ -88,7 +88,7 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
     from fairlead.cluster import kubeconfig
     from fairlead.cluster.client import Client
     from fairlead.compat.times import UTC
-    from fairlead.doctor.read import ApiServer
+    from fairlead.doctor.read import ApiServerReviews
     from fairlead.doctor.visit import visit
 
     async def pause(seconds: float) -> None:
@@ -98,7 +98,9 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
 
     config = kubeconfig.load(options.kubeconfig, options.context)
     async with Client.connect(config) as client:
-        return await visit(ApiServer(client), client, lambda: datetime.now(UTC), options.scheduler, pause)
+        return await visit(
+            ApiServerReviews(client), client, lambda: datetime.now(UTC), options.scheduler, pause
+        )
 
 
 def _here(options: argparse.Namespace) -> "list[Finding]":
@@ -108,8 +110,8 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
     from fairlead.compat.times import UTC
     from fairlead.detect import detect
     from fairlead.detect.nvidia import GPUS, driver_is_there
-    from fairlead.doctor.here import Machine, examine_here
-    from fairlead.doctor.join import Clock, examine_node
+    from fairlead.doctor.here import ExaminedMachine, examine_here
+    from fairlead.doctor.join import ClockStatus, examine_node
     from fairlead.doctor.kernelclock import synchronised
     from fairlead.host import Host
 
@@ -120,5 +122,5 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
         inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
     nodes = {each.node for each in inventory.accelerators if each.node}
     opens = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
-    clock = Clock(datetime.now(UTC), synchronised())
-    return [*examine_here(Machine(inventory, driver, speaks, opens)), *examine_node(host, clock)]
+    clock = ClockStatus(datetime.now(UTC), synchronised())
+    return [*examine_here(ExaminedMachine(inventory, driver, speaks, opens)), *examine_node(host, clock)]

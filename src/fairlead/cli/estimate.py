@@ -18,7 +18,7 @@ from fairlead.units import Seconds, counted, fault, format_bytes, format_number,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairlead.calibrate.profile import Profiles
+    from fairlead.calibrate.profile import ProfileFolder
     from fairlead.catalog import Catalog
     from fairlead.estimate.target import Target
     from fairlead.prediction import Estimate
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.analyze import analyze, parse_shapes
     from fairlead.estimate.knowledge import Knowledge
     from fairlead.estimate.predict import estimate
-    from fairlead.estimate.question import Question
+    from fairlead.estimate.question import Query
     from fairlead.prediction import order
 
     slo = slo_of(options.slo)
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     with progress(f"estimating {os.path.basename(options.model)}") as bar:
         profile = analyze(options.model, parse_shapes(options.shape))
         bar.note(f"on {counted(len(targets), 'device')}")
-        question = Question.of(profile, options.precision, options.batch, slo)
+        question = Query.of(profile, options.precision, options.batch, slo)
         found = sorted(estimate(question, targets, knowledge), key=order)
     found = sorted_by(found, options.sort_by, _HEAD, _row, lambda each: each.to_json())
     if options.output in ("json", "yaml"):
@@ -96,7 +96,7 @@ def slo_of(text: str | None) -> Seconds | None:
         raise SettingsError(f"--slo {text}: {fault(error)}", "write it like 30ms") from None
 
 
-def profiles(place: str | None) -> "Profiles":
+def profiles(place: str | None) -> "ProfileFolder":
     """Return every profile of a folder; one that cannot be read is named and passed over."""
     from fairlead.calibrate.profile import folder, load_all
 
@@ -109,9 +109,9 @@ def profiles(place: str | None) -> "Profiles":
     return found
 
 
-def _learnt(options: argparse.Namespace) -> "Profiles":
+def _learnt(options: argparse.Namespace) -> "ProfileFolder":
     """Return what the folder and, where asked for, the cluster know, each setup once."""
-    from fairlead.calibrate.profile import Profiles
+    from fairlead.calibrate.profile import ProfileFolder
 
     known = profiles(options.profiles)
     if not in_cluster(options):
@@ -121,7 +121,7 @@ def _learnt(options: argparse.Namespace) -> "Profiles":
         print(f"fairlead: passed over: {line}", file=sys.stderr)
     found = entries((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
     calibrations = tuple(entry.calibration for entry in found if entry.calibration)
-    return Profiles(calibrations, tuple(seen for entry in found for seen in entry.seen))
+    return ProfileFolder(calibrations, tuple(seen for entry in found for seen in entry.seen))
 
 
 def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":

@@ -9,8 +9,8 @@ from fairlead.errors import SettingsError
 
 if TYPE_CHECKING:
     from fairlead.cluster.client import Client
-    from fairlead.cluster.config import Config
-    from fairlead.manifest.seen import Pod
+    from fairlead.cluster.config import ClusterConfig
+    from fairlead.manifest.seen import LivePod
     from fairlead.whatif.standing import Told
 
 OURS = "fairlead"
@@ -57,7 +57,7 @@ def _named(options: argparse.Namespace, usual: str) -> tuple[str, str]:
     return namespace, name
 
 
-async def _asked(config: "Config", options: argparse.Namespace, namespace: str, name: str) -> "Told":
+async def _asked(config: "ClusterConfig", options: argparse.Namespace, namespace: str, name: str) -> "Told":
     from fairlead.cluster.client import Client
     from fairlead.whatif import standing
 
@@ -71,22 +71,22 @@ async def _asked(config: "Config", options: argparse.Namespace, namespace: str, 
         return await _by_scheduler(client, pod, options)
 
 
-async def _by_scheduler(client: "Client", pod: "Pod", options: argparse.Namespace) -> "Told":
+async def _by_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "Told":
     """Return what the pod's scheduler says of it; where that is another's, what the pod itself does."""
     from fairlead.whatif import leader, standing
 
     whose = pod.spec.scheduler_name
     who = await leader.find(client, options.lease_namespace, whose)
-    if isinstance(who, leader.Silence) and whose != OURS:
+    if isinstance(who, leader.NoAnswer) and whose != OURS:
         return standing.by_condition(pod, f"{who.reason}: --local tells what ours would do")
-    answer = who if isinstance(who, leader.Silence) else await leader.ask(client, who, pod)
-    if not isinstance(answer, leader.Silence):
+    answer = who if isinstance(who, leader.NoAnswer) else await leader.ask(client, who, pod)
+    if not isinstance(answer, leader.NoAnswer):
         return standing.by_scheduler(pod, answer)
     note = f"decided here, which takes longer and may differ: {answer.reason}"
     return await _decided_here(client, pod, options, note)
 
 
-async def _pod(client: "Client", namespace: str, name: str) -> "Pod":
+async def _pod(client: "Client", namespace: str, name: str) -> "LivePod":
     from fairlead.errors import ManifestError, NotFoundError
     from fairlead.manifest.live import PODS
 
@@ -117,7 +117,7 @@ async def _near(client: "Client", namespace: str, name: str) -> str:
     return f"did you mean {', '.join(near)}?" if near else see
 
 
-async def _claims(client: "Client", pod: "Pod") -> list[Any]:
+async def _claims(client: "Client", pod: "LivePod") -> list[Any]:
     """Return the claims of a pod that has a node."""
     if not pod.spec.node_name:
         return []
@@ -134,7 +134,7 @@ async def _claims(client: "Client", pod: "Pod") -> list[Any]:
     return found
 
 
-async def _decided_here(client: "Client", pod: "Pod", options: argparse.Namespace, note: str) -> "Told":
+async def _decided_here(client: "Client", pod: "LivePod", options: argparse.Namespace, note: str) -> "Told":
     from fairlead.manifest.live import objects
     from fairlead.whatif import standing
     from fairlead.whatif.local import decided

@@ -20,7 +20,7 @@ from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from fairlead.lab.state import Lab
-    from fairlead.lab.tuning import Tuning
+    from fairlead.lab.tuning import LabTuning
 
 _PROFILES: Final = ("api", "control", "node")
 _LAYOUTS: Final = ("plain", "k3s", "k0s")
@@ -126,14 +126,14 @@ def _add_tuning(verb: argparse.ArgumentParser) -> None:
 
 def _up(options: argparse.Namespace) -> int:
     from fairlead.lab import layout
-    from fairlead.lab.narrate import Narrator
-    from fairlead.lab.state import Profile
-    from fairlead.lab.up import Wish, up
+    from fairlead.lab.narrate import StepPrinter
+    from fairlead.lab.state import LabProfile
+    from fairlead.lab.up import LabSpec, up
 
     # A lab that is half up when we are asked to end must go: SIGTERM is to end us as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
-    profile = Profile(options.profile)
-    wish = Wish(
+    profile = LabProfile(options.profile)
+    wish = LabSpec(
         profile=profile,
         name=options.name,
         nodes=options.nodes if options.nodes is not None else 1,
@@ -144,7 +144,7 @@ def _up(options: argparse.Namespace) -> int:
         layout=layout.named(options.layout),
         tuning=_tuning(options),
     )
-    narrator = Narrator(sys.stderr)
+    narrator = StepPrinter(sys.stderr)
     lab = up(home(), wish, narrator)
     narrator.say(f"  {'ready after':24} {lab.times['total']:.1f} s")
     if options.output != "table":
@@ -164,10 +164,10 @@ def _interrupt(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _tuning(options: argparse.Namespace) -> "Tuning":
+def _tuning(options: argparse.Namespace) -> "LabTuning":
     from fairlead.lab import tuning
 
-    return tuning.Tuning(
+    return tuning.LabTuning(
         gates="" if options.feature_gates is None else tuning.gates(options.feature_gates),
         apis="" if options.runtime_config is None else tuning.apis(options.runtime_config),
         scheduler=None if options.scheduler_config is None else tuning.scheduler(options.scheduler_config),
@@ -318,11 +318,13 @@ def _reap(options: argparse.Namespace) -> int:
 def _build(options: argparse.Namespace) -> int:
     from fairlead.lab import helm, prometheus
     from fairlead.lab.kit import gather
-    from fairlead.lab.narrate import Narrator
-    from fairlead.lab.state import Profile
+    from fairlead.lab.narrate import StepPrinter
+    from fairlead.lab.state import LabProfile
 
     more = [helm.PART, prometheus.PART] if options.profile == "node" else []
-    kit = gather(Profile(options.profile), Narrator(sys.stderr), kwok=options.profile != "api", more=more)
+    kit = gather(
+        LabProfile(options.profile), StepPrinter(sys.stderr), kwok=options.profile != "api", more=more
+    )
     documents = [{"program": name, "path": str(path)} for name, path in sorted(kit.programs.paths.items())]
     if options.output == "table":
         head = (Column("PROGRAM", Fit.KEEP), Column("PATH", Fit.MIDDLE))

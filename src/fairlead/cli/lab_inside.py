@@ -54,11 +54,11 @@ def _kubectl(options: argparse.Namespace) -> int:
 
 def _helm(options: argparse.Namespace) -> int:
     from fairlead.lab import helm
-    from fairlead.lab.narrate import Narrator
+    from fairlead.lab.narrate import StepPrinter
 
     name, arguments = split_name(options.arguments)
     lab = home().get(name)
-    program = str(helm.program(Narrator(sys.stderr)))
+    program = str(helm.program(StepPrinter(sys.stderr)))
     sys.stdout.flush()
     os.execve(program, ["helm", *arguments], helm.environment(lab, os.environ))  # noqa: S606  # no shell
 
@@ -82,10 +82,10 @@ def _load(options: argparse.Namespace) -> int:
 
 
 def _restart(options: argparse.Namespace) -> int:
-    from fairlead.lab.narrate import Narrator
+    from fairlead.lab.narrate import StepPrinter
     from fairlead.lab.restart import restart
 
-    done = restart(home(), options.name, options.program, Narrator(sys.stderr), kill=options.kill)
+    done = restart(home(), options.name, options.program, StepPrinter(sys.stderr), kill=options.kill)
     if options.output == "table":
         print(f"{done.program}: process {done.ended} ended, {done.started} is well")
     else:
@@ -104,9 +104,9 @@ def _restart(options: argparse.Namespace) -> int:
 
 def _prometheus(options: argparse.Namespace) -> int:
     from fairlead.lab import prometheus
-    from fairlead.lab.narrate import Narrator
+    from fairlead.lab.narrate import StepPrinter
 
-    lab = prometheus.start(home(), options.name, Narrator(sys.stderr), options.rules)
+    lab = prometheus.start(home(), options.name, StepPrinter(sys.stderr), options.rules)
     if options.output == "table":
         print(lab.prometheus)
     else:

@@ -9,7 +9,7 @@ from fairlead.cli import options as shared
 from fairlead.cli.table import Column
 
 if TYPE_CHECKING:
-    from fairlead.lab.home import Home
+    from fairlead.lab.home import LabHome
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -65,7 +65,7 @@ def split_name(arguments: Sequence[str]) -> tuple[str, list[str]]:
     return name, rest[1:] if rest[:1] == ["--"] else rest
 
 
-def home() -> "Home":
+def home() -> "LabHome":
     """Return where this user's labs are."""
     from fairlead.lab import home
 

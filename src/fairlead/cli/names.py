@@ -5,20 +5,20 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from fairlead.cli.complete import NOTHING, Answer, Candidate, Kind
+from fairlead.cli.complete import NOTHING, CompletionKind, Completions, CompletionWord
 from fairlead.errors import FairleadError
 
 _FOLDERS: Final = ("DIR",)
 _FILES: Final = ("FILE", "MODEL", "ARCHIVE")
 
 
-def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Answer:
+def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Completions:
     """Return what an argument's value may be, by its name or by what stands for it in the help."""
     metavar = str(action.metavar)
     if metavar in _FILES:
-        return Answer(Kind.FILES)
+        return Completions(CompletionKind.FILES)
     if metavar in _FOLDERS:
-        return Answer(Kind.FOLDERS)
+        return Completions(CompletionKind.FOLDERS)
     if action.dest == "sort_by":
         return _words(str(each).lower() for each in parser.get_default("columns") or ())
     names = _NAMES.get(action.dest if action.option_strings else metavar)
@@ -30,8 +30,10 @@ def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Answer:
         return NOTHING  # a shell shows no errors while somebody types
 
 
-def _words(names: Iterable[str]) -> Answer:
-    return Answer(Kind.WORDS, tuple(Candidate(each.replace(" ", "-")) for each in names if each))
+def _words(names: Iterable[str]) -> Completions:
+    return Completions(
+        CompletionKind.WORDS, tuple(CompletionWord(each.replace(" ", "-")) for each in names if each)
+    )
 
 
 def _devices() -> list[str]:

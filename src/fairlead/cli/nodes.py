@@ -10,7 +10,7 @@ from fairlead.cli.progress import progress
 from fairlead.cli.table import Cell, Column, Fit, Tone
 
 if TYPE_CHECKING:
-    from fairlead.cluster.config import Config
+    from fairlead.cluster.config import ClusterConfig
     from fairlead.cluster.objects import Node
 
 _HEAD = (
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _once(config: "Config", options: argparse.Namespace) -> None:
+async def _once(config: "ClusterConfig", options: argparse.Namespace) -> None:
     from fairlead.cluster.client import Client
     from fairlead.cluster.kinds import NODES
 
@@ -68,15 +68,15 @@ async def _once(config: "Config", options: argparse.Namespace) -> None:
     show_list(_HEAD, rows, options.output, headers=headers, empty="no nodes", color=options.color)
 
 
-async def _follow(config: "Config", options: argparse.Namespace) -> None:
+async def _follow(config: "ClusterConfig", options: argparse.Namespace) -> None:
     """Print a line, or a document, for each change until interrupted; say when the cluster is away."""
     from fairlead.cli.contact import LONGEST_PAUSE, reported
     from fairlead.cluster.client import Client
     from fairlead.cluster.informer import Informer
     from fairlead.cluster.kinds import NODES
-    from fairlead.cluster.replica import Timing
+    from fairlead.cluster.replica import WatchTiming
 
-    timing = Timing(longest_pause=LONGEST_PAUSE)
+    timing = WatchTiming(longest_pause=LONGEST_PAUSE)
     async with (
         Client.connect(config) as client,
         Informer(client, NODES, labels=options.selector, timing=timing) as nodes,

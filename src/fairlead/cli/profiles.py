@@ -15,8 +15,8 @@ from fairlead.errors import SettingsError, UserError
 from fairlead.units import format_bytes
 
 if TYPE_CHECKING:
-    from fairlead.calibration import Seen
-    from fairlead.cli.profiles_cluster import Entry
+    from fairlead.calibration import ObservedUse
+    from fairlead.cli.profiles_cluster import SetupProfiles
 
 _HEAD = (
     Column("ID", Fit.KEEP),
@@ -99,7 +99,7 @@ def run_delete(options: argparse.Namespace) -> int:
     return 0
 
 
-def chosen(entries: "list[Entry]", name: str) -> "Entry":
+def chosen(entries: "list[SetupProfiles]", name: str) -> "SetupProfiles":
     """Return the only entry that a name means: an id or its start, or the name of a setup."""
     found = [entry for entry in entries if entry.id == name] or [
         entry for entry in entries if name and (entry.id.startswith(name) or entry.setup.name == name)
@@ -112,7 +112,7 @@ def chosen(entries: "list[Entry]", name: str) -> "Entry":
     raise SettingsError(f"{name}: nothing is known of such a setup", f"known: {ids or 'nothing'}")
 
 
-def _told(options: argparse.Namespace) -> "list[Entry]":
+def _told(options: argparse.Namespace) -> "list[SetupProfiles]":
     """Return what is known; say on the side what cannot be read."""
     entries, unread = known(options)
     for line in unread:
@@ -137,7 +137,7 @@ def _delete(options: argparse.Namespace, setup: str) -> int:
     return forget(setup, folder_of(options))
 
 
-def _summary(entry: "Entry") -> dict[str, Any]:
+def _summary(entry: "SetupProfiles") -> dict[str, Any]:
     trials = entry.calibration.trials if entry.calibration else ()
     return {
         "id": entry.id,
@@ -150,7 +150,7 @@ def _summary(entry: "Entry") -> dict[str, Any]:
     }
 
 
-def _row(entry: "Entry") -> tuple[str | Cell, ...]:
+def _row(entry: "SetupProfiles") -> tuple[str | Cell, ...]:
     about = _summary(entry)
     models = f"{about['measured']} of {about['trials']}" if about["trials"] else "-"
     made = about["made"].replace("T", " ").removesuffix("+00:00")
@@ -188,7 +188,7 @@ def _plain(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text) or "-"
 
 
-def _seen_row(seen: "Seen") -> tuple[str, ...]:
+def _seen_row(seen: "ObservedUse") -> tuple[str, ...]:
     latency = seen.latency
     times = ("-",) * 4
     if latency is not None:

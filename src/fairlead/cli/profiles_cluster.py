@@ -11,22 +11,22 @@ from fairlead.cli.progress import progress
 from fairlead.errors import SettingsError
 
 if TYPE_CHECKING:
-    from fairlead.calibration import Calibration, Seen, Setup
+    from fairlead.calibration import Calibration, ObservedUse, Setup
     from fairlead.cluster.client import Client
-    from fairlead.cluster.knowledge import Knowledge
+    from fairlead.cluster.knowledge import ProfileSet
     from fairlead.cluster.modelprofile import ModelProfile
-    from fairlead.cluster.profiles import Stored
+    from fairlead.cluster.profiles import StoreCounts
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SetupProfiles:
     """All that is known of one setup."""
 
     id: str
     setup: "Setup"
     host: str
     calibration: "Calibration | None" = None
-    seen: "tuple[Seen, ...]" = ()
+    seen: "tuple[ObservedUse, ...]" = ()
 
     @property
     def made(self) -> str:
@@ -103,21 +103,21 @@ def check(options: argparse.Namespace) -> None:
     asyncio.run(inside())
 
 
-def store(options: argparse.Namespace, objects: "Iterable[ModelProfile]") -> "Stored":
+def store(options: argparse.Namespace, objects: "Iterable[ModelProfile]") -> "StoreCounts":
     """Add profiles to what the cluster knows."""
     import asyncio
     from random import Random
 
     from fairlead.cluster import profiles
 
-    async def inside() -> "Stored":
+    async def inside() -> "StoreCounts":
         async with connected(options) as client:
             return await profiles.store(client, objects, Random())  # noqa: S311 - pauses, not secrets
 
     return asyncio.run(inside())
 
 
-def known(options: argparse.Namespace) -> tuple[list[Entry], tuple[str, ...]]:
+def known(options: argparse.Namespace) -> tuple[list[SetupProfiles], tuple[str, ...]]:
     """Return all that the folder or the cluster knows, and a line for each thing that cannot be read."""
     if not in_cluster(options):
         from fairlead.calibrate.profile import load_all
@@ -128,13 +128,13 @@ def known(options: argparse.Namespace) -> tuple[list[Entry], tuple[str, ...]]:
     return entries(calibrations, seen), unread
 
 
-def fetched(options: argparse.Namespace) -> "Knowledge":
+def fetched(options: argparse.Namespace) -> "ProfileSet":
     """Return all that the cluster knows."""
     import asyncio
 
     from fairlead.cluster import profiles
 
-    async def inside() -> "Knowledge":
+    async def inside() -> "ProfileSet":
         async with connected(options) as client:
             return await profiles.read(client)
 
@@ -142,11 +142,11 @@ def fetched(options: argparse.Namespace) -> "Knowledge":
         return asyncio.run(inside())
 
 
-def entries(calibrations: "Iterable[Calibration]", seen: "Iterable[Seen]") -> list[Entry]:
+def entries(calibrations: "Iterable[Calibration]", seen: "Iterable[ObservedUse]") -> list[SetupProfiles]:
     """Put together what is of one setup."""
     from fairlead.calibration import joined, united
 
-    found: dict[str, Entry] = {}
+    found: dict[str, SetupProfiles] = {}
     for each in calibrations:
         entry = _entry(found, each)
         both = united(entry.calibration, each) if entry.calibration else each
@@ -159,8 +159,8 @@ def entries(calibrations: "Iterable[Calibration]", seen: "Iterable[Seen]") -> li
     return sorted(found.values(), key=lambda entry: (entry.setup.name, entry.id))
 
 
-def _entry(found: dict[str, Entry], each: "Calibration | Seen") -> Entry:
+def _entry(found: dict[str, SetupProfiles], each: "Calibration | ObservedUse") -> SetupProfiles:
     from fairlead.calibration import place
 
     setup = place(each.setup, each.host)
-    return found.get(setup) or Entry(setup, each.setup, each.host)
+    return found.get(setup) or SetupProfiles(setup, each.setup, each.host)

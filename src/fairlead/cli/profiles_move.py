@@ -11,7 +11,7 @@ from fairlead.cli.profiles_cluster import add_node, fetched, folder_of, node_of,
 from fairlead.errors import SettingsError
 
 if TYPE_CHECKING:
-    from fairlead.calibrate.profile import Profiles
+    from fairlead.calibrate.profile import ProfileFolder
     from fairlead.cluster.modelprofile import ModelProfile
 
 
@@ -89,16 +89,16 @@ def analysed(models: list[str], shapes: list[str], node: str) -> "list[ModelProf
     return [of_profile(analyze(model, bound), made, node) for model in models]
 
 
-def gathered(places: list[str]) -> "Profiles":
+def gathered(places: list[str]) -> "ProfileFolder":
     """Read files, and folders of files; a file that was named must be one."""
-    from fairlead.calibrate.profile import Profiles, load_all, load_any
-    from fairlead.calibration import Calibration, Seen
+    from fairlead.calibrate.profile import ProfileFolder, load_all, load_any
+    from fairlead.calibration import Calibration, ObservedUse
 
     folders = [load_all(place) for place in places if os.path.isdir(place)]
     singles = [load_any(place) for place in places if not os.path.isdir(place)]
     calibrations = [each for each in singles if isinstance(each, Calibration)]
-    seen = [each for each in singles if isinstance(each, Seen)]
-    return Profiles(
+    seen = [each for each in singles if isinstance(each, ObservedUse)]
+    return ProfileFolder(
         (*calibrations, *(each for found in folders for each in found.calibrations)),
         (*seen, *(each for found in folders for each in found.seen)),
         tuple(line for found in folders for line in found.damaged),

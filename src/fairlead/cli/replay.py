@@ -15,7 +15,7 @@ from fairlead.errors import RecordingError
 from fairlead.units import counted
 
 if TYPE_CHECKING:
-    from fairlead.serve.machine.recording import Recorded
+    from fairlead.serve.machine.recording import RecordedEvent
 
 _HEAD: Final = (
     Column("EVENT", Fit.KEEP),
@@ -118,13 +118,13 @@ class _Replay:
             print(self.problem["traceback"], end="")
         show_error(f"fairlead: {self.problem['message']}\n  {self.problem['hint']}")
 
-    def _bounded(self) -> "Iterator[Recorded]":
+    def _bounded(self) -> "Iterator[RecordedEvent]":
         for recorded in self._recording.events:
             if self._options.until is not None and recorded.number > self._options.until:
                 return
             yield recorded
 
-    def _note(self, recorded: "Recorded", effects: bytes) -> None:
+    def _note(self, recorded: "RecordedEvent", effects: bytes) -> None:
         listed = json.loads(effects)["effects"]
         self._effects += len(listed)
         if self._options.effects:
@@ -140,7 +140,7 @@ class _Replay:
                 for each in listed
             ]
 
-    def _differs(self, recorded: "Recorded", effects: bytes) -> None:
+    def _differs(self, recorded: "RecordedEvent", effects: bytes) -> None:
         assert recorded.effects is not None, "compared with what was recorded"
         now, then = json.loads(effects)["effects"], json.loads(recorded.effects)["effects"]
         hint = f"replay it with the catalog and the fairlead ({self._recording.fairlead}) that recorded it"
@@ -154,7 +154,7 @@ class _Replay:
             "replayed": now,
         }
 
-    def _ended(self, recorded: "Recorded", error: Exception) -> None:
+    def _ended(self, recorded: "RecordedEvent", error: Exception) -> None:
         also = "the recording ends here too" if recorded.effects is None else "the recording goes on"
         self.problem = {
             "event": recorded.number,

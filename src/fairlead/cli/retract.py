@@ -18,7 +18,7 @@ from fairlead.errors import UserError
 from fairlead.keys import DOMAIN, PREFIX
 
 if TYPE_CHECKING:
-    from fairlead.cluster.api import Cluster
+    from fairlead.cluster.api import ClusterClient
     from fairlead.cluster.objects import Node
 
 _PAUSE = 2.0
@@ -156,7 +156,9 @@ async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, A
         return found
 
 
-async def _take_back(cluster: "Cluster", node: "Node", slices: list[str], *, dry: bool) -> dict[str, Any]:
+async def _take_back(
+    cluster: "ClusterClient", node: "Node", slices: list[str], *, dry: bool
+) -> dict[str, Any]:
     """Take back what one node has, and return how much that was."""
     from contextlib import suppress
 

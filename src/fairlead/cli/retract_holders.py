@@ -10,7 +10,7 @@ from fairlead.keys import RETRACTING
 from fairlead.units import counted
 
 if TYPE_CHECKING:
-    from fairlead.cluster.holders import Holder
+    from fairlead.cluster.holders import DeviceHolder
 
 WAIT = "2m"
 """How long both wait unless they are told otherwise."""
@@ -64,7 +64,7 @@ def force(config: Any, options: argparse.Namespace, seconds: float) -> int:
     return 0
 
 
-async def _check(config: Any, seconds: float) -> "list[Holder]":
+async def _check(config: Any, seconds: float) -> "list[DeviceHolder]":
     from fairlead.cluster.client import Client
     from fairlead.cluster.holders import awaited
 
@@ -72,7 +72,9 @@ async def _check(config: Any, seconds: float) -> "list[Holder]":
         return await awaited(client, seconds, _say)
 
 
-async def _force(config: Any, seconds: float, *, dry: bool) -> "tuple[list[Holder], list[Holder], list[str]]":
+async def _force(
+    config: Any, seconds: float, *, dry: bool
+) -> "tuple[list[DeviceHolder], list[DeviceHolder], list[str]]":
     """Return the holders that there were, those that are left, and the nodes that were closed to new pods."""
     from fairlead.cluster.client import Client
     from fairlead.cluster.holders import awaited, closed, listed, released
@@ -83,13 +85,13 @@ async def _force(config: Any, seconds: float, *, dry: bool) -> "tuple[list[Holde
             return found, [], []
         nodes = await closed(client)
 
-        async def release(holders: "list[Holder]") -> None:
+        async def release(holders: "list[DeviceHolder]") -> None:
             await released(client, holders)
 
         return found, await awaited(client, seconds, _say, release), nodes
 
 
-def _count(found: "list[Holder]") -> str:
+def _count(found: "list[DeviceHolder]") -> str:
     pods = sum(bool(each.pod) for each in found)
     loose = len(found) - pods
     parts = [counted(pods, "pod")] if pods else []
@@ -97,12 +99,12 @@ def _count(found: "list[Holder]") -> str:
     return " and ".join(parts)
 
 
-def _names(found: "list[Holder]") -> str:
+def _names(found: "list[DeviceHolder]") -> str:
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
     return "; ".join(str(each) for each in found[:_MOST]) + more
 
 
-def _say(found: "list[Holder]") -> None:
+def _say(found: "list[DeviceHolder]") -> None:
     _note(f"devices of ours are held by {_count(found)}: {_names(found)}")
 
 

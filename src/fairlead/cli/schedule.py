@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from fairlead.catalog import Catalog
     from fairlead.inventory import Accelerator
     from fairlead.manifest.snapshot import Snapshot
-    from fairlead.placement import Decision, NodeState, Share
+    from fairlead.placement import Decision, DeviceShare, NodeState
     from fairlead.request import Request
-    from fairlead.whatif.document import Answer
+    from fairlead.whatif.document import DecisionDocument
 
 HERE = "here"
 """This machine's name among the nodes."""
@@ -107,14 +107,14 @@ def run(options: argparse.Namespace) -> int:
     return 1 if found.refused else 0
 
 
-def _sorted(found: "Answer", name: str | None) -> "Answer":
+def _sorted(found: "DecisionDocument", name: str | None) -> "DecisionDocument":
     def row(each: "Decision") -> tuple[str | Cell, ...]:
         return _row(each, found)
 
     return replace(found, decisions=sorted_by(found.decisions, name, _HEAD, row, lambda each: each.to_json()))
 
 
-def _print(found: "Answer", options: argparse.Namespace) -> None:
+def _print(found: "DecisionDocument", options: argparse.Namespace) -> None:
     if options.output in ("json", "yaml"):
         show(found.to_json(), options.output)
         return
@@ -185,7 +185,7 @@ def _policy(name: str) -> str:
     return policy_named(name).name
 
 
-def table(answer: "Answer", output: str = "table") -> Page:
+def table(answer: "DecisionDocument", output: str = "table") -> Page:
     """Return the decisions for people: placements first, then the pods that must go, then refusals."""
     rows = [_row(each, answer) for each in answer.decisions if each.placed]
     gone = [
@@ -199,7 +199,7 @@ def table(answer: "Answer", output: str = "table") -> Page:
     return Page.of(*(Page.of("", part) if number else part for number, part in enumerate(parts)))
 
 
-def _row(decision: "Decision", answer: "Answer") -> tuple[str | Cell, ...]:
+def _row(decision: "Decision", answer: "DecisionDocument") -> tuple[str | Cell, ...]:
     placed, seconds = decision.placement, answer.predicted(decision)
     if placed is None:
         return (decision.request.name, *["-"] * (len(_HEAD) - 1))
@@ -216,13 +216,13 @@ def _row(decision: "Decision", answer: "Answer") -> tuple[str | Cell, ...]:
     )
 
 
-def _shares(shares: "Sequence[Share]") -> str:
+def _shares(shares: "Sequence[DeviceShare]") -> str:
     """Return what is taken of each accelerator; all are alike, or each is told."""
     found = list(dict.fromkeys(_share(share) for share in shares))
     return found[0] if len(found) == 1 else ", ".join(_share(share) for share in shares) or "-"
 
 
-def _share(share: "Share") -> str:
+def _share(share: "DeviceShare") -> str:
     if share.whole:
         return "whole"
     parts = [format_bytes(share.memory)] if share.memory else []

@@ -17,7 +17,7 @@ from fairlead.settings.agent import agent_settings, parse_xids
 
 if TYPE_CHECKING:
     from fairlead.host import Host
-    from fairlead.serve.agent.publisher import Publisher
+    from fairlead.serve.agent.publisher import PublisherThread
 
 KUBELET = "/var/lib/kubelet"
 
@@ -172,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
 @contextmanager
 def _publishing(
     options: argparse.Namespace, node: str, look: "Callable[[], Host]"
-) -> Iterator["Publisher | None"]:
+) -> Iterator["PublisherThread | None"]:
     """Run a publisher for as long as it is needed; none where nothing is to be published."""
     if not options.publish:
         yield None
@@ -181,7 +181,7 @@ def _publishing(
 
     from fairlead.cluster import kubeconfig
     from fairlead.cluster.client import Client
-    from fairlead.serve.agent.publisher import Publisher, World
+    from fairlead.serve.agent.publisher import PublisherEnvironment, PublisherThread
     from fairlead.settings.publishing import PublishConfig, check, parse_ways
 
     terms = PublishConfig(
@@ -198,7 +198,7 @@ def _publishing(
     )
     check(terms, ready=(terms.sockets, terms.registry) if terms.forms else ())
     connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))
-    publisher = Publisher(World(terms, connect, look), _say)
+    publisher = PublisherThread(PublisherEnvironment(terms, connect, look), _say)
     publisher.start()
     try:
         yield publisher

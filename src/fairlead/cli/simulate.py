@@ -16,8 +16,8 @@ from fairlead.errors import SettingsError
 from fairlead.units import counted, format_bytes, format_number
 
 if TYPE_CHECKING:
-    from fairlead.simulate.job import Fleet, Trace
-    from fairlead.simulate.settings import Settings
+    from fairlead.simulate.job import SimulatedFleet, Trace
+    from fairlead.simulate.settings import SimulationSettings
 
 _MOST_PACE = 1e9
 _MOST_PERCENT = 1e6
@@ -110,12 +110,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, Fleet, Settings]":
+def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, SimulatedFleet, SimulationSettings]":
     """Return what is to be played; everything that is wrong with it shows here, before the first event."""
     from fairlead.schedule import policy_named
     from fairlead.simulate.machines import read_fleet
-    from fairlead.simulate.read import Reader, check_faults
-    from fairlead.simulate.settings import Settings, duration_of, settled
+    from fairlead.simulate.read import TraceReader, check_faults
+    from fairlead.simulate.settings import SimulationSettings, duration_of, settled
 
     policies = list(dict.fromkeys(name for name in options.policy.split(",") if name))
     if not policies:
@@ -130,20 +130,20 @@ def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, Fleet, Setti
     catalog = shared.catalog_of(options)
     given = read_fleet(options.cluster, catalog) if options.cluster else None
     lasting = duration_of(options.duration, "--duration") if options.duration else inf
-    reader = Reader(catalog, options.seed, options.over_provision, given, lasting)
+    reader = TraceReader(catalog, options.seed, options.over_provision, given, lasting)
     with progress(f"reading {options.trace}"):
         trace = _changed(reader.read(options.trace), options)
     fleet = given or trace.fleet
     if fleet is None:
         raise SettingsError(f"{options.trace} brings no machines", "name a file of nodes with --cluster")
     check_faults(trace, fleet)
-    settings = settled(Settings(), trace.settings, f"{options.trace}: settings")
+    settings = settled(SimulationSettings(), trace.settings, f"{options.trace}: settings")
     return policies, trace, fleet, settled(settings, _said(options), "the command line")
 
 
 def _changed(trace: "Trace", options: argparse.Namespace) -> "Trace":
     """Return the trace as the command line wants it."""
-    from fairlead.simulate.job import Failures, faster, with_failures
+    from fairlead.simulate.job import RandomFaults, faster, with_failures
     from fairlead.simulate.settings import duration_of
 
     if options.pace is not None:
@@ -155,7 +155,7 @@ def _changed(trace: "Trace", options: argparse.Namespace) -> "Trace":
         trace = faster(trace, options.pace)
     if options.mtbf is not None:
         mtbf, mttr = duration_of(options.mtbf, "--mtbf"), duration_of(options.mttr, "--mttr")
-        trace = with_failures(trace, Failures("node", mtbf, mttr))
+        trace = with_failures(trace, RandomFaults("node", mtbf, mttr))
     return trace
 
 
@@ -169,12 +169,17 @@ def _said(options: argparse.Namespace) -> dict[str, object]:
     return said
 
 
-def _play(policy: str, what: "tuple[Trace, Fleet, Settings]", seed: int, tell: Callable[[int], None]) -> Any:
+def _play(
+    policy: str,
+    what: "tuple[Trace, SimulatedFleet, SimulationSettings]",
+    seed: int,
+    tell: Callable[[int], None],
+) -> Any:
     from fairlead.simulate.simulation import Simulation
-    from fairlead.simulate.world import ByRequest
+    from fairlead.simulate.world import RequestPolicy
 
     trace, fleet, settings = what
-    return Simulation(trace, fleet, ByRequest(policy), settings, seed).play(tell)
+    return Simulation(trace, fleet, RequestPolicy(policy), settings, seed).play(tell)
 
 
 def _check_writable(path: str) -> None:

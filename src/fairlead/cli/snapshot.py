@@ -14,7 +14,7 @@ from fairlead.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from fairlead.catalog import Catalog
-    from fairlead.cluster.config import Config
+    from fairlead.cluster.config import ClusterConfig
     from fairlead.manifest.snapshot import Snapshot
     from fairlead.placement import NodeState
 
@@ -110,18 +110,18 @@ def _row(node: "NodeState", pods: int) -> tuple[str, ...]:
     )
 
 
-async def _taken(config: "Config", catalog: "Catalog") -> "tuple[Snapshot, list[str]]":
+async def _taken(config: "ClusterConfig", catalog: "Catalog") -> "tuple[Snapshot, list[str]]":
     from dataclasses import replace
     from datetime import datetime
 
-    from fairlead.cache.listed import Listed
+    from fairlead.cache.listed import ListedCluster
     from fairlead.cluster.client import Client
     from fairlead.compat.times import UTC
     from fairlead.manifest.live import objects
 
     async with Client.connect(config) as client:
         there = await objects(client)
-    found = Listed.of(there, catalog)
+    found = ListedCluster.of(there, catalog)
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     snapshot = replace(found.snapshot, taken=now, source=config.context or config.server)
     return snapshot, [str(each) for each in found.complaints]

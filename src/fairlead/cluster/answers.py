@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from fairlead import errors
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.meta import Status
 
 _USER: Final = re.compile(r'User "([^"]*)"')
@@ -17,7 +17,7 @@ READS: Final = frozenset({"get", "list", "watch", "head"})
 """Verbs that change nothing."""
 
 
-class Asked(Struct, frozen=True):
+class RequestInfo(Struct, frozen=True):
     """What was asked, in the words that roles use; a Struct, because there is one for each bind."""
 
     verb: str
@@ -32,10 +32,10 @@ class Asked(Struct, frozen=True):
         return f"{named} in namespace {self.namespace!r}" if self.namespace else named
 
 
-Maker = Callable[[Status, Asked, Config], errors.ClusterError]
+Maker = Callable[[Status, RequestInfo, ClusterConfig], errors.ClusterError]
 
 
-def error_of(code: int, status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def error_of(code: int, status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     """Return the error that an answer means."""
     make = (
         _too_large
@@ -53,7 +53,7 @@ def _said(status: Status) -> str:
     return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 1]}…"
 
 
-def _unknown_user(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _unknown_user(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     who = f"user {config.user!r}" if config.user else "us"
     return errors.AccessError(
         f"{config.server} does not know {who} (401, on {asked})",
@@ -61,7 +61,7 @@ def _unknown_user(status: Status, asked: Asked, config: Config) -> errors.Cluste
     )
 
 
-def _forbidden(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _forbidden(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     found = _USER.search(status.message)
     user = found[1] if found else config.user or "the user"
     if "cannot" not in status.message and status.message:
@@ -78,7 +78,7 @@ def _forbidden(status: Status, asked: Asked, config: Config) -> errors.ClusterEr
     )
 
 
-def _not_found(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _not_found(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     if status.details.name:
         return errors.NotFoundError(
             f"{status.details.kind or asked.resource} {status.details.name!r} not found ({asked})"
@@ -89,26 +89,26 @@ def _not_found(status: Status, asked: Asked, config: Config) -> errors.ClusterEr
     )
 
 
-def _exists(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _exists(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     return errors.AlreadyExistsError(f"there is one already: {_said(status) or asked}")
 
 
-def _conflict(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _conflict(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     return errors.ConflictError(f"cannot {asked}: {_said(status)}", hint="read it again and decide anew")
 
 
-def _gone(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _gone(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     return errors.GoneError(f"cannot {asked}: {_said(status) or 'that version is no longer kept'}")
 
 
-def _wait(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _wait(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     return errors.TooManyRequestsError(
         f"{config.server} is too busy to {asked}: {_said(status) or 'too many requests'}",
         hint="try again later, or with fewer requests at once",
     )
 
 
-def _invalid(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _invalid(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     causes = [
         f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in status.details.causes
     ]
@@ -125,20 +125,20 @@ def _is_too_large(code: int, status: Status) -> bool:
     return code == 413 or annotations or _ETCD_LIMIT in status.message
 
 
-def _too_large(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _too_large(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     return errors.TooLargeError(
         f"cannot {asked}: the object is too large: {_said(status)}", hint="make it smaller"
     )
 
 
-def _timeout(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _timeout(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     if any(cause.reason == "ResourceVersionTooLarge" for cause in status.details.causes):
         return errors.TooNewError(f"cannot {asked}: {_said(status)}")
     return _away(status, asked, config)
 
 
-def _away(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
-    error = errors.ClusterAwayError(
+def _away(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
+    error = errors.ClusterUnavailableError(
         f"{config.server} could not {asked}: {_said(status) or 'it gave no reason'}",
         hint="the API server is not well: look at its logs, then try again",
     )
@@ -147,7 +147,7 @@ def _away(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
     return error
 
 
-def _other(status: Status, asked: Asked, config: Config) -> errors.ClusterError:
+def _other(status: Status, asked: RequestInfo, config: ClusterConfig) -> errors.ClusterError:
     return errors.ClusterError(f"{config.server} would not {asked}: {_said(status) or 'it gave no reason'}")
 
 

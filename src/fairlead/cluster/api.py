@@ -14,7 +14,7 @@ How = Literal["merge", "json", "strategic", "apply"]
 """The ways to write down a change: RFC 7386, RFC 6902, and Kubernetes' own two."""
 
 
-class Cluster(Protocol):
+class ClusterClient(Protocol):
     """Objects to read, write and follow. Every no is one of the errors of `fairlead.errors`."""
 
     async def get(self, kind: Kind[T], name: str, namespace: str | None = None) -> T:

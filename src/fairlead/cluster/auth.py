@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.plugin import run
 from fairlead.errors import KubeconfigError
 
@@ -39,7 +39,7 @@ class Identity(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class StaticIdentity:
     """A certificate or a token that never changes."""
 
     credential: Credential
@@ -53,7 +53,7 @@ class Fixed:
         return False
 
 
-class TokenFile:
+class TokenFileIdentity:
     """A token in a file that someone replaces."""
 
     def __init__(self, path: str, base: Credential, monotonic: Callable[[], float]) -> None:
@@ -94,10 +94,10 @@ class TokenFile:
         return token
 
 
-class Plugin:
+class PluginIdentity:
     """A program that prints credentials, run again when they run out."""
 
-    def __init__(self, config: Config, env: Mapping[str, str], wall: Callable[[], float]) -> None:
+    def __init__(self, config: ClusterConfig, env: Mapping[str, str], wall: Callable[[], float]) -> None:
         self._config = config
         self._env = env
         self._wall = wall
@@ -134,7 +134,7 @@ class Plugin:
 
 
 def identity(
-    config: Config,
+    config: ClusterConfig,
     env: Mapping[str, str],
     wall: Callable[[], float],
     monotonic: Callable[[], float],
@@ -142,6 +142,6 @@ def identity(
     """Return who the configuration says we are."""
     login = config.login
     if login.plugin:
-        return Plugin(config, env, wall)
+        return PluginIdentity(config, env, wall)
     base = Credential(login.token, login.certificate, login.key)
-    return TokenFile(login.token_file, base, monotonic) if login.token_file else Fixed(base)
+    return TokenFileIdentity(login.token_file, base, monotonic) if login.token_file else StaticIdentity(base)

@@ -4,10 +4,10 @@ import asyncio
 from enum import Enum, auto
 
 from fairlead.compat.aio import timeout_at
-from fairlead.errors import ClusterAwayError
+from fairlead.errors import ClusterUnavailableError
 
 
-class Turn(Enum):
+class WakeReason(Enum):
     """Why a watch woke."""
 
     NEWS = auto()
@@ -15,7 +15,7 @@ class Turn(Enum):
     END = auto()
 
 
-class Bell:
+class WatchTimer:
     """Wakes one watch; made in the loop that the watch runs in."""
 
     def __init__(self, lasts: float | None, bookmark_every: float | None, idle: float) -> None:
@@ -41,7 +41,7 @@ class Bell:
         """Start the time of silence anew."""
         self._silent = self._loop.time() + self._idle
 
-    async def wait(self) -> Turn:
+    async def wait(self) -> WakeReason:
         """Sleep until there is something to do."""
         try:
             async with timeout_at(min(self._end, self._bookmark, self._silent)):
@@ -49,16 +49,18 @@ class Bell:
         except TimeoutError:
             return self._due()
         if self._cut:
-            raise ClusterAwayError("the connection to memory broke", "try again")
+            raise ClusterUnavailableError("the connection to memory broke", "try again")
         self._rung.clear()
-        return Turn.NEWS
+        return WakeReason.NEWS
 
-    def _due(self) -> Turn:
+    def _due(self) -> WakeReason:
         now = self._loop.time()
         if now >= self._end:
-            return Turn.END
+            return WakeReason.END
         if now >= self._bookmark:
             self._bookmark = now + self._every
             self.heard()
-            return Turn.BOOKMARK
-        raise ClusterAwayError("memory said nothing for too long", "ask for bookmarks") from TimeoutError()
+            return WakeReason.BOOKMARK
+        raise ClusterUnavailableError(
+            "memory said nothing for too long", "ask for bookmarks"
+        ) from TimeoutError()

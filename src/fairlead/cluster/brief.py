@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from fairlead.cluster import tls
-from fairlead.cluster.answers import Asked
+from fairlead.cluster.answers import RequestInfo
 from fairlead.cluster.auth import Credential, identity
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.proxy import proxy_of
-from fairlead.cluster.question import Request, headers
+from fairlead.cluster.question import HttpRequest, headers
 
 if TYPE_CHECKING:
-    from fairlead.cluster.transport import Batches, Transport
+    from fairlead.cluster.transport import LineBatches, Transport
 
 SILENCE: Final = 5.0
 """Seconds without a byte after which the transport is to try."""
 
 
-class Brief:
+class OneShotTransport:
     """One connection to one server, and a transport behind it."""
 
-    def __init__(self, config: Config, behind: AsyncExitStack, silence: float = SILENCE) -> None:
+    def __init__(self, config: ClusterConfig, behind: AsyncExitStack, silence: float = SILENCE) -> None:
         self.config = config
         self._silence = silence
         self._behind = behind
@@ -46,7 +46,7 @@ class Brief:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: Config, silence: float = SILENCE) -> AsyncIterator["Brief"]:
+    async def open(cls, config: ClusterConfig, silence: float = SILENCE) -> AsyncIterator["OneShotTransport"]:
         """Prepare; nothing is connected yet."""
         async with AsyncExitStack() as behind:
             brief = cls(config, behind, silence)
@@ -55,7 +55,7 @@ class Brief:
             finally:
                 brief.hang_up()
 
-    async def send(self, request: Request, asked: Asked) -> bytes:
+    async def send(self, request: HttpRequest, asked: RequestInfo) -> bytes:
         """Return the answer's body; every answer that is not a success is an error of ours."""
         if self._direct and request.method == "GET" and not self._taken.locked():
             async with self._taken:
@@ -66,7 +66,9 @@ class Brief:
         return await (await self._thorough()).send(request, asked)
 
     @asynccontextmanager
-    async def stream(self, request: Request, asked: Asked, idle: float) -> AsyncIterator["Batches"]:
+    async def stream(
+        self, request: HttpRequest, asked: RequestInfo, idle: float
+    ) -> AsyncIterator["LineBatches"]:
         """Open an answer that goes on and on, which is nothing brief."""
         async with (await self._thorough()).stream(request, asked, idle) as batches:
             yield batches
@@ -87,7 +89,7 @@ class Brief:
             self._transport = await self._behind.enter_async_context(Transport.open(self.config))
         return self._transport
 
-    def _quickly(self, request: Request, who: Credential) -> bytes | None:
+    def _quickly(self, request: HttpRequest, who: Credential) -> bytes | None:
         """Return a success, or None for whatever else there may be."""
         try:
             self._line = self._line or self._connection(who)

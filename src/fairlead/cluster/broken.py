@@ -4,10 +4,10 @@ import ssl
 
 import aiohttp
 
-from fairlead.cluster.answers import READS, Asked
-from fairlead.cluster.config import Config
+from fairlead.cluster.answers import READS, RequestInfo
+from fairlead.cluster.config import ClusterConfig
 from fairlead.compat.aio import TIMEOUTS
-from fairlead.errors import ClusterAwayError
+from fairlead.errors import ClusterUnavailableError
 
 _CUT = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientPayloadError, ConnectionError)
 _AGAIN = "try again; if it stays so, look at the server"
@@ -19,15 +19,15 @@ def was_cut(error: Exception) -> bool:
     return isinstance(error, _CUT) and not isinstance(error, _NEVER_SENT)
 
 
-def broken(error: Exception, asked: Asked, config: Config) -> ClusterAwayError:
+def broken(error: Exception, asked: RequestInfo, config: ClusterConfig) -> ClusterUnavailableError:
     """Return our error for one of aiohttp's, or for a timeout."""
     what, hint = _words(error, config)
-    ours = ClusterAwayError(f"{what} (on {asked})", hint)
+    ours = ClusterUnavailableError(f"{what} (on {asked})", hint)
     ours.maybe_done = asked.verb not in READS and not isinstance(error, _NEVER_SENT)
     return ours
 
 
-def _words(error: Exception, config: Config) -> tuple[str, str]:
+def _words(error: Exception, config: ClusterConfig) -> tuple[str, str]:
     """Return what is wrong, and what to do."""
     server = config.server
     if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
@@ -47,7 +47,7 @@ def _words(error: Exception, config: Config) -> tuple[str, str]:
     return f"the connection to {server} broke: {_reason(error)}", _AGAIN
 
 
-def _untrusted(error: Exception, config: Config) -> tuple[str, str]:
+def _untrusted(error: Exception, config: ClusterConfig) -> tuple[str, str]:
     why = getattr(error, "certificate_error", error)
     if not isinstance(why, ssl.SSLCertVerificationError):
         what = f"no TLS with {config.server}: {_reason(error)}"

@@ -12,7 +12,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class ObjectChange(Generic[T]):
     """One object before and after; one of the two is there."""
 
     old: T | None
@@ -38,22 +38,22 @@ class Change(Generic[T]):
         return "deleted" if self.new is None else "modified"
 
 
-def between(old: T | None, new: T | None) -> list[Change[T]]:
+def between(old: T | None, new: T | None) -> list[ObjectChange[T]]:
     """Return what happened between two sights of a name; another uid is another object."""
     if old is None or new is None:
-        return [] if old is new else [Change(old, new)]
+        return [] if old is new else [ObjectChange(old, new)]
     if old.metadata.uid != new.metadata.uid:
-        return [Change(old, None), Change(None, new)]
-    return [] if old.metadata.resource_version == new.metadata.resource_version else [Change(old, new)]
+        return [ObjectChange(old, None), ObjectChange(None, new)]
+    return [] if old.metadata.resource_version == new.metadata.resource_version else [ObjectChange(old, new)]
 
 
-def difference(old: Mapping[Key, T], new: Mapping[Key, T]) -> list[Change[T]]:
+def difference(old: Mapping[Key, T], new: Mapping[Key, T]) -> list[ObjectChange[T]]:
     """Return what leads from one set to the other; what went comes first, for it makes room."""
-    gone = [Change(was, None) for key, was in old.items() if key not in new]
+    gone = [ObjectChange(was, None) for key, was in old.items() if key not in new]
     return gone + [change for key, now in new.items() for change in between(old.get(key), now)]
 
 
-class Backlog(Generic[T]):
+class ChangeQueue(Generic[T]):
     """What one reader has yet to take: at most one step per object, however many it missed.
 
     So a reader that never reads costs no more than the objects themselves, and one that reads late sees
@@ -66,7 +66,7 @@ class Backlog(Generic[T]):
     def __len__(self) -> int:
         return len(self._pending)
 
-    def put(self, change: Change[T]) -> None:
+    def put(self, change: ObjectChange[T]) -> None:
         """Add a change; it keeps the place in the queue that the object already has."""
         old = self._pending[change.key][0] if change.key in self._pending else change.old
         if old is None and change.new is None:
@@ -74,7 +74,7 @@ class Backlog(Generic[T]):
         else:
             self._pending[change.key] = (old, change.new)
 
-    def take(self) -> list[Change[T]]:
+    def take(self) -> list[ObjectChange[T]]:
         """Return what became of the object that has waited longest; nothing when it is as it was."""
         _, (old, new) = self._pending.popitem(last=False)
         return between(old, new)

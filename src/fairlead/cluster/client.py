@@ -12,17 +12,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cluster import codec
-from fairlead.cluster.answers import Asked, error_of
+from fairlead.cluster.answers import RequestInfo, error_of
 from fairlead.cluster.api import How
 from fairlead.cluster.codec import Body
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.kinds import PODS, Kind
-from fairlead.cluster.meta import Listing, Object, Raw, Status, T, Version, WatchEvent
-from fairlead.cluster.question import Request
-from fairlead.errors import ClusterAwayError, ClusterError, GoneError, MissingApiError, NotFoundError
+from fairlead.cluster.meta import Listing, Object, Raw, ServerVersion, Status, T, WatchEvent
+from fairlead.cluster.question import HttpRequest
+from fairlead.errors import ClusterError, ClusterUnavailableError, GoneError, MissingApiError, NotFoundError
 
 if TYPE_CHECKING:
-    from fairlead.cluster.brief import Brief
+    from fairlead.cluster.brief import OneShotTransport
     from fairlead.cluster.transport import Transport
 
 FIELD_MANAGER: Final = "fairlead"
@@ -41,14 +41,14 @@ _PATCHES: Final[Mapping[str, str]] = {
 class Client:
     """A connection to one cluster; safe to share between tasks."""
 
-    def __init__(self, transport: "Transport | Brief") -> None:
+    def __init__(self, transport: "Transport | OneShotTransport") -> None:
         self._transport = transport
 
     @classmethod
     @asynccontextmanager
     async def connect(
         cls,
-        config: Config,
+        config: ClusterConfig,
         *,
         connections: int = 64,
         compress: bool | None = None,
@@ -69,15 +69,15 @@ class Client:
 
     @classmethod
     @asynccontextmanager
-    async def briefly(cls, config: Config) -> AsyncIterator["Client"]:
+    async def briefly(cls, config: ClusterConfig) -> AsyncIterator["Client"]:
         """Open a client for a program that asks two or three things and ends: it starts much sooner."""
-        from fairlead.cluster.brief import Brief  # noqa: PLC0415 - for those alone
+        from fairlead.cluster.brief import OneShotTransport  # noqa: PLC0415 - for those alone
 
-        async with Brief.open(config) as transport:
+        async with OneShotTransport.open(config) as transport:
             yield cls(transport)
 
     @property
-    def config(self) -> Config:
+    def config(self) -> ClusterConfig:
         """Which cluster this is, and who we are there."""
         return self._transport.config
 
@@ -85,7 +85,7 @@ class Client:
         """Return one object."""
         asked = _asked("get", kind, namespace, name)
         return codec.decode(
-            kind, await self._transport.send(Request("GET", _path(kind, namespace, name)), asked)
+            kind, await self._transport.send(HttpRequest("GET", _path(kind, namespace, name)), asked)
         )
 
     async def list(
@@ -120,13 +120,13 @@ class Client:
         asked, path = _asked("list", kind, namespace), kind.path(namespace)
         extent = {"limit": str(limit)} if limit else {}
         items: list[T] = []
-        request = Request("GET", path, {**query, **extent})
+        request = HttpRequest("GET", path, {**query, **extent})
         while True:
             page = codec.decode_page(kind, await self._transport.send(request, asked))
             items += page.items
             if not page.next:
                 return Listing(items=tuple(items), resource_version=page.resource_version)
-            request = Request(
+            request = HttpRequest(
                 "GET",
                 path,
                 {
@@ -145,7 +145,7 @@ class Client:
         document = codec.document(kind, body)
         inside = namespace or document.get("metadata", {}).get("namespace")
         asked = _asked("create", kind, inside, document.get("metadata", {}).get("name", ""))
-        request = Request(
+        request = HttpRequest(
             "POST", _path(kind, inside), {"fieldManager": field_manager}, codec.encode_plain(document)
         )
         return codec.decode(kind, await self._transport.send(request, asked))
@@ -164,7 +164,7 @@ class Client:
         document = codec.document(kind, body)
         metadata = document.get("metadata", {})
         name, inside = metadata.get("name", ""), namespace or metadata.get("namespace")
-        request = Request(
+        request = HttpRequest(
             "PUT", _path(kind, inside, name), {"fieldManager": field_manager}, codec.encode_plain(document)
         )
         return codec.decode(kind, await self._transport.send(request, _asked("update", kind, inside, name)))
@@ -189,7 +189,7 @@ class Client:
         query = {"fieldManager": field_manager, "force": "true" if force and how == "apply" else None}
         if how == "apply":
             patch = codec.document(kind, patch)
-        request = Request(
+        request = HttpRequest(
             "PATCH", _path(kind, namespace, name, sub), query, codec.encode_plain(patch), _PATCHES[how]
         )
         asked = _asked("patch", kind, namespace, name, sub)
@@ -224,7 +224,7 @@ class Client:
         """Ask for an object's end, only if it is still the one of this `uid` and `resource_version`."""
         only_if = {"uid": uid, "resourceVersion": resource_version}
         options = {"gracePeriodSeconds": grace, "preconditions": codec.without_nulls(only_if) or None}
-        request = Request("DELETE", _path(kind, namespace, name), body=_delete_options(options))
+        request = HttpRequest("DELETE", _path(kind, namespace, name), body=_delete_options(options))
         await self._transport.send(request, _asked("delete", kind, namespace, name))
 
     async def delete_collection(
@@ -238,7 +238,7 @@ class Client:
     ) -> None:
         """Ask for the end of every object that the selectors name."""
         query = {"labelSelector": labels, "fieldSelector": fields}
-        request = Request(
+        request = HttpRequest(
             "DELETE", kind.path(namespace), query, _delete_options({"gracePeriodSeconds": grace})
         )
         await self._transport.send(request, _asked("deletecollection", kind, namespace))
@@ -255,12 +255,12 @@ class Client:
             "metadata": {"name": pod_name, "namespace": pod_namespace, "uid": pod_uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        request = Request(
+        request = HttpRequest(
             "POST", PODS.path(pod_namespace, pod_name, "binding"), body=codec.encode_plain(body)
         )
         try:
             await self._transport.send(request, _asked("create", PODS, pod_namespace, pod_name, "binding"))
-        except ClusterAwayError as error:
+        except ClusterUnavailableError as error:
             if not error.maybe_done or not await self._is_bound(pod_namespace, pod_name, pod_uid, node):
                 raise
 
@@ -301,7 +301,7 @@ class Client:
             "resourceVersionMatch": "NotOlderThan" if send_initial_events else None,
         }
         asked = _asked("watch", kind, namespace)
-        request = Request("GET", kind.path(namespace), query, live=True)
+        request = HttpRequest("GET", kind.path(namespace), query, live=True)
         async with self._transport.stream(request, asked, idle) as batches:
             async for lines in batches:
                 for line in lines:
@@ -310,16 +310,16 @@ class Client:
                         raise error_of(event.code, event, asked, self.config)
                     yield event
 
-    async def version(self) -> Version:
+    async def version(self) -> ServerVersion:
         """Return what the server is."""
-        data = await self._transport.send(Request("GET", "/version"), Asked("get", "/version"))
+        data = await self._transport.send(HttpRequest("GET", "/version"), RequestInfo("get", "/version"))
         return codec.decode_version(data)
 
     async def serves(self, group: str, version: str) -> bool:
         """Say whether the server has this version of an API group."""
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:
-            await self._transport.send(Request("GET", path), Asked("get", path))
+            await self._transport.send(HttpRequest("GET", path), RequestInfo("get", path))
         except (MissingApiError, NotFoundError):
             return False
         return True
@@ -334,8 +334,8 @@ class Client:
         content_type: str = "application/json",
     ) -> bytes:
         """Ask anything else and return the answer's bytes."""
-        request = Request(method, path, query or {}, body, content_type)
-        return await self._transport.send(request, Asked(method.lower(), path))
+        request = HttpRequest(method, path, query or {}, body, content_type)
+        return await self._transport.send(request, RequestInfo(method.lower(), path))
 
 
 def _path(kind: Kind[Any], namespace: str | None, name: str = "", sub: str = "") -> str:
@@ -344,9 +344,9 @@ def _path(kind: Kind[Any], namespace: str | None, name: str = "", sub: str = "")
     return kind.path(namespace, name, sub)
 
 
-def _asked(verb: str, kind: Kind[Any], namespace: str | None, name: str = "", sub: str = "") -> Asked:
+def _asked(verb: str, kind: Kind[Any], namespace: str | None, name: str = "", sub: str = "") -> RequestInfo:
     resource = f"{kind.plural}/{sub}" if sub else kind.plural
-    return Asked(verb, f"{resource}.{kind.group}" if kind.group else resource, namespace or "", name)
+    return RequestInfo(verb, f"{resource}.{kind.group}" if kind.group else resource, namespace or "", name)
 
 
 def _delete_options(options: Mapping[str, Any]) -> bytes:

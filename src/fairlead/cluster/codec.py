@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.meta import Metadata, Object, Part, Raw, Status, T, Version, WatchEvent
+from fairlead.cluster.meta import Metadata, Object, ObjectPart, Raw, ServerVersion, Status, T, WatchEvent
 from fairlead.errors import ClusterError
 
 Body = Object | Mapping[str, Any]
@@ -18,7 +18,7 @@ S = TypeVar("S", bound=Struct)
 V = TypeVar("V")
 
 
-class _ListMeta(Part, frozen=True):
+class _ListMeta(ObjectPart, frozen=True):
     resource_version: str = ""
     next: str = msgspec.field(default="", name="continue")
 
@@ -33,7 +33,7 @@ class _RawPage(Struct, frozen=True):
     metadata: _ListMeta = _ListMeta()
 
 
-class _Head(Part, frozen=True):
+class _Head(ObjectPart, frozen=True):
     api_version: str = ""
     kind: str = ""
     metadata: Metadata = Metadata()
@@ -44,7 +44,7 @@ class _Line(Struct, frozen=True):
     object: msgspec.Raw
 
 
-class Page(Struct, Generic[T], frozen=True):
+class ListPage(Struct, Generic[T], frozen=True):
     """A part of a list."""
 
     items: list[T]
@@ -114,19 +114,19 @@ def decode(kind: Kind[T], data: bytes | msgspec.Raw) -> T:
     return decode_as(kind.type, data, kind.resource)
 
 
-def decode_page(kind: Kind[T], data: bytes) -> Page[T]:
+def decode_page(kind: Kind[T], data: bytes) -> ListPage[T]:
     """Read a list, or one page of it."""
     try:
         if kind.type is not Raw:
             page = _page_decoder(kind.type).decode(data)
-            return Page(page.items, page.metadata.resource_version, page.metadata.next)
+            return ListPage(page.items, page.metadata.resource_version, page.metadata.next)
     except msgspec.ValidationError:
         pass  # something in it is null; one object at a time then
     except msgspec.DecodeError as error:
         raise _unreadable(kind.resource, error) from None
     loose = decode_as(_RawPage, data, kind.resource)
     items = [decode(kind, item) for item in loose.items]
-    return Page(items, loose.metadata.resource_version, loose.metadata.next)
+    return ListPage(items, loose.metadata.resource_version, loose.metadata.next)
 
 
 def decode_event(kind: Kind[T], line: bytes) -> WatchEvent[T] | Status:
@@ -159,9 +159,9 @@ def decode_status(data: bytes) -> Status | None:
         return None
 
 
-def decode_version(data: bytes) -> Version:
+def decode_version(data: bytes) -> ServerVersion:
     """Read what the server is."""
-    return decode_as(Version, data, "/version")
+    return decode_as(ServerVersion, data, "/version")
 
 
 def encode(kind: Kind[Any], body: Body) -> bytes:

@@ -20,7 +20,7 @@ class ExecPlugin:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class AuthInfo:
     """How we say who we are; several at once are sent together."""
 
     certificate: bytes = field(default=b"", repr=False)
@@ -43,7 +43,7 @@ class Impersonation:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ClusterConfig:
     """A cluster, and who we are there."""
 
     server: str
@@ -60,7 +60,7 @@ class Config:
     server_name: str = ""
     """The name that the server's certificate must have, where it is not the host's."""
     proxy: str = ""
-    login: Login = Login()
+    login: AuthInfo = AuthInfo()
     impersonate: Impersonation | None = None
 
     @property

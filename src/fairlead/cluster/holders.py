@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.cluster.objects import Allocation, Consumer, Node, Pod
 from fairlead.errors import ConflictError, InvalidError, MissingApiError, NotFoundError
 from fairlead.keys import PREFIX, RETRACTING
@@ -25,17 +25,17 @@ _TRIES: Final = 5
 """How often a taint is tried to be changed while others change theirs."""
 
 
-class ClaimStatus(Part, frozen=True):
+class HeldClaimStatus(ObjectPart, frozen=True):
     """What a claim was given, and for which pods it is reserved."""
 
     allocation: Allocation = Allocation()
     reserved_for: tuple[Consumer, ...] = ()
 
 
-class Claim(Object, frozen=True):
+class HeldClaim(Object, frozen=True):
     """A claim, as far as it holds devices."""
 
-    status: ClaimStatus = ClaimStatus()
+    status: HeldClaimStatus = HeldClaimStatus()
 
     @property
     def ours(self) -> bool:
@@ -44,12 +44,17 @@ class Claim(Object, frozen=True):
 
 
 CLAIMS: Final = Kind(
-    RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.version, RESOURCE_CLAIMS.plural, True, Claim, RESOURCE_CLAIMS.name
+    RESOURCE_CLAIMS.group,
+    RESOURCE_CLAIMS.version,
+    RESOURCE_CLAIMS.plural,
+    True,
+    HeldClaim,
+    RESOURCE_CLAIMS.name,
 )
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Holder:
+class DeviceHolder:
     """A pod that holds devices of ours, or a claim that holds some without a pod."""
 
     namespace: str
@@ -85,7 +90,7 @@ class Holder:
         }
 
 
-def holders(pods: Iterable[Pod], claims: Iterable[Claim]) -> list[Holder]:
+def holders(pods: Iterable[Pod], claims: Iterable[HeldClaim]) -> list[DeviceHolder]:
     """Return the pods that hold devices of ours, by claim or by resource, and the claims without a pod."""
     by_uid = {pod.metadata.uid: pod for pod in pods}
     named: dict[str, list[str]] = {}
@@ -97,16 +102,16 @@ def holders(pods: Iterable[Pod], claims: Iterable[Claim]) -> list[Holder]:
         for uid in users:
             named.setdefault(uid, []).append(claim.metadata.name)
         if not users:
-            loose.append(Holder(claim.metadata.namespace, "", (claim.metadata.name,)))
+            loose.append(DeviceHolder(claim.metadata.namespace, "", (claim.metadata.name,)))
     found = [_holder(pod, named.get(uid, ())) for uid, pod in by_uid.items()]
     return sorted([*loose, *(each for each in found if each.claims or each.resources)])
 
 
-def _holder(pod: Pod, claims: Iterable[str]) -> Holder:
+def _holder(pod: Pod, claims: Iterable[str]) -> DeviceHolder:
     # A kubelet reports the end of a pod only after its claims were unprepared: what has ended holds nothing.
     maker = next((each for each in pod.metadata.owner_references if each.controller), None)
     holds = pod.spec.node_name and pod.status.phase not in _ENDED
-    return Holder(
+    return DeviceHolder(
         pod.metadata.namespace,
         pod.metadata.name,
         tuple(sorted(claims)),
@@ -128,9 +133,9 @@ def _is_ours(name: str, amount: str) -> bool:
     return name.startswith(PREFIX) and str(amount) != "0"
 
 
-async def listed(cluster: Cluster) -> list[Holder]:
+async def listed(cluster: ClusterClient) -> list[DeviceHolder]:
     """Return the holders of a cluster."""
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[HeldClaim, ...] = ()
     with suppress(MissingApiError):  # before Kubernetes 1.34
         claims = (await cluster.list(CLAIMS)).items
     # Pods come second: a claim that is reserved for a pod is then never taken for one without.
@@ -138,17 +143,17 @@ async def listed(cluster: Cluster) -> list[Holder]:
 
 
 async def awaited(
-    cluster: Cluster,
+    cluster: ClusterClient,
     seconds: float,
-    say: Callable[[list[Holder]], None] = lambda holders: None,
-    look: Callable[[list[Holder]], Awaitable[None]] | None = None,
+    say: Callable[[list[DeviceHolder]], None] = lambda holders: None,
+    look: Callable[[list[DeviceHolder]], Awaitable[None]] | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> list[Holder]:
+) -> list[DeviceHolder]:
     """Return the holders that are left after so many seconds; none as soon as there is none.
 
     `say` is called when they change, `look` with every list.
     """
-    before: list[Holder] = []
+    before: list[DeviceHolder] = []
     while True:
         found = await listed(cluster)
         if found and found != before:
@@ -163,7 +168,7 @@ async def awaited(
         seconds -= step
 
 
-async def closed(cluster: Cluster) -> list[str]:
+async def closed(cluster: ClusterClient) -> list[str]:
     """Taint the nodes that offer devices of ours, and return their names: controllers replace their pods."""
     slices: tuple[Any, ...] = ()
     with suppress(MissingApiError):  # before Kubernetes 1.34
@@ -180,12 +185,12 @@ async def closed(cluster: Cluster) -> list[str]:
     return sorted(node.metadata.name for node in nodes)
 
 
-async def reopened(cluster: Cluster, node: Node) -> None:
+async def reopened(cluster: ClusterClient, node: Node) -> None:
     """Take the taint off a node, where it has it."""
     await _change(cluster, node, _freed)
 
 
-async def _change(cluster: Cluster, node: Node, change: Callable[[Node], list[dict[str, Any]]]) -> None:
+async def _change(cluster: ClusterClient, node: Node, change: Callable[[Node], list[dict[str, Any]]]) -> None:
     """Change one taint of a node: the list is one value, in which others write as well."""
     for _ in range(_TRIES):
         patch = change(node)
@@ -223,7 +228,7 @@ def _freed(node: Node) -> list[dict[str, Any]]:
     return [{"op": "test", "path": f"{place}/key", "value": RETRACTING}, {"op": "remove", "path": place}]
 
 
-async def released(cluster: Cluster, found: Iterable[Holder]) -> None:
+async def released(cluster: ClusterClient, found: Iterable[DeviceHolder]) -> None:
     """Delete the pods that hold something, and deallocate claims that are reserved for none.
 
     A claim that is reserved for a pod that is gone is left to its controller, which knows more.

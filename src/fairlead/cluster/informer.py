@@ -17,23 +17,23 @@ from types import TracebackType
 from typing import Final, Generic
 
 from fairlead import errors
-from fairlead.cluster.api import Cluster
-from fairlead.cluster.changes import Backlog, Change, Key
+from fairlead.cluster.api import ClusterClient
+from fairlead.cluster.changes import ChangeQueue, Key, ObjectChange
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import T, WatchEvent
-from fairlead.cluster.replica import End, Replica, Step, Timing
+from fairlead.cluster.replica import NextRequest, Reflector, RequestEnd, WatchTiming
 from fairlead.compat.aio import TIMEOUTS
 
-Handler = Callable[[Change[T]], None]
-_ENDS: Final[Mapping[type[errors.FairleadError], End]] = {
-    errors.ClusterAwayError: End.AWAY,
-    errors.TooManyRequestsError: End.AWAY,
-    errors.UserError: End.AWAY,  # a login that cannot be renewed just now
-    errors.GoneError: End.GONE,
-    errors.TooNewError: End.TOO_NEW,
-    errors.InvalidError: End.REFUSED,
+Handler = Callable[[ObjectChange[T]], None]
+_ENDS: Final[Mapping[type[errors.FairleadError], RequestEnd]] = {
+    errors.ClusterUnavailableError: RequestEnd.AWAY,
+    errors.TooManyRequestsError: RequestEnd.AWAY,
+    errors.UserError: RequestEnd.AWAY,  # a login that cannot be renewed just now
+    errors.GoneError: RequestEnd.GONE,
+    errors.TooNewError: RequestEnd.TOO_NEW,
+    errors.InvalidError: RequestEnd.REFUSED,
 }
-_USUAL: Final = Timing()
+_USUAL: Final = WatchTiming()
 
 
 class Informer(Generic[T]):
@@ -41,13 +41,13 @@ class Informer(Generic[T]):
 
     def __init__(  # noqa: PLR0913 - a question to a cluster has these parts
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         kind: Kind[T],
         namespace: str | None = None,
         *,
         labels: str | None = None,
         fields: str | None = None,
-        timing: Timing = _USUAL,
+        timing: WatchTiming = _USUAL,
         clock: Callable[[], float] = time.monotonic,
         random: Random | None = None,
     ) -> None:
@@ -59,7 +59,7 @@ class Informer(Generic[T]):
         self._timing = timing
         self._clock = clock
         self._random = random or Random()  # noqa: S311 - spreads load, keeps no secret
-        self._replica: Replica[T] = Replica(timing, self._random)
+        self._replica: Reflector[T] = Reflector(timing, self._random)
         self._handlers: list[Handler[T]] = []
         self._bells: set[asyncio.Event] = set()
         self._alive: float | None = None
@@ -90,21 +90,21 @@ class Informer(Generic[T]):
         the informer: a change that was not taken in cannot be made good.
         """
         for item in tuple(self.objects.values()):
-            handler(Change(None, item))
+            handler(ObjectChange(None, item))
         self._handlers.append(handler)
 
-    async def changes(self) -> AsyncGenerator[Change[T], None]:
+    async def changes(self) -> AsyncGenerator[ObjectChange[T], None]:
         """Yield what changes, beginning with what is there.
 
         A reader that is slower than the cluster is told the latest state of each object instead of every
         state in between; deletions are never left out.
         """
-        backlog: Backlog[T] = Backlog()
+        backlog: ChangeQueue[T] = ChangeQueue()
         bell = asyncio.Event()
         for item in self.objects.values():
-            backlog.put(Change(None, item))
+            backlog.put(ObjectChange(None, item))
 
-        def note(change: Change[T]) -> None:
+        def note(change: ObjectChange[T]) -> None:
             backlog.put(change)
             bell.set()
 
@@ -169,15 +169,15 @@ class Informer(Generic[T]):
             with suppress(asyncio.CancelledError):
                 self._task.result()
 
-    async def _perform(self, step: Step) -> None:
-        began, end = self._clock(), End.CLOSED
+    async def _perform(self, step: NextRequest) -> None:
+        began, end = self._clock(), RequestEnd.CLOSED
         try:
             if step.ask == "list":
                 return await self._list()
             await self._watch(step)
         except errors.FairleadError as error:
             end = self._end_of(error, began)
-            if not self.synced and error.exit_code == 2 and (step.ask, end) != ("stream", End.REFUSED):
+            if not self.synced and error.exit_code == 2 and (step.ask, end) != ("stream", RequestEnd.REFUSED):
                 raise
             self.trouble = error
         return self._replica.ended(end, self._clock() - began)
@@ -189,7 +189,7 @@ class Informer(Generic[T]):
         self._hear()
         self._tell(self._replica.listed(listing.items, listing.resource_version))
 
-    async def _watch(self, step: Step) -> None:
+    async def _watch(self, step: NextRequest) -> None:
         stream = self._cluster.watch(
             self._kind,
             self._namespace,
@@ -219,7 +219,7 @@ class Informer(Generic[T]):
         self._alive = self._clock()
         self.trouble = None
 
-    def _tell(self, changes: Iterable[Change[T]]) -> None:
+    def _tell(self, changes: Iterable[ObjectChange[T]]) -> None:
         for change in changes:
             for handler in tuple(self._handlers):
                 handler(change)
@@ -230,8 +230,8 @@ class Informer(Generic[T]):
         for bell in self._bells:
             bell.set()
 
-    def _end_of(self, error: errors.FairleadError, began: float) -> End:
-        end = next((end for kind, end in _ENDS.items() if isinstance(error, kind)), End.FAILED)
+    def _end_of(self, error: errors.FairleadError, began: float) -> RequestEnd:
+        end = next((end for kind, end in _ENDS.items() if isinstance(error, kind)), RequestEnd.FAILED)
         # A connection that is not made in time is one that failed; one that stood and said nothing is dead.
         quiet = min(self.age, self._clock() - began) >= 0.9 * self._timing.silence
-        return End.SILENT if quiet and isinstance(error.__cause__, TIMEOUTS) else end
+        return RequestEnd.SILENT if quiet and isinstance(error.__cause__, TIMEOUTS) else end

@@ -19,8 +19,8 @@ from fairlead.calibration import (
     Calibration,
     Features,
     Latency,
-    Measured,
-    Seen,
+    MeasuredRun,
+    ObservedUse,
     Setup,
     Trial,
     joined,
@@ -33,7 +33,7 @@ from fairlead.cluster.modelprofile import (
     MeasuredPart,
     ModelProfile,
     ModelProfileSpec,
-    SeenPart,
+    ObservedUsePart,
     SetupPart,
 )
 
@@ -42,11 +42,11 @@ _HOST, _MODEL, _REASON = 256, 253, 1024
 T = TypeVar("T")
 
 
-class Knowledge(NamedTuple):
+class ProfileSet(NamedTuple):
     """What many objects say."""
 
     calibrations: tuple[Calibration, ...] = ()
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ObservedUse, ...] = ()
     unread: tuple[str, ...] = ()
     """A line for each object that cannot be used: which one, and why."""
 
@@ -72,7 +72,7 @@ def of_calibration(calibration: Calibration, node: str) -> list[ModelProfile]:
     ]
 
 
-def of_seen(seen: Seen, node: str) -> ModelProfile:
+def of_seen(seen: ObservedUse, node: str) -> ModelProfile:
     """Return the object of a model that was seen."""
     return named(
         ModelProfileSpec(
@@ -83,7 +83,7 @@ def of_seen(seen: Seen, node: str) -> ModelProfile:
             digest=seen.digest,
             made=seen.made,
             node=node,
-            seen=_as(SeenPart, seen),
+            seen=_as(ObservedUsePart, seen),
         )
     )
 
@@ -97,7 +97,7 @@ def merged(before: ModelProfile, now: ModelProfile) -> ModelProfile:
         features=trial and _as(FeaturesPart, trial.features),
         measured=trial and trial.measured and _as(MeasuredPart, trial.measured),
         reason=trial.reason if trial else "",
-        seen=seen and _as(SeenPart, seen),
+        seen=seen and _as(ObservedUsePart, seen),
         file=new.file or old.file,
     )
     if spec == old:
@@ -106,7 +106,7 @@ def merged(before: ModelProfile, now: ModelProfile) -> ModelProfile:
     return replace(before, spec=spec)
 
 
-def knowledge(objects: Iterable[ModelProfile]) -> Knowledge:
+def knowledge(objects: Iterable[ModelProfile]) -> ProfileSet:
     """Put objects together, by setup; trials are in the order of their names."""
     trials: dict[str, list[tuple[ModelProfileSpec, Trial]]] = {}
     seen, unread = [], []
@@ -119,7 +119,7 @@ def knowledge(objects: Iterable[ModelProfile]) -> Knowledge:
             trials.setdefault(place(_setup(each.spec), each.spec.host), []).append((each.spec, trial))
         if found := _seen(each.spec):
             seen.append(found)
-    return Knowledge(tuple(_calibration(each) for each in trials.values()), tuple(seen), tuple(unread))
+    return ProfileSet(tuple(_calibration(each) for each in trials.values()), tuple(seen), tuple(unread))
 
 
 def _calibration(found: list[tuple[ModelProfileSpec, Trial]]) -> Calibration:
@@ -142,7 +142,7 @@ def _both_trials(old: ModelProfileSpec, new: ModelProfileSpec) -> Trial | None:
     return together(before, now) if before and now else before or now
 
 
-def _both_seen(old: ModelProfileSpec, new: ModelProfileSpec) -> Seen | None:
+def _both_seen(old: ModelProfileSpec, new: ModelProfileSpec) -> ObservedUse | None:
     before, now = _seen(old), _seen(new)
     return joined(before, now) if before and now else before or now
 
@@ -156,17 +156,17 @@ def _trial(spec: ModelProfileSpec) -> Trial | None:
         return None
     fields = {name: getattr(spec.features, name) for name in spec.features.__struct_fields__}
     features = msgspec.convert({**fields, "digest": spec.digest}, Features, from_attributes=True)
-    measured = None if spec.measured is None else _as(Measured, spec.measured)
+    measured = None if spec.measured is None else _as(MeasuredRun, spec.measured)
     return Trial(spec.model, features, measured, spec.reason)
 
 
-def _seen(spec: ModelProfileSpec) -> Seen | None:
+def _seen(spec: ModelProfileSpec) -> ObservedUse | None:
     found = spec.seen
     if found is None:
         return None
     latency = None if found.latency is None else _as(Latency, found.latency)
     about = (_setup(spec), spec.host, spec.digest, spec.model, spec.made)
-    return Seen(*about, found.image, found.peak_bytes, latency, found.watts, found.ramp)
+    return ObservedUse(*about, found.image, found.peak_bytes, latency, found.watts, found.ramp)
 
 
 def _as(shape: type[T], value: object) -> T:

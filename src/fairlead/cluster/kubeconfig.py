@@ -11,8 +11,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead.cluster import certificate
-from fairlead.cluster.config import Config, ExecPlugin, Impersonation, Login
-from fairlead.cluster.kubefile import ClusterEntry, E, Entry, Exec, Kubefile, UserEntry, read
+from fairlead.cluster.config import AuthInfo, ClusterConfig, ExecPlugin, Impersonation
+from fairlead.cluster.kubefile import ClusterEntry, E, Exec, Kubefile, NamedEntry, UserEntry, read
 from fairlead.cluster.plugin import API, VERSIONS
 from fairlead.compat.times import UTC
 from fairlead.errors import KubeconfigError
@@ -29,7 +29,7 @@ def load(
     env: Mapping[str, str] = os.environ,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     mounted: str = SERVICE_ACCOUNT,
-) -> Config:
+) -> ClusterConfig:
     """Return the cluster that the user means.
 
     The file at `path`, else those of $KUBECONFIG, else ~/.kube/config, else the cluster around this pod.
@@ -54,7 +54,7 @@ def load(
     return _config(read(paths), context, now())
 
 
-def in_cluster(env: Mapping[str, str] = os.environ, mounted: str = SERVICE_ACCOUNT) -> Config:
+def in_cluster(env: Mapping[str, str] = os.environ, mounted: str = SERVICE_ACCOUNT) -> ClusterConfig:
     """Return the cluster around the pod that we run in."""
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT") or "443"
     if not host:
@@ -74,17 +74,17 @@ def in_cluster(env: Mapping[str, str] = os.environ, mounted: str = SERVICE_ACCOU
             namespace = name.read().strip()
     except OSError:
         namespace = ""
-    return Config(
+    return ClusterConfig(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         source=mounted,
         user="the pod's service account",
         namespace=namespace or "default",
         ca=authority,
-        login=Login(token_file=os.path.join(mounted, "token")),
+        login=AuthInfo(token_file=os.path.join(mounted, "token")),
     )
 
 
-def _config(file: Kubefile, wanted: str | None, now: datetime) -> Config:
+def _config(file: Kubefile, wanted: str | None, now: datetime) -> ClusterConfig:
     name = wanted or file.current
     if not name:
         raise KubeconfigError(
@@ -96,11 +96,11 @@ def _config(file: Kubefile, wanted: str | None, now: datetime) -> Config:
     cluster = _pick(
         file.clusters, context.value.cluster, f"{context.where} names no known cluster", "its cluster"
     )
-    login, acting = Login(), None
+    login, acting = AuthInfo(), None
     if context.value.user:
         user = _pick(file.users, context.value.user, f"{context.where} names no known user", "its user")
         login, acting = _login(user, cluster, now), _impersonation(user.value)
-    return Config(
+    return ClusterConfig(
         server=_server(cluster),
         source=file.source,
         context=name,
@@ -120,7 +120,7 @@ def _config(file: Kubefile, wanted: str | None, now: datetime) -> Config:
     )
 
 
-def _pick(entries: Mapping[str, Entry[E]], name: str, missing: str, where: str) -> Entry[E]:
+def _pick(entries: Mapping[str, NamedEntry[E]], name: str, missing: str, where: str) -> NamedEntry[E]:
     if name in entries:
         return entries[name]
     looked = f" ({name!r})" if name and repr(name) not in missing else ""
@@ -133,7 +133,7 @@ def _names(entries: Iterable[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more or "none"
 
 
-def _server(cluster: Entry[ClusterEntry]) -> str:
+def _server(cluster: NamedEntry[ClusterEntry]) -> str:
     server = cluster.value.server
     try:
         parts = urlsplit(server)
@@ -149,7 +149,7 @@ def _server(cluster: Entry[ClusterEntry]) -> str:
     return server.rstrip("/")
 
 
-def _login(user: Entry[UserEntry], cluster: Entry[ClusterEntry], now: datetime) -> Login:
+def _login(user: NamedEntry[UserEntry], cluster: NamedEntry[ClusterEntry], now: datetime) -> AuthInfo:
     entry = user.value
     if entry.username or entry.password:
         raise KubeconfigError(
@@ -167,7 +167,7 @@ def _login(user: Entry[UserEntry], cluster: Entry[ClusterEntry], now: datetime) 
         lacks = "client-key" if shown else "client-certificate"
         raise KubeconfigError(f"{user.where} has no {lacks} to go with the other", hint=f"add {lacks}(-data)")
     _check_date(user, shown, now)
-    return Login(
+    return AuthInfo(
         certificate=shown,
         key=key,
         token=entry.token.strip(),
@@ -176,7 +176,7 @@ def _login(user: Entry[UserEntry], cluster: Entry[ClusterEntry], now: datetime) 
     )
 
 
-def _check_date(user: Entry[UserEntry], shown: bytes, now: datetime) -> None:
+def _check_date(user: NamedEntry[UserEntry], shown: bytes, now: datetime) -> None:
     end = certificate.expiry(shown)
     if shown and end is None and b"BEGIN CERTIFICATE" not in shown:
         raise KubeconfigError(
@@ -189,7 +189,7 @@ def _check_date(user: Entry[UserEntry], shown: bytes, now: datetime) -> None:
         )
 
 
-def _plugin(user: Entry[UserEntry], entry: Exec, cluster: ClusterEntry) -> ExecPlugin:
+def _plugin(user: NamedEntry[UserEntry], entry: Exec, cluster: ClusterEntry) -> ExecPlugin:
     if entry.api_version not in VERSIONS:
         raise KubeconfigError(
             f"{user.where}: exec.apiVersion {entry.api_version!r} is not known",
@@ -220,7 +220,7 @@ def _impersonation(entry: UserEntry) -> Impersonation | None:
     return Impersonation(entry.as_, entry.as_uid, entry.as_groups, entry.as_user_extra)
 
 
-def _data(entry: Entry[E], what: str, path: str, inline: str) -> bytes:
+def _data(entry: NamedEntry[E], what: str, path: str, inline: str) -> bytes:
     """Return what stands in the file itself, else in the file that it names."""
     if inline:
         try:

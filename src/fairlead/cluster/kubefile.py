@@ -103,7 +103,7 @@ class _File(Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[E]):
+class NamedEntry(Generic[E]):
     """Something named in a kubeconfig, and the file that it stands in: paths are relative to that."""
 
     value: E
@@ -122,27 +122,27 @@ class Kubefile:
 
     source: str
     current: str
-    clusters: Mapping[str, Entry[ClusterEntry]]
-    users: Mapping[str, Entry[UserEntry]]
-    contexts: Mapping[str, Entry[ContextEntry]]
+    clusters: Mapping[str, NamedEntry[ClusterEntry]]
+    users: Mapping[str, NamedEntry[UserEntry]]
+    contexts: Mapping[str, NamedEntry[ContextEntry]]
 
 
 def read(paths: Sequence[str]) -> Kubefile:
     """Read and merge kubeconfigs."""
-    clusters: dict[str, Entry[ClusterEntry]] = {}
-    users: dict[str, Entry[UserEntry]] = {}
-    contexts: dict[str, Entry[ContextEntry]] = {}
+    clusters: dict[str, NamedEntry[ClusterEntry]] = {}
+    users: dict[str, NamedEntry[UserEntry]] = {}
+    contexts: dict[str, NamedEntry[ContextEntry]] = {}
     current = ""
     for path in paths:
         found = _read(path)
         current = current or found.current_context
         for cluster in found.clusters:
-            entry = Entry(cluster.cluster, path, f"{path}: cluster {cluster.name!r}")
+            entry = NamedEntry(cluster.cluster, path, f"{path}: cluster {cluster.name!r}")
             clusters.setdefault(cluster.name, entry)
         for user in found.users:
-            users.setdefault(user.name, Entry(user.user, path, f"{path}: user {user.name!r}"))
+            users.setdefault(user.name, NamedEntry(user.user, path, f"{path}: user {user.name!r}"))
         for context in found.contexts:
-            named = Entry(context.context, path, f"{path}: context {context.name!r}")
+            named = NamedEntry(context.context, path, f"{path}: context {context.name!r}")
             contexts.setdefault(context.name, named)
     return Kubefile(os.pathsep.join(paths), current, clusters, users, contexts)
 

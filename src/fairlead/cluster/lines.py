@@ -8,7 +8,7 @@ LONGEST: Final = 64 * 1024 * 1024
 """No object is near this: etcd keeps none over 1.5 MB."""
 
 
-class Lines:
+class LineSplitter:
     """Take chunks, give lines."""
 
     def __init__(self) -> None:

@@ -9,11 +9,11 @@ from msgspec import field as field  # noqa: PLC0414 - the door: other rooms desc
 from msgspec.structs import replace as replace  # noqa: PLC0414 - the door: a changed object is a new one
 
 
-class Part(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
+class ObjectPart(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
     """A piece of an object. Values hold no cycles, so the garbage collector need not walk them."""
 
 
-class OwnerReference(Part, frozen=True):
+class OwnerReference(ObjectPart, frozen=True):
     """The object that another one belongs to."""
 
     api_version: str = ""
@@ -24,7 +24,7 @@ class OwnerReference(Part, frozen=True):
     block_owner_deletion: bool = False
 
 
-class Metadata(Part, frozen=True):
+class Metadata(ObjectPart, frozen=True):
     """What every object says of itself."""
 
     name: str = ""
@@ -42,7 +42,7 @@ class Metadata(Part, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
-class Object(Part, frozen=True):
+class Object(ObjectPart, frozen=True):
     """Anything that the API server keeps."""
 
     metadata: Metadata = Metadata()
@@ -95,7 +95,7 @@ class WatchEvent(Struct, Generic[T], frozen=True, kw_only=True, gc=False):
         return self.type == "BOOKMARK" and self.object.metadata.annotations.get(INITIAL_END) == "true"
 
 
-class Cause(Part, frozen=True):
+class Cause(ObjectPart, frozen=True):
     """One of several things wrong with a request."""
 
     reason: str = ""
@@ -103,7 +103,7 @@ class Cause(Part, frozen=True):
     field: str = ""
 
 
-class StatusDetails(Part, frozen=True):
+class StatusDetails(ObjectPart, frozen=True):
     """What an answer is about."""
 
     name: str = ""
@@ -114,7 +114,7 @@ class StatusDetails(Part, frozen=True):
     retry_after_seconds: int = 0
 
 
-class Status(Part, frozen=True):
+class Status(ObjectPart, frozen=True):
     """The API server's answer where it is not an object."""
 
     status: str = ""
@@ -124,7 +124,7 @@ class Status(Part, frozen=True):
     details: StatusDetails = StatusDetails()
 
 
-class Version(Part, frozen=True):
+class ServerVersion(ObjectPart, frozen=True):
     """What the API server is."""
 
     major: str = ""

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from msgspec import field
 
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.units import Bytes, Seconds, Watts
 
 
-class SetupPart(Part, frozen=True):
+class SetupPart(ObjectPart, frozen=True):
     """The fields of Setup."""
 
     device: str
@@ -25,7 +25,7 @@ class SetupPart(Part, frozen=True):
     power: Watts | None = None
 
 
-class WorkPart(Part, frozen=True):
+class WorkPart(ObjectPart, frozen=True):
     """The fields of Work."""
 
     operators: int = 0
@@ -38,7 +38,7 @@ class WorkPart(Part, frozen=True):
     kernels: int = 0
 
 
-class FeaturesPart(Part, frozen=True):
+class FeaturesPart(ObjectPart, frozen=True):
     """The fields of Features, without the digest."""
 
     batch: int
@@ -49,7 +49,7 @@ class FeaturesPart(Part, frozen=True):
     output_bytes: Bytes = Bytes(0)
 
 
-class MeasuredPart(Part, frozen=True):
+class MeasuredPart(ObjectPart, frozen=True):
     """The fields of Measured."""
 
     seconds: Seconds
@@ -62,7 +62,7 @@ class MeasuredPart(Part, frozen=True):
     watts: Watts | None = None
 
 
-class LatencyPart(Part, frozen=True):
+class LatencyPart(ObjectPart, frozen=True):
     """The fields of Latency."""
 
     median: Seconds
@@ -71,7 +71,7 @@ class LatencyPart(Part, frozen=True):
     ratio: float | None = None
 
 
-class SeenPart(Part, frozen=True):
+class ObservedUsePart(ObjectPart, frozen=True):
     """The fields of Seen that are not the object's own."""
 
     image: str = ""
@@ -81,7 +81,7 @@ class SeenPart(Part, frozen=True):
     ramp: Seconds | None = None
 
 
-class FilePart(Part, frozen=True):
+class FilePart(ObjectPart, frozen=True):
     """What a model's file says of it beyond its work."""
 
     format: str = ""
@@ -92,7 +92,7 @@ class FilePart(Part, frozen=True):
     """By runtime, why it does not run there as it is."""
 
 
-class ModelProfileSpec(Part, frozen=True):
+class ModelProfileSpec(ObjectPart, frozen=True):
     """A model on a setup; `seen` is of real use, `file` of the model alone, the rest of a trial."""
 
     version: int
@@ -106,7 +106,7 @@ class ModelProfileSpec(Part, frozen=True):
     features: FeaturesPart | None = None
     measured: MeasuredPart | None = None
     reason: str = ""
-    seen: SeenPart | None = None
+    seen: ObservedUsePart | None = None
     file: FilePart | None = None
 
 

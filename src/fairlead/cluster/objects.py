@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import field
 
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, ObjectPart
 
 
-class Taint(Part, frozen=True):
+class Taint(ObjectPart, frozen=True):
     """Keeps pods away from a node that do not tolerate it."""
 
     key: str = ""
@@ -20,7 +20,7 @@ class Taint(Part, frozen=True):
     effect: str = ""
 
 
-class Condition(Part, frozen=True):
+class Condition(ObjectPart, frozen=True):
     """One aspect of an object's state."""
 
     type: str = ""
@@ -30,7 +30,7 @@ class Condition(Part, frozen=True):
     last_transition_time: str = ""
 
 
-class NodeSpec(Part, frozen=True):
+class NodeSpec(ObjectPart, frozen=True):
     """What is asked of a node."""
 
     taints: tuple[Taint, ...] = ()
@@ -38,14 +38,14 @@ class NodeSpec(Part, frozen=True):
     provider_id: str = field(default="", name="providerID")
 
 
-class NodeAddress(Part, frozen=True):
+class NodeAddress(ObjectPart, frozen=True):
     """One way to reach a node."""
 
     type: str = ""
     address: str = ""
 
 
-class NodeInfo(Part, frozen=True):
+class NodeInfo(ObjectPart, frozen=True):
     """What a node runs."""
 
     architecture: str = ""
@@ -56,7 +56,7 @@ class NodeInfo(Part, frozen=True):
     container_runtime_version: str = ""
 
 
-class NodeStatus(Part, frozen=True):
+class NodeStatus(ObjectPart, frozen=True):
     """What a node has."""
 
     capacity: Mapping[str, str] = field(default_factory=dict)
@@ -73,24 +73,24 @@ class Node(Object, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-class Resources(Part, frozen=True):
+class ResourceRequirements(ObjectPart, frozen=True):
     """What a container asks for, and what it may not exceed."""
 
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
 
 
-class Container(Part, frozen=True):
+class Container(ObjectPart, frozen=True):
     """One program of a pod."""
 
     name: str = ""
     image: str = ""
     restart_policy: str = ""
     """`Always` marks an init container that runs beside the others (a sidecar)."""
-    resources: Resources = Resources()
+    resources: ResourceRequirements = ResourceRequirements()
 
 
-class Toleration(Part, frozen=True):
+class Toleration(ObjectPart, frozen=True):
     """A taint that a pod puts up with."""
 
     key: str = ""
@@ -100,7 +100,7 @@ class Toleration(Part, frozen=True):
     toleration_seconds: int | None = None
 
 
-class Requirement(Part, frozen=True):
+class Requirement(ObjectPart, frozen=True):
     """One term of a selector."""
 
     key: str = ""
@@ -108,27 +108,27 @@ class Requirement(Part, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class NodeSelectorTerm(Part, frozen=True):
+class NodeSelectorTerm(ObjectPart, frozen=True):
     """Requirements that a node must meet together."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
-class NodeSelector(Part, frozen=True):
+class NodeSelector(ObjectPart, frozen=True):
     """Terms of which a node must meet one."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class PreferredTerm(Part, frozen=True):
+class PreferredTerm(ObjectPart, frozen=True):
     """A term that a node had better meet."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Part, frozen=True):
+class NodeAffinity(ObjectPart, frozen=True):
     """Which nodes a pod must have or would like."""
 
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
@@ -137,19 +137,19 @@ class NodeAffinity(Part, frozen=True):
     )
 
 
-class Affinity(Part, frozen=True):
+class Affinity(ObjectPart, frozen=True):
     """Where a pod wants to be, as far as nodes are concerned."""
 
     node_affinity: NodeAffinity = NodeAffinity()
 
 
-class SchedulingGate(Part, frozen=True):
+class SchedulingGate(ObjectPart, frozen=True):
     """A reason not to schedule a pod yet."""
 
     name: str = ""
 
 
-class PodResourceClaim(Part, frozen=True):
+class PodResourceClaim(ObjectPart, frozen=True):
     """A claim on devices that a pod names."""
 
     name: str = ""
@@ -157,7 +157,7 @@ class PodResourceClaim(Part, frozen=True):
     resource_claim_template_name: str = ""
 
 
-class PodSpec(Part, frozen=True):
+class PodSpec(ObjectPart, frozen=True):
     """What a pod asks for."""
 
     node_name: str = ""
@@ -168,7 +168,7 @@ class PodSpec(Part, frozen=True):
     affinity: Affinity = Affinity()
 
 
-class Mapped(Part, frozen=True):
+class ContainerExtendedResourceRequest(ObjectPart, frozen=True):
     """Which resource of which container a request of a claim stands for."""
 
     container_name: str = ""
@@ -176,21 +176,21 @@ class Mapped(Part, frozen=True):
     request_name: str = ""
 
 
-class OwnClaim(Part, frozen=True):
+class PodExtendedResourceClaimStatus(ObjectPart, frozen=True):
     """The claim that stands for the extended resources of a pod."""
 
     resource_claim_name: str = ""
-    request_mappings: tuple[Mapped, ...] = ()
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
 
 
-class PodStatus(Part, frozen=True):
+class PodStatus(ObjectPart, frozen=True):
     """How a pod is doing."""
 
     phase: str = ""
     pod_ip: str = field(default="", name="podIP")
     start_time: str = ""
     conditions: tuple[Condition, ...] = ()
-    extended_resource_claim_status: OwnClaim = OwnClaim()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus = PodExtendedResourceClaimStatus()
 
 
 class Pod(Object, frozen=True):
@@ -200,7 +200,7 @@ class Pod(Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class ObjectReference(Part, frozen=True):
+class ObjectReference(ObjectPart, frozen=True):
     """Which object is meant."""
 
     api_version: str = ""
@@ -212,14 +212,14 @@ class ObjectReference(Part, frozen=True):
     field_path: str = ""
 
 
-class EventSource(Part, frozen=True):
+class EventSource(ObjectPart, frozen=True):
     """Who reports."""
 
     component: str = ""
     host: str = ""
 
 
-class EventSeries(Part, frozen=True):
+class EventSeries(ObjectPart, frozen=True):
     """How often the same thing happened."""
 
     count: int = 0
@@ -245,7 +245,7 @@ class Event(Object, frozen=True):
     last_timestamp: str = ""
 
 
-class LeaseSpec(Part, frozen=True):
+class LeaseSpec(ObjectPart, frozen=True):
     """Who holds a lease, since when, and for how long."""
 
     holder_identity: str = ""
@@ -263,7 +263,7 @@ class Lease(Object, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
-class NamespaceStatus(Part, frozen=True):
+class NamespaceStatus(ObjectPart, frozen=True):
     """Whether a namespace is in use or on its way out."""
 
     phase: str = ""
@@ -287,7 +287,7 @@ class ConfigMap(Object, frozen=True):
     immutable: bool = False
 
 
-class CrdNames(Part, frozen=True):
+class CrdNames(ObjectPart, frozen=True):
     """What a custom kind is called."""
 
     plural: str = ""
@@ -296,7 +296,7 @@ class CrdNames(Part, frozen=True):
     short_names: tuple[str, ...] = ()
 
 
-class CrdVersion(Part, frozen=True):
+class CrdVersion(ObjectPart, frozen=True):
     """One version of a custom kind."""
 
     name: str = ""
@@ -304,7 +304,7 @@ class CrdVersion(Part, frozen=True):
     storage: bool = False
 
 
-class CrdSpec(Part, frozen=True):
+class CrdSpec(ObjectPart, frozen=True):
     """What a custom kind is."""
 
     group: str = ""
@@ -313,7 +313,7 @@ class CrdSpec(Part, frozen=True):
     versions: tuple[CrdVersion, ...] = ()
 
 
-class CrdStatus(Part, frozen=True):
+class CrdStatus(ObjectPart, frozen=True):
     """Whether a custom kind is served yet."""
 
     conditions: tuple[Condition, ...] = ()
@@ -326,7 +326,7 @@ class CustomResourceDefinition(Object, frozen=True):
     status: CrdStatus = CrdStatus()
 
 
-class ResourcePool(Part, frozen=True):
+class ResourcePool(ObjectPart, frozen=True):
     """The set of slices that together describe one pool of devices."""
 
     name: str = ""
@@ -334,7 +334,7 @@ class ResourcePool(Part, frozen=True):
     resource_slice_count: int = 0
 
 
-class Device(Part, frozen=True):
+class Device(ObjectPart, frozen=True):
     """One device that may be claimed; attributes and capacity as the driver wrote them."""
 
     name: str = ""
@@ -342,7 +342,7 @@ class Device(Part, frozen=True):
     capacity: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-class ResourceSliceSpec(Part, frozen=True):
+class ResourceSliceSpec(ObjectPart, frozen=True):
     """The devices of one driver in one place."""
 
     driver: str = ""
@@ -358,7 +358,7 @@ class ResourceSlice(Object, frozen=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
-class AllocatedDevice(Part, frozen=True):
+class AllocatedDevice(ObjectPart, frozen=True):
     """A device that a claim was given."""
 
     driver: str = ""
@@ -367,19 +367,19 @@ class AllocatedDevice(Part, frozen=True):
     consumed_capacity: Mapping[str, str | int | float] = field(default_factory=dict)
 
 
-class AllocatedDevices(Part, frozen=True):
+class AllocatedDevices(ObjectPart, frozen=True):
     """The devices that a claim was given."""
 
     results: tuple[AllocatedDevice, ...] = ()
 
 
-class Allocation(Part, frozen=True):
+class Allocation(ObjectPart, frozen=True):
     """What a claim was given."""
 
     devices: AllocatedDevices = AllocatedDevices()
 
 
-class Consumer(Part, frozen=True):
+class Consumer(ObjectPart, frozen=True):
     """Who may use a claim."""
 
     resource: str = ""

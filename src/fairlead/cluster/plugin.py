@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead.cluster.config import Config, ExecPlugin
-from fairlead.cluster.meta import Part
+from fairlead.cluster.config import ClusterConfig, ExecPlugin
+from fairlead.cluster.meta import ObjectPart
 from fairlead.cluster.times import parse_time
 from fairlead.compat.aio import timeout
 from fairlead.errors import KubeconfigError
@@ -25,7 +25,7 @@ _TEXT_LIMIT: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExecCredential:
     """What the program gave us, and until when it holds."""
 
     token: str = field(default="", repr=False)
@@ -35,20 +35,20 @@ class Answer:
     """Seconds since 1970."""
 
 
-class _Credentials(Part, frozen=True):
+class _Credentials(ObjectPart, frozen=True):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
     expiration_timestamp: str = ""
 
 
-class _Printed(Part, frozen=True):
+class _Printed(ObjectPart, frozen=True):
     api_version: str = ""
     kind: str = ""
     status: _Credentials | None = None
 
 
-async def run(config: Config, env: Mapping[str, str]) -> Answer:
+async def run(config: ClusterConfig, env: Mapping[str, str]) -> ExecCredential:
     """Run the program and read what it prints; it has no terminal to ask anything on."""
     plugin = config.login.plugin
     assert plugin is not None
@@ -92,7 +92,7 @@ async def _output(path: str, plugin: ExecPlugin, env: Mapping[str, str], here: s
     return printed
 
 
-def read(printed: bytes, plugin: ExecPlugin, here: str) -> Answer:
+def read(printed: bytes, plugin: ExecPlugin, here: str) -> ExecCredential:
     """Read what the program printed."""
     try:
         found = msgspec.json.decode(printed, type=_Printed)
@@ -108,14 +108,16 @@ def read(printed: bytes, plugin: ExecPlugin, here: str) -> Answer:
     got = found.status
     if not got.token and not (got.client_certificate_data and got.client_key_data):
         raise _junk(here, "gave neither a token nor a certificate with its key")
-    return Answer(got.token, got.client_certificate_data.encode(), got.client_key_data.encode(), until)
+    return ExecCredential(
+        got.token, got.client_certificate_data.encode(), got.client_key_data.encode(), until
+    )
 
 
 def _junk(here: str, what: str) -> KubeconfigError:
     return KubeconfigError(f"{here} {what}", hint="run it by hand, or correct users[].user.exec.apiVersion")
 
 
-def _info(config: Config, plugin: ExecPlugin) -> str:
+def _info(config: ClusterConfig, plugin: ExecPlugin) -> str:
     spec: dict[str, Any] = {"interactive": False}
     if plugin.provide_cluster_info:
         cluster = {

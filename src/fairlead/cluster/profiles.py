@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
-from fairlead.cluster.knowledge import Knowledge, knowledge, merged
+from fairlead.cluster.knowledge import ProfileSet, knowledge, merged
 from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import AlreadyExistsError, ConflictError, MissingApiError, NotFoundError
 from fairlead.keys import SETUP
@@ -21,7 +21,7 @@ Done = Literal["made", "changed", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoreCounts:
     """How many objects were made, changed, or had nothing to learn."""
 
     made: int = 0
@@ -37,7 +37,7 @@ class Stored:
         return f"{self.made} made, {self.changed} changed, {self.kept} as they were"
 
 
-async def check(cluster: Cluster) -> None:
+async def check(cluster: ClusterClient) -> None:
     """Raise where profiles cannot be kept here, before anybody spends a minute on measuring."""
     async with _kind_is_there():
         # Whoever stores profiles may read one, and need not be allowed to list all.
@@ -45,28 +45,28 @@ async def check(cluster: Cluster) -> None:
             await cluster.get(MODEL_PROFILES, "none")
 
 
-async def store(cluster: Cluster, profiles: Iterable[ModelProfile], dice: Random) -> Stored:
+async def store(cluster: ClusterClient, profiles: Iterable[ModelProfile], dice: Random) -> StoreCounts:
     """Add what profiles say to what the cluster knows."""
     done: list[Done] = []
     async with _kind_is_there():
         for profile in profiles:
             done.append(await _put(cluster, profile, dice))
-    return Stored(done.count("made"), done.count("changed"), done.count("kept"))
+    return StoreCounts(done.count("made"), done.count("changed"), done.count("kept"))
 
 
-async def read(cluster: Cluster, setup: str = "") -> Knowledge:
+async def read(cluster: ClusterClient, setup: str = "") -> ProfileSet:
     """Return all that a cluster knows, or all of one setup."""
     return knowledge(await listed(cluster, setup))
 
 
-async def listed(cluster: Cluster, setup: str = "") -> tuple[ModelProfile, ...]:
+async def listed(cluster: ClusterClient, setup: str = "") -> tuple[ModelProfile, ...]:
     """Return the objects themselves."""
     async with _kind_is_there():
         labels = f"{SETUP}={setup}" if setup else None
         return (await cluster.list(MODEL_PROFILES, labels=labels)).items
 
 
-async def remove(cluster: Cluster, setup: str) -> int:
+async def remove(cluster: ClusterClient, setup: str) -> int:
     """Delete every profile of a setup; return how many there were."""
     found = await listed(cluster, setup)
     for each in found:
@@ -75,7 +75,7 @@ async def remove(cluster: Cluster, setup: str) -> int:
     return len(found)
 
 
-async def discard(cluster: Cluster, *, dry: bool = False) -> int:
+async def discard(cluster: ClusterClient, *, dry: bool = False) -> int:
     """Take the kind away, unless profiles are kept of it: then return how many those are."""
     try:
         kept = len((await cluster.list(MODEL_PROFILES)).items)
@@ -87,7 +87,7 @@ async def discard(cluster: Cluster, *, dry: bool = False) -> int:
     return kept
 
 
-async def _put(cluster: Cluster, mine: ModelProfile, dice: Random) -> Done:
+async def _put(cluster: ClusterClient, mine: ModelProfile, dice: Random) -> Done:
     for tried in range(_TRIES):
         try:
             return await _try(cluster, mine)
@@ -100,7 +100,7 @@ async def _put(cluster: Cluster, mine: ModelProfile, dice: Random) -> Done:
     raise AssertionError("the last try returns or raises")
 
 
-async def _try(cluster: Cluster, mine: ModelProfile) -> Done:
+async def _try(cluster: ClusterClient, mine: ModelProfile) -> Done:
     try:
         before = await cluster.get(MODEL_PROFILES, mine.metadata.name)
     except NotFoundError:

@@ -4,11 +4,11 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.errors import KubeconfigError
 
 
-def proxy_of(config: Config, env: Mapping[str, str]) -> str | None:
+def proxy_of(config: ClusterConfig, env: Mapping[str, str]) -> str | None:
     """Return the proxy to go through, or None."""
     parts = urlsplit(config.server)
     host = parts.hostname or ""

@@ -9,7 +9,7 @@ from fairlead import __version__
 from fairlead.cluster.config import Impersonation
 
 
-class Request(Struct, frozen=True):
+class HttpRequest(Struct, frozen=True):
     """One question to the server; a Struct, because there is one for each bind."""
 
     method: str

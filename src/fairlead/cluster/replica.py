@@ -15,11 +15,11 @@ from random import Random
 from types import MappingProxyType
 from typing import Final, Generic, Literal
 
-from fairlead.cluster.changes import Change, Key, between, difference
+from fairlead.cluster.changes import Key, ObjectChange, between, difference
 from fairlead.cluster.meta import Object, T
 
 
-class End(Enum):
+class RequestEnd(Enum):
     """Why a request is over."""
 
     CLOSED = "the stream ended, for whatever reason"
@@ -31,7 +31,9 @@ class End(Enum):
     FAILED = "the server said no"
 
 
-_LOST: Final = frozenset({End.SILENT, End.GONE, End.TOO_NEW, End.REFUSED, End.FAILED})
+_LOST: Final = frozenset(
+    {RequestEnd.SILENT, RequestEnd.GONE, RequestEnd.TOO_NEW, RequestEnd.REFUSED, RequestEnd.FAILED}
+)
 """After these a watch cannot go on from where it stood; after the others nothing was missed."""
 _PATIENCE: Final = 12
 """Watches that fail in a row, over some minutes, before a list is tried: servers keep little more history,
@@ -39,7 +41,7 @@ and something on the way may let only lists through."""
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class WatchTiming:
     """How patient to be, in seconds."""
 
     silence: float = 90.0
@@ -57,7 +59,7 @@ Ask = Literal["list", "stream", "watch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextRequest:
     """What to ask of the cluster next, and how long to wait before."""
 
     ask: Ask
@@ -65,10 +67,10 @@ class Step:
     wait: float
 
 
-class Replica(Generic[T]):
+class Reflector(Generic[T]):
     """The objects as last heard of, and the version of the cluster that they stand for."""
 
-    def __init__(self, timing: Timing, random: Random) -> None:
+    def __init__(self, timing: WatchTiming, random: Random) -> None:
         self._timing = timing
         self._random = random
         self._objects: dict[Key, T] = {}
@@ -96,21 +98,21 @@ class Replica(Generic[T]):
         """Whether the copy is complete, so that what is heard now changes it."""
         return self._following
 
-    def next(self) -> Step:
+    def next(self) -> NextRequest:
         """Return what to ask now."""
         self._heard = False
         self._arriving, self._buried = {}, {}
         if self._following:
             self._asked = "watch"
-            return Step(self._asked, self._version, self._wait)
+            return NextRequest(self._asked, self._version, self._wait)
         self._asked = "stream" if self._streams and not self._doubt else "list"
-        return Step(self._asked, "", self._wait)
+        return NextRequest(self._asked, "", self._wait)
 
-    def listed(self, objects: Iterable[T], version: str) -> list[Change[T]]:
+    def listed(self, objects: Iterable[T], version: str) -> list[ObjectChange[T]]:
         """Take a complete list."""
         return self._replace({item.key: item for item in objects}, version)
 
-    def observed(self, what: str, item: T) -> list[Change[T]]:
+    def observed(self, what: str, item: T) -> list[ObjectChange[T]]:
         """Take `ADDED`, `MODIFIED` or `DELETED` from a watch."""
         if not self._following:
             self._arrive(what, item)
@@ -129,7 +131,7 @@ class Replica(Generic[T]):
         self._objects[item.key] = item
         return between(old, item)
 
-    def marked(self, version: str, *, complete: bool) -> list[Change[T]]:
+    def marked(self, version: str, *, complete: bool) -> list[ObjectChange[T]]:
         """Take a bookmark; `complete` says that it ends a streamed list."""
         if not self._following:
             return self._replace(self._arriving, version) if complete else []
@@ -138,18 +140,18 @@ class Replica(Generic[T]):
             self._following = False  # the server is behind what we have seen: only a list can tell
         return []
 
-    def ended(self, end: End, lasted: float) -> None:
+    def ended(self, end: RequestEnd, lasted: float) -> None:
         """Take note that the last request is over, `lasted` seconds after it was sent."""
         if self._asked == "stream":
-            self._streams = self._streams and end is not End.REFUSED
-            self._doubt = not self._following and end in (End.CLOSED, End.SILENT)
+            self._streams = self._streams and end is not RequestEnd.REFUSED
+            self._doubt = not self._following and end in (RequestEnd.CLOSED, RequestEnd.SILENT)
         else:
             self._doubt = False
-        stood = self._following and end in (End.CLOSED, End.AWAY)
+        stood = self._following and end in (RequestEnd.CLOSED, RequestEnd.AWAY)
         quiet_but_long = stood and lasted >= self._timing.steady
         good = self._heard or quiet_but_long
         # A watch that ends at once with nothing said is how some servers answer for a version they lost.
-        empty = self._asked == "watch" and end is End.CLOSED and not good
+        empty = self._asked == "watch" and end is RequestEnd.CLOSED and not good
         # So is a watch from a version yet to come: silence, without so much as a bookmark.
         self._quiet = 0.0 if self._heard else self._quiet + lasted
         self._failures = 0 if good else self._failures + 1
@@ -177,7 +179,7 @@ class Replica(Generic[T]):
         self._arriving.pop(item.key, None)
         (self._buried if what == "DELETED" else self._arriving)[item.key] = item
 
-    def _replace(self, objects: dict[Key, T], version: str) -> list[Change[T]]:
+    def _replace(self, objects: dict[Key, T], version: str) -> list[ObjectChange[T]]:
         changes = difference(self._objects, objects)
         self._objects.clear()  # in place: whoever holds the view goes on seeing what is true
         self._objects.update(objects)

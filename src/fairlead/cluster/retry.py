@@ -10,7 +10,7 @@ _BREAKS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often to ask, and how long to wait in all, before passing on the server's no."""
 
     tries: int = 6
@@ -19,7 +19,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RetryState:
     """How often we have asked, and how long we have waited between."""
 
     times: int = 1
@@ -27,7 +27,7 @@ class Tried:
 
 
 def after_answer(
-    code: int, retry_after: float | None, tried: Tried, patience: Patience, dice: Random
+    code: int, retry_after: float | None, tried: RetryState, patience: RetryPolicy, dice: Random
 ) -> float | None:
     """Return how long to wait before asking again; None where that is not for us to do.
 
@@ -42,7 +42,7 @@ def after_answer(
     return pause if tried.waited + pause <= patience.total else None
 
 
-def after_break(method: str, tried: Tried, dice: Random) -> float | None:
+def after_break(method: str, tried: RetryState, dice: Random) -> float | None:
     """Return how long to wait after a connection broke under a request; None to give up."""
     if method != "GET" or tried.times >= _BREAKS:
         return None

@@ -14,7 +14,7 @@ _TURNS: Final = 100
 """Of the loop, until what was shut down here is closed there: two or three, and no peer is waited for."""
 
 
-class Sockets:
+class SocketTracker:
     """Makes sockets, and ends those that are left."""
 
     def __init__(self) -> None:

@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.errors import KubeconfigError
 
 
-def context(config: Config, certificate: bytes, key: bytes) -> ssl.SSLContext:
+def context(config: ClusterConfig, certificate: bytes, key: bytes) -> ssl.SSLContext:
     """Return how to verify the server, and what to show it."""
     try:
         made = ssl.create_default_context(cadata=config.ca.decode("ascii") if config.ca else None)
@@ -29,7 +29,7 @@ def context(config: Config, certificate: bytes, key: bytes) -> ssl.SSLContext:
     return made
 
 
-def _show(made: ssl.SSLContext, config: Config, certificate: bytes, key: bytes) -> None:
+def _show(made: ssl.SSLContext, config: ClusterConfig, certificate: bytes, key: bytes) -> None:
     try:
         with _file(certificate.rstrip() + b"\n" + key) as path:
             made.load_cert_chain(path, password=_no_password)

@@ -16,17 +16,17 @@ import aiohttp
 from yarl import URL
 
 from fairlead.cluster import retry, tls
-from fairlead.cluster.answers import Asked, error_of
+from fairlead.cluster.answers import RequestInfo, error_of
 from fairlead.cluster.auth import Credential, identity
 from fairlead.cluster.broken import broken, was_cut
 from fairlead.cluster.codec import decode_status
-from fairlead.cluster.config import Config
-from fairlead.cluster.lines import Lines
+from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.lines import LineSplitter
 from fairlead.cluster.meta import Status
 from fairlead.cluster.proxy import is_loopback, proxy_of
-from fairlead.cluster.question import Request, headers
-from fairlead.cluster.retry import Patience, Tried
-from fairlead.cluster.sockets import Sockets
+from fairlead.cluster.question import HttpRequest, headers
+from fairlead.cluster.retry import RetryPolicy, RetryState
+from fairlead.cluster.sockets import SocketTracker
 from fairlead.errors import ClusterError
 
 CONNECT: Final = 10.0
@@ -35,7 +35,7 @@ SILENCE: Final = 70.0
 KEPT: Final = 30.0
 """Seconds that an idle connection is kept; balancers on the way drop them from 60 on, without a word."""
 _BUFFER: Final = 1 << 20
-_FIRST: Final = Tried()
+_FIRST: Final = RetryState()
 _TEXT_LIMIT: Final = 300
 _BUDGET: Final = "DisruptionBudget"
 """The cause of a 429 by which the API server refuses an eviction."""
@@ -44,7 +44,7 @@ Taker = Callable[[aiohttp.ClientResponse], Awaitable[R]]
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ClientEnvironment:
     """What is outside: tests bring their own."""
 
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -53,16 +53,16 @@ class World:
     dice: Random = field(default_factory=Random)
 
 
-class Batches:
+class LineBatches:
     """The lines of a streamed answer, as many at a time as have arrived."""
 
-    def __init__(self, response: aiohttp.ClientResponse, asked: Asked, config: Config) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, asked: RequestInfo, config: ClusterConfig) -> None:
         self._chunks = response.content
-        self._lines = Lines()
+        self._lines = LineSplitter()
         self._asked = asked
         self._config = config
 
-    def __aiter__(self) -> "Batches":
+    def __aiter__(self) -> "LineBatches":
         return self
 
     async def __anext__(self) -> list[bytes]:
@@ -84,11 +84,11 @@ class Transport:
 
     def __init__(
         self,
-        config: Config,
+        config: ClusterConfig,
         session: aiohttp.ClientSession,
         slots: int,
-        patience: Patience,
-        world: World,
+        patience: RetryPolicy,
+        world: ClientEnvironment,
         silence: float = SILENCE,
     ) -> None:
         self.config = config
@@ -107,17 +107,17 @@ class Transport:
     @asynccontextmanager
     async def open(
         cls,
-        config: Config,
+        config: ClusterConfig,
         *,
         connections: int = 64,
         compress: bool | None = None,
-        patience: Patience | None = None,
-        world: World | None = None,
+        patience: RetryPolicy | None = None,
+        world: ClientEnvironment | None = None,
         silence: float | None = None,
     ) -> AsyncIterator["Transport"]:
         """Prepare connections; none is made yet."""
         near = is_loopback(urlsplit(config.server).hostname or "")
-        sockets = Sockets()
+        sockets = SocketTracker()
         try:
             async with aiohttp.ClientSession(
                 # The slots are the limit, and watches take none.
@@ -128,30 +128,39 @@ class Transport:
                 read_bufsize=_BUFFER,
             ) as session:
                 yield cls(
-                    config, session, connections, patience or Patience(), world or World(), silence or SILENCE
+                    config,
+                    session,
+                    connections,
+                    patience or RetryPolicy(),
+                    world or ClientEnvironment(),
+                    silence or SILENCE,
                 )
         finally:
             await sockets.end()
 
-    async def send(self, request: Request, asked: Asked) -> bytes:
+    async def send(self, request: HttpRequest, asked: RequestInfo) -> bytes:
         """Return the answer's body; every answer that is not a success is an error of ours."""
         async with self._slots:
             return await self._ask(request, asked, self._short, _body)
 
     @asynccontextmanager
-    async def stream(self, request: Request, asked: Asked, idle: float) -> AsyncIterator[Batches]:
+    async def stream(
+        self, request: HttpRequest, asked: RequestInfo, idle: float
+    ) -> AsyncIterator[LineBatches]:
         """Open an answer that goes on and on; silence for `idle` seconds breaks it."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=idle)
         response = await self._ask(request, asked, timeout, _itself)
         try:
-            yield Batches(response, asked, self.config)
+            yield LineBatches(response, asked, self.config)
         finally:
             if response.connection and response.connection.transport:
                 # A polite end would wait for the server's, which a half-open connection never brings.
                 response.connection.transport.abort()
             response.close()
 
-    async def _ask(self, request: Request, asked: Asked, timeout: aiohttp.ClientTimeout, take: Taker[R]) -> R:
+    async def _ask(
+        self, request: HttpRequest, asked: RequestInfo, timeout: aiohttp.ClientTimeout, take: Taker[R]
+    ) -> R:
         tried, believed = _FIRST, True
         while True:
             used = await self._who.fresh()
@@ -169,10 +178,10 @@ class Transport:
             if pause is None:
                 raise error
             await asyncio.sleep(pause)
-            tried = Tried(tried.times + 1, tried.waited + pause)
+            tried = RetryState(tried.times + 1, tried.waited + pause)
 
     async def _once(
-        self, request: Request, who: Credential, timeout: aiohttp.ClientTimeout
+        self, request: HttpRequest, who: Credential, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if request.live:
@@ -193,7 +202,7 @@ class Transport:
         )
 
     async def _refusal(
-        self, response: aiohttp.ClientResponse, asked: Asked, tried: Tried
+        self, response: aiohttp.ClientResponse, asked: RequestInfo, tried: RetryState
     ) -> tuple[ClusterError, float | None]:
         body = await _body(response)
         text = body[:_TEXT_LIMIT].decode("utf-8", "replace")

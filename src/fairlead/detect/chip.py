@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 
 _NUMBER: Final = re.compile(r"[0-9]+")
 _LEAST_DIGITS: Final = 3
@@ -16,15 +16,15 @@ _LEAST_DIGITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Closer:
+class CloserChip:
     """An entry before the SoC's that names another chip."""
 
     entry: str
-    device: Device | None
+    device: CatalogDevice | None
     """The catalog's row of that chip; None where it has none."""
 
 
-def closer(compatible: Sequence[str], soc: str, device: Device, catalog: Catalog) -> Closer | None:
+def closer(compatible: Sequence[str], soc: str, device: CatalogDevice, catalog: Catalog) -> CloserChip | None:
     """Return the entry that names another chip of the same maker than `soc` does; None where they agree."""
     maker, _, fallback = soc.partition(",")
     for entry in compatible[: compatible.index(soc)]:
@@ -36,13 +36,13 @@ def closer(compatible: Sequence[str], soc: str, device: Device, catalog: Catalog
         if any(row.id == device.id for row in (*rows, *catalog.by_board(entry))):
             return None
         if len(rows) == 1:
-            return Closer(entry, rows[0])
+            return CloserChip(entry, rows[0])
         if _is_another(chip, fallback, device):
-            return Closer(entry, None)
+            return CloserChip(entry, None)
     return None
 
 
-def _is_another(chip: str, fallback: str, device: Device) -> bool:
+def _is_another(chip: str, fallback: str, device: CatalogDevice) -> bool:
     """Say whether two names are two numbers of one scheme, neither of them another name for the same chip."""
     if chip.startswith(fallback) or fallback.startswith(chip):
         return False

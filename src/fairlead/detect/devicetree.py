@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fairlead.catalog import Catalog, Device
-from fairlead.detect.chip import Closer, closer
+from fairlead.catalog import Catalog, CatalogDevice
+from fairlead.detect.chip import CloserChip, closer
 from fairlead.detect.nodeshape import shape_of
 from fairlead.detect.sighting import Sighting, TreeNode
 from fairlead.host import Host, printable
@@ -48,11 +48,11 @@ _BUSES: Final = (
 """Beginnings of the names of nodes that hold other devices; the rest of the tree is not walked."""
 _NAMED, _NODE, _SOC_CERTAIN, _SOC_ONLY, _MAYBE, _HINTED = 0.97, 0.95, 0.9, 0.7, 0.6, 0.85
 
-Named = dict[str, tuple[Device, Evidence]]
+Named = dict[str, tuple[CatalogDevice, Evidence]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class DeviceTree:
     """What the device tree says of the whole board."""
 
     root: str
@@ -68,7 +68,7 @@ class Tree:
     """Those that only look like an accelerator."""
 
 
-def read(host: Host, catalog: Catalog) -> Tree | None:
+def read(host: Host, catalog: Catalog) -> DeviceTree | None:
     """Read the board's device tree; None where there is none."""
     for root in ROOTS:
         compatible = host.strings(f"{root}/compatible")
@@ -78,19 +78,19 @@ def read(host: Host, catalog: Catalog) -> Tree | None:
             nodes = tuple(node for node in found if catalog.by_node(node.compatible, node.name))
             strangers = tuple(node for node in found if node not in nodes and node.enabled)
             modules = tuple(dict.fromkeys(_MODULE.findall(" ".join(compatible).lower())))
-            return Tree(root, model, compatible, modules, tuple(_hints(host, root)), nodes, strangers)
+            return DeviceTree(root, model, compatible, modules, tuple(_hints(host, root)), nodes, strangers)
     return _masked(host)
 
 
-def _masked(host: Host) -> Tree | None:
+def _masked(host: Host) -> DeviceTree | None:
     """Fall back on the SoC bus: container runtimes hide the tree, but not the chip's number."""
     soc = _TEGRAS.get(host.text(f"{SOC}/soc_id") or "")
     if soc is None or not (host.text(f"{SOC}/family") or "").lower().startswith("tegra"):
         return None
-    return Tree(SOC, host.text(f"{SOC}/machine"), (soc,), (), tuple(_hints(host, SOC)), ())
+    return DeviceTree(SOC, host.text(f"{SOC}/machine"), (soc,), (), tuple(_hints(host, SOC)), ())
 
 
-def look(tree: Tree, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
+def look(tree: DeviceTree, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
     """Return the accelerators that the tree names, and nodes that only look like one."""
     soc, groups = _soc_groups(tree, catalog)
     products = _products(tree, catalog)
@@ -110,7 +110,7 @@ def _could_own_a_node(sighting: Sighting) -> bool:
     return not sighting.nodes and first.kind != "gpu" and bool(first.match.soc)
 
 
-def _strangers(tree: Tree, catalog: Catalog) -> list[Unknown]:
+def _strangers(tree: DeviceTree, catalog: Catalog) -> list[Unknown]:
     """Return unlisted nodes that look like an accelerator; the cores of one engine share a `compatible`."""
     first = {node.compatible: node for node in reversed(tree.strangers)}
     found = []
@@ -161,7 +161,7 @@ def _hints(host: Host, root: str) -> Iterator[tuple[str, str]]:
         yield f"p{spec[1]}-{spec[2]}" if spec[2] else f"p{spec[1]}", BOOT_CONTROL
 
 
-def _products(tree: Tree, catalog: Catalog) -> Named:
+def _products(tree: DeviceTree, catalog: Catalog) -> Named:
     """Return the products that the root `compatible` names, each with its witness."""
     where = f"{tree.root}/compatible"
     found: Named = {}
@@ -174,13 +174,13 @@ def _products(tree: Tree, catalog: Catalog) -> Named:
     return found
 
 
-def _soc_groups(tree: Tree, catalog: Catalog) -> tuple[str, list[list[Device]]]:
+def _soc_groups(tree: DeviceTree, catalog: Catalog) -> tuple[str, list[list[CatalogDevice]]]:
     """Return the SoC and the devices inside it; rows that share a mark are alternatives of one device."""
     for entry in tree.compatible:  # most specific first
         rows = catalog.by_soc(entry)
         if not rows:
             continue
-        groups: list[list[Device]] = []
+        groups: list[list[CatalogDevice]] = []
         for row in rows:
             home = next((g for g in groups if any(row.id in other.match.shares for other in g)), None)
             if home is None:
@@ -192,7 +192,7 @@ def _soc_groups(tree: Tree, catalog: Catalog) -> tuple[str, list[list[Device]]]:
 
 
 def _from_soc(
-    tree: Tree, soc: str, group: list[Device], products: Named, catalog: Catalog
+    tree: DeviceTree, soc: str, group: list[CatalogDevice], products: Named, catalog: Catalog
 ) -> Sighting | None:
     """Return the one device of a SoC that `group` lists the alternatives of."""
     ids = {device.id for device in group}
@@ -219,7 +219,7 @@ def _from_soc(
 
 
 def _one_of(
-    tree: Tree, group: tuple[Device, ...], evidence: list[Evidence], nodes: tuple[TreeNode, ...]
+    tree: DeviceTree, group: tuple[CatalogDevice, ...], evidence: list[Evidence], nodes: tuple[TreeNode, ...]
 ) -> Sighting | None:
     """Weigh rows that are alternatives of one device."""
     sure = any(node.enabled for node in nodes) or any(device.match.soc_certain for device in group)
@@ -229,9 +229,9 @@ def _one_of(
 
 
 def _fallback(
-    tree: Tree,
-    other: Closer,
-    device: Device,
+    tree: DeviceTree,
+    other: CloserChip,
+    device: CatalogDevice,
     evidence: list[Evidence],
     nodes: tuple[TreeNode, ...],
     catalog: Catalog,
@@ -251,7 +251,7 @@ def _fallback(
 
 
 def _certainty(
-    tree: Tree, device: Device, evidence: list[Evidence], nodes: tuple[TreeNode, ...]
+    tree: DeviceTree, device: CatalogDevice, evidence: list[Evidence], nodes: tuple[TreeNode, ...]
 ) -> Sighting | None:
     """Weigh the only row that fits a SoC by whether every chip of it has the device."""
     enabled = any(node.enabled for node in nodes)
@@ -261,7 +261,9 @@ def _certainty(
     return _sighting(tree, (device,), _NODE if enabled else certain, evidence, nodes)
 
 
-def _by_node_first(group: list[Device], nodes: tuple[TreeNode, ...], catalog: Catalog) -> tuple[Device, ...]:
+def _by_node_first(
+    group: list[CatalogDevice], nodes: tuple[TreeNode, ...], catalog: Catalog
+) -> tuple[CatalogDevice, ...]:
     """Keep the alternatives that a node names, where one does."""
     named = {d.id for n in nodes for d in catalog.by_node(n.compatible, n.name)}
     products = [device for device in group if not device.generic]
@@ -269,9 +271,9 @@ def _by_node_first(group: list[Device], nodes: tuple[TreeNode, ...], catalog: Ca
     return tuple(kept) if len(kept) < len(products) and kept else tuple(group)
 
 
-def _hinted(tree: Tree, group: list[Device]) -> tuple[Device, Evidence] | None:
+def _hinted(tree: DeviceTree, group: list[CatalogDevice]) -> tuple[CatalogDevice, Evidence] | None:
     """Return the one alternative that the weaker witnesses name, if they agree."""
-    found: dict[str, tuple[Device, Evidence]] = {}
+    found: dict[str, tuple[CatalogDevice, Evidence]] = {}
     for module, place in tree.hints:
         for device in group:
             known = [*device.match.module, *(m for v in device.variants for m in v.module)]
@@ -282,7 +284,7 @@ def _hinted(tree: Tree, group: list[Device]) -> tuple[Device, Evidence] | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _products_alone(tree: Tree, products: Named, soc_known: bool) -> list[Sighting]:
+def _products_alone(tree: DeviceTree, products: Named, soc_known: bool) -> list[Sighting]:
     """Return products that are named by their board rather than by the SoC around them."""
     alone = [(device, says) for device, says in products.values() if not (soc_known and device.match.soc)]
     if not alone:
@@ -291,7 +293,7 @@ def _products_alone(tree: Tree, products: Named, soc_known: bool) -> list[Sighti
     return [_sighting(tree, tuple(d for d, _ in alone), confidence, [says for _, says in alone], ())]
 
 
-def _loose_nodes(tree: Tree, catalog: Catalog, taken: set[str]) -> tuple[list[Sighting], list[Unknown]]:
+def _loose_nodes(tree: DeviceTree, catalog: Catalog, taken: set[str]) -> tuple[list[Sighting], list[Unknown]]:
     """Return devices named by a node alone; a node of a common `compatible` proves too little."""
     groups: dict[tuple[str, ...], list[TreeNode]] = {}
     unknown: list[Unknown] = []
@@ -321,8 +323,8 @@ def _loose_nodes(tree: Tree, catalog: Catalog, taken: set[str]) -> tuple[list[Si
 
 
 def _sighting(
-    tree: Tree,
-    devices: tuple[Device, ...],
+    tree: DeviceTree,
+    devices: tuple[CatalogDevice, ...],
     confidence: float,
     evidence: list[Evidence],
     nodes: tuple[TreeNode, ...],
@@ -350,5 +352,5 @@ def _disagrees(evidence: Evidence, soc: str) -> Evidence:
     return Evidence(evidence.source, evidence.path, f"{evidence.says}, but the SoC is {soc}: they disagree")
 
 
-def _names(devices: Iterable[Device]) -> str:
+def _names(devices: Iterable[CatalogDevice]) -> str:
     return " or ".join(device.name for device in devices)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fairlead.catalog import Device
+from fairlead.catalog import CatalogDevice
 from fairlead.catalog.device import Variant
 from fairlead.detect.sighting import Sighting
 from fairlead.host import Host
@@ -22,7 +22,7 @@ _ROUNDED: Final = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class DeviceCapabilities:
     """What a device can do on this machine."""
 
     variant: Variant | None
@@ -38,14 +38,14 @@ def fits_memory(nominal: Bytes, total: Bytes) -> bool:
     return nominal * _KERNEL_TAKES <= total <= nominal * 1.01
 
 
-def could_have(device: Device, total: Bytes) -> bool:
+def could_have(device: CatalogDevice, total: Bytes) -> bool:
     """Say whether some SKU of a device would report this much memory; unknown sizes could."""
     sizes = [size for size in (device.memory, *(variant.memory for variant in device.variants)) if size]
     return not sizes or any(fits_memory(size, total) for size in sizes)
 
 
 def pick_variant(
-    device: Device, sighting: Sighting, total: Bytes | None
+    device: CatalogDevice, sighting: Sighting, total: Bytes | None
 ) -> tuple[Variant | None, tuple[Evidence, ...]]:
     """Return the SKU that the evidence names best; memory tells apart what is named alike, and says so."""
     ranks = {variant.name: _rank(variant, sighting) for variant in device.variants}
@@ -75,7 +75,7 @@ def _rank(variant: Variant, sighting: Sighting) -> int:
     return 0 if pci is None else max((1 + key.rank for key in variant.pci if pci.fits(key)), default=0)
 
 
-def measure(host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
+def measure(host: Host, sighting: Sighting, total: Bytes | None) -> DeviceCapabilities:
     """Return the figures of a sighting; where candidates differ, the least of theirs."""
     rows = (sighting.device,) if sighting.device else sighting.devices
     each = [_of(device, host, sighting, total) for device in rows]
@@ -87,7 +87,7 @@ def measure(host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
     return replace(found, memory=_vram(host, sighting) or found.memory)
 
 
-def _of(device: Device, host: Host, sighting: Sighting, total: Bytes | None) -> Figures:
+def _of(device: CatalogDevice, host: Host, sighting: Sighting, total: Bytes | None) -> DeviceCapabilities:
     """Return one candidate's figures."""
     variant, evidence = pick_variant(device, sighting, total)
     peak = dict(variant.peak if variant and variant.peak else device.peak)
@@ -101,7 +101,7 @@ def _of(device: Device, host: Host, sighting: Sighting, total: Bytes | None) -> 
         more = (*more, Evidence(sighting.bus, sighting.path, says))
     if sighting.gpu and sighting.gpu.power_limit:
         watts = sighting.gpu.power_limit
-    return Figures(
+    return DeviceCapabilities(
         variant=variant,
         memory=variant.memory if variant and variant.memory else device.memory,
         peak=peak,
@@ -111,10 +111,10 @@ def _of(device: Device, host: Host, sighting: Sighting, total: Bytes | None) -> 
     )
 
 
-def _least(each: list[Figures]) -> Figures:
+def _least(each: list[DeviceCapabilities]) -> DeviceCapabilities:
     """Return what holds for every candidate: the least rates, the most power, memory they agree on."""
     memories = {item.memory for item in each}
-    return Figures(
+    return DeviceCapabilities(
         variant=None,
         memory=memories.pop() if len(memories) == 1 else None,
         peak=_least_rates([item.peak for item in each]),
@@ -129,7 +129,7 @@ def _least_rates(tables: list[Mapping[str, Ops]]) -> dict[str, Ops]:
     return {key: min(table[key] for table in tables) for key in tables[0] if key in shared}
 
 
-def _link_share(device: Device, sighting: Sighting) -> float:
+def _link_share(device: CatalogDevice, sighting: Sighting) -> float:
     if device.link is None or sighting.link is None:
         return 1.0
     return min(1.0, sighting.link.rate / device.link.full)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import count
 
-from fairlead.catalog import Device
+from fairlead.catalog import CatalogDevice
 from fairlead.detect.cpu import CPUINFO, Processor
 from fairlead.detect.figures import could_have, measure
 from fairlead.detect.sighting import Sighting
-from fairlead.detect.state import Standing, climb
+from fairlead.detect.state import StateAssessment, climb
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Engine, Evidence, State
 from fairlead.units import Bytes
@@ -66,11 +66,11 @@ def weigh_processor(sighting: Sighting, processor: Processor | None) -> Sighting
     return sighting.narrowed(kept, _BY_PROCESSOR, says)
 
 
-def _is_inside(device: Device, marks: list[str]) -> bool:
+def _is_inside(device: CatalogDevice, marks: list[str]) -> bool:
     return any(fnmatchcase(mark, glob) for mark in marks for glob in device.match.processor)
 
 
-def weigh_text(sighting: Sighting, board: str | None, root: str, rivals: list[Device]) -> Sighting:
+def weigh_text(sighting: Sighting, board: str | None, root: str, rivals: list[CatalogDevice]) -> Sighting:
     """Hear the board's own name: it orders candidates and can disagree, but never decides."""
     if not board or sighting.bus != "platform":
         return sighting
@@ -92,7 +92,7 @@ def weigh_text(sighting: Sighting, board: str | None, root: str, rivals: list[De
     )
 
 
-def _mentioned(board: str, rivals: list[Device]) -> list[Device]:
+def _mentioned(board: str, rivals: list[CatalogDevice]) -> list[CatalogDevice]:
     """Return the rivals whose whole name the text contains, the longest names only."""
     words = set(_words(board))
     hits = [(len(name), device) for device in rivals if (name := _words(device.name)) and set(name) <= words]
@@ -165,7 +165,7 @@ def number_twins(accelerators: list[Accelerator]) -> list[Accelerator]:
     return list(result.values())
 
 
-def _driver_version(host: Host, sighting: Sighting, standing: Standing) -> str | None:
+def _driver_version(host: Host, sighting: Sighting, standing: StateAssessment) -> str | None:
     if sighting.gpu and sighting.gpu.driver_version:
         return sighting.gpu.driver_version
     if not standing.driver or sighting.bus == "usb" or not re.fullmatch(r"[\w-]{1,64}", standing.driver):
@@ -175,7 +175,9 @@ def _driver_version(host: Host, sighting: Sighting, standing: Standing) -> str |
     return host.text(f"/sys/module/{module}/version") or None
 
 
-def _engines(host: Host, sighting: Sighting, device: Device | None, count: int | None) -> tuple[Engine, ...]:
+def _engines(
+    host: Host, sighting: Sighting, device: CatalogDevice | None, count: int | None
+) -> tuple[Engine, ...]:
     """List sub-engines by the SKU's count; a tree that shows more of them over-claims."""
     if device is None:
         return ()

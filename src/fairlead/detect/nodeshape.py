@@ -6,12 +6,12 @@ from fnmatch import translate
 from functools import cache
 from typing import Final
 
-from fairlead.catalog.device import Shape
+from fairlead.catalog.device import UnlistedShape
 
 _WORD: Final = re.compile(r"[a-z]+")
 
 
-def shape_of(name: str, compatible: Sequence[str], shapes: Iterable[Shape]) -> Shape | None:
+def shape_of(name: str, compatible: Sequence[str], shapes: Iterable[UnlistedShape]) -> UnlistedShape | None:
     """Return the rule by which an unlisted node looks like an accelerator; a decoy says that it is none."""
     rules = [shape for shape in shapes if shape.node]
     entries = [entry.lower() for entry in compatible]
@@ -28,7 +28,7 @@ def _words(name: str, entries: Sequence[str]) -> Iterator[str]:
         yield from _WORD.findall(text)
 
 
-def _fits(shape: Shape, entries: Sequence[str], words: Sequence[str]) -> bool:
+def _fits(shape: UnlistedShape, entries: Sequence[str], words: Sequence[str]) -> bool:
     pattern = _pattern(shape.node)
     return any(pattern.match(text) for text in (*entries, *words))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.detect.sighting import Sighting
 from fairlead.host import Host, printable
 from fairlead.inventory import Evidence, Unknown
@@ -85,7 +85,7 @@ def _named(sighting: Sighting, product: str, source: str, path: str, catalog: Ca
     return seen.narrowed(agreed, confidence, Evidence(source, path, f"product name {product!r}"))
 
 
-def _from_gpu(gpu: Gpu, rows: list[Device]) -> Sighting:
+def _from_gpu(gpu: Gpu, rows: list[CatalogDevice]) -> Sighting:
     return Sighting(
         bus="pci",
         address=gpu.address,

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from fairlead.catalog import Catalog, Device
-from fairlead.catalog.device import Shape
+from fairlead.catalog import Catalog, CatalogDevice
+from fairlead.catalog.device import UnlistedShape
 from fairlead.catalog.index import PciId
 from fairlead.detect.sighting import Sighting
 from fairlead.host import Host, printable
@@ -26,7 +26,7 @@ def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
         if vendor is None or device is None:
             continue
         pci = PciId(vendor, device, _class(host, path))
-        rows: list[Device] = []
+        rows: list[CatalogDevice] = []
         if catalog.knows_pci(vendor, device):
             pci = _details(host, path, pci)
             rows = sorted(catalog.by_pci(pci), key=lambda row: row.generic)
@@ -39,7 +39,7 @@ def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
     return sightings, unknown
 
 
-def _sighting(host: Host, path: str, address: str, pci: PciId, rows: list[Device]) -> Sighting:
+def _sighting(host: Host, path: str, address: str, pci: PciId, rows: list[CatalogDevice]) -> Sighting:
     unsure = len(rows) > 1
     confidence = _SHARED if unsure else _GENERIC if rows[0].generic else _EXACT
     names = " or ".join(row.name for row in rows)
@@ -89,7 +89,7 @@ def _rate(host: Host, path: str, which: str) -> BitsPerSecond | None:
     return BitsPerSecond(float(speed[1]) * 1e9 * width) or None
 
 
-def _shape(host: Host, path: str, catalog: Catalog, pci: PciId) -> Shape | None:
+def _shape(host: Host, path: str, catalog: Catalog, pci: PciId) -> UnlistedShape | None:
     """Return the rule by which an unlisted device looks like an accelerator."""
     for shape in catalog.shapes:
         if shape.usb is None and not shape.node and _has_shape(host, path, shape, pci):
@@ -97,7 +97,7 @@ def _shape(host: Host, path: str, catalog: Catalog, pci: PciId) -> Shape | None:
     return None
 
 
-def _has_shape(host: Host, path: str, shape: Shape, pci: PciId) -> bool:
+def _has_shape(host: Host, path: str, shape: UnlistedShape, pci: PciId) -> bool:
     if shape.pci is not None and not pci.fits(shape.pci):
         return False
     if shape.classes and pci.pci_class not in shape.classes:

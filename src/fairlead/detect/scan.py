@@ -55,7 +55,7 @@ def detect(host: Host, catalog: Catalog, gpus: Sequence[Gpu] = ()) -> Inventory:
 
 
 def _sightings(
-    host: Host, catalog: Catalog, tree: devicetree.Tree | None, gpus: Sequence[Gpu]
+    host: Host, catalog: Catalog, tree: devicetree.DeviceTree | None, gpus: Sequence[Gpu]
 ) -> tuple[list[Sighting], list[Unknown]]:
     on_tree, odd_nodes = devicetree.look(tree, catalog) if tree else ([], [])
     on_pci, odd_pci = pci.look(host, catalog)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from fairlead.catalog import Device
+from fairlead.catalog import CatalogDevice
 from fairlead.catalog.index import PciId
 from fairlead.inventory import Evidence, Link
 from fairlead.nvml import Gpu
@@ -26,7 +26,7 @@ class Sighting:
 
     bus: str
     address: str
-    devices: tuple[Device, ...]
+    devices: tuple[CatalogDevice, ...]
     """Every catalog row that fits, likeliest first."""
     confidence: float
     evidence: tuple[Evidence, ...]
@@ -45,7 +45,7 @@ class Sighting:
     uuid: str | None = None
 
     @property
-    def device(self) -> Device | None:
+    def device(self) -> CatalogDevice | None:
         """Return the one row that fits, or the SoC-level row among several; None while unsure."""
         if len(self.devices) == 1:
             return self.devices[0]
@@ -56,6 +56,6 @@ class Sighting:
         """Return the same sighting with more evidence."""
         return replace(self, evidence=(*self.evidence, *more))
 
-    def narrowed(self, devices: tuple[Device, ...], confidence: float, says: Evidence) -> "Sighting":
+    def narrowed(self, devices: tuple[CatalogDevice, ...], confidence: float, says: Evidence) -> "Sighting":
         """Return the sighting after a witness told some of its candidates apart."""
         return replace(self, devices=devices, confidence=confidence, evidence=(*self.evidence, says))

@@ -26,7 +26,7 @@ _TAKEN: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StateAssessment:
     """Where a device stands on the ladder, and what shows it."""
 
     state: State
@@ -36,26 +36,26 @@ class Standing:
     evidence: tuple[Evidence, ...] = ()
 
 
-def climb(host: Host, sighting: Sighting) -> Standing:
+def climb(host: Host, sighting: Sighting) -> StateAssessment:
     """Climb as far as the evidence carries."""
     name = sighting.device.name if sighting.device else " or ".join(row.name for row in sighting.devices)
     drivers = tuple(dict.fromkeys(driver for device in sighting.devices for driver in device.drivers))
     bound = sighting.driver
     off = _switched_off(host, sighting, name)
     if off:
-        return Standing(State.PRESENT, off, bound)
+        return StateAssessment(State.PRESENT, off, bound)
     driver = _chosen(drivers, bound)
     if driver is None:
-        return Standing(State.PRESENT, _missing(name, drivers, bound, sighting), bound)
+        return StateAssessment(State.PRESENT, _missing(name, drivers, bound, sighting), bound)
     node, evidence = _node(host, sighting, driver)
     shown = bound or ("libusb" if sighting.bus == "usb" else driver.name or None)
     if node is None:
         wanted = " or ".join(driver.nodes) or sighting.usb_node or f"/sys/class/{driver.sysfs_class}"
         ready = f"{name} needs no kernel driver" if driver.userspace else f"{shown} is bound"
-        return Standing(State.DRIVER_BOUND, f"{ready}, but there is no {wanted}", shown)
+        return StateAssessment(State.DRIVER_BOUND, f"{ready}, but there is no {wanted}", shown)
     if sighting.gpu is not None and sighting.gpu.fault:
-        return Standing(State.DRIVER_BOUND, sighting.gpu.fault, shown, node, evidence)
-    return _health(host, sighting, Standing(State.USABLE, "", shown, node, evidence))
+        return StateAssessment(State.DRIVER_BOUND, sighting.gpu.fault, shown, node, evidence)
+    return _health(host, sighting, StateAssessment(State.USABLE, "", shown, node, evidence))
 
 
 def _switched_off(host: Host, sighting: Sighting, name: str) -> str:
@@ -154,16 +154,16 @@ def _of_another(host: Host, driver: Driver, kind: str, node: str) -> bool:
     return holder is not None and not (driver.name.startswith(holder) or holder.startswith(driver.name))
 
 
-def _health(host: Host, sighting: Sighting, standing: Standing) -> Standing:
+def _health(host: Host, sighting: Sighting, standing: StateAssessment) -> StateAssessment:
     """Look for vital signs: one that is bad holds the device at usable, none at all does too."""
     signs = [sign for sign in (_answers(sighting), _power(host, sighting), *_sensors(host, sighting)) if sign]
     bad = [sign for sign in signs if sign.startswith("!")]
     if bad:
-        return Standing(State.USABLE, bad[0][1:], standing.driver, standing.node, standing.evidence)
+        return StateAssessment(State.USABLE, bad[0][1:], standing.driver, standing.node, standing.evidence)
     if not signs:
         reason = "no vital sign can be read: not known to be healthy"
-        return Standing(State.USABLE, reason, standing.driver, standing.node, standing.evidence)
-    return Standing(State.HEALTHY, "", standing.driver, standing.node, standing.evidence)
+        return StateAssessment(State.USABLE, reason, standing.driver, standing.node, standing.evidence)
+    return StateAssessment(State.HEALTHY, "", standing.driver, standing.node, standing.evidence)
 
 
 def _answers(sighting: Sighting) -> str:

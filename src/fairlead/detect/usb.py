@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.detect.sighting import Sighting
 from fairlead.host import Host, printable
 from fairlead.inventory import Evidence, Link, Unknown
@@ -33,7 +33,7 @@ def look(host: Host, catalog: Catalog) -> tuple[list[Sighting], list[Unknown]]:
     return sightings, unknown
 
 
-def _sighting(host: Host, path: str, port: str, ids: str, rows: list[Device]) -> Sighting:
+def _sighting(host: Host, path: str, port: str, ids: str, rows: list[CatalogDevice]) -> Sighting:
     link = _link(host, path, rows[0])
     speed = f", over a link of {format_bitrate(link.rate)}" if link else ""
     names = " or ".join(row.name for row in rows)
@@ -50,7 +50,7 @@ def _sighting(host: Host, path: str, port: str, ids: str, rows: list[Device]) ->
     )
 
 
-def _face(ids: str, row: Device) -> str:
+def _face(ids: str, row: CatalogDevice) -> str:
     """Say which of its faces a device that re-enumerates shows."""
     faces = row.match.usb
     if len(faces) < 2 or ids not in faces:
@@ -58,7 +58,7 @@ def _face(ids: str, row: Device) -> str:
     return ", firmware loaded" if faces.index(ids) else ", waiting for its firmware until first use"
 
 
-def _link(host: Host, path: str, row: Device) -> Link | None:
+def _link(host: Host, path: str, row: CatalogDevice) -> Link | None:
     speed = host.text(f"{path}/speed") or ""
     rate = BitsPerSecond(float(speed) * 1e6 if _SPEED.fullmatch(speed) else 0)
     return None if not rate else Link(rate, max(rate, row.link.full if row.link else rate))

@@ -3,8 +3,8 @@
 from typing import Final
 
 from fairlead.annotations import models
-from fairlead.doctor.finding import Said, count, fail, ok, some, warn
-from fairlead.doctor.sight import PROGRAMS, VERSION, Sight, is_ready
+from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
+from fairlead.doctor.sight import PROGRAMS, VERSION, ClusterView, is_ready
 from fairlead.keys import PREFIX, WHOLE
 from fairlead.manifest.shapes import Node
 
@@ -12,7 +12,7 @@ _HINTS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.
 """Labels of others by which a node says that it has a GPU."""
 
 
-def agents(sight: Sight) -> list[Said]:
+def agents(sight: ClusterView) -> list[CheckResult]:
     """Say which nodes have accelerators and no agent that is ready."""
     found = sight.component("agent")
     if not found:
@@ -34,7 +34,7 @@ def agents(sight: Sight) -> list[Said]:
     ]
 
 
-def versions(sight: Sight) -> list[Said]:
+def versions(sight: ClusterView) -> list[CheckResult]:
     """Say whether all of our programs are of one version."""
     by_version: dict[str, list[str]] = {}
     for name in PROGRAMS:

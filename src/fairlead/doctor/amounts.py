@@ -6,14 +6,14 @@ from typing import Final
 
 from fairlead.annotations import ALL
 from fairlead.cluster.objects import AllocatedDevice
-from fairlead.doctor.finding import Said, count, fail, ok, some, warn
-from fairlead.doctor.sight import Sight, full
+from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
+from fairlead.doctor.sight import ClusterView, full
 from fairlead.errors import ManifestError
 from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
 from fairlead.manifest.deviceshapes import Device
 from fairlead.manifest.holdings import annotated, given
-from fairlead.manifest.seen import Claim
+from fairlead.manifest.seen import LiveClaim
 from fairlead.offer import DRIVER
 from fairlead.placement import parse_shares
 from fairlead.units import format_bytes
@@ -24,7 +24,7 @@ _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DeviceUse:
     """What one holder has of a device."""
 
     place: Place
@@ -37,10 +37,10 @@ class Held:
     claim: bool = False
 
 
-def given_away(sight: Sight) -> list[Said]:
+def given_away(sight: ClusterView) -> list[CheckResult]:
     """Say which devices are given away more than once."""
     room, held = _room(sight), _lasting(sight)
-    by_place: dict[Place, list[Held]] = {}
+    by_place: dict[Place, list[DeviceUse]] = {}
     for each in held:
         by_place.setdefault(each.place, []).append(each)
     over = [_over(place, found, room.get(place, 0)) for place, found in sorted(by_place.items())]
@@ -55,7 +55,7 @@ def given_away(sight: Sight) -> list[Said]:
     return said or [ok(f"nothing is given away twice; {devices}")]
 
 
-def _room(sight: Sight) -> dict[Place, int]:
+def _room(sight: ClusterView) -> dict[Place, int]:
     """Return the memory of every device that was offered in any look."""
     found = dict(capacities(sight))
     for place, memory in capacities(sight.earlier) if sight.earlier else ():
@@ -63,13 +63,13 @@ def _room(sight: Sight) -> dict[Place, int]:
     return found
 
 
-def _lasting(sight: Sight) -> list[Held]:
+def _lasting(sight: ClusterView) -> list[DeviceUse]:
     """Return who holds what; of two looks, only what is the same in both: that was so in between as well."""
     stayed = set(holders(sight.earlier)) if sight.earlier else None
     return [each for each in holders(sight) if stayed is None or each in stayed]
 
 
-def _over(place: Place, found: list[Held], room: int) -> Said | None:
+def _over(place: Place, found: list[DeviceUse], room: int) -> CheckResult | None:
     total = sum(each.memory for each in found)
     crowded = any(each.whole for each in found) and len(found) > 1
     if not crowded and (not room or total <= room):
@@ -82,7 +82,7 @@ def _over(place: Place, found: list[Held], room: int) -> Said | None:
     )
 
 
-def capacities(sight: Sight) -> Iterator[tuple[Place, int]]:
+def capacities(sight: ClusterView) -> Iterator[tuple[Place, int]]:
     """Yield the memory of every device; a slice leaves out what containers hold, the node's labels do not."""
     labels = {node.metadata.name: node.metadata.labels for node in sight.nodes}
     for each in sight.slices_of_ours:
@@ -104,7 +104,7 @@ def _labelled(device: Device, labels: Mapping[str, str]) -> int:
     return int(text) * _MIB if text.isdecimal() else 0
 
 
-def holders(sight: Sight) -> Iterator[Held]:
+def holders(sight: ClusterView) -> Iterator[DeviceUse]:
     """Yield who holds what: claims once each, then pods that have none, then what agents know of others."""
     claimed = set[str]()
     for claim in sight.claims:
@@ -121,20 +121,20 @@ def holders(sight: Sight) -> Iterator[Held]:
         known |= {full(pod)} if shares else set()
         for share in shares:
             place = pod.spec.node_name, share.device
-            yield Held(place, full(pod), pod.metadata.uid, share.memory, share.whole)
+            yield DeviceUse(place, full(pod), pod.metadata.uid, share.memory, share.whole)
     yield from _told(sight, known)
 
 
-def _claimed(claim: Claim, result: AllocatedDevice) -> Held:
+def _claimed(claim: LiveClaim, result: AllocatedDevice) -> DeviceUse:
     share, place = given(result), (result.pool, result.device)
-    return Held(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
+    return DeviceUse(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
 
 
-def _told(sight: Sight, known: set[str]) -> Iterator[Held]:
+def _told(sight: ClusterView, known: set[str]) -> Iterator[DeviceUse]:
     """Yield what nodes' agents say of pods that nobody else tells of."""
     for node in sight.nodes:
         name, note = node.metadata.name, node.metadata.annotations.get(ALLOCATED, "")
         for pod, shares in annotated(name, note, ()).items() if note else ():
             for share in shares if pod not in known else ():
                 if share.device != ALL:
-                    yield Held((name, share.device), pod, "", share.memory, share.whole)
+                    yield DeviceUse((name, share.device), pod, "", share.memory, share.whole)

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from fairlead.doctor.finding import Said, count, fail, ok, some, warn
-from fairlead.doctor.sight import PROGRAMS, ContainerStatus, Pod, Sight, full
+from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
+from fairlead.doctor.sight import PROGRAMS, ClusterView, ContainerStatus, Pod, full
 
 RECENT: Final = 600.0
 """Seconds after which a restart is no longer told: the container has run since."""
@@ -13,7 +13,7 @@ _LONGEST: Final = 300
 """Characters of what a container said last."""
 
 
-def crashes(sight: Sight) -> list[Said]:
+def crashes(sight: ClusterView) -> list[CheckResult]:
     """Say which containers of ours crash or never start, and what they said last."""
     down: dict[tuple[str, str, str], list[Pod]] = {}
     restarted: dict[tuple[str, str, str], list[Pod]] = {}
@@ -44,7 +44,7 @@ def _trouble(each: ContainerStatus) -> str:
     return ""
 
 
-def _is_recent(sight: Sight, each: ContainerStatus) -> bool:
+def _is_recent(sight: ClusterView, each: ContainerStatus) -> bool:
     ended = each.last_state.terminated
     return bool(each.restart_count and ended.finished_at) and sight.age(ended.finished_at) < RECENT
 

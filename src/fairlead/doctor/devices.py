@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from fairlead.doctor.agents import offers
-from fairlead.doctor.finding import Said, count, fail, ok, some, warn
-from fairlead.doctor.sight import YOUNG, Pod, Sight, full
+from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
+from fairlead.doctor.sight import YOUNG, ClusterView, Pod, full
 from fairlead.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import Slice, generations
@@ -25,7 +25,7 @@ FOREIGN: Final = {
 DRIVERS: Final = {"gpu.nvidia.com": "NVIDIA's DRA driver", "gpu.amd.com": "AMD's DRA driver"}
 
 
-def others(sight: Sight) -> list[Said]:
+def others(sight: ClusterView) -> list[CheckResult]:
     """Say where somebody else hands out the accelerators that we hand out."""
     pods, slices = _by_node(sight.pods), _by_node(sight.slices)
     said = [
@@ -53,7 +53,7 @@ def _rivals(node: Node, slices: Iterable[Slice]) -> set[str]:
     return counted | {DRIVERS[each.spec.driver] for each in slices if each.spec.driver in DRIVERS}
 
 
-def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> Said:
+def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> CheckResult:
     here = [pod for pod in pods if not pod.ended]
     theirs = [full(pod) for pod in here if _asks(pod) & FOREIGN.keys() and not _asks_us(pod)]
     ours = [full(pod) for pod in here if _asks_us(pod)]
@@ -75,7 +75,7 @@ def _asks_us(pod: Pod) -> bool:
     return bool(mapped) or any(name.startswith(PREFIX) for name in _asks(pod))
 
 
-def slices(sight: Sight) -> list[Said]:
+def slices(sight: ClusterView) -> list[CheckResult]:
     """Say which slices tell of what is no more."""
     nodes = {node.metadata.name for node in sight.nodes}
     ours = sight.slices_of_ours
@@ -92,7 +92,7 @@ def slices(sight: Sight) -> list[Said]:
     return said or [ok(f"{count(ours, 'slice')}, all of nodes that are there")]
 
 
-def orphans(sight: Sight) -> list[Said]:
+def orphans(sight: ClusterView) -> list[CheckResult]:
     """Say which claims hold devices for pods that are no more."""
     left = _orphans(sight)
     if sight.earlier is not None:
@@ -104,7 +104,7 @@ def orphans(sight: Sight) -> list[Said]:
     return [warn(text, "is kube-controller-manager well? it frees them; else kubectl delete resourceclaim")]
 
 
-def _orphans(sight: Sight) -> set[tuple[str, str]]:
+def _orphans(sight: ClusterView) -> set[tuple[str, str]]:
     """Return names and uids of claims whose pods are not there."""
     alive = {pod.metadata.uid for pod in sight.pods}
     return {

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.doctor import agents, amounts, crashes, devices, health, scheduling, server, sources
-from fairlead.doctor.finding import Finding, Said, Verdict
-from fairlead.doctor.sight import Sight
+from fairlead.doctor.finding import CheckResult, Finding, Severity
+from fairlead.doctor.sight import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Check:
     """One check."""
 
     name: str
-    look: Callable[[Sight], list[Said]]
+    look: Callable[[ClusterView], list[CheckResult]]
     needs: tuple[str, ...] = ()
     """Kinds, by plural, without which it can say nothing."""
     fleeting: bool = False
@@ -47,38 +47,44 @@ _MOST: Final = 20
 """Findings of one check that are told one by one: what is wrong on every node fills no screen."""
 
 
-def examine(sight: Sight) -> list[Finding]:
+def examine(sight: ClusterView) -> list[Finding]:
     """Return what every check finds; one that could not look says so, which is not well."""
     return [Finding(check.name, *_parts(said)) for check in CHECKS for said in _few(_said(check, sight))]
 
 
-def unsure(sight: Sight, findings: Iterable[Finding]) -> bool:
+def unsure(sight: ClusterView, findings: Iterable[Finding]) -> bool:
     """Say whether something was found that may be of two moments, so that another look is needed."""
     fleeting = {check.name for check in CHECKS if check.fleeting and not _hidden(check, sight)}
-    return any(each.check in fleeting and each.verdict is not Verdict.OK for each in findings)
+    return any(each.check in fleeting and each.verdict is not Severity.OK for each in findings)
 
 
-def _said(check: Check, sight: Sight) -> list[Said]:
+def _said(check: Check, sight: ClusterView) -> list[CheckResult]:
     hidden = _hidden(check, sight)
     if hidden:
         why = sight.blind[hidden[0]]
-        return [Said(Verdict.WARN, f"cannot look: {why}", "run it as somebody who may: kubectl auth can-i")]
+        return [
+            CheckResult(
+                Severity.WARN, f"cannot look: {why}", "run it as somebody who may: kubectl auth can-i"
+            )
+        ]
     return check.look(sight)
 
 
-def _hidden(check: Check, sight: Sight) -> list[str]:
+def _hidden(check: Check, sight: ClusterView) -> list[str]:
     return [name for name in check.needs if name in sight.blind]
 
 
-def _few(said: list[Said]) -> list[Said]:
+def _few(said: list[CheckResult]) -> list[CheckResult]:
     """Return the worst of what was said, and how much more there is."""
     if len(said) <= _MOST:
         return said
-    ordered = sorted(said, key=lambda each: list(Verdict).index(each.verdict), reverse=True)
+    ordered = sorted(said, key=lambda each: list(Severity).index(each.verdict), reverse=True)
     rest = ordered[_MOST:]
-    more = Said(rest[0].verdict, f"and {len(rest)} more like these", "set these right first, and look again")
+    more = CheckResult(
+        rest[0].verdict, f"and {len(rest)} more like these", "set these right first, and look again"
+    )
     return [*ordered[:_MOST], more]
 
 
-def _parts(said: Said) -> tuple[Verdict, str, str]:
+def _parts(said: CheckResult) -> tuple[Severity, str, str]:
     return said.verdict, said.text, said.todo

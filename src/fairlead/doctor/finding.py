@@ -11,7 +11,7 @@ _MOST: Final = 4
 """Names in one sentence."""
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """How bad it is, the better first."""
 
     OK = "ok"
@@ -24,7 +24,7 @@ class Finding:
     """One thing that was looked at."""
 
     check: str
-    verdict: Verdict
+    verdict: Severity
     text: str
     """What is so."""
     todo: str = ""
@@ -36,33 +36,33 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CheckResult:
     """A finding before it is known which check said it."""
 
-    verdict: Verdict
+    verdict: Severity
     text: str
     todo: str = ""
 
 
-def ok(text: str) -> Said:
+def ok(text: str) -> CheckResult:
     """Say that all is well."""
-    return Said(Verdict.OK, text)
+    return CheckResult(Severity.OK, text)
 
 
-def warn(text: str, todo: str) -> Said:
+def warn(text: str, todo: str) -> CheckResult:
     """Say what works now, and will not always."""
-    return Said(Verdict.WARN, text, todo)
+    return CheckResult(Severity.WARN, text, todo)
 
 
-def fail(text: str, todo: str) -> Said:
+def fail(text: str, todo: str) -> CheckResult:
     """Say what does not work."""
-    return Said(Verdict.FAIL, text, todo)
+    return CheckResult(Severity.FAIL, text, todo)
 
 
-def worst(findings: Iterable[Finding]) -> Verdict:
+def worst(findings: Iterable[Finding]) -> Severity:
     """Return the worst verdict; all is well where nothing was looked at."""
-    order = list(Verdict)
-    return max((each.verdict for each in findings), key=order.index, default=Verdict.OK)
+    order = list(Severity)
+    return max((each.verdict for each in findings), key=order.index, default=Severity.OK)
 
 
 def some(names: Iterable[str]) -> str:

@@ -1,12 +1,12 @@
 """Check of the accelerators themselves: those that their node's agent calls unhealthy."""
 
 from fairlead.annotations import parse_devices
-from fairlead.doctor.finding import Said, fail, ok
-from fairlead.doctor.sight import Sight
+from fairlead.doctor.finding import CheckResult, fail, ok
+from fairlead.doctor.sight import ClusterView
 from fairlead.keys import DEVICES
 
 
-def unhealthy(sight: Sight) -> list[Said]:
+def unhealthy(sight: ClusterView) -> list[CheckResult]:
     """Say which accelerators nothing is placed on, and why."""
     said = [
         fail(

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead.doctor.finding import Finding, Said, count, fail, ok, some, warn
+from fairlead.doctor.finding import CheckResult, Finding, count, fail, ok, some, warn
 from fairlead.inventory import Accelerator, Inventory, State
 
 _CPU: Final = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ExaminedMachine:
     """A machine as it was seen."""
 
     inventory: Inventory
@@ -23,7 +23,7 @@ class Machine:
     """Device nodes, and whether this user may read and write them."""
 
 
-def examine_here(machine: Machine) -> list[Finding]:
+def examine_here(machine: ExaminedMachine) -> list[Finding]:
     """Return what every check finds on a machine."""
     checks = {"accelerators": _accelerators, "unknown": _unknown, "nvml": _nvml, "device-nodes": _nodes}
     return [
@@ -33,7 +33,7 @@ def examine_here(machine: Machine) -> list[Finding]:
     ]
 
 
-def _accelerators(machine: Machine) -> list[Said]:
+def _accelerators(machine: ExaminedMachine) -> list[CheckResult]:
     found = [each for each in machine.inventory.accelerators if each.kind != _CPU]
     bad = [_unwell(each) for each in found if each.reason or not each.state.allocatable]
     if not found:
@@ -43,7 +43,7 @@ def _accelerators(machine: Machine) -> list[Said]:
     return bad or [ok(f"{count(found, 'accelerator')}: {some(each.model or each.name for each in found)}")]
 
 
-def _unwell(each: Accelerator) -> Said:
+def _unwell(each: Accelerator) -> CheckResult:
     text = f"{each.name} ({each.bus}) is {each.state.value}: {each.reason or 'no reason is known'}"
     if each.state is State.USABLE:
         return ok(text)  # some devices show no vital sign, and are never more than usable
@@ -54,7 +54,7 @@ def _unwell(each: Accelerator) -> Said:
     return fail(text, "load its driver, or write its udev rule; fairlead detect -v shows what was read")
 
 
-def _unknown(machine: Machine) -> list[Said]:
+def _unknown(machine: ExaminedMachine) -> list[CheckResult]:
     odd = machine.inventory.unknown
     if not odd:
         return [ok("every device that looks like an accelerator is known")]
@@ -63,7 +63,7 @@ def _unknown(machine: Machine) -> list[Said]:
     return [warn(text, "describe it: fairlead docs own-device")]
 
 
-def _nvml(machine: Machine) -> list[Said]:
+def _nvml(machine: ExaminedMachine) -> list[CheckResult]:
     if not machine.nvidia_driver:
         return [ok("no NVIDIA driver is loaded, and none of its libraries is needed")]
     if machine.nvml:
@@ -72,7 +72,7 @@ def _nvml(machine: Machine) -> list[Said]:
     return [warn("NVIDIA's driver is loaded, but its management library does not answer", todo)]
 
 
-def _nodes(machine: Machine) -> list[Said]:
+def _nodes(machine: ExaminedMachine) -> list[CheckResult]:
     closed = [path for path, may in machine.opens.items() if not may]
     if closed:
         todo = "add this user to the node's group (ls -l), or write a udev rule; agents need only to see them"

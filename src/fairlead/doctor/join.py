@@ -8,7 +8,7 @@ from typing import Final
 from fairlead.compat.times import UTC
 from fairlead.doctor import modules
 from fairlead.doctor.distributions import USUAL, Distribution, installed, kubelet_folder
-from fairlead.doctor.finding import Finding, Said, fail, ok, some, warn
+from fairlead.doctor.finding import CheckResult, Finding, fail, ok, some, warn
 from fairlead.errors import MissingPartError
 from fairlead.host import Host
 
@@ -25,7 +25,7 @@ _SYNCED: Final = "/run/systemd/timesync/synchronized"
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ClockStatus:
     """What the machine's clock shows, and whether something keeps it right."""
 
     now: datetime
@@ -33,7 +33,7 @@ class Clock:
     """What the kernel says; None: it was not asked, or does not know."""
 
 
-def examine_node(host: Host, clock: Clock) -> list[Finding]:
+def examine_node(host: Host, clock: ClockStatus) -> list[Finding]:
     """Return what the checks of a node find on a machine."""
     found = installed(host)
     checks = {
@@ -49,7 +49,7 @@ def examine_node(host: Host, clock: Clock) -> list[Finding]:
     ]
 
 
-def _kubelet(host: Host, found: Distribution | None) -> list[Said]:
+def _kubelet(host: Host, found: Distribution | None) -> list[CheckResult]:
     """Say where the kubelet and containerd are, and what the chart must be told of it."""
     if found is None:
         return [ok("no kubelet is installed yet")]
@@ -69,7 +69,7 @@ def _kubelet(host: Host, found: Distribution | None) -> list[Said]:
     return said
 
 
-def _swap(host: Host, found: Distribution | None) -> list[Said]:
+def _swap(host: Host, found: Distribution | None) -> list[CheckResult]:
     rows = (host.read("/proc/swaps") or b"").decode("utf-8", "replace").splitlines()[1:]
     places = [row.split()[0] for row in rows if row.split()]
     if not places:
@@ -97,7 +97,7 @@ def _swap_cure(host: Host, places: list[str]) -> str:
     return f"{'; '.join(cures)}; or set failSwapOn: false in the kubelet's configuration"
 
 
-def _cgroup(host: Host) -> list[Said]:
+def _cgroup(host: Host) -> list[CheckResult]:
     """Say whether the kernel can count and limit the memory of a pod."""
     unified = host.read(_CONTROLLERS)
     if unified is not None:
@@ -124,7 +124,7 @@ def _memory_cure(host: Host) -> str:
     return f"add cgroup_enable=memory cgroup_memory=1 to the one line of {file}, and reboot"
 
 
-def _clock(host: Host, clock: Clock) -> list[Said]:
+def _clock(host: Host, clock: ClockStatus) -> list[CheckResult]:
     todo = "let it be set: timedatectl set-ntp true, or install chrony; without a network: date -s"
     if clock.now < _BIRTH:
         text = f"the clock shows {clock.now:%Y-%m-%d}: every certificate of the cluster is not yet valid"
@@ -136,7 +136,7 @@ def _clock(host: Host, clock: Clock) -> list[Said]:
     return [warn("the clock is not synchronised: certificates and leases go by it", todo)]
 
 
-def _certificate(host: Host, clock: Clock, found: Distribution | None) -> list[Said]:
+def _certificate(host: Host, clock: ClockStatus, found: Distribution | None) -> list[CheckResult]:
     """Say whether the kubelet's certificate is still valid: that of a board that lay in a drawer is not."""
     data = host.read(found.certificate) if found else None
     if found is None or data is None:

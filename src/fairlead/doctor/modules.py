@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.doctor.finding import Said, fail, ok, some, warn
+from fairlead.doctor.finding import CheckResult, fail, ok, some, warn
 from fairlead.host import Host
 
 _LIMIT: Final = 4 << 20
@@ -12,7 +12,7 @@ _KEEP: Final = "/etc/modules-load.d/kubernetes.conf"
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class KernelModules:
     """Modules of which any one does."""
 
     names: tuple[str, ...]
@@ -20,13 +20,13 @@ class Need:
 
 
 NEEDS: Final = (
-    Need(("overlay",), "the layers of images"),
-    Need(("br_netfilter",), "services that pods on one bridge call"),
-    Need(("nf_tables", "ip_tables"), "services"),
+    KernelModules(("overlay",), "the layers of images"),
+    KernelModules(("br_netfilter",), "services that pods on one bridge call"),
+    KernelModules(("nf_tables", "ip_tables"), "services"),
 )
 
 
-def examine(host: Host) -> list[Said]:
+def examine(host: Host) -> list[CheckResult]:
     """Say what is missing, and what is only not loaded."""
     live, at_hand = _loaded(host), _at_hand(host)
     idle = [need for need in NEEDS if not live.intersection(need.names)]
@@ -39,7 +39,7 @@ def examine(host: Host) -> list[Said]:
     return [_missing(need, at_hand) for need in idle]
 
 
-def _missing(need: Need, at_hand: set[str]) -> Said:
+def _missing(need: KernelModules, at_hand: set[str]) -> CheckResult:
     ready = [name for name in need.names if name in at_hand]
     if ready:
         todo = f"modprobe {ready[0]}, and keep it: echo {ready[0]} >> {_KEEP}"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import LEASES, MODEL_PROFILES, Kind
 from fairlead.cluster.times import parse_time
 from fairlead.doctor.rights import needed
-from fairlead.doctor.sight import PROGRAMS, Pod, Right, Sight
+from fairlead.doctor.sight import PROGRAMS, AccessRule, ClusterView, Pod
 from fairlead.errors import AccessError, MissingApiError, NotFoundError
 from fairlead.manifest import live
 
@@ -34,7 +34,7 @@ _LISTED: Final[dict[str, Kind[Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
+class ServerInfo:
     """What a server says of itself and of us."""
 
     version: tuple[int, int]
@@ -42,36 +42,36 @@ class Welcome:
     now: datetime
 
 
-class Server(Protocol):
+class ServerReviews(Protocol):
     """What is asked of an API server beside its objects."""
 
-    async def welcome(self) -> Welcome:
+    async def welcome(self) -> ServerInfo:
         """Return what it is, who we are there, and what time it has."""
 
-    async def allows(self, right: Right) -> bool:
+    async def allows(self, right: AccessRule) -> bool:
         """Say whether an account has a right."""
 
 
-class ApiServer:
+class ApiServerReviews:
     """A real one."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def welcome(self) -> Welcome:
+    async def welcome(self) -> ServerInfo:
         """Return what it is, who we are there, and what time it has: it dates its answer to that question."""
         version = await self._client.version()
         said = await self._post(
             _SELF, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         )
         user = said.get("status", {}).get("userInfo", {}).get("username", "")
-        return Welcome(
+        return ServerInfo(
             (_number(version.major), _number(version.minor)),
             str(user),
             parse_time(str(said["metadata"]["creationTimestamp"])),
         )
 
-    async def allows(self, right: Right) -> bool:
+    async def allows(self, right: AccessRule) -> bool:
         """Ask by a SubjectAccessReview."""
         name, _, group = right.resource.partition(".")
         plural, _, sub = name.partition("/")
@@ -96,7 +96,7 @@ class ApiServer:
         return answer
 
 
-def _named(right: Right) -> dict[str, str]:
+def _named(right: AccessRule) -> dict[str, str]:
     """Return the name that a right is bound to: of leases there is one that may be changed."""
     ours = right.resource.startswith("leases.") and right.verb != "create"
     return {"name": LEASE} if ours else {}
@@ -107,10 +107,12 @@ def _number(text: str) -> int:
     return int(digits) if digits else 0
 
 
-async def read(server: Server, cluster: Cluster, here: datetime, scheduler: str) -> Sight:
+async def read(server: ServerReviews, cluster: ClusterClient, here: datetime, scheduler: str) -> ClusterView:
     """Look at a cluster; `here` is the time of this machine. What makes it impossible is raised."""
     welcome = await server.welcome()
-    sight = Sight(welcome.version, welcome.user, welcome.now, (here - welcome.now).total_seconds(), scheduler)
+    sight = ClusterView(
+        welcome.version, welcome.user, welcome.now, (here - welcome.now).total_seconds(), scheduler
+    )
     found: dict[str, Any] = {}
     missing, blind = set[str](), dict[str, str]()
     for name, kind in _LISTED.items():
@@ -123,7 +125,11 @@ async def read(server: Server, cluster: Cluster, here: datetime, scheduler: str)
 
 
 async def _listed(
-    cluster: Cluster, kind: Kind[Any], missing: set[str], blind: dict[str, str], fields: str | None = None
+    cluster: ClusterClient,
+    kind: Kind[Any],
+    missing: set[str],
+    blind: dict[str, str],
+    fields: str | None = None,
 ) -> Iterable[Any]:
     try:
         return (await cluster.list(kind, fields=fields)).items
@@ -134,13 +140,13 @@ async def _listed(
     return ()
 
 
-async def _asked(server: Server, sight: Sight) -> Sight:
+async def _asked(server: ServerReviews, sight: ClusterView) -> ClusterView:
     """Return a sight that also knows which rights accounts of ours lack."""
     programs = [sight.component(name) for name in PROGRAMS]
     rights = [each for each in needed(*programs) if not _unserved(sight, each)]
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def lacks(right: Right) -> bool:
+    async def lacks(right: AccessRule) -> bool:
         async with room:
             return not await server.allows(right)
 
@@ -151,5 +157,5 @@ async def _asked(server: Server, sight: Sight) -> Sight:
     return replace(sight, lacking=tuple(each for each, no in zip(rights, answers, strict=True) if no))
 
 
-def _unserved(sight: Sight, right: Right) -> bool:
+def _unserved(sight: ClusterView, right: AccessRule) -> bool:
     return "resourceslices" in sight.missing and right.resource.endswith(".resource.k8s.io")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fairlead.doctor.sight import Pod, Right
+from fairlead.doctor.sight import AccessRule, Pod
 
 _DRA: Final = "resource.k8s.io"
 _READS: Final = (
@@ -42,19 +42,19 @@ REVIEWS: Final = (("get", "pods"), ("list", "pods"))
 
 def needed(
     agents: Iterable[Pod], schedulers: Iterable[Pod], extenders: Iterable[Pod], webhooks: Iterable[Pod] = ()
-) -> Iterator[Right]:
+) -> Iterator[AccessRule]:
     """Yield what the accounts of the programs that run here must be allowed."""
     schedulers = tuple(schedulers)
     for account, _ in _accounts(agents):
         for verb, resource in (*PUBLISHES, *(READS_PLACEMENTS if schedulers else ())):
-            yield Right(account, verb, resource)
+            yield AccessRule(account, verb, resource)
     for account, namespace in _accounts(schedulers):
-        yield from (Right(account, verb, resource) for verb, resource in PLACES)
-        yield from (Right(account, verb, resource, namespace) for verb, resource in LEADS)
+        yield from (AccessRule(account, verb, resource) for verb, resource in PLACES)
+        yield from (AccessRule(account, verb, resource, namespace) for verb, resource in LEADS)
     for account, _ in _accounts(extenders):
-        yield from (Right(account, verb, resource) for verb, resource in DECIDES)
+        yield from (AccessRule(account, verb, resource) for verb, resource in DECIDES)
     for account, _ in _accounts(webhooks):
-        yield from (Right(account, verb, resource) for verb, resource in REVIEWS)
+        yield from (AccessRule(account, verb, resource) for verb, resource in REVIEWS)
 
 
 def _accounts(pods: Iterable[Pod]) -> list[tuple[str, str]]:

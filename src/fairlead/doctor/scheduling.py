@@ -3,8 +3,8 @@
 from typing import Final
 
 from fairlead.cluster.objects import Lease
-from fairlead.doctor.finding import Said, count, fail, ok, some, warn
-from fairlead.doctor.sight import YOUNG, Pod, Sight, full, is_ready
+from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
+from fairlead.doctor.sight import YOUNG, ClusterView, Pod, full, is_ready
 from fairlead.manifest.seen import SCHEDULED
 from fairlead.offer import DRIVER
 
@@ -12,7 +12,7 @@ _STOCK: Final = "default-scheduler"
 _LOOK: Final = "see what they say: kubectl logs -l app.kubernetes.io/component=scheduler --all-containers"
 
 
-def lease(sight: Sight) -> list[Said]:
+def lease(sight: ClusterView) -> list[CheckResult]:
     """Say whether somebody leads, and nobody else does."""
     found, replicas = sight.leases_of_ours, sight.component("scheduler")
     held = [each for each in found if sight.is_held(each)]
@@ -33,14 +33,14 @@ def lease(sight: Sight) -> list[Said]:
     return [ok("no scheduler of ours is installed")]
 
 
-def _last(sight: Sight, lease: Lease) -> str:
+def _last(sight: ClusterView, lease: Lease) -> str:
     holder = lease.spec.holder_identity
     if not holder:
         return "nobody leads: the last one handed over, and no other came"
     return f"nobody leads: {holder} last renewed its lease {sight.age(lease.spec.renew_time):.0f} s ago"
 
 
-def replicas(sight: Sight) -> list[Said]:
+def replicas(sight: ClusterView) -> list[CheckResult]:
     """Say whether one node that fails would take the scheduler with it."""
     found = sight.component("scheduler")
     if not found:
@@ -61,7 +61,7 @@ def replicas(sight: Sight) -> list[Said]:
     return [ok(f"{len(ready)} replicas on {len(nodes)} nodes")]
 
 
-def admission(sight: Sight) -> list[Said]:
+def admission(sight: ClusterView) -> list[CheckResult]:
     """Say whether the webhook answers without which the scheduler may bind nothing."""
     found = sight.component("admission")
     ready = [pod for pod in found if is_ready(pod)]
@@ -78,7 +78,7 @@ def admission(sight: Sight) -> list[Said]:
     ]
 
 
-def names(sight: Sight) -> list[Said]:
+def names(sight: ClusterView) -> list[CheckResult]:
     """Say which pods wait for a scheduler that nobody is."""
     waiting: dict[str, list[str]] = {}
     for pod in sight.pods:
@@ -93,17 +93,17 @@ def names(sight: Sight) -> list[Said]:
     ] or [ok("every waiting pod has been looked at")]
 
 
-def _unseen(sight: Sight, pod: Pod) -> bool:
+def _unseen(sight: ClusterView, pod: Pod) -> bool:
     return not pod.condition(SCHEDULED).status and sight.age(pod.metadata.creation_timestamp) > YOUNG
 
 
-def _who(sight: Sight, name: str) -> str:
+def _who(sight: ClusterView, name: str) -> str:
     if name == sight.scheduler:
         return "see the check `lease`; start the scheduler, or look into its log"
     return f"start that scheduler, or correct the name: ours is {sight.scheduler}, the cluster's own {_STOCK}"
 
 
-def priorities(sight: Sight) -> list[Said]:
+def priorities(sight: ClusterView) -> list[CheckResult]:
     """Say which pods could not be made again, because their priority class is gone."""
     known = {each.metadata.name for each in sight.priorities}
     gone: dict[str, list[str]] = {}
@@ -119,7 +119,7 @@ def priorities(sight: Sight) -> list[Said]:
     ] or [ok("every priority class that pods bear is there")]
 
 
-def two_schedulers(sight: Sight) -> list[Said]:
+def two_schedulers(sight: ClusterView) -> list[CheckResult]:
     """Say whether another scheduler gives out our devices beside ours."""
     others = {pod.metadata.uid: pod.spec.scheduler_name for pod in sight.pods}
     found = [

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from fairlead.doctor.finding import Said, count, fail, ok, some, warn
-from fairlead.doctor.sight import Right, Sight
+from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
+from fairlead.doctor.sight import AccessRule, ClusterView
 from fairlead.keys import GPU_MEM
 
 OLDEST: Final = (1, 30)
@@ -13,7 +13,7 @@ _ODD, _BAD = 5.0, 300.0
 """Seconds between two clocks that are odd, and after which tokens and certificates are refused."""
 
 
-def version(sight: Sight) -> list[Said]:
+def version(sight: ClusterView) -> list[CheckResult]:
     """Say whether the server is new enough."""
     text = f"Kubernetes {sight.version[0]}.{sight.version[1]}, as {sight.user}"
     if sight.version < OLDEST:
@@ -27,7 +27,7 @@ def version(sight: Sight) -> list[Said]:
     return [ok(text)]
 
 
-def claims(sight: Sight) -> list[Said]:
+def claims(sight: ClusterView) -> list[CheckResult]:
     """Say whether claims are served, and whether memory can be shared by them."""
     if "resourceslices" in sight.missing:
         if sight.version < CLAIMS:
@@ -56,7 +56,7 @@ def claims(sight: Sight) -> list[Said]:
     return [ok(f"claims are served; {count(devices, 'device')} of ours can be claimed")]
 
 
-def clock(sight: Sight) -> list[Said]:
+def clock(sight: ClusterView) -> list[CheckResult]:
     """Say whether this machine and the server agree on the time."""
     apart = abs(sight.ahead)
     which = "ahead of" if sight.ahead > 0 else "behind"
@@ -67,7 +67,7 @@ def clock(sight: Sight) -> list[Said]:
     return [warn(text, todo)] if apart >= _ODD else [ok("this machine and the API server agree on the time")]
 
 
-def profiles(sight: Sight) -> list[Said]:
+def profiles(sight: ClusterView) -> list[CheckResult]:
     """Say whether what is measured of models can be kept."""
     if "modelprofiles" in sight.missing:
         return [
@@ -80,9 +80,9 @@ def profiles(sight: Sight) -> list[Said]:
     return [ok("the kind ModelProfile is there")]
 
 
-def rights(sight: Sight) -> list[Said]:
+def rights(sight: ClusterView) -> list[CheckResult]:
     """Say what accounts of ours may not do, though they must."""
-    by_account: dict[str, list[Right]] = {}
+    by_account: dict[str, list[AccessRule]] = {}
     for each in sight.lacking:
         by_account.setdefault(each.account, []).append(each)
     if not by_account:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from fairlead.cluster.meta import Part
+from fairlead.cluster.meta import ObjectPart
 from fairlead.cluster.objects import Lease
 from fairlead.cluster.times import parse_time
 from fairlead.compat.times import UTC
 from fairlead.keys import LEADS_FOR
 from fairlead.manifest import seen, shapes
 from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.seen import Claim
+from fairlead.manifest.seen import LiveClaim
 from fairlead.manifest.shapes import Node, PriorityClass
 from fairlead.offer import DRIVER
 
@@ -26,14 +26,14 @@ YOUNG: Final = 60.0
 """Seconds that things may take to come right by themselves."""
 
 
-class Waiting(Part, frozen=True):
+class ContainerStateWaiting(ObjectPart, frozen=True):
     """Why a container does not run yet."""
 
     reason: str = ""
     message: str = ""
 
 
-class Terminated(Part, frozen=True):
+class ContainerStateTerminated(ObjectPart, frozen=True):
     """How a container ended."""
 
     exit_code: int = 0
@@ -42,14 +42,14 @@ class Terminated(Part, frozen=True):
     finished_at: str = ""
 
 
-class ContainerState(Part, frozen=True):
+class ContainerState(ObjectPart, frozen=True):
     """What a container does now, or did before it was restarted."""
 
-    waiting: Waiting = Waiting()
-    terminated: Terminated = Terminated()
+    waiting: ContainerStateWaiting = ContainerStateWaiting()
+    terminated: ContainerStateTerminated = ContainerStateTerminated()
 
 
-class ContainerStatus(Part, frozen=True):
+class ContainerStatus(ObjectPart, frozen=True):
     """How a container is doing."""
 
     name: str = ""
@@ -71,7 +71,7 @@ class PodSpec(shapes.PodSpec, frozen=True):
     service_account_name: str = ""
 
 
-class Pod(seen.Pod, frozen=True):
+class Pod(seen.LivePod, frozen=True):
     """A pod."""
 
     spec: PodSpec = PodSpec()
@@ -79,7 +79,7 @@ class Pod(seen.Pod, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class AccessRule:
     """Something that an account must be allowed."""
 
     account: str
@@ -92,7 +92,7 @@ class Right:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ClusterView:
     """What was seen."""
 
     version: tuple[int, int] = (0, 0)
@@ -107,16 +107,16 @@ class Sight:
     nodes: Sequence[Node] = ()
     pods: Sequence[Pod] = ()
     slices: Sequence[Slice] = ()
-    claims: Sequence[Claim] = ()
+    claims: Sequence[LiveClaim] = ()
     leases: Sequence[Lease] = ()
     priorities: Sequence[PriorityClass] = ()
     missing: frozenset[str] = frozenset()
     """Kinds, by plural, that the server does not have."""
     blind: Mapping[str, str] = field(default_factory=dict)
     """Kinds, by plural, that we could not look at, and why."""
-    lacking: Sequence[Right] = ()
+    lacking: Sequence[AccessRule] = ()
     """Rights that accounts of ours do not have."""
-    earlier: "Sight | None" = None
+    earlier: "ClusterView | None" = None
     """The same cluster some seconds before. No two lists are of one moment; what is in both looks stayed."""
 
     def component(self, name: str) -> list[Pod]:

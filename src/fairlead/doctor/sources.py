@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from fairlead.annotations import Listed, models, parse_allocated, parse_devices
-from fairlead.doctor.finding import Said, count, ok, some, warn
-from fairlead.doctor.sight import Sight
+from fairlead.annotations import AnnotatedAccelerator, models, parse_allocated, parse_devices
+from fairlead.doctor.finding import CheckResult, count, ok, some, warn
+from fairlead.doctor.sight import ClusterView
 from fairlead.keys import ALLOCATED, DEVICES
 from fairlead.manifest.deviceshapes import Device, Slice, newest
 from fairlead.manifest.shapes import Node
@@ -21,7 +21,7 @@ _TODO: Final = (
 )
 
 
-def sources(sight: Sight) -> list[Said]:
+def sources(sight: ClusterView) -> list[CheckResult]:
     """Say on which nodes two sources differ; of two looks, only what is the same in both."""
     found = dict.fromkeys(_differences(sight))
     if sight.earlier is not None:
@@ -32,7 +32,7 @@ def sources(sight: Sight) -> list[Said]:
     ]
 
 
-def _differences(sight: Sight) -> Iterator[str]:
+def _differences(sight: ClusterView) -> Iterator[str]:
     slices: dict[str, list[Slice]] = {}
     for each in sight.slices_of_ours:
         slices.setdefault(each.home, []).append(each)
@@ -49,7 +49,9 @@ def _differences(sight: Sight) -> Iterator[str]:
             yield from (f"{name}: {text}; the slices decide" for text in _beside_slices(node, devices))
 
 
-def _beside_list(node: Node, listed: Sequence[Listed], devices: Sequence[Device]) -> Iterator[str]:
+def _beside_list(
+    node: Node, listed: Sequence[AnnotatedAccelerator], devices: Sequence[Device]
+) -> Iterator[str]:
     """Yield where slices or labels say otherwise than an agent's list; a slice may leave devices out."""
     extra = {each.name for each in devices} - {each.id for each in listed}
     if extra:

@@ -5,18 +5,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.doctor.examine import examine, unsure
 from fairlead.doctor.finding import Finding
-from fairlead.doctor.read import Server, read
+from fairlead.doctor.read import ServerReviews, read
 
 AGAIN: Final = 5.0
 """Seconds between two looks: within that controllers and agents have caught up with what pods did."""
 
 
 async def visit(
-    server: Server,
-    cluster: Cluster,
+    server: ServerReviews,
+    cluster: ClusterClient,
     clock: Callable[[], datetime],
     scheduler: str,
     pause: Callable[[float], Awaitable[None]],

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.calibration import Features, Work
+from fairlead.calibration import Features, OperatorWork
 from fairlead.workload import COMPUTE, KINDS
 
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ _OF_WIDTH: Final = np.array([name.startswith(("bytes", "weights")) for name in N
 
 
 @dataclass(frozen=True, slots=True)
-class Amounts:
+class WorkAmounts:
     """A model as predictions see it."""
 
     time: Array
@@ -52,7 +52,7 @@ class Amounts:
     carried: float
     """Bytes of inputs and outputs: what passes between the host and the device."""
 
-    def scaled(self, batch: float, width: float) -> "Amounts":
+    def scaled(self, batch: float, width: float) -> "WorkAmounts":
         """Return the amounts for so many times the batch, in elements so many times as wide."""
         time = self.time * np.where(_OF_BATCH, batch, 1.0) * np.where(_OF_WIDTH, width, 1.0)
         memory = self.memory * np.array([1.0, width, width, width, width * batch])
@@ -65,10 +65,10 @@ class Amounts:
         )
 
 
-def amounts(model: Features) -> Amounts:
+def amounts(model: Features) -> WorkAmounts:
     """Add up what a model asks of a device."""
 
-    def total(amount: Callable[[Work], int], *kinds: str) -> float:
+    def total(amount: Callable[[OperatorWork], int], *kinds: str) -> float:
         return float(sum(amount(model.work[kind]) for kind in kinds if kind in model.work))
 
     led = total(lambda work: work.kernels, "conv")
@@ -92,4 +92,4 @@ def amounts(model: Features) -> Amounts:
     )
     memory = [1.0, folded, largest, weights - folded, model.peak_bytes]
     carried = float(model.input_bytes + model.output_bytes)
-    return Amounts(np.array(time), np.array(memory, dtype=np.float64), weights, carried)
+    return WorkAmounts(np.array(time), np.array(memory, dtype=np.float64), weights, carried)

@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.calibration import Calibration, Measured, Setup, Trial
+from fairlead.calibration import Calibration, MeasuredRun, Setup, Trial
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
 from fairlead.estimate import feasible, memory, nonnegative, roofline
 from fairlead.estimate.amounts import Array, amounts
-from fairlead.estimate.speeds import Speed, runtimes, speed
+from fairlead.estimate.speeds import DeviceSpeed, runtimes, speed
 from fairlead.estimate.target import Target, measured
 from fairlead.units import Ops
 
@@ -37,7 +37,7 @@ _ENOUGH: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class BusyPower:
     """What a busy device takes."""
 
     joules: Array
@@ -52,7 +52,7 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class CalibratedFit:
     """A setup that was calibrated."""
 
     setup: Setup
@@ -70,13 +70,13 @@ class Fitted:
     """Of the logarithm of real times around predicted ones."""
     jitter: float
     """By how much, in logarithms, the ninth decile of runs of one model lies above the usual one."""
-    power: Power | None = None
+    power: BusyPower | None = None
     """None where it was not measured."""
     trials: Mapping[str, Trial] = field(default_factory=dict)
     """By the digest of the model."""
 
 
-def fit(calibration: Calibration, catalog: Catalog) -> Fitted | None:
+def fit(calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
     """Return what a calibration says; None where it says nothing or its device is not known."""
     setup, done = calibration.setup, _sound_trials(calibration)
     target = measured(setup, catalog)
@@ -89,7 +89,7 @@ def fit(calibration: Calibration, catalog: Catalog) -> Fitted | None:
     seconds = np.array([each.seconds for each in found])
     times = nonnegative.fit_near(design, seconds, sheet, STRENGTH)
     power = _power(design, found, times)
-    return Fitted(
+    return CalibratedFit(
         setup=setup,
         target=target,
         times=times,
@@ -135,14 +135,14 @@ def _usual_memory(target: Target, name: str) -> Array:
     return np.array(known.get(name, known[usual]).memory)
 
 
-def _spread(residuals: Array, given: Speed) -> float:
+def _spread(residuals: Array, given: DeviceSpeed) -> float:
     """Return how far predictions for new models will be off."""
     missing = max(0.0, 1 - len(residuals) / _ENOUGH)
     fitted = max(_SURE, _DOUBT * float(np.sqrt(np.mean(residuals**2))))
     return float(np.hypot(fitted, missing * given.spread))
 
 
-def _power(design: Array, found: Sequence[Measured], times: Array) -> Power | None:
+def _power(design: Array, found: Sequence[MeasuredRun], times: Array) -> BusyPower | None:
     """Return the joules of each amount: near what they would be if every kind of work took the same power."""
     rows = [(row, each.seconds, each.watts) for row, each in zip(design, found, strict=True) if each.watts]
     if not rows:
@@ -151,4 +151,4 @@ def _power(design: Array, found: Sequence[Measured], times: Array) -> Power | No
     energy = np.array([seconds * each for _, seconds, each in rows])
     usual = times * float(np.median(watts))
     joules = nonnegative.fit_near(np.array([row for row, *_ in rows]), energy, usual, _POWER_STRENGTH)
-    return Power(joules, float(watts.min()), float(watts.max()))
+    return BusyPower(joules, float(watts.min()), float(watts.max()))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.estimate.speeds import Runtime, Speed, runtimes
+from fairlead.estimate.speeds import DeviceSpeed, RuntimeSpeed, runtimes
 from fairlead.units import Ops
 from fairlead.workload import Profile
 
@@ -33,40 +33,42 @@ _USUAL: Final = "fp32"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ExecutionPlan:
     """How a model would run on a device."""
 
-    runtime: Runtime
+    runtime: RuntimeSpeed
     precision: str
     """Of the values it is stored and moved in."""
     needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Infeasible:
     """Why a model does not run on a device."""
 
     reasons: tuple[str, ...]
     runtime: str = ""
 
 
-def way(profile: Profile, speed: Speed, has: Sequence[str], asked: str | None) -> Way | Refusal:
+def way(
+    profile: Profile, speed: DeviceSpeed, has: Sequence[str], asked: str | None
+) -> ExecutionPlan | Infeasible:
     """Return how a model runs where these precisions are had; what is asked for need not be made first."""
     if not has:
-        return Refusal(("speed: the catalog knows no peak of it: calibrate it",))
+        return Infeasible(("speed: the catalog knows no peak of it: calibrate it",))
     own = profile.precision if profile.precision in _INSTEAD else _USUAL
     chosen = _precision(own, asked, has)
-    if isinstance(chosen, Refusal):
+    if isinstance(chosen, Infeasible):
         return chosen
     known = [runtimes()[name] for name in speed.runtimes]
     blocking = [_blocking(runtime, profile.unsupported.get(runtime.name, ())) for runtime in known]
     ways = [
-        Way(runtime, chosen, _needs(runtime, profile.format, own, None if asked else chosen))
+        ExecutionPlan(runtime, chosen, _needs(runtime, profile.format, own, None if asked else chosen))
         for runtime, reasons in zip(known, blocking, strict=True)
         if not reasons
     ]
     if not ways:
-        return Refusal(blocking[0], known[0].name)
+        return Infeasible(blocking[0], known[0].name)
     return next((each for each in ways if not each.needs), ways[0])
 
 
@@ -77,16 +79,16 @@ def rate(precision: str, rates: Mapping[str, Ops]) -> Ops:
     return rates.get(precision, Ops(0.0))
 
 
-def _precision(own: str, asked: str | None, has: Sequence[str]) -> str | Refusal:
+def _precision(own: str, asked: str | None, has: Sequence[str]) -> str | Infeasible:
     """Return what is computed in: what was asked for, or else the model's own, or the next best."""
     if asked is not None and not any(each in has for each in _same(asked)):
-        return Refusal((f"precision: it computes in {_listed(has)}, not in {asked}",))
+        return Infeasible((f"precision: it computes in {_listed(has)}, not in {asked}",))
     if asked is not None:
         return asked
     for each in _INSTEAD[own]:
         if each in has:
             return own if each in _same(own) else each
-    return Refusal((f"precision: it computes in {_listed(has)}, the model in {own}",))
+    return Infeasible((f"precision: it computes in {_listed(has)}, the model in {own}",))
 
 
 def _same(precision: str) -> tuple[str, ...]:
@@ -94,12 +96,12 @@ def _same(precision: str) -> tuple[str, ...]:
     return _SINGLE if precision in _SINGLE else (precision,)
 
 
-def _blocking(runtime: Runtime, reasons: Iterable[str]) -> tuple[str, ...]:
+def _blocking(runtime: RuntimeSpeed, reasons: Iterable[str]) -> tuple[str, ...]:
     lasting = tuple(reason for reason in reasons if not reason.startswith(_CURED))
     return () if runtime.partial else lasting
 
 
-def _needs(runtime: Runtime, form: str, own: str, chosen: str | None) -> tuple[str, ...]:
+def _needs(runtime: RuntimeSpeed, form: str, own: str, chosen: str | None) -> tuple[str, ...]:
     """Return what must be done to a file before it runs there, its precision unless that is granted."""
     needs = []
     if runtime.reads and form not in runtime.reads:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import log
 from typing import Final, NamedTuple
 
-from fairlead.calibration import Features, Measured, Seen
+from fairlead.calibration import Features, MeasuredRun, ObservedUse
 from fairlead.estimate import live
-from fairlead.estimate.calibrated import Fitted
+from fairlead.estimate.calibrated import CalibratedFit
 from fairlead.estimate.transfer import transferred
 from fairlead.prediction import NINTH
 from fairlead.units import Seconds
@@ -14,7 +14,7 @@ from fairlead.units import Seconds
 _MEASURED: Final = "measured"
 
 
-class Figures(NamedTuple):
+class RawEstimate(NamedTuple):
     """A prediction in numbers; a tuple, because a thousand are made at a time."""
 
     seconds: float
@@ -28,8 +28,8 @@ class Figures(NamedTuple):
 
 
 def after_runs(
-    figures: Figures, model: Features, own: Fitted, ran: Sequence[tuple[Fitted, Seconds]]
-) -> Figures:
+    figures: RawEstimate, model: Features, own: CalibratedFit, ran: Sequence[tuple[CalibratedFit, Seconds]]
+) -> RawEstimate:
     """Put runs of this very model in the place of its prediction: here, or on devices like this one."""
     trial = own.trials.get(model.digest)
     if trial is not None and trial.measured is not None:
@@ -41,7 +41,7 @@ def after_runs(
     return figures._replace(seconds=found.mean, p90=found.p90, spread=spread, basis="similar")
 
 
-def after_use(figures: Figures, seen: Seen) -> Figures:
+def after_use(figures: RawEstimate, seen: ObservedUse) -> RawEstimate:
     """Draw a prediction toward what was seen in real use; memory that was once needed is needed."""
     measured = figures.memory if figures.basis == _MEASURED else 0
     peak = max(seen.peak_bytes or 0, measured) or figures.memory
@@ -55,7 +55,7 @@ def after_use(figures: Figures, seen: Seen) -> Figures:
     return known._replace(seconds=seconds, p90=p90, spread=0.0, basis=_MEASURED)
 
 
-def _after_run(figures: Figures, run: Measured) -> Figures:
+def _after_run(figures: RawEstimate, run: MeasuredRun) -> RawEstimate:
     return figures._replace(
         seconds=run.seconds,
         p90=max(run.seconds, run.p90),

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from fairlead.estimate import roofline
-from fairlead.estimate.amounts import Amounts, Array
-from fairlead.estimate.calibrated import Fitted
-from fairlead.estimate.feasible import Way, rate
+from fairlead.estimate.amounts import Array, WorkAmounts
+from fairlead.estimate.calibrated import CalibratedFit
+from fairlead.estimate.feasible import ExecutionPlan, rate
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.likeness import corrections
 from fairlead.estimate.speeds import speed
@@ -22,7 +22,7 @@ _TOLD: Final = 0.45
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class CostModel:
     """Targets in rows: coefficients, and how far to trust them."""
 
     times: Array
@@ -36,12 +36,15 @@ class Grounds:
     jitter: Array
     """How far, in logarithms, the ninth decile of runs of one model lies above the usual one."""
     basis: tuple[str, ...]
-    own: tuple[Fitted | None, ...]
+    own: tuple[CalibratedFit | None, ...]
 
 
 def grounds(
-    targets: Sequence[Target], ways: Sequence[Way], work: Sequence[Amounts], knowledge: Knowledge
-) -> Grounds:
+    targets: Sequence[Target],
+    ways: Sequence[ExecutionPlan],
+    work: Sequence[WorkAmounts],
+    knowledge: Knowledge,
+) -> CostModel:
     """Return the best that is known of each target."""
     rates = [rate(way.precision, knowledge.rates(each)) for each, way in zip(targets, ways, strict=True)]
     times = roofline.coefficients(targets, rates)
@@ -54,7 +57,7 @@ def grounds(
         basis = [
             "similar" if trust >= _TOLD else says for trust, says in zip(found.trust, basis, strict=True)
         ]
-    plain = Grounds(
+    plain = CostModel(
         times=times,
         memory=np.array([way.runtime.memory for way in ways]),
         link=np.array([roofline.link_seconds(*pair) for pair in zip(targets, work, strict=True)]),
@@ -67,8 +70,8 @@ def grounds(
 
 
 def _with_own(
-    plain: Grounds, targets: Sequence[Target], ways: Sequence[Way], knowledge: Knowledge
-) -> Grounds:
+    plain: CostModel, targets: Sequence[Target], ways: Sequence[ExecutionPlan], knowledge: Knowledge
+) -> CostModel:
     """Put what was measured on a target itself in the place of what others say of it."""
     own = tuple(
         knowledge.own(each, way.precision) if each.device in knowledge.by_device else None
@@ -80,4 +83,4 @@ def _with_own(
         if fitted is not None:
             times[row], memory[row], link[row] = fitted.times, fitted.memory, 0.0
             spread[row], jitter[row], basis[row] = fitted.spread, fitted.jitter, "calibrated"
-    return Grounds(times, memory, link, spread, jitter, tuple(basis), own)
+    return CostModel(times, memory, link, spread, jitter, tuple(basis), own)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead.calibration import Calibration, Seen, Setup, joined, place
+from fairlead.calibration import Calibration, ObservedUse, Setup, joined, place
 from fairlead.catalog import Catalog
 from fairlead.estimate import live
-from fairlead.estimate.calibrated import Fitted, fit
+from fairlead.estimate.calibrated import CalibratedFit, fit
 from fairlead.estimate.target import Target
 from fairlead.units import Ops, Seconds
 
@@ -16,16 +16,16 @@ _SOME: Final = 1e12
 _ROUNDED: Final = 0.1
 """Rates, power limits and links that differ by less are the same."""
 
-Fitting = Callable[[Calibration, Catalog], Fitted | None]
+Fitting = Callable[[Calibration, Catalog], CalibratedFit | None]
 
 
-class Fits:
+class FitCache:
     """Fits what was not fitted before: it takes long, and of many calibrations one at a time changes."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Calibration, Fitted | None]] = {}
+        self._known: dict[str, tuple[Calibration, CalibratedFit | None]] = {}
 
-    def __call__(self, calibration: Calibration, catalog: Catalog) -> Fitted | None:
+    def __call__(self, calibration: Calibration, catalog: Catalog) -> CalibratedFit | None:
         """Return what a calibration says."""
         key = place(calibration.setup, calibration.host)
         known = self._known.get(key)
@@ -38,9 +38,9 @@ class Fits:
 class Knowledge:
     """Everything that predictions may stand on."""
 
-    fitted: tuple[Fitted, ...] = ()
-    by_device: Mapping[str, tuple[Fitted, ...]] = field(default_factory=dict)
-    seen: Mapping[tuple[str, str], tuple[Seen, ...]] = field(default_factory=dict)
+    fitted: tuple[CalibratedFit, ...] = ()
+    by_device: Mapping[str, tuple[CalibratedFit, ...]] = field(default_factory=dict)
+    seen: Mapping[tuple[str, str], tuple[ObservedUse, ...]] = field(default_factory=dict)
     """By a model's digest and the catalog id of the device."""
 
     @classmethod
@@ -48,16 +48,16 @@ class Knowledge:
         cls,
         calibrations: Iterable[Calibration],
         catalog: Catalog,
-        seen: Iterable[Seen] = (),
+        seen: Iterable[ObservedUse] = (),
         fitting: Fitting = fit,
     ) -> "Knowledge":
         """Learn from calibrations and real use; a device that the catalog does not know is passed over."""
         found = [fitting(calibration, catalog) for calibration in calibrations]
         fitted = tuple(each for each in found if each is not None)
-        shelves: dict[str, tuple[Fitted, ...]] = {}
+        shelves: dict[str, tuple[CalibratedFit, ...]] = {}
         for each in fitted:
             shelves[each.setup.device] = (*shelves.get(each.setup.device, ()), each)
-        lived: dict[tuple[str, str], tuple[Seen, ...]] = {}
+        lived: dict[tuple[str, str], tuple[ObservedUse, ...]] = {}
         for one in seen:
             key = (one.digest, one.setup.device)
             lived[key] = (*lived.get(key, ()), one)
@@ -70,26 +70,26 @@ class Knowledge:
         same = self.by_device.get(target.device, ())
         return {each.setup.precision: Ops(each.setup.effective_ops or _SOME) for each in same}
 
-    def own(self, target: Target, precision: str) -> Fitted | None:
+    def own(self, target: Target, precision: str) -> CalibratedFit | None:
         """Return the calibration of this very device, whole and in the same mode."""
         known = self.by_device.get(target.device, ())
         same = [each for each in known if _same(each.setup, target, precision)]
         return max(same, key=lambda each: (each.setup.threads, each.setup.runtime), default=None)
 
-    def lived(self, digest: str, target: Target, precision: str) -> Seen | None:
+    def lived(self, digest: str, target: Target, precision: str) -> ObservedUse | None:
         """Return what a model did in real use on this very device, on all machines together."""
-        found: Seen | None = None
+        found: ObservedUse | None = None
         for each in self.seen.get((digest, target.device), ()):
             if _same(each.setup, target, precision):
                 found = each if found is None else joined(found, each)
         return found
 
-    def ran(self, digest: str) -> list[tuple[Fitted, Seconds]]:
+    def ran(self, digest: str) -> list[tuple[CalibratedFit, Seconds]]:
         """Return the calibrated setups on which a model ran, and how long: in a trial, or often in use."""
         found = ((each, self._took(digest, each)) for each in self.fitted)
         return [(each, seconds) for each, seconds in found if seconds is not None]
 
-    def _took(self, digest: str, each: Fitted) -> Seconds | None:
+    def _took(self, digest: str, each: CalibratedFit) -> Seconds | None:
         trial = each.trials.get(digest)
         if trial is not None and trial.measured is not None:
             return trial.measured.seconds
@@ -113,7 +113,7 @@ def _same(setup: Setup, target: Target, precision: str) -> bool:
     return _near(setup.power, target.power)
 
 
-def _alike(setup: Setup, each: Fitted) -> bool:
+def _alike(setup: Setup, each: CalibratedFit) -> bool:
     """Say whether a model was seen on a setup as it was calibrated."""
     same = setup.runtime == each.setup.runtime and setup.threads == each.setup.threads
     return same and _same(setup, each.target, each.setup.precision)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from fairlead.estimate.amounts import Array
-from fairlead.estimate.calibrated import Fitted
+from fairlead.estimate.calibrated import CalibratedFit
 from fairlead.estimate.target import Target
 
 _DOUBT: Final = 0.5
@@ -39,7 +39,7 @@ class Corrections:
 
 
 def corrections(
-    targets: Sequence[Target], precisions: Sequence[str], rates: Array, others: Sequence[Fitted]
+    targets: Sequence[Target], precisions: Sequence[str], rates: Array, others: Sequence[CalibratedFit]
 ) -> Corrections | None:
     """Return corrections from calibrated devices, each counted by how alike it is; None without any."""
     if not others:
@@ -52,13 +52,13 @@ def corrections(
     return Corrections(factors, total / (total + _DOUBT), spread)
 
 
-def _ratios(other: Fitted) -> Array:
+def _ratios(other: CalibratedFit) -> Array:
     """Return the logarithm of measured over data sheet, for each amount."""
     return np.clip(np.log(np.maximum(other.times, 1e-300) / other.sheet), -_MOST, _MOST)
 
 
 def _alike(
-    targets: Sequence[Target], precisions: Sequence[str], rates: Array, others: Sequence[Fitted]
+    targets: Sequence[Target], precisions: Sequence[str], rates: Array, others: Sequence[CalibratedFit]
 ) -> Array:
     """Return targets x others: how much the one says of the other."""
 

@@ -4,39 +4,43 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fairlead.estimate.amounts import Amounts
-from fairlead.estimate.calibrated import Fitted
-from fairlead.estimate.feasible import Refusal, Way, way
-from fairlead.estimate.figures import Figures, after_runs, after_use
+from fairlead.estimate.amounts import WorkAmounts
+from fairlead.estimate.calibrated import CalibratedFit
+from fairlead.estimate.feasible import ExecutionPlan, Infeasible, way
+from fairlead.estimate.figures import RawEstimate, after_runs, after_use
 from fairlead.estimate.grounds import grounds
 from fairlead.estimate.knowledge import Knowledge
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
 from fairlead.prediction import NINTH, Estimate, confidence
 from fairlead.units import Bytes, Seconds, Watts, format_bytes
 
 
-def estimate(question: Question, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
+def estimate(question: Query, targets: Sequence[Target], knowledge: Knowledge) -> list[Estimate]:
     """Return what to expect of a model on each device, in their order."""
     ways = _ways(question, targets, knowledge)
-    taken = [(target, how) for target, how in zip(targets, ways, strict=True) if isinstance(how, Way)]
+    taken = [
+        (target, how) for target, how in zip(targets, ways, strict=True) if isinstance(how, ExecutionPlan)
+    ]
     found = iter(_figures(question, taken, knowledge))
     return [
         _refused(question, target, how)
-        if isinstance(how, Refusal)
+        if isinstance(how, Infeasible)
         else _answer(question, target, how, next(found))
         for target, how in zip(targets, ways, strict=True)
     ]
 
 
-def _ways(question: Question, targets: Sequence[Target], knowledge: Knowledge) -> list[Way | Refusal]:
+def _ways(
+    question: Query, targets: Sequence[Target], knowledge: Knowledge
+) -> list[ExecutionPlan | Infeasible]:
     """Ask once for all devices of a family that compute in the same precisions."""
-    known: dict[tuple[str, ...], Way | Refusal] = {}
-    ways: list[Way | Refusal] = []
+    known: dict[tuple[str, ...], ExecutionPlan | Infeasible] = {}
+    ways: list[ExecutionPlan | Infeasible] = []
     for target in targets:
         if target.reason:
-            ways.append(Refusal((target.reason,)))
+            ways.append(Infeasible((target.reason,)))
             continue
         has = tuple(knowledge.rates(target))
         key = (target.kind, target.vendor, target.family, *has)
@@ -48,8 +52,8 @@ def _ways(question: Question, targets: Sequence[Target], knowledge: Knowledge) -
 
 
 def _figures(
-    question: Question, taken: Sequence[tuple[Target, Way]], knowledge: Knowledge
-) -> Iterator[Figures]:
+    question: Query, taken: Sequence[tuple[Target, ExecutionPlan]], knowledge: Knowledge
+) -> Iterator[RawEstimate]:
     """Work out all targets at once, then put in the place of predictions what was really seen."""
     if not taken:
         return
@@ -66,7 +70,7 @@ def _figures(
     ran = knowledge.ran(question.model.digest)
     for (target, how), own, each, row in zip(taken, base.own, work, rows, strict=True):
         runtime = how.runtime.name if own is None else own.setup.runtime
-        figures = Figures(*row, watts=_watts(target, own, each, row[0]), runtime=runtime)
+        figures = RawEstimate(*row, watts=_watts(target, own, each, row[0]), runtime=runtime)
         if own is not None and question.same(how.precision):
             figures = after_runs(figures, question.model, own, ran)
         if knowledge.seen and question.same(how.precision):
@@ -75,7 +79,7 @@ def _figures(
         yield figures
 
 
-def _watts(target: Target, own: Fitted | None, work: Amounts, seconds: float) -> float | None:
+def _watts(target: Target, own: CalibratedFit | None, work: WorkAmounts, seconds: float) -> float | None:
     """Return the power while busy: by what each amount of work was seen to take, or by the data sheet."""
     if own is not None and own.power is not None:
         return own.power.watts(work.time, seconds)
@@ -84,7 +88,7 @@ def _watts(target: Target, own: Fitted | None, work: Amounts, seconds: float) ->
     return target.power * speed(target.kind, target.vendor, target.family).busy
 
 
-def _answer(question: Question, target: Target, how: Way, figures: Figures) -> Estimate:
+def _answer(question: Query, target: Target, how: ExecutionPlan, figures: RawEstimate) -> Estimate:
     memory = Bytes(int(figures.memory))
     lacking = _lacking(memory, target.memory)
     return Estimate(
@@ -114,13 +118,13 @@ def _lacking(memory: Bytes, there: Bytes | None) -> tuple[str, ...]:
     return (f"memory: it takes {format_bytes(memory)}, and there are {format_bytes(there)}",)
 
 
-def _confidence(figures: Figures, *, exact: bool) -> str:
+def _confidence(figures: RawEstimate, *, exact: bool) -> str:
     if not exact and figures.basis != "measured":
         return "low"
     return confidence(figures.spread)
 
 
-def _refused(question: Question, target: Target, refusal: Refusal) -> Estimate:
+def _refused(question: Query, target: Target, refusal: Infeasible) -> Estimate:
     return Estimate(
         device=target.name,
         model=question.profile.name,

@@ -7,7 +7,7 @@ from typing import Final
 from fairlead.calibration import Features, features
 from fairlead.catalog.device import PRECISIONS
 from fairlead.errors import SettingsError
-from fairlead.estimate.amounts import Amounts, amounts
+from fairlead.estimate.amounts import WorkAmounts, amounts
 from fairlead.units import Seconds
 from fairlead.workload import BITS, Profile
 
@@ -18,7 +18,7 @@ _TENSOR_CORES: Final = "tf32"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """A model, and how it is to be run."""
 
     profile: Profile
@@ -37,7 +37,7 @@ class Question:
         precision: str | None = None,
         batch: int | None = None,
         slo: Seconds | None = None,
-    ) -> "Question":
+    ) -> "Query":
         """Ask about a model; without a batch, about that of the file."""
         asked = None if precision is None else precision.lower()
         if asked is not None and asked not in PRECISIONS:
@@ -49,7 +49,7 @@ class Question:
         wanted = batch or profile.batch or 1
         return cls(profile, features(profile), asked, wanted, slo, profile.exact)
 
-    def amounts(self, precision: str) -> Amounts:
+    def amounts(self, precision: str) -> WorkAmounts:
         """Return its work where values are of that precision."""
         wide = _bits(precision) / _bits(self.profile.precision)
         return amounts(self.model).scaled(self.batch / self.model.batch, wide)

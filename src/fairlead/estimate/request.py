@@ -20,7 +20,7 @@ _HINT: Final = "a link (usb2, pcie3x4), a power mode (15w), a memory (80GiB) or 
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DeviceExpression:
     """A device as it was asked for."""
 
     text: str
@@ -32,7 +32,7 @@ class Request:
     share: float = 1.0
 
 
-def parse(text: str) -> Request:
+def parse(text: str) -> DeviceExpression:
     """Read `coral-usb@usb2`, `jetson-agx-xavier@15w`, `a100@80GiB@1/7`."""
     device, *terms = text.strip().split("@")
     told: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def parse(text: str) -> Request:
         if more.keys() & told.keys():
             raise SettingsError(f"{text}: {term!r} says again what was said", "write one of each kind")
         told |= more
-    return Request(text, device.strip().lower(), **told)
+    return DeviceExpression(text, device.strip().lower(), **told)
 
 
 def _meaning(text: str, term: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.estimate.amounts import NAMES, Amounts, Array
-from fairlead.estimate.speeds import Speed, speed
+from fairlead.estimate.amounts import NAMES, Array, WorkAmounts
+from fairlead.estimate.speeds import DeviceSpeed, speed
 from fairlead.estimate.target import Target
 from fairlead.units import Ops
 
@@ -29,7 +29,7 @@ def coefficients(targets: Sequence[Target], rates: Sequence[Ops]) -> Array:
     return np.where(_BEGUN, shares, units / shares)
 
 
-def bandwidth(target: Target, given: Speed) -> float:
+def bandwidth(target: Target, given: DeviceSpeed) -> float:
     """Return bytes per second of its memory; where the catalog has none, what suits its peak."""
     if target.bandwidth:
         return float(target.bandwidth)
@@ -37,7 +37,7 @@ def bandwidth(target: Target, given: Speed) -> float:
     return max(rates, default=1e12) / given.ops_per_byte
 
 
-def link_seconds(target: Target, work: Amounts) -> float:
+def link_seconds(target: Target, work: WorkAmounts) -> float:
     """Return what the host link costs: inputs, outputs, and weights that do not stay on the device."""
     if not target.link:
         return 0.0

@@ -13,7 +13,7 @@ _NARROWING: Final = ("kind", "vendor", "families")
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
+class DeviceSpeed:
     """A kind of device, as `speeds.toml` describes it; there stands what each figure means."""
 
     conv: float
@@ -35,7 +35,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class RuntimeSpeed:
     """A runtime, as `runtimes.toml` describes it."""
 
     name: str
@@ -49,26 +49,26 @@ class Runtime:
 
 
 @cache
-def speed(kind: str, vendor: str, family: str) -> Speed:
+def speed(kind: str, vendor: str, family: str) -> DeviceSpeed:
     """Return what holds for a device: every row that means it, the later ones above the earlier."""
     found: dict[str, Any] = {}
     for row in _table("speeds.toml")["speed"]:
         if _means(row, kind, vendor, family):
             found |= {name: value for name, value in row.items() if name not in _NARROWING}
-    values = {each.name: found[each.name] for each in fields(Speed)}
-    return Speed(**{**values, "runtimes": tuple(values["runtimes"])})
+    values = {each.name: found[each.name] for each in fields(DeviceSpeed)}
+    return DeviceSpeed(**{**values, "runtimes": tuple(values["runtimes"])})
 
 
 @cache
-def runtimes() -> Mapping[str, Runtime]:
+def runtimes() -> Mapping[str, RuntimeSpeed]:
     """Return every runtime that a device may be used through."""
     return {name: _runtime(name, row) for name, row in _table("runtimes.toml").items()}
 
 
-def _runtime(name: str, row: Mapping[str, Any]) -> Runtime:
+def _runtime(name: str, row: Mapping[str, Any]) -> RuntimeSpeed:
     process, *rest = row["memory"]
     memory = (float(parse_bytes(process)), *map(float, rest))
-    return Runtime(
+    return RuntimeSpeed(
         name=name,
         says=row["says"],
         memory=memory,

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fairlead.calibration import Setup
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.catalog.device import Variant
 from fairlead.catalog.lookup import variant_named
 from fairlead.errors import SettingsError
-from fairlead.estimate.request import Request, parse
+from fairlead.estimate.request import DeviceExpression, parse
 from fairlead.inventory import Accelerator
 from fairlead.units import BitsPerSecond, Bytes, BytesPerSecond, Ops, Watts, format_bytes
 
@@ -72,14 +72,14 @@ def targets(texts: Iterable[str], catalog: Catalog) -> list[Target]:
     return list(found.values())
 
 
-def _group(name: str, catalog: Catalog) -> list[Device]:
+def _group(name: str, catalog: Catalog) -> list[CatalogDevice]:
     """Return the devices of a group, products alone where it has any; none where one device is named."""
     word = parse(name).device
     rows = list(catalog.devices.values()) if word == ALL else catalog.group(word)
     return [row for row in rows if not row.generic] or rows
 
 
-def _each(rows: Iterable[Device], name: str, catalog: Catalog) -> list[Target]:
+def _each(rows: Iterable[CatalogDevice], name: str, catalog: Catalog) -> list[Target]:
     """Return every device of a group, used as asked; one that cannot be used so is kept with the reason."""
     _, at, terms = name.partition("@")
     found, refusal = [], None
@@ -140,7 +140,7 @@ def measured(setup: Setup, catalog: Catalog) -> Target | None:
     return replace(sheet, rates=rates, link=link if device.link else None, power=setup.power or sheet.power)
 
 
-def _sheet(name: str, device: Device, variant: Variant | None) -> Target:
+def _sheet(name: str, device: CatalogDevice, variant: Variant | None) -> Target:
     """Return what the catalog says; where SKUs differ and none is named, the least memory of theirs."""
     peak = variant.peak if variant and variant.peak else device.peak
     peak = peak or next((each.peak for each in device.variants if each.peak), {})
@@ -177,7 +177,7 @@ def _slowed(bandwidth: BytesPerSecond | None, clock: float) -> BytesPerSecond | 
     return None if bandwidth is None else BytesPerSecond(bandwidth * clock**_BANDWIDTH_OF_CLOCK)
 
 
-def _variant(device: Device, request: Request) -> Variant | None:
+def _variant(device: CatalogDevice, request: DeviceExpression) -> Variant | None:
     if request.memory is None:
         return variant_named(device, request.device)
     for each in device.variants:
@@ -191,7 +191,7 @@ def _variant(device: Device, request: Request) -> Variant | None:
     raise SettingsError(f"{request.text}: no {device.id} has {format_bytes(request.memory)}", hint)
 
 
-def _in_mode(device: Device, variant: Variant | None, request: Request) -> Variant | None:
+def _in_mode(device: CatalogDevice, variant: Variant | None, request: DeviceExpression) -> Variant | None:
     """Return the mode that allows the watts asked for, where the plain SKU does not (Orin Nano Super)."""
     plain = (variant.power if variant else None) or device.power
     if request.power is None or plain is None or request.power <= plain * _POWER_ROUNDED:
@@ -201,13 +201,13 @@ def _in_mode(device: Device, variant: Variant | None, request: Request) -> Varia
     return min(enough, key=lambda mode: mode.power or 0, default=variant)
 
 
-def _modes(device: Device, variant: Variant | None) -> list[Variant]:
+def _modes(device: CatalogDevice, variant: Variant | None) -> list[Variant]:
     """Return the modes of a SKU: those with its memory."""
     memory = (variant.memory if variant else None) or device.memory
     return [each for each in device.variants if each.mode and each.memory == memory]
 
 
-def _linked(whole: Target, device: Device, request: Request) -> Target:
+def _linked(whole: Target, device: CatalogDevice, request: DeviceExpression) -> Target:
     if request.link is None:
         return whole
     if device.link is None:
@@ -220,7 +220,9 @@ def _linked(whole: Target, device: Device, request: Request) -> Target:
     return replace(whole, link=BitsPerSecond(min(request.link, device.link.full)))
 
 
-def _capped(whole: Target, device: Device, variant: Variant | None, request: Request) -> Target:
+def _capped(
+    whole: Target, device: CatalogDevice, variant: Variant | None, request: DeviceExpression
+) -> Target:
     if request.power is None:
         return whole
     most, least = whole.power, device.power_min
@@ -240,7 +242,7 @@ def _capped(whole: Target, device: Device, variant: Variant | None, request: Req
     )
 
 
-def _shared(whole: Target, device: Device, request: Request) -> Target:
+def _shared(whole: Target, device: CatalogDevice, request: DeviceExpression) -> Target:
     if request.share == 1:
         return whole
     if not device.shareable:

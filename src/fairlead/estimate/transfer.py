@@ -7,8 +7,15 @@ import numpy as np
 
 from fairlead.calibration import Features
 from fairlead.estimate.amounts import NAMES, amounts
-from fairlead.estimate.calibrated import Fitted
-from fairlead.estimate.similar import Device, Estimate, Library, Traits, fit, words
+from fairlead.estimate.calibrated import CalibratedFit
+from fairlead.estimate.similar import (
+    DeviceTraits,
+    MeasurementLibrary,
+    ModelTraits,
+    SimilarityEstimate,
+    fit,
+    words,
+)
 from fairlead.units import Seconds
 
 _OTHERS: Final = 3
@@ -18,7 +25,9 @@ _SHARED: Final = 5
 """So many models must have run on both, to tell how the two compare."""
 
 
-def transferred(model: Features, own: Fitted, ran: Sequence[tuple[Fitted, Seconds]]) -> Estimate | None:
+def transferred(
+    model: Features, own: CalibratedFit, ran: Sequence[tuple[CalibratedFit, Seconds]]
+) -> SimilarityEstimate | None:
     """Return what a model takes on a calibrated device by what others took; None if that says little."""
     others = [(each, seconds) for each, seconds in ran if _tells(each, own)]
     if len(others) < _OTHERS:
@@ -27,7 +36,7 @@ def transferred(model: Features, own: Fitted, ran: Sequence[tuple[Fitted, Second
     models = {name: trial.features for each in setups for name, trial in each.trials.items()}
     traits = {name: _traits(known) for name, known in (models | {model.digest: model}).items()}
     rows = [_times(each) | {model.digest: seconds} for each, seconds in others]
-    library = Library.of(
+    library = MeasurementLibrary.of(
         [_device(each) for each, _ in others],
         list(traits.values()),
         np.log([[row.get(name, np.nan) for name in traits] for row in rows]),
@@ -37,7 +46,7 @@ def transferred(model: Features, own: Fitted, ran: Sequence[tuple[Fitted, Second
     return found
 
 
-def _tells(other: Fitted, own: Fitted) -> bool:
+def _tells(other: CalibratedFit, own: CalibratedFit) -> bool:
     return (
         other is not own
         and other.target.kind == own.target.kind
@@ -45,18 +54,18 @@ def _tells(other: Fitted, own: Fitted) -> bool:
     )
 
 
-def _times(each: Fitted) -> dict[str, Seconds]:
+def _times(each: CalibratedFit) -> dict[str, Seconds]:
     """Return what the models of a calibration took."""
     found = {name: trial.measured for name, trial in each.trials.items()}
     return {name: measured.seconds for name, measured in found.items() if measured is not None}
 
 
-def _traits(model: Features) -> Traits:
+def _traits(model: Features) -> ModelTraits:
     view = dict(zip(NAMES[1:], amounts(model).time.tolist()[1:], strict=True))
-    return Traits(model.digest, views=(view,))
+    return ModelTraits(model.digest, views=(view,))
 
 
-def _device(each: Fitted) -> Device:
+def _device(each: CalibratedFit) -> DeviceTraits:
     setup = each.setup
     aspects = (words(setup.device), words(setup.runtime), words(setup.precision), words(each.target.family))
-    return Device(setup.name, aspects, each.target.kind, each.rate)
+    return DeviceTraits(setup.name, aspects, each.target.kind, each.rate)

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.evaluate.rows import Row
+from fairlead.evaluate.rows import Measurement
 
 _TAG: Final = re.compile(r"\.[a-z].*")
 """What weights a model has: `resnet50.a1_in1k`."""
@@ -23,13 +23,13 @@ Amounts = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownAmounts:
     """Amounts by the plain name of a model and the side of its input, 0 where that is not said."""
 
     models: Mapping[str, Mapping[int, Amounts]]
 
     @classmethod
-    def of(cls, rows: Iterable[Row]) -> "Known":
+    def of(cls, rows: Iterable[Measurement]) -> "KnownAmounts":
         """Collect the amounts of all rows; the median counts."""
         found: dict[str, dict[int, dict[str, list[float]]]] = defaultdict(
             lambda: defaultdict(lambda: defaultdict(list))

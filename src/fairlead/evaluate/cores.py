@@ -31,7 +31,7 @@ _NARROW: Final = ("int8", "fp16")
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class CoreCluster:
     """Cores of one kind; 0 where their number, or their clock in GHz, is not said."""
 
     core: Name
@@ -58,7 +58,7 @@ class Processors:
             found = _written(chip)
         return sum(self._speed(one, precision) for one in found) or None
 
-    def clusters(self, device: str) -> list[Cluster]:
+    def clusters(self, device: str) -> list[CoreCluster]:
         """Return the clusters that are named; where there are none, the processor of a product line."""
         text = plain(device)
         cores, line = _read(text, self.cores), _read(text, self.lines)[:1]
@@ -66,7 +66,7 @@ class Processors:
             return [replace(cores[0], count=cores[0].count or line[0].count)]
         return cores or line
 
-    def _speed(self, cluster: Cluster, precision: str) -> float:
+    def _speed(self, cluster: CoreCluster, precision: str) -> float:
         core = self.cores.get(cluster.core) or self.lines[cluster.core]
         gain = core.get(precision, 1.0) if precision in _NARROW else 1.0
         gain = max(1.0, gain / 2) if precision == "int8" else gain  # half of it goes into packing
@@ -82,19 +82,19 @@ def count_of(text: str) -> int:
     return next((number for word, number in _NUMERALS.items() if word in text.split()), 0)
 
 
-def _read(text: str, names: Mapping[Name, Mapping[str, float]]) -> list[Cluster]:
+def _read(text: str, names: Mapping[Name, Mapping[str, float]]) -> list[CoreCluster]:
     """Read pieces one after the other; one that has only a clock is more of the cores before it.
 
     Beside clusters with a number, one without has a single core.
     """
-    found: list[Cluster] = []
+    found: list[CoreCluster] = []
     for piece in _PIECES.split(text):
         name = longest(said(piece), names)
         clock = _CLOCK.search(piece)
         if name is None and not (clock and found):
             continue
         ghz = float(clock[1]) / (1 if clock[2] == "g" else 1000) if clock else 0.0
-        one = Cluster(name or found[-1].core, count_of(piece), ghz)
+        one = CoreCluster(name or found[-1].core, count_of(piece), ghz)
         same = next((index for index, other in enumerate(found) if _once(one, other)), None)
         if same is None:
             found.append(one)
@@ -106,7 +106,7 @@ def _read(text: str, names: Mapping[Name, Mapping[str, float]]) -> list[Cluster]
     return [replace(one, count=one.count or unsaid) for one in found]
 
 
-def _once(one: Cluster, other: Cluster) -> bool:
+def _once(one: CoreCluster, other: CoreCluster) -> bool:
     """Say whether cores are merely named again: a cluster of its own has another clock, or all is said."""
     whole = one.count and one.clock and other.count and other.clock
     apart = one.clock and other.clock and one.clock != other.clock
@@ -119,6 +119,6 @@ def _instance(size: re.Match[str]) -> int:
     return threads if "g" in size[1][2:] or size[1] == "a1" else max(threads // 2, 1)
 
 
-def _written(chip: str) -> list[Cluster]:
+def _written(chip: str) -> list[CoreCluster]:
     found = [match for part in chip.split("+") if (match := _CLUSTER.fullmatch(part))]
-    return [Cluster(tuple(match[1].split()), int(match[2]), float(match[3])) for match in found]
+    return [CoreCluster(tuple(match[1].split()), int(match[2]), float(match[3])) for match in found]

@@ -9,9 +9,9 @@ import numpy as np
 from fairlead.estimate.similar.traits import Array, Columns, Mask
 from fairlead.evaluate.methods import METHODS
 from fairlead.evaluate.result import Result, ask, nothing
-from fairlead.evaluate.score import Figures, choose
+from fairlead.evaluate.score import Accuracy, choose
 from fairlead.evaluate.split import Examiner, Split, draw, packed
-from fairlead.evaluate.table import Table
+from fairlead.evaluate.table import LatencyTable
 
 BOARDS: Final = 5
 _SETS: Final = 120
@@ -20,7 +20,7 @@ _PER_SET: Final = 5
 """Models that a set is asked for, at most."""
 
 
-def decision(table: Table, calibration: int, seed: int) -> Result:
+def decision(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Draw sets of five physical devices, all new, and ask which one of each is fastest for a model.
 
     All five have run the same pack of models; nothing else is known of any of them.
@@ -30,7 +30,7 @@ def decision(table: Table, calibration: int, seed: int) -> Result:
         return nothing(
             table, f"no model was run on {BOARDS} physical devices, beside {calibration} others on each"
         )
-    ready = _Ready(Examiner(table, table.seconds))
+    ready = _DevicePredictions(Examiner(table, table.seconds))
     chosen: dict[str, list[tuple[bool, float]]] = {name: [] for name in METHODS}
     for splits in drawn:
         truth = np.array([table.seconds[split.device, split.test] for split in splits])
@@ -44,7 +44,7 @@ def decision(table: Table, calibration: int, seed: int) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
+class _DevicePredictions:
     """Predictions of a device among the same four others, made once for all models that may be asked for."""
 
     examiner: Examiner
@@ -64,14 +64,14 @@ class _Ready:
         return self.made[key]
 
 
-def _figures(chosen: list[tuple[bool, float]]) -> Figures:
+def _figures(chosen: list[tuple[bool, float]]) -> Accuracy:
     if not chosen:
-        return Figures()
+        return Accuracy()
     right, regret = np.array(chosen, dtype=np.float64).T
-    return Figures(top1=float(100 * right.mean()), mean_regret=float(regret.mean()))
+    return Accuracy(top1=float(100 * right.mean()), mean_regret=float(regret.mean()))
 
 
-def sets(table: Table, calibration: int, seed: int) -> list[list[Split]]:
+def sets(table: LatencyTable, calibration: int, seed: int) -> list[list[Split]]:
     """Draw sets of five splits, one for each device of a set; none where there are too few."""
     order, random = draw(table, seed), np.random.default_rng([seed, 5, *table.group.encode()])
     measured = ~np.isnan(table.seconds)
@@ -90,7 +90,7 @@ def sets(table: Table, calibration: int, seed: int) -> list[list[Split]]:
 
 
 def _set(
-    table: Table,
+    table: LatencyTable,
     tested: Mask,
     packs: list[tuple[Columns, Columns]],
     column: int,

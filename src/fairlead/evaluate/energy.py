@@ -5,15 +5,15 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.evaluate.methods import METHODS, Method, Said, fairlead
-from fairlead.evaluate.result import Answer, Result, ask, nothing, over_models
+from fairlead.evaluate.methods import METHODS, Method, MethodResult, fairlead
+from fairlead.evaluate.result import MethodPredictions, Result, ask, nothing, over_models
 from fairlead.evaluate.split import FEWEST, Exam, Examiner, left_out, one_by_one
-from fairlead.evaluate.table import Table
+from fairlead.evaluate.table import LatencyTable
 
 
-def constant(exam: Exam) -> Said:
+def constant(exam: Exam) -> MethodResult:
     """Take a device for one that always draws what it drew on the average."""
-    return Said(np.full(len(exam.asked), np.log(np.exp(exam.values).mean())))
+    return MethodResult(np.full(len(exam.asked), np.log(np.exp(exam.values).mean())))
 
 
 POWERS: Final[Mapping[str, Method]] = {
@@ -23,7 +23,7 @@ POWERS: Final[Mapping[str, Method]] = {
 }
 
 
-def energy(table: Table, calibration: int, seed: int) -> Result:
+def energy(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take each physical device in turn as new: power and time of so many models are known."""
     measured = ~np.isnan(table.seconds) & ~np.isnan(table.watts)
     if not measured.any():
@@ -36,11 +36,11 @@ def energy(table: Table, calibration: int, seed: int) -> Result:
     return Result(table, figures, left_out(table, len(splits), calibration + FEWEST))
 
 
-def _products(times: list[Answer], powers: list[Answer]) -> list[Answer]:
+def _products(times: list[MethodPredictions], powers: list[MethodPredictions]) -> list[MethodPredictions]:
     """Multiply times with powers: both are logarithms."""
     known = {answer.device: answer.predicted for answer in powers}
     return [
-        Answer(answer.device, answer.columns, answer.predicted + known[answer.device])
+        MethodPredictions(answer.device, answer.columns, answer.predicted + known[answer.device])
         for answer in times
         if answer.device in known
     ]

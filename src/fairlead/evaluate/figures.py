@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any, Final
 
 from fairlead.catalog import Catalog
-from fairlead.catalog.device import Device as Row
+from fairlead.catalog.device import CatalogDevice as Row
 from fairlead.compat import toml
 from fairlead.evaluate.cores import Processors, count_of
 from fairlead.evaluate.naming import Name, bare, look_up, nearly, plain, said, tells
@@ -34,7 +34,7 @@ _CORES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class DataSheet:
     """What a data sheet promises; nothing where the processor is not known."""
 
     kind: str = ""
@@ -42,7 +42,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheets:
+class DataSheets:
     """Data sheets by the words of names: the catalog's accelerators, and the chips that tables name."""
 
     catalog: Mapping[Name, Row]
@@ -53,7 +53,7 @@ class Sheets:
     neural: Mapping[Name, Mapping[str, float]]
 
     @classmethod
-    def of(cls, catalog: Catalog) -> "Sheets":
+    def of(cls, catalog: Catalog) -> "DataSheets":
         """Collect the names of all that have figures."""
         text = resources.files("fairlead.evaluate").joinpath("chips.toml").read_text(encoding="utf-8")
         chips: dict[str, Any] = toml.loads(text)
@@ -68,27 +68,27 @@ class Sheets:
         processors = Processors(parts["core"], parts["line"], parts["chip"])
         return cls(rows, short, processors, parts["gpu"], parts["npu"])
 
-    def read(self, device: str, runtime: str, precision: str) -> Figures:
+    def read(self, device: str, runtime: str, precision: str) -> DataSheet:
         """Return the figures of what computes on a device as described, under a runtime."""
         words = set(re.split(r"[\s+]", " ".join(said(f"{device} {runtime}"))))
         drawing = bool(words & _GRAPHICS)
         wanted = next((known for word, known in _PRECISIONS.items() if word in precision.lower()), "")
         host = self.processors.ops(device, wanted)
         if host and _on_host(words):
-            return Figures("cpu", host)
+            return DataSheet("cpu", host)
         found = None if drawing else self._neural(device, wanted)
         found = found or self._catalogued(device, wanted or ("fp32" if words & _SHADERS else ""), drawing)
         found = found or self._graphics(device, wanted, drawing)
-        return found or (Figures(_kind(words), host) if host else Figures())
+        return found or (DataSheet(_kind(words), host) if host else DataSheet())
 
-    def _catalogued(self, device: str, precision: str, drawing: bool) -> Figures | None:
+    def _catalogued(self, device: str, precision: str, drawing: bool) -> DataSheet | None:
         name = bare(device)
         row = look_up(name, self.catalog) or nearly(name, self.catalog) or look_up(name, self.short)
         if row is None or (drawing and row.kind != "gpu"):
             return None
-        return Figures(row.kind, _peak(row, precision))
+        return DataSheet(row.kind, _peak(row, precision))
 
-    def _neural(self, device: str, precision: str) -> Figures | None:
+    def _neural(self, device: str, precision: str) -> DataSheet | None:
         """Read a neural processor; a description may say that only some of its cores compute."""
         found = look_up(said(device), self.neural)
         if found is None:
@@ -96,9 +96,9 @@ class Sheets:
         part = _PART.search(plain(device))
         share = min(int(part[1]) / found.get("cores", 1), 1.0) if part else 1.0
         tops = found["tops"] if precision in ("", "int8") else found.get("fp16", found["tops"] / 2)
-        return Figures("npu", 1e12 * tops * share)
+        return DataSheet("npu", 1e12 * tops * share)
 
-    def _graphics(self, device: str, precision: str, meant: bool) -> Figures | None:
+    def _graphics(self, device: str, precision: str, meant: bool) -> DataSheet | None:
         text = _GLUED.sub(r" \g<0>", plain(device))
         found = look_up(said(text), self.graphics)
         if found is None or not (meant or not self.processors.clusters(device)):
@@ -107,7 +107,7 @@ class Sheets:
             (one for one in re.split(r"[+;,()\[\]&]", text) if look_up(said(one), self.graphics)), text
         )
         speed = 1e9 * found.get("gflops", found.get("each", 0.0) * (count_of(piece) or _CORES))
-        return Figures("gpu", speed * (2 if precision == "fp16" else 1))
+        return DataSheet("gpu", speed * (2 if precision == "fp16" else 1))
 
 
 def _on_host(words: set[str]) -> bool:

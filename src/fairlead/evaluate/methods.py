@@ -11,7 +11,7 @@ from fairlead.estimate.similar.traits import Array
 from fairlead.evaluate.split import Exam
 
 
-class Said(NamedTuple):
+class MethodResult(NamedTuple):
     """What a method says of the models that it was asked for."""
 
     logs: Array
@@ -20,12 +20,12 @@ class Said(NamedTuple):
     """Standard deviations that it gives its own errors; None where it has no opinion of them."""
 
 
-Method = Callable[[Exam], Said | None]
+Method = Callable[[Exam], MethodResult | None]
 _KNOWN: Final = 0.5
 """Of the calibrated models, the share of which an amount must be known for a peer to lean on it."""
 
 
-def flops(exam: Exam) -> Said | None:
+def flops(exam: Exam) -> MethodResult | None:
     """Predict a time in proportion to multiply-adds."""
     for names, view in zip(exam.library.vocabulary.amounts, exam.library.sheet.views, strict=True):
         if "macs" in names and len(exam.columns):
@@ -37,7 +37,7 @@ def flops(exam: Exam) -> Said | None:
     return None
 
 
-def roofline(exam: Exam) -> Said | None:
+def roofline(exam: Exam) -> MethodResult | None:
     """Predict a time as a start and a share for each amount of work, none of them negative."""
     sheet = exam.library.sheet
     if not len(exam.columns) or not sheet.views:
@@ -53,17 +53,17 @@ def roofline(exam: Exam) -> Said | None:
     return _filled(nonnegative.logs(design[exam.asked], nonnegative.fit(design[seen], times), times), exam)
 
 
-def fairlead(exam: Exam) -> Said | None:
+def fairlead(exam: Exam) -> MethodResult | None:
     """Predict by devices that are alike, by the work of models, and by data sheets where nothing was run."""
     if not len(exam.columns) and not exam.library.devices:
         return None
     logs, spreads = fit_columns(exam.device, exam.columns, exam.values, exam.library).at(exam.asked)
-    return Said(logs[0], spreads[0])
+    return MethodResult(logs[0], spreads[0])
 
 
 METHODS: Final[Mapping[str, Method]] = {"flops": flops, "roofline": roofline, "fairlead": fairlead}
 
 
-def _filled(predicted: Array, exam: Exam) -> Said:
+def _filled(predicted: Array, exam: Exam) -> MethodResult:
     """Put the usual time where a model's work is not known."""
-    return Said(np.where(np.isfinite(predicted), predicted, np.median(exam.values)))
+    return MethodResult(np.where(np.isfinite(predicted), predicted, np.median(exam.values)))

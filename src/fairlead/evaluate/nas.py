@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.estimate.similar.device import Device, words
-from fairlead.estimate.similar.traits import Traits
+from fairlead.estimate.similar.device import DeviceTraits, words
+from fairlead.estimate.similar.traits import ModelTraits
 from fairlead.evaluate.result import Result, ask, nothing, over_models
 from fairlead.evaluate.rows import number
 from fairlead.evaluate.split import FEWEST, Examiner, Split, draw, one_by_one, packed
-from fairlead.evaluate.table import Key, Table
+from fairlead.evaluate.table import Key, LatencyTable
 
 UNSEEN: Final = ("titan_rtx_256", "gold_6226", "pixel2", "raspi4", "eyeriss", "fpga")
 """The devices that HELP keeps for its test; where a table lacks one of them, every device is tested."""
@@ -29,7 +29,7 @@ def is_wide(header: Sequence[str]) -> bool:
     return bool(header) and header[0] == "arch"
 
 
-def wide(header: Sequence[str], records: Sequence[dict[str, str]]) -> Table:
+def wide(header: Sequence[str], records: Sequence[dict[str, str]]) -> LatencyTable:
     """Arrange a wide table: milliseconds of networks x devices."""
     names = header[1:]
     cells = [(record["arch"], operations(record["arch"] or "")) for record in records]
@@ -37,11 +37,11 @@ def wide(header: Sequence[str], records: Sequence[dict[str, str]]) -> Table:
     millis = np.array([[number(records[index].get(name)) for index in kept] for name in names])
     seconds = np.log(millis.reshape(len(names), len(kept)) / 1e3)
     keys = tuple(Key(name, "", "", "single") for name in names)
-    return Table(
+    return LatencyTable(
         group="nasbench201",
         rows=int(np.isfinite(seconds).sum()),
         keys=keys,
-        devices=tuple(Device(name, (words(name),)) for name in names),
+        devices=tuple(DeviceTraits(name, (words(name),)) for name in names),
         physical=tuple(_BATCH.sub("", name) for name in names),
         models=tuple(traits(cells[index][0], cells[index][1] or ()) for index in kept),
         families=tuple("cell" for _ in kept),
@@ -70,15 +70,15 @@ def live(edges: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def traits(cell: str, edges: Sequence[str]) -> Traits:
+def traits(cell: str, edges: Sequence[str]) -> ModelTraits:
     """Count operations, as written and without dead code: some runtimes remove it and some do not."""
     pruned = live(edges)
     about = {f"{place}:{name}" for place, name in enumerate(edges)}
     about |= {f"live {place}:{name}" for place, name in enumerate(pruned)}
-    return Traits(cell, frozenset(about), (_counts(edges), _counts(pruned), {"macs": _macs(edges)}))
+    return ModelTraits(cell, frozenset(about), (_counts(edges), _counts(pruned), {"macs": _macs(edges)}))
 
 
-def nas(table: Table, calibration: int, seed: int) -> Result:
+def nas(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take the devices that HELP holds back as new, all at once: so many networks are known on each."""
     if table.group != "nasbench201":
         return nothing(table, "this protocol needs a table of cells x devices, with a column arch")
@@ -88,7 +88,7 @@ def nas(table: Table, calibration: int, seed: int) -> Result:
     return Result(table, figures, f"{len(drawn)} of {len(table.keys)} devices tested")
 
 
-def splits(table: Table, calibration: int, seed: int) -> list[Split]:
+def splits(table: LatencyTable, calibration: int, seed: int) -> list[Split]:
     """Hold back HELP's devices all at once; of a table without them, each device in turn."""
     measured = ~np.isnan(table.seconds)
     places = {key.device: index for index, key in enumerate(table.keys)}

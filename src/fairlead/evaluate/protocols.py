@@ -10,7 +10,7 @@ from fairlead.evaluate.energy import energy
 from fairlead.evaluate.nas import nas
 from fairlead.evaluate.result import Result, ask, nothing, over_devices, over_models
 from fairlead.evaluate.split import FEWEST, Examiner, Split, left_out, one_by_one
-from fairlead.evaluate.table import Table
+from fairlead.evaluate.table import LatencyTable
 from fairlead.evaluate.trust import summary, trusts
 
 _FOLDS: Final = 5
@@ -19,10 +19,10 @@ _FOLDS: Final = 5
 _DESCRIBED: Final = 1 / 2
 """Of the models, the share that must have amounts of work for new ones to be asked for."""
 
-Protocol = Callable[[Table, int, int], Result]
+Protocol = Callable[[LatencyTable, int, int], Result]
 
 
-def new_device(table: Table, calibration: int, seed: int) -> Result:
+def new_device(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take each physical device in turn as new: so many of its models are known, the others are predicted."""
     splits = one_by_one(table, ~np.isnan(table.seconds), calibration, seed)
     answers = ask(Examiner(table, table.seconds), splits)
@@ -36,7 +36,7 @@ def new_device(table: Table, calibration: int, seed: int) -> Result:
     return Result(table, {name: over_devices(table, found) for name, found in answers.items()}, note)
 
 
-def new_model(table: Table, calibration: int, seed: int) -> Result:
+def new_model(table: LatencyTable, calibration: int, seed: int) -> Result:
     """Take whole families of models as new: nobody has run them, and the device has run all others."""
     del calibration  # as many as there are
     if np.mean([bool(model.views[0]) for model in table.models]) < _DESCRIBED:
@@ -62,7 +62,7 @@ PROTOCOLS: Final[Mapping[str, Protocol]] = {
 }
 
 
-def families(table: Table, seed: int) -> list[Split]:
+def families(table: LatencyTable, seed: int) -> list[Split]:
     """Deal families out into parts, the largest first and each to the smallest part; ties go by the seed."""
     random = np.random.default_rng([seed, *table.group.encode()])
     names, places, sizes = np.unique(table.families, return_inverse=True, return_counts=True)

@@ -9,16 +9,16 @@ import numpy as np
 
 from fairlead.estimate.similar.traits import Array, Columns
 from fairlead.evaluate.methods import METHODS, Method
-from fairlead.evaluate.score import Figures, average, judge, kendall, spearman
+from fairlead.evaluate.score import Accuracy, average, judge, kendall, spearman
 from fairlead.evaluate.split import Examiner, Split
-from fairlead.evaluate.table import Table
+from fairlead.evaluate.table import LatencyTable
 
 _DEVICES: Final = 5
 """Devices that must have run a model for their order to mean something."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MethodPredictions:
     """What a method said of some models on one device."""
 
     device: int
@@ -32,8 +32,8 @@ class Answer:
 class Result:
     """How the methods did in one table."""
 
-    table: Table
-    methods: Mapping[str, Figures]
+    table: LatencyTable
+    methods: Mapping[str, Accuracy]
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -47,31 +47,31 @@ class Result:
         }
 
 
-def nothing(table: Table, note: str) -> Result:
+def nothing(table: LatencyTable, note: str) -> Result:
     """Return a result without figures, and why there are none."""
-    return Result(table, dict.fromkeys(METHODS, Figures()), note)
+    return Result(table, dict.fromkeys(METHODS, Accuracy()), note)
 
 
 def ask(
     examiner: Examiner, splits: Iterable[Split], methods: Mapping[str, Method] = METHODS
-) -> dict[str, list[Answer]]:
+) -> dict[str, list[MethodPredictions]]:
     """Set every exam to every method; a method that cannot answer is left out."""
-    answers: dict[str, list[Answer]] = {name: [] for name in methods}
+    answers: dict[str, list[MethodPredictions]] = {name: [] for name in methods}
     for split in splits:
         given = examiner.exam(split)
         for name, method in methods.items():
             said = method(given)
             if said is not None:
-                answers[name].append(Answer(split.device, split.test, *said))
+                answers[name].append(MethodPredictions(split.device, split.test, *said))
     return answers
 
 
-def over_models(measured: Array, answers: Sequence[Answer]) -> Figures:
+def over_models(measured: Array, answers: Sequence[MethodPredictions]) -> Accuracy:
     """Judge each device by its models, then take the mean over devices."""
     return average(judge(said, measured[device, columns]) for device, columns, said in _joined(answers))
 
 
-def over_devices(table: Table, answers: Sequence[Answer]) -> Figures:
+def over_devices(table: LatencyTable, answers: Sequence[MethodPredictions]) -> Accuracy:
     """Judge as `over_models` does, but the order by physical devices, for one model: the mean over models.
 
     A physical device stands where the fastest of its configurations does, as predicted and as measured.
@@ -88,13 +88,13 @@ def over_devices(table: Table, answers: Sequence[Answer]) -> Figures:
         known = np.isfinite(guess)
         if known.sum() >= _DEVICES:
             pair = guess[known], truth[known]
-            orders.append(Figures(spearman=spearman(*pair), kendall=kendall(*pair)))
+            orders.append(Accuracy(spearman=spearman(*pair), kendall=kendall(*pair)))
     order = average(orders)
     return replace(over_models(table.seconds, answers), spearman=order.spearman, kendall=order.kendall)
 
 
-def _joined(answers: Sequence[Answer]) -> list[tuple[int, Columns, Array]]:
-    parts: dict[int, list[Answer]] = defaultdict(list)
+def _joined(answers: Sequence[MethodPredictions]) -> list[tuple[int, Columns, Array]]:
+    parts: dict[int, list[MethodPredictions]] = defaultdict(list)
     for answer in answers:
         parts[answer.device].append(answer)
     return [

@@ -16,7 +16,7 @@ _LONGEST: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Measurement:
     """One measurement."""
 
     source: str
@@ -36,10 +36,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class MeasurementFile:
     """The rows of a file, and how many had no time in them."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Measurement, ...]
     empty: int = 0
 
 
@@ -58,14 +58,14 @@ def records(path: str) -> tuple[list[str], list[dict[str, str]]]:
         ) from error
 
 
-def read(header: list[str], found: list[dict[str, str]], path: str) -> Read:
+def read(header: list[str], found: list[dict[str, str]], path: str) -> MeasurementFile:
     """Return the measurements among the records."""
     missing = [name for name in ("device", "model") if name not in header]
     if missing or not {"latency_ms", "throughput_fps"} & set(header):
         lacking = ", ".join(missing) or "latency_ms or throughput_fps"
         raise SettingsError(f"--data {path}: no column {lacking}", "see: fairlead docs bench-predict")
     rows = tuple(_rows(found))
-    return Read(rows, len(found) - len(rows))
+    return MeasurementFile(rows, len(found) - len(rows))
 
 
 def number(text: str | None) -> float:
@@ -85,7 +85,7 @@ def _opened(path: str) -> IO[str]:
     return open(path, encoding="utf-8-sig", errors="replace", newline="")
 
 
-def _rows(found: list[dict[str, str]]) -> Iterator[Row]:
+def _rows(found: list[dict[str, str]]) -> Iterator[Measurement]:
     for record in found:
         text = {name: (value or "").strip() for name, value in record.items() if isinstance(value, str)}
         batch = number(text.get("batch"))
@@ -94,7 +94,7 @@ def _rows(found: list[dict[str, str]]) -> Iterator[Row]:
         if math.isnan(seconds) or not text.get("device") or not text.get("model"):
             continue
         amounts = {name: number(text.get(key)) * unit for key, (name, unit) in _AMOUNTS.items()}
-        yield Row(
+        yield Measurement(
             source=text.get("source") or "table",
             device=text["device"],
             runtime=text.get("runtime", ""),

@@ -6,15 +6,15 @@ from typing import Any
 
 from fairlead.catalog import Catalog
 from fairlead.errors import SettingsError
-from fairlead.evaluate.figures import Sheets
+from fairlead.evaluate.figures import DataSheets
 from fairlead.evaluate.nas import is_wide, wide
 from fairlead.evaluate.protocols import PROTOCOLS
 from fairlead.evaluate.rows import read, records
-from fairlead.evaluate.table import Table, tables
+from fairlead.evaluate.table import LatencyTable, tables
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """What to measure: a file of tables, a protocol, the size of a pack, and the seed that draws it."""
 
     path: str
@@ -23,16 +23,18 @@ class Plan:
     seed: int = 0
 
 
-def load(path: str, catalog: Catalog) -> list[Table]:
+def load(path: str, catalog: Catalog) -> list[LatencyTable]:
     """Return the tables of a file, one for each source."""
     header, found = records(path)
     if is_wide(header):
         return [wide(header, found)]
-    return tables(read(header, found, path).rows, Sheets.of(catalog))
+    return tables(read(header, found, path).rows, DataSheets.of(catalog))
 
 
 def evaluate(
-    plan: Plan, catalog: Catalog, report: Callable[[int, int, str], None] = lambda done, total, name: None
+    plan: EvaluationPlan,
+    catalog: Catalog,
+    report: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> dict[str, Any]:
     """Run a protocol on every table of a file; `report` is told of each before it begins."""
     if plan.calibration < 0 or plan.seed < 0:

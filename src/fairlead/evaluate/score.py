@@ -14,7 +14,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Accuracy:
     """How well predictions did."""
 
     mape: float | None = None
@@ -30,14 +30,14 @@ class Figures:
         return {name: None if value is None else round(value, 4) for name, value in asdict(self).items()}
 
 
-def judge(predicted: Array, measured: Array) -> Figures:
+def judge(predicted: Array, measured: Array) -> Accuracy:
     """Compare logarithms of predictions with those of measurements."""
     sound = np.isfinite(predicted) & np.isfinite(measured)
     if not sound.any():
-        return Figures()
+        return Accuracy()
     guess, truth = predicted[sound], measured[sound]
     error = 100 * np.abs(np.expm1(np.clip(guess - truth, -50, 50)))
-    return Figures(
+    return Accuracy(
         mape=float(error.mean()),
         median_ape=float(np.median(error)),
         within_10=float(100 * (error <= 10).mean()),
@@ -46,14 +46,14 @@ def judge(predicted: Array, measured: Array) -> Figures:
     )
 
 
-def average(found: Iterable[Figures]) -> Figures:
+def average(found: Iterable[Accuracy]) -> Accuracy:
     """Return the mean of each figure over those that have it."""
     rows = [asdict(figures) for figures in found]
     means = {}
-    for field in fields(Figures):
+    for field in fields(Accuracy):
         known = [row[field.name] for row in rows if row[field.name] is not None]
         means[field.name] = float(np.mean(known)) if known else None
-    return Figures(**means)
+    return Accuracy(**means)
 
 
 def spearman(one: Array, two: Array) -> float | None:

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.estimate.similar.device import Device
-from fairlead.estimate.similar.library import Library
+from fairlead.estimate.similar.device import DeviceTraits
+from fairlead.estimate.similar.library import MeasurementLibrary
 from fairlead.estimate.similar.traits import Array, Columns, Mask
-from fairlead.evaluate.table import Table
+from fairlead.evaluate.table import LatencyTable
 from fairlead.units import counted
 
 FEWEST: Final = 3
@@ -36,8 +36,8 @@ class Split:
 class Exam:
     """All that a method may know."""
 
-    device: Device
-    library: Library
+    device: DeviceTraits
+    library: MeasurementLibrary
     """Rows of other devices."""
     columns: Columns
     """Models that were measured on the device, as columns of the library."""
@@ -51,15 +51,15 @@ class Exam:
 class Examiner:
     """Sets exams on a table: on its seconds, or on other values of the same shape."""
 
-    table: Table
+    table: LatencyTable
     values: Array
-    _blank: Library = field(init=False)
-    _last: tuple[frozenset[str], Library] | None = field(init=False, default=None)
+    _blank: MeasurementLibrary = field(init=False)
+    _last: tuple[frozenset[str], MeasurementLibrary] | None = field(init=False, default=None)
     """Splits of one physical device follow one another, and share a library."""
 
     def __post_init__(self) -> None:
         models = self.table.models
-        self._blank = Library.of((), models, np.zeros((0, len(models))))
+        self._blank = MeasurementLibrary.of((), models, np.zeros((0, len(models))))
 
     def exam(self, split: Split) -> Exam:
         """Return what may be known under a split."""
@@ -71,7 +71,7 @@ class Examiner:
         device = self.table.devices[split.device]
         return Exam(device, self._without(split.apart), split.calibration, own, split.test)
 
-    def _without(self, apart: frozenset[str]) -> Library:
+    def _without(self, apart: frozenset[str]) -> MeasurementLibrary:
         if self._last is None or self._last[0] != apart:
             others = [index for index, name in enumerate(self.table.physical) if name not in apart]
             known = [index for index in others if not np.isnan(self.values[index]).all()]
@@ -80,7 +80,7 @@ class Examiner:
         return self._last[1]
 
 
-def draw(table: Table, seed: int) -> Columns:
+def draw(table: LatencyTable, seed: int) -> Columns:
     """Return all models in an order that the seed decides: a pack of K models is the first K of it."""
     return np.random.default_rng([seed, *table.group.encode()]).permutation(len(table.models))
 
@@ -91,7 +91,7 @@ def packed(order: Columns, measured: Mask, size: int) -> tuple[Columns, Columns]
     return found[:size], found[size:]
 
 
-def one_by_one(table: Table, measured: Mask, calibration: int, seed: int) -> list[Split]:
+def one_by_one(table: LatencyTable, measured: Mask, calibration: int, seed: int) -> list[Split]:
     """Take each physical device in turn as new; a key with too few models is left out."""
     order, splits = draw(table, seed), []
     for device in sorted(range(len(table.keys)), key=lambda index: table.physical[index]):
@@ -101,7 +101,7 @@ def one_by_one(table: Table, measured: Mask, calibration: int, seed: int) -> lis
     return splits
 
 
-def left_out(table: Table, tested: int, needed: int) -> str:
+def left_out(table: LatencyTable, tested: int, needed: int) -> str:
     """Say how many devices could not be tested, and why."""
     few = len(table.keys) - tested
     have = "has" if few == 1 else "have"

@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from fairlead.errors import SettingsError
-from fairlead.estimate.similar.device import Device, words
-from fairlead.estimate.similar.traits import Array, Traits
-from fairlead.evaluate.amounts import Known
-from fairlead.evaluate.figures import Sheets
-from fairlead.evaluate.rows import Row
+from fairlead.estimate.similar.device import DeviceTraits, words
+from fairlead.estimate.similar.traits import Array, ModelTraits
+from fairlead.evaluate.amounts import KnownAmounts
+from fairlead.evaluate.figures import DataSheets
+from fairlead.evaluate.rows import Measurement
 
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]|\([^)]*\)")
 _POWER_MODE: Final = re.compile(r"\bnvpmodel\s*=?\s*\S+|\bmaxn\b|\b[0-9]+ ?w\b|\bmode[ =]\S+")
@@ -36,33 +36,33 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LatencyTable:
     """All measurements of one source, as logarithms."""
 
     group: str
     rows: int
     keys: tuple[Key, ...]
-    devices: tuple[Device, ...]
+    devices: tuple[DeviceTraits, ...]
     physical: tuple[str, ...]
     """The device behind each key: rows of one physical device never help to predict it."""
-    models: tuple[Traits, ...]
+    models: tuple[ModelTraits, ...]
     families: tuple[str, ...]
     seconds: Array
     watts: Array
 
 
-def tables(rows: Iterable[Row], sheets: Sheets) -> list[Table]:
+def tables(rows: Iterable[Measurement], sheets: DataSheets) -> list[LatencyTable]:
     """Return one table for each source, in the order in which they come."""
-    groups: dict[str, list[Row]] = defaultdict(list)
+    groups: dict[str, list[Measurement]] = defaultdict(list)
     for row in rows:
         groups[row.source].append(row)
-    known = Known.of(row for found in groups.values() for row in found)
+    known = KnownAmounts.of(row for found in groups.values() for row in found)
     return [table(name, found, sheets, known) for name, found in groups.items()]
 
 
-def table(group: str, rows: Sequence[Row], sheets: Sheets, known: Known) -> Table:
+def table(group: str, rows: Sequence[Measurement], sheets: DataSheets, known: KnownAmounts) -> LatencyTable:
     """Arrange the rows of one source; of measurements of one model on one key the median counts."""
-    cells: dict[tuple[Key, tuple[str, str]], list[Row]] = defaultdict(list)
+    cells: dict[tuple[Key, tuple[str, str]], list[Measurement]] = defaultdict(list)
     for key, found in _keyed(rows).items():
         for row in found:
             cells[key, (row.model, row.size)].append(row)
@@ -84,7 +84,7 @@ def table(group: str, rows: Sequence[Row], sheets: Sheets, known: Known) -> Tabl
         seconds[place] = np.log(np.median([row.seconds for row in found]))
         powers = [row.watts for row in found if row.watts > 0]
         watts[place] = np.log(np.median(powers)) if powers else np.nan
-    return Table(
+    return LatencyTable(
         group=group,
         rows=len(rows),
         keys=tuple(keys),
@@ -97,12 +97,12 @@ def table(group: str, rows: Sequence[Row], sheets: Sheets, known: Known) -> Tabl
     )
 
 
-def describe(key: Key, sheets: Sheets) -> Device:
+def describe(key: Key, sheets: DataSheets) -> DeviceTraits:
     """Return what the words of a key and the data sheet say of a device."""
     name = " ".join(part for part in (key.device, key.runtime, key.precision, key.mode) if part)
     sides = (key.device, key.runtime, f"{key.precision} {key.mode}", key.config)
     figures = sheets.read(key.device, key.runtime, key.precision)
-    return Device(name, tuple(words(side) for side in sides), figures.kind, figures.ops)
+    return DeviceTraits(name, tuple(words(side) for side in sides), figures.kind, figures.ops)
 
 
 def physical(device: str) -> str:
@@ -117,12 +117,12 @@ def family(model: str) -> str:
     return found[1] if found else model.lower()
 
 
-def _keyed(rows: Sequence[Row]) -> dict[Key, list[Row]]:
+def _keyed(rows: Sequence[Measurement]) -> dict[Key, list[Measurement]]:
     """Give every row its key: batch and note belong to it where they tell measurements of a model apart."""
-    plain: dict[Key, list[Row]] = defaultdict(list)
+    plain: dict[Key, list[Measurement]] = defaultdict(list)
     for row in rows:
         plain[Key(row.device, row.runtime, row.precision, row.mode)].append(row)
-    keyed: dict[Key, list[Row]] = defaultdict(list)
+    keyed: dict[Key, list[Measurement]] = defaultdict(list)
     for key, found in plain.items():
         batches = Counter(
             (row.model, row.size) for row in {(r.model, r.size, r.batch): r for r in found}.values()
@@ -139,13 +139,15 @@ def _keyed(rows: Sequence[Row]) -> dict[Key, list[Row]]:
     return keyed
 
 
-def _told_by_note(rows: Sequence[Row]) -> bool:
+def _told_by_note(rows: Sequence[Measurement]) -> bool:
     notes = len({row.note for row in rows})
     models = len({(row.model, row.size) for row in rows})
     return len(rows) > models and notes > 1 and len(rows) >= _SHARED_NOTE * notes
 
 
-def _models(names: Sequence[tuple[str, str]], rows: Sequence[Row], known: Known) -> tuple[Traits, ...]:
+def _models(
+    names: Sequence[tuple[str, str]], rows: Sequence[Measurement], known: KnownAmounts
+) -> tuple[ModelTraits, ...]:
     """Describe models by their names, and by amounts of the table itself or else of others."""
     amounts: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -155,5 +157,5 @@ def _models(names: Sequence[tuple[str, str]], rows: Sequence[Row], known: Known)
     for model, size in names:
         own = {name: float(np.median(values)) for name, values in amounts[model, size].items()}
         about = words(model) | ({f"@{size}"} if size else set())
-        found.append(Traits(f"{model}@{size}", about, (known.amounts(model, size) | own,)))
+        found.append(ModelTraits(f"{model}@{size}", about, (known.amounts(model, size) | own,)))
     return tuple(found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.estimate.similar.traits import Array
-from fairlead.evaluate.result import Answer
+from fairlead.evaluate.result import MethodPredictions
 from fairlead.evaluate.score import judge
 from fairlead.prediction import CONFIDENCES, NINTH, confidence
 
@@ -24,7 +24,7 @@ class Trust:
         return f"{self.rows} off by {self.mape:.1f} %, {self.below:.0f} % below p90"
 
 
-def trusts(measured: Array, answers: Sequence[Answer]) -> dict[str, Trust]:
+def trusts(measured: Array, answers: Sequence[MethodPredictions]) -> dict[str, Trust]:
     """Return by class, the surest first, how predictions did, after `all`; without empty classes."""
     told = [answer for answer in answers if answer.spread is not None and len(answer.columns)]
     if not told:

@@ -10,7 +10,7 @@ from fairlead.catalog import Catalog
 from fairlead.errors import AnalysisError, CatalogError, ManifestError, SettingsError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Question
+from fairlead.estimate.question import Query
 from fairlead.estimate.target import found as seen
 from fairlead.estimate.target import target
 from fairlead.inventory import Accelerator
@@ -24,7 +24,7 @@ NOTHING: Final = Knowledge()
 
 
 @dataclass(frozen=True, slots=True)
-class Foresight:
+class ModelFileEstimator:
     """Predicts for the accelerators of one cluster, each question once."""
 
     catalog: Catalog
@@ -43,7 +43,7 @@ class Foresight:
         catalog: Catalog,
         knowledge: Knowledge = NOTHING,
         here: tuple[Accelerator, ...] = (),
-    ) -> "Foresight":
+    ) -> "ModelFileEstimator":
         """Get ready to predict for the accelerators of these nodes."""
         found = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
         return cls(catalog, tuple(found), knowledge, here)
@@ -57,14 +57,14 @@ class Foresight:
     def _expectations(self, where: str, model: ModelFile) -> Mapping[str, Expectation]:
         profile = _profile(where, model)
         try:
-            question = Question.of(profile, model.precision or None)
+            question = Query.of(profile, model.precision or None)
         except SettingsError as error:
             raise ManifestError(f"{where}: {error}", error.hint) from None
         return predicted(question, self.accelerators, self.catalog, self.knowledge, self.here)
 
 
 def predicted(
-    question: Question,
+    question: Query,
     accelerators: Iterable[str],
     catalog: Catalog,
     knowledge: Knowledge = NOTHING,

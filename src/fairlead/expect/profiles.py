@@ -10,15 +10,15 @@ from os.path import basename
 from typing import Final
 
 from fairlead import keys
-from fairlead.calibration import Features, Seen
+from fairlead.calibration import Features, ObservedUse
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
 from fairlead.cluster.knowledge import knowledge
 from fairlead.cluster.modelfile import files
 from fairlead.cluster.modelprofile import FilePart, ModelProfile
 from fairlead.errors import ManifestError
-from fairlead.estimate.knowledge import Fits, Knowledge
-from fairlead.estimate.question import Question
+from fairlead.estimate.knowledge import FitCache, Knowledge
+from fairlead.estimate.question import Query
 from fairlead.expect.files import NOTHING, predicted, sized
 from fairlead.manifest.shapes import Pod
 from fairlead.request import Expectation, Request
@@ -37,7 +37,7 @@ whole cluster, and a user who may read the pod may not be allowed to list them."
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownModel:
     """A model of which profiles tell."""
 
     digest: str
@@ -50,37 +50,37 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class KnownModels:
     """All models that a cluster knows, and what was measured of them."""
 
     catalog: Catalog
-    known: Mapping[str, Known] = field(default_factory=dict)
+    known: Mapping[str, KnownModel] = field(default_factory=dict)
     """By digest."""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ObservedUse, ...] = ()
     learnt: Knowledge = NOTHING
-    fits: Fits = field(default_factory=Fits)
+    fits: FitCache = field(default_factory=FitCache)
     """For the next that are learnt."""
     _expected: dict[tuple[str, str, tuple[str, ...]], dict[str, Expectation]] = field(default_factory=dict)
     """What was worked out already."""
 
     @classmethod
     def of(
-        cls, profiles: Iterable[ModelProfile], catalog: Catalog, before: "Models | None" = None
-    ) -> "Models":
+        cls, profiles: Iterable[ModelProfile], catalog: Catalog, before: "KnownModels | None" = None
+    ) -> "KnownModels":
         """Learn from the profiles of a cluster; what was learnt `before` and still holds is kept."""
         listed = tuple(profiles)
         told = knowledge(listed)
         by_file = files(listed)
-        known: dict[str, Known] = {}
+        known: dict[str, KnownModel] = {}
         for seen in told.seen:
-            _add(known, Known(seen.digest, frozenset({seen.model}), seen.setup.precision))
+            _add(known, KnownModel(seen.digest, frozenset({seen.model}), seen.setup.precision))
         for calibration in told.calibrations:
             for trial in calibration.trials:
                 digest, names = trial.features.digest, frozenset({trial.model})
                 file = by_file.get(digest)
                 precision = file.precision if file else calibration.setup.precision
-                _add(known, Known(digest, names, precision, trial.features, file))
-        fits = before.fits if before else Fits()
+                _add(known, KnownModel(digest, names, precision, trial.features, file))
+        fits = before.fits if before else FitCache()
         learnt = Knowledge.of(told.calibrations, catalog, told.seen, fits)
         return cls(catalog, known, told.seen, learnt, fits)
 
@@ -96,7 +96,7 @@ class Models:
             self._expected[key] = self.expectations(model, precision, key[2])
         return replace(request, estimates=sized(self._expected[key], request.estimates))
 
-    def named(self, where: str, name: str, precision: str) -> Known:
+    def named(self, where: str, name: str, precision: str) -> KnownModel:
         """Return the one model that a name means; an error names no other one."""
         if len(name) > _LONGEST:
             raise ManifestError(f"{where}: a name of {len(name)} characters", _TELL)
@@ -113,21 +113,21 @@ class Models:
         )
 
     def expectations(
-        self, model: Known, precision: str, accelerators: Iterable[str]
+        self, model: KnownModel, precision: str, accelerators: Iterable[str]
     ) -> dict[str, Expectation]:
         """Return what is expected of a model on each of these."""
         if model.features is None:
             return self._as_seen(model, frozenset(accelerators))
         return predicted(_question(model, precision), accelerators, self.catalog, self.learnt)
 
-    def _as_seen(self, model: Known, accelerators: frozenset[str]) -> dict[str, Expectation]:
+    def _as_seen(self, model: KnownModel, accelerators: frozenset[str]) -> dict[str, Expectation]:
         """Return what was seen in use; of several sights on one accelerator, the richest."""
         sights = [each for each in self.seen if each.digest == model.digest]
         sights.sort(key=lambda each: each.latency.count if each.latency else 0)
         return {each.setup.device: _lived(each) for each in sights if each.setup.device in accelerators}
 
 
-def _means(model: Known, name: str) -> bool:
+def _means(model: KnownModel, name: str) -> bool:
     """Say whether a name is a model's: as it is, without its folder or ending, or the start of its digest."""
     if len(name) >= _SHORTEST and model.digest.startswith(name.lower()):
         return True
@@ -139,14 +139,14 @@ def _bare(name: str) -> str:
     return next((last.removesuffix(each) for each in _ENDINGS if last.endswith(each)), last)
 
 
-def _add(known: dict[str, Known], found: Known) -> None:
+def _add(known: dict[str, KnownModel], found: KnownModel) -> None:
     """Add what is known of a model; files of different names may be the same work."""
     before = known.get(found.digest)
     names = before.names | found.names if before else found.names
     known[found.digest] = replace(found, names=names)
 
 
-def _question(model: Known, precision: str) -> Question:
+def _question(model: KnownModel, precision: str) -> Query:
     assert model.features is not None, "only a model whose work is known is asked about"
     file = model.file or FilePart()
     own = model.precision if model.precision in PRECISIONS else "fp32"
@@ -165,12 +165,10 @@ def _question(model: Known, precision: str) -> Question:
         peak_bytes=model.features.peak_bytes,
         unsupported=file.unsupported,
     )
-    return Question(
-        profile, model.features, precision or None, max(1, model.features.batch), exact=file.exact
-    )
+    return Query(profile, model.features, precision or None, max(1, model.features.batch), exact=file.exact)
 
 
-def _lived(seen: Seen) -> Expectation:
+def _lived(seen: ObservedUse) -> Expectation:
     if seen.latency is None:
         return Expectation(memory=seen.peak_bytes)
     joules = None if seen.watts is None else seen.watts * seen.latency.median

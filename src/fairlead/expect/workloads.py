@@ -8,15 +8,15 @@ from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.estimate.knowledge import Knowledge
-from fairlead.expect.files import NOTHING, Foresight
+from fairlead.expect.files import NOTHING, ModelFileEstimator
 from fairlead.inventory import Accelerator
 from fairlead.manifest import shortpod, text
 from fairlead.manifest.collect import collect, is_kubernetes
 from fairlead.manifest.controllers import requests
 from fairlead.manifest.gangs import UNSTATED
-from fairlead.manifest.pod import Context, sizes
+from fairlead.manifest.pod import ReadContext, sizes
 from fairlead.manifest.shapes import Pod
-from fairlead.manifest.short import Table
+from fairlead.manifest.short import CheckedMapping
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.placement import NodeState
 from fairlead.request import Gang, Request, problems
@@ -45,10 +45,10 @@ def read_workloads(
 
     `here` are the accelerators of this machine, where it is one of the nodes.
     """
-    foresight = Foresight.of(cluster.nodes, catalog, knowledge, here)
+    foresight = ModelFileEstimator.of(cluster.nodes, catalog, knowledge, here)
     documents = [(path, *each) for path in paths for each in text.read(path)]
     formal = [(where, value) for _, where, value in documents if is_kubernetes(value)]
-    context = Context(catalog, collect(formal), sizes(cluster.nodes))
+    context = ReadContext(catalog, collect(formal), sizes(cluster.nodes))
     files = {where: path for path, where, _ in documents}
     asked = [*_formal(context, cluster.nodes, files)]
     for path, where, value in documents:
@@ -61,13 +61,13 @@ def read_workloads(
     return [each.request for each in found]
 
 
-def _expecting(asked: _Asked, foresight: Foresight) -> _Asked:
+def _expecting(asked: _Asked, foresight: ModelFileEstimator) -> _Asked:
     if asked.model is None:
         return asked
     return replace(asked, request=foresight.expecting(asked.where, asked.request, asked.model))
 
 
-def _formal(context: Context, nodes: Sequence[NodeState], files: Mapping[str, str]) -> Iterable[_Asked]:
+def _formal(context: ReadContext, nodes: Sequence[NodeState], files: Mapping[str, str]) -> Iterable[_Asked]:
     for where, pod, request in requests(context, nodes):
         path = next((file for start, file in files.items() if where.startswith(start)), "")
         yield _Asked(where, request, _model(pod, path))
@@ -87,11 +87,11 @@ def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Ite
     if listed is None and isinstance(value, dict) and {"name", "model"} & set(value):
         listed = [value]
     elif isinstance(value, dict) and "workloads" in value:
-        Table.of(where, value, ("workloads",))
+        CheckedMapping.of(where, value, ("workloads",))
     if not isinstance(listed, list):
         raise ManifestError(f"{where}: neither manifests nor workloads: of the short form", _HINT)
     for at, item in enumerate(listed):
-        table = Table.of(f"{where}: workloads[{at}]", item, shortpod.KEYS)
+        table = CheckedMapping.of(f"{where}: workloads[{at}]", item, shortpod.KEYS)
         for place, request, model in shortpod.workload(table, path, catalog):
             yield _Asked(f"{place} ({request.name})", request, model)
 

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 from fairlead.errors import FairleadError
 from fairlead.kubelet import messages as wire
-from fairlead.kubelet.registration import Entrance, Registered
-from fairlead.kubelet.sockets import Call, Door, Method, quiet, reason
+from fairlead.kubelet.registration import Registered, Registrar
+from fairlead.kubelet.sockets import GrpcServer, Method, UnaryMethod, quiet, reason
 from fairlead.offer import DRIVER
 
 _VERSIONS: Final = ("v1", "v1beta1")
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class KubeletClaim:
     """A claim that a kubelet asks for."""
 
     namespace: str
@@ -44,10 +44,10 @@ class Prepared:
 class Preparer(Protocol):
     """Who makes a claim's devices ready; both must bear being asked again."""
 
-    async def prepare(self, claim: Claim) -> Sequence[Prepared]:
+    async def prepare(self, claim: KubeletClaim) -> Sequence[Prepared]:
         """Make the claim's devices ready; FairleadError with the reason where that cannot be."""
 
-    async def unprepare(self, claim: Claim) -> None:
+    async def unprepare(self, claim: KubeletClaim) -> None:
         """Let the claim's devices go; one that is not known has none."""
 
 
@@ -66,9 +66,9 @@ class ClaimPlugin:
         self._preparer = preparer
         self._say = say
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        endpoint = Door(folder / "dra.sock", self._methods(), say)
+        endpoint = GrpcServer(folder / "dra.sock", self._methods(), say)
         plugin = ("DRAPlugin", DRIVER, [f"{version}.DRAPlugin" for version in _VERSIONS])
-        self._entrance = Entrance(endpoint, registry / "dra-reg.sock", plugin, told, say)
+        self._entrance = Registrar(endpoint, registry / "dra-reg.sock", plugin, told, say)
 
     @property
     def registered(self) -> Registered | None:
@@ -87,9 +87,11 @@ class ClaimPlugin:
         methods: list[Method] = []
         for version in _VERSIONS:
             service = f"/k8s.io.kubelet.pkg.apis.dra.{version}.DRAPlugin"
-            methods.append(Call(f"{service}/NodePrepareResources", wire.NodeResourcesRequest, self._prepare))
             methods.append(
-                Call(f"{service}/NodeUnprepareResources", wire.NodeResourcesRequest, self._unprepare)
+                UnaryMethod(f"{service}/NodePrepareResources", wire.NodeResourcesRequest, self._prepare)
+            )
+            methods.append(
+                UnaryMethod(f"{service}/NodeUnprepareResources", wire.NodeResourcesRequest, self._unprepare)
             )
         return methods
 
@@ -109,14 +111,16 @@ class ClaimPlugin:
         )
 
     async def _each(
-        self, request: wire.NodeResourcesRequest, deed: Callable[[Claim], Awaitable[T]]
+        self, request: wire.NodeResourcesRequest, deed: Callable[[KubeletClaim], Awaitable[T]]
     ) -> dict[str, tuple[T | None, str]]:
         """Do it to every claim at once; return what came of each, or why nothing did."""
-        claims = {claim.uid: Claim(claim.namespace, claim.name, claim.uid) for claim in request.claims}
+        claims = {claim.uid: KubeletClaim(claim.namespace, claim.name, claim.uid) for claim in request.claims}
         done = await asyncio.gather(*(self._attempt(claim, deed) for claim in claims.values()))
         return dict(zip(claims, done, strict=True))
 
-    async def _attempt(self, claim: Claim, deed: Callable[[Claim], Awaitable[T]]) -> tuple[T | None, str]:
+    async def _attempt(
+        self, claim: KubeletClaim, deed: Callable[[KubeletClaim], Awaitable[T]]
+    ) -> tuple[T | None, str]:
         # A kubelet that lost patience asks again while we may still be at it.
         turn = self._turns.setdefault(claim.uid, asyncio.Lock())
         async with turn:

@@ -17,18 +17,18 @@ from typing import Final, Protocol
 from fairlead.compat.aio import timeout
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.listing import LIST_LIMIT, check, encode_list, encoded_size
-from fairlead.kubelet.registration import Entrance, Registered
-from fairlead.kubelet.sockets import LONGEST_PATH, Call, Door, Feed, Method, quiet
+from fairlead.kubelet.registration import Registered, Registrar
+from fairlead.kubelet.sockets import LONGEST_PATH, GrpcServer, Method, StreamMethod, UnaryMethod, quiet
 from fairlead.offer import Grant, Offer
 
-__all__ = ["LIST_LIMIT", "Allocator", "DevicePlugin", "encoded_size", "socket_paths"]
+__all__ = ["LIST_LIMIT", "DevicePlugin", "UnitAllocator", "encoded_size", "socket_paths"]
 
 _SERVICE: Final = "/v1beta1.DevicePlugin"
 _OPTIONS: Final = wire.DevicePluginOptions(get_preferred_allocation_available=True)
 _PATIENCE: Final = 10.0
 
 
-class Allocator(Protocol):
+class UnitAllocator(Protocol):
     """Who decides which units a container gets, and what these bring."""
 
     async def prefer(
@@ -46,7 +46,7 @@ class DevicePlugin:
     def __init__(  # what a plugin is, where it lives, and who hears of it
         self,
         resource: str,
-        allocator: Allocator,
+        allocator: UnitAllocator,
         folder: Path,
         registry: Path,
         told: Callable[[Registered], None] = quiet,
@@ -65,7 +65,9 @@ class DevicePlugin:
         self._vigil: asyncio.Task[None] | None = None
         endpoint, registration = socket_paths(resource, folder, registry)
         plugin = ("DevicePlugin", resource, ("v1beta1",))
-        self._entrance = Entrance(Door(endpoint, self._methods(), say), registration, plugin, told, say)
+        self._entrance = Registrar(
+            GrpcServer(endpoint, self._methods(), say), registration, plugin, told, say
+        )
 
     @property
     def registered(self) -> Registered | None:
@@ -103,10 +105,10 @@ class DevicePlugin:
 
     def _methods(self) -> tuple[Method, ...]:
         return (
-            Call(f"{_SERVICE}/GetDevicePluginOptions", wire.Empty, self._options),
-            Call(f"{_SERVICE}/GetPreferredAllocation", wire.PreferredAllocationRequest, self._prefer),
-            Call(f"{_SERVICE}/Allocate", wire.AllocateRequest, self._allocate),
-            Feed(f"{_SERVICE}/ListAndWatch", self._list),
+            UnaryMethod(f"{_SERVICE}/GetDevicePluginOptions", wire.Empty, self._options),
+            UnaryMethod(f"{_SERVICE}/GetPreferredAllocation", wire.PreferredAllocationRequest, self._prefer),
+            UnaryMethod(f"{_SERVICE}/Allocate", wire.AllocateRequest, self._allocate),
+            StreamMethod(f"{_SERVICE}/ListAndWatch", self._list),
         )
 
     async def _options(self, _: wire.Empty) -> wire.DevicePluginOptions:

@@ -21,7 +21,7 @@ _LIST: Final = "/v1.PodResourcesLister/List"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ContainerUnits:
     """The units of one resource that a container holds."""
 
     namespace: str
@@ -33,7 +33,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldClaim:
+class ContainerClaimDevice:
     """A device that a container has through a claim."""
 
     namespace: str
@@ -53,7 +53,7 @@ Container = tuple[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class KubeletPod:
     """A pod that a kubelet knows, admitted or about to be, and which resources its containers hold."""
 
     namespace: str
@@ -63,14 +63,16 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class PodResourcesListing:
     """Who holds what on a node."""
 
-    devices: tuple[Held, ...]
-    claims: tuple[HeldClaim, ...]
+    devices: tuple[ContainerUnits, ...]
+    claims: tuple[ContainerClaimDevice, ...]
 
 
-async def read_books(socket: Path, timeout: float = 5.0, prefix: str = f"{DRIVER}/") -> Books:
+async def read_pod_resources(
+    socket: Path, timeout: float = 5.0, prefix: str = f"{DRIVER}/"
+) -> PodResourcesListing:
     """Ask the kubelet what our resources and our driver's claims are used by; KubeletError where it fails."""
     found = await ask(socket, _LIST, wire.Empty(), wire.ListPodResourcesResponse, timeout, BOOKS_LIMIT)
     return books(found, prefix)
@@ -85,14 +87,14 @@ class PodReader:
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
-        self._pods: dict[bytes, Listed] = {}
+        self._pods: dict[bytes, KubeletPod] = {}
         """By what the kubelet said of a pod."""
         self._containers: dict[tuple[str, str], dict[bytes, Container]] = {}
         """By the pod's namespace and name, and by what the kubelet said of a container."""
         self.decoded = 0
         """How many containers were decoded so far."""
 
-    async def read(self, timeout: float = 5.0) -> list[Listed]:
+    async def read(self, timeout: float = 5.0) -> list[KubeletPod]:
         """Ask the kubelet for all pods that it knows; KubeletError where it fails."""
         answer = await ask(self._socket, _LIST, wire.Empty(), wire.ClosedListResponse, timeout, BOOKS_LIMIT)
         try:
@@ -100,7 +102,7 @@ class PodReader:
         except ValueError as error:
             raise KubeletError(f"{self._socket}: {error}", "see whether the kubelet runs") from error
 
-    def listed(self, answer: wire.ClosedListResponse) -> list[Listed]:
+    def listed(self, answer: wire.ClosedListResponse) -> list[KubeletPod]:
         """Return the pods of an answer; ValueError where it cannot be read."""
         before = self._pods
         self._pods = {closed: before.get(closed) or self._pod(closed) for closed in answer.pod_resources}
@@ -109,12 +111,12 @@ class PodReader:
             self._containers = {key: each for key, each in self._containers.items() if key in names}
         return list(self._pods.values())
 
-    def _pod(self, closed: bytes) -> Listed:
+    def _pod(self, closed: bytes) -> KubeletPod:
         pod = decode(wire.ClosedPodResources, closed)
         before = self._containers.get((pod.namespace, pod.name), {})
         now = {each: before.get(each) or self._container(each) for each in pod.containers}
         self._containers[pod.namespace, pod.name] = now
-        return Listed(pod.namespace, pod.name, dict(now.values()))
+        return KubeletPod(pod.namespace, pod.name, dict(now.values()))
 
     def _container(self, closed: bytes) -> Container:
         self.decoded += 1
@@ -122,28 +124,30 @@ class PodReader:
         return container.name, frozenset(_opened(container.devices))
 
 
-def books(listed: wire.ListPodResourcesResponse, prefix: str = f"{DRIVER}/") -> Books:
+def books(listed: wire.ListPodResourcesResponse, prefix: str = f"{DRIVER}/") -> PodResourcesListing:
     """Return what is ours in a kubelet's books."""
     used = [(pod, container) for pod in listed.pod_resources for container in pod.containers]
-    return Books(
+    return PodResourcesListing(
         tuple(held for pod, container in used for held in _units(pod, container, prefix)),
         tuple(held for pod, container in used for held in _claims(pod, container)),
     )
 
 
-def _units(pod: wire.PodResources, container: wire.ContainerResources, prefix: str) -> Iterator[Held]:
+def _units(
+    pod: wire.PodResources, container: wire.ContainerResources, prefix: str
+) -> Iterator[ContainerUnits]:
     for resource, ids in _opened(container.devices).items():
         if resource.startswith(prefix):
-            yield Held(pod.namespace, pod.name, container.name, resource, tuple(ids))
+            yield ContainerUnits(pod.namespace, pod.name, container.name, resource, tuple(ids))
 
 
-def _claims(pod: wire.PodResources, container: wire.ContainerResources) -> Iterator[HeldClaim]:
+def _claims(pod: wire.PodResources, container: wire.ContainerResources) -> Iterator[ContainerClaimDevice]:
     where = (pod.namespace, pod.name, container.name)
     for claim in container.dynamic_resources:
         for used in claim.claim_resources:
             if used.driver_name == DRIVER:
                 device = (used.driver_name, used.pool_name, used.device_name, used.share_id or "")
-                yield HeldClaim(*where, claim.claim_name, *device)
+                yield ContainerClaimDevice(*where, claim.claim_name, *device)
 
 
 def _opened(entries: Iterable[bytes]) -> dict[str, list[str]]:

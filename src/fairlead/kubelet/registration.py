@@ -11,7 +11,7 @@ from typing import Final
 
 from fairlead.errors import KubeletError
 from fairlead.kubelet.messages import Empty, PluginInfo, RegistrationStatus
-from fairlead.kubelet.sockets import Call, Door, Method, quiet
+from fairlead.kubelet.sockets import GrpcServer, Method, UnaryMethod, quiet
 
 _SERVICE: Final = "/pluginregistration.Registration"
 
@@ -37,8 +37,8 @@ class Registration:
     def methods(self) -> tuple[Method, ...]:
         """Return what a door must serve."""
         return (
-            Call(f"{_SERVICE}/GetInfo", Empty, self._get_info),
-            Call(f"{_SERVICE}/NotifyRegistrationStatus", RegistrationStatus, self._notify),
+            UnaryMethod(f"{_SERVICE}/GetInfo", Empty, self._get_info),
+            UnaryMethod(f"{_SERVICE}/NotifyRegistrationStatus", RegistrationStatus, self._notify),
         )
 
     async def _get_info(self, _: Empty) -> PluginInfo:
@@ -49,12 +49,12 @@ class Registration:
         return Empty()
 
 
-class Entrance:
+class Registrar:
     """A plugin's two sockets: the endpoint that serves, and the registration that leads a kubelet there."""
 
     def __init__(
         self,
-        endpoint: Door,
+        endpoint: GrpcServer,
         registry: Path,
         plugin: tuple[str, str, Sequence[str]],
         told: Told,
@@ -65,7 +65,7 @@ class Entrance:
         self._told = told
         self._say = say
         registration = Registration(kind, name, endpoint.path, versions, self._hear)
-        self._registration = Door(registry, registration.methods(), say)
+        self._registration = GrpcServer(registry, registration.methods(), say)
         self.registered: Registered | None = None
         """What the kubelet said last; None before it came."""
 

@@ -24,7 +24,7 @@ from grpclib.protocol import H2Protocol
 from grpclib.server import Server, Stream
 
 from fairlead.compat import aio
-from fairlead.errors import FairleadError, KubeletError, RefusedError
+from fairlead.errors import AllocationRefusedError, FairleadError, KubeletError
 from fairlead.kubelet.proto import M, Message, decode, encode
 
 REQUEST_LIMIT: Final = 16 * 1024 * 1024
@@ -45,7 +45,7 @@ def quiet(_: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[M]):
+class UnaryMethod(Generic[M]):
     """A method that answers a message with a message."""
 
     path: str
@@ -54,17 +54,17 @@ class Call(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class StreamMethod:
     """A method that answers with messages, already encoded, for as long as the peer listens."""
 
     path: str
     items: Callable[[], AsyncGenerator[bytes, None]]
 
 
-Method: TypeAlias = Call[Any] | Feed
+Method: TypeAlias = UnaryMethod[Any] | StreamMethod
 
 
-class Door:
+class GrpcServer:
     """A gRPC server on one unix socket."""
 
     def __init__(
@@ -122,14 +122,18 @@ class Door:
             assert task is not None
             self._busy.add(task)
             try:
-                await (self._feed(method, stream) if isinstance(method, Feed) else self._call(method, stream))
+                await (
+                    self._feed(method, stream)
+                    if isinstance(method, StreamMethod)
+                    else self._call(method, stream)
+                )
             finally:
                 self._busy.discard(task)
 
-        kind = Cardinality.UNARY_STREAM if isinstance(method, Feed) else Cardinality.UNARY_UNARY
+        kind = Cardinality.UNARY_STREAM if isinstance(method, StreamMethod) else Cardinality.UNARY_UNARY
         return Handler(handle, kind, bytes, bytes)
 
-    async def _call(self, call: Call[M], stream: _Bytes) -> None:
+    async def _call(self, call: UnaryMethod[M], stream: _Bytes) -> None:
         data = await self._received(stream)
         try:
             request = decode(call.request, data)
@@ -137,7 +141,7 @@ class Door:
             raise GRPCError(Status.INVALID_ARGUMENT, f"{call.path}: {error}") from None
         try:
             answer = encode(await call.answer(request))
-        except RefusedError as error:
+        except AllocationRefusedError as error:
             raise GRPCError(Status.FAILED_PRECONDITION, reason(error)) from None
         except FairleadError as error:
             raise GRPCError(Status.INTERNAL, reason(error)) from None
@@ -146,7 +150,7 @@ class Door:
             raise GRPCError(Status.INTERNAL, f"{call.path} failed: see the log of the agent") from None
         await stream.send_message(answer)
 
-    async def _feed(self, feed: Feed, stream: _Bytes) -> None:
+    async def _feed(self, feed: StreamMethod, stream: _Bytes) -> None:
         await self._received(stream)
         async with aclosing(feed.items()) as items:
             async for item in items:
@@ -275,7 +279,7 @@ class _Line(H2Protocol):
 
 
 class _Server(Server):
-    def __init__(self, doors: Sequence[Door], codec: CodecBase) -> None:
+    def __init__(self, doors: Sequence[GrpcServer], codec: CodecBase) -> None:
         super().__init__(doors, codec=codec)
         self._lines: set[_Line] = set()
 

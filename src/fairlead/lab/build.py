@@ -13,8 +13,8 @@ from fairlead.compat import StrEnum
 from fairlead.errors import LabError
 from fairlead.lab import cache as caches
 from fairlead.lab import compiler, errand, toolchain
-from fairlead.lab.cache import Cache
-from fairlead.lab.parts import PARTS, Part, flags, key, needs_go, pinned_version, sources
+from fairlead.lab.cache import BuildCache
+from fairlead.lab.parts import PARTS, GoModule, flags, key, needs_go, pinned_version, sources
 from fairlead.lab.toolchain import Toolchain
 from fairlead.units import Seconds, parse_bytes
 
@@ -39,7 +39,7 @@ _CURES: Final = (
 )
 
 
-class Phase(StrEnum):
+class BuildPhase(StrEnum):
     """What is being done for a part."""
 
     WAIT = "wait"
@@ -55,10 +55,10 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BuildProgress:
     """How far the work on a part has come."""
 
-    phase: Phase
+    phase: BuildPhase
     part: str
     elapsed: Seconds
     """Since the work on this part began."""
@@ -67,11 +67,11 @@ class Progress:
     """The most that `done` may reach; 0 where nothing is counted."""
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[BuildProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class BuiltPrograms:
     """Where every program lies, and the files that came with them."""
 
     paths: Mapping[str, Path]
@@ -83,18 +83,18 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class BuildEnvironment:
     """Everything outside that a build depends on."""
 
-    cache: Cache
+    cache: BuildCache
     sources: Path
-    parts: tuple[Part, ...]
+    parts: tuple[GoModule, ...]
     environ: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    part: Part
+    part: GoModule
     key: str
     go: Toolchain
 
@@ -104,17 +104,17 @@ class _Job:
     """One build: where Go is, what it builds, and where it may write."""
 
     go: Path
-    part: Part
+    part: GoModule
     source: Path
     aside: Path
     log: Path
     env: Mapping[str, str]
-    say: Callable[[Phase, int, int], None]
+    say: Callable[[BuildPhase, int, int], None]
 
 
-def default_site() -> Site:
+def default_site() -> BuildEnvironment:
     """Return this machine, this user's cache, and the parts that ship."""
-    return Site(caches.default(os.environ), sources(), PARTS, os.environ)
+    return BuildEnvironment(caches.default(os.environ), sources(), PARTS, os.environ)
 
 
 def ensure(
@@ -122,8 +122,8 @@ def ensure(
     report: Report = lambda progress: None,
     *,
     keep: bool | None = None,
-    site: Site | None = None,
-) -> Programs:
+    site: BuildEnvironment | None = None,
+) -> BuiltPrograms:
     """Return the wanted programs, named by themselves or by their part; build what is missing.
 
     `keep` says whether Go's caches stay after a build; None: where the disk is roomy. Programs found in
@@ -142,7 +142,7 @@ def ensure(
     return _collect(site, plans, names, given)
 
 
-def have(wanted: Iterable[str], *, site: Site | None = None) -> bool:
+def have(wanted: Iterable[str], *, site: BuildEnvironment | None = None) -> bool:
     """Say whether all of the wanted programs are there, so that nothing would be built."""
     site = site or default_site()
     names = _names(wanted, site.parts)
@@ -151,7 +151,7 @@ def have(wanted: Iterable[str], *, site: Site | None = None) -> bool:
     return all(caches.is_done(site.cache.folder(plan.key)) for plan in plans)
 
 
-def _names(wanted: Iterable[str], parts: Iterable[Part]) -> set[str]:
+def _names(wanted: Iterable[str], parts: Iterable[GoModule]) -> set[str]:
     known = {part.name: part.programs for part in parts}
     known |= {program: (program,) for part in parts for program in part.programs}
     names: set[str] = set()
@@ -174,13 +174,15 @@ def _assets(names: set[str], environ: Mapping[str, str]) -> dict[str, Path]:
     return {name: path for name, path in ready.items() if _runs(path)}
 
 
-def _plan(site: Site, part: Part) -> _Plan:
+def _plan(site: BuildEnvironment, part: GoModule) -> _Plan:
     source = site.sources / part.name
     go = toolchain.find(needs_go(source), site.sources / "toolchain.txt", site.environ)
     return _Plan(part, key(part, source, go.version), go)
 
 
-def _collect(site: Site, plans: Iterable[_Plan], names: set[str], given: dict[str, Path]) -> Programs:
+def _collect(
+    site: BuildEnvironment, plans: Iterable[_Plan], names: set[str], given: dict[str, Path]
+) -> BuiltPrograms:
     paths = dict(given)
     files: dict[str, Path] = {}
     for plan in plans:
@@ -189,21 +191,21 @@ def _collect(site: Site, plans: Iterable[_Plan], names: set[str], given: dict[st
             if program in names:
                 paths.setdefault(program, folder / "bin" / program)
         files |= {Path(name).name: folder / "files" / Path(name).name for name in plan.part.files}
-    return Programs(paths, files)
+    return BuiltPrograms(paths, files)
 
 
-def _build(site: Site, plan: _Plan, report: Report) -> None:
+def _build(site: BuildEnvironment, plan: _Plan, report: Report) -> None:
     """Build one part, unless another process does so at the same time: then wait for its result."""
     cache, part, began = site.cache, plan.part, time.monotonic()
 
-    def say(phase: Phase, done: int = 0, total: int = 0) -> None:
-        report(Progress(phase, part.name, Seconds(time.monotonic() - began), min(done, total), total))
+    def say(phase: BuildPhase, done: int = 0, total: int = 0) -> None:
+        report(BuildProgress(phase, part.name, Seconds(time.monotonic() - began), min(done, total), total))
 
-    with caches.locked(cache, plan.key, lambda: say(Phase.WAIT)):
+    with caches.locked(cache, plan.key, lambda: say(BuildPhase.WAIT)):
         if not caches.is_done(cache.folder(plan.key)):
             caches.make_room(cache, part.room)
             pins = site.sources / "toolchain.txt"
-            go = toolchain.fetch(cache, plan.go, pins, site.environ, lambda: say(Phase.TOOLCHAIN))
+            go = toolchain.fetch(cache, plan.go, pins, site.environ, lambda: say(BuildPhase.TOOLCHAIN))
             source, log = site.sources / part.name, cache.log(plan.key)
             facts = {"version": pinned_version(part, source), "go": ".".join(map(str, plan.go.version))}
             with caches.using_go(cache), caches.made_aside(cache, plan.key, {**facts}) as aside:
@@ -211,10 +213,10 @@ def _build(site: Site, plan: _Plan, report: Report) -> None:
                 env = toolchain.environment(cache, aside / "tmp", site.environ)
                 if part.library:
                     env |= compiler.environment(
-                        part.library, aside / "tmp", cache, site.environ, lambda: say(Phase.FETCH)
+                        part.library, aside / "tmp", cache, site.environ, lambda: say(BuildPhase.FETCH)
                     )
                 _fill(_Job(go, part, source, aside, log, env, say))
-    say(Phase.DONE)
+    say(BuildPhase.DONE)
 
 
 def _fill(job: _Job) -> None:
@@ -238,7 +240,7 @@ def _packages(job: _Job) -> list[str]:
     total = len(_REQUIRED.findall((job.source / "go.mod").read_text()))
 
     def watch() -> None:
-        job.say(Phase.FETCH, job.log.read_text(errors="replace").count("go: downloading "), total)
+        job.say(BuildPhase.FETCH, job.log.read_text(errors="replace").count("go: downloading "), total)
 
     answer = job.aside / "tmp" / "packages"
     tags = ["-tags", ",".join(job.part.tags)]
@@ -250,7 +252,7 @@ def _compile(job: _Job, packages: list[str]) -> None:
     def watch() -> None:
         # -v prints one import path a line for each package that is compiled; the main one comes last.
         compiled = [line for line in job.log.read_text(errors="replace").splitlines() if " " not in line]
-        phase = Phase.LINK if packages[-1] in compiled else Phase.COMPILE
+        phase = BuildPhase.LINK if packages[-1] in compiled else BuildPhase.COMPILE
         job.say(phase, len(compiled), len(packages))
 
     chosen = flags(job.part, pinned_version(job.part, job.source))

@@ -30,7 +30,7 @@ _DONE: Final = "built.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class BuildCache:
     """The folder of everything that the lab builds and fetches."""
 
     root: Path
@@ -49,12 +49,12 @@ class Cache:
         return self.root / f"{key}.log"
 
 
-def default(environ: Mapping[str, str]) -> Cache:
+def default(environ: Mapping[str, str]) -> BuildCache:
     """Return this user's cache, where the XDG rules put it."""
     base = environ.get("XDG_CACHE_HOME", "")
     # The rules say that a relative path is to be ignored.
     folder = Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or Path.home()) / ".cache"
-    return Cache(folder / "fairlead" / "lab")
+    return BuildCache(folder / "fairlead" / "lab")
 
 
 def is_done(folder: Path) -> bool:
@@ -73,7 +73,7 @@ def about(folder: Path) -> dict[str, object]:
 
 
 @contextmanager
-def made_aside(cache: Cache, key: str, facts: dict[str, object]) -> Iterator[Path]:
+def made_aside(cache: BuildCache, key: str, facts: dict[str, object]) -> Iterator[Path]:
     """Give an empty folder to fill; when the block ends well, it becomes the finished folder at once.
 
     To be called by the holder of the key's lock: what an earlier, dead holder left aside is removed.
@@ -95,7 +95,7 @@ def made_aside(cache: Cache, key: str, facts: dict[str, object]) -> Iterator[Pat
 
 
 @contextmanager
-def locked(cache: Cache, name: str, waiting: Callable[[], None]) -> Iterator[None]:
+def locked(cache: BuildCache, name: str, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of one thing; while another process holds it, call `waiting` now and then.
 
     The kernel lets go of the lock when its holder dies, however it dies.
@@ -108,7 +108,7 @@ def locked(cache: Cache, name: str, waiting: Callable[[], None]) -> Iterator[Non
 
 
 @contextmanager
-def using_go(cache: Cache) -> Iterator[None]:
+def using_go(cache: BuildCache) -> Iterator[None]:
     """Keep others from dropping Go's caches meanwhile."""
     with _lock_file(cache, "go-caches") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -116,7 +116,7 @@ def using_go(cache: Cache) -> Iterator[None]:
         yield
 
 
-def drop_go(cache: Cache) -> bool:
+def drop_go(cache: BuildCache) -> bool:
     """Remove Go's caches, unless someone builds with them; return whether they are gone."""
     with _lock_file(cache, "go-caches") as file:
         if not _take(file, fcntl.LOCK_EX):
@@ -125,13 +125,13 @@ def drop_go(cache: Cache) -> bool:
         return True
 
 
-def free(cache: Cache) -> Bytes:
+def free(cache: BuildCache) -> Bytes:
     """Return how much may still be written into the cache."""
     cache.root.mkdir(parents=True, exist_ok=True)
     return Bytes(shutil.disk_usage(cache.root).free)
 
 
-def make_room(cache: Cache, need: Bytes) -> None:
+def make_room(cache: BuildCache, need: Bytes) -> None:
     """Raise when there is too little room; Go's caches from earlier builds go first."""
     if free(cache) < need:
         drop_go(cache)
@@ -144,7 +144,7 @@ def make_room(cache: Cache, need: Bytes) -> None:
 
 
 @contextmanager
-def _lock_file(cache: Cache, name: str) -> Iterator[IO[bytes]]:
+def _lock_file(cache: BuildCache, name: str) -> Iterator[IO[bytes]]:
     """Open a lock's file. It is never removed: another process may be waiting on the very same one."""
     locks = cache.root / "locks"
     try:

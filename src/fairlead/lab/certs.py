@@ -31,7 +31,7 @@ _API_NAMES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafCertificate:
     """Whom a certificate names, and what it may be used for."""
 
     name: str
@@ -43,14 +43,14 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Authority:
+class CertificateAuthority:
     """Who vouches for everyone in a lab."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
     @staticmethod
-    def new() -> "Authority":
+    def new() -> "CertificateAuthority":
         """Make a new authority that nobody else knows."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("fairlead-lab", "")
@@ -59,9 +59,9 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(key, hashes.SHA256())
         )
-        return Authority(key, certificate)
+        return CertificateAuthority(key, certificate)
 
-    def issue(self, leaf: Leaf) -> tuple[bytes, bytes]:
+    def issue(self, leaf: LeafCertificate) -> tuple[bytes, bytes]:
         """Return the certificate and the key of a leaf, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         usage = ExtendedKeyUsageOID.SERVER_AUTH if leaf.hosts else ExtendedKeyUsageOID.CLIENT_AUTH
@@ -73,32 +73,32 @@ class Authority:
         return _pem(builder.sign(self.key, hashes.SHA256())), _private(key)
 
 
-def api_server(addresses: Iterable[str]) -> Leaf:
+def api_server(addresses: Iterable[str]) -> LeafCertificate:
     """Return the API server's own certificate, for these addresses beside the loopback."""
     first = str(next(ipaddress.ip_network(SERVICES).hosts()))
-    return Leaf("apiserver", "kube-apiserver", hosts=(*_API_NAMES, "127.0.0.1", first, *addresses))
+    return LeafCertificate("apiserver", "kube-apiserver", hosts=(*_API_NAMES, "127.0.0.1", first, *addresses))
 
 
-ADMIN: Final = Leaf("admin", "fairlead-lab-admin", "system:masters")
-KUBELET_CLIENT: Final = Leaf("kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
-CONTROLLERS: Final = Leaf("kube-controller-manager", "system:kube-controller-manager")
-SCHEDULER: Final = Leaf("kube-scheduler", "system:kube-scheduler")
-PROXY: Final = Leaf("kube-proxy", "system:kube-proxy")
+ADMIN: Final = LeafCertificate("admin", "fairlead-lab-admin", "system:masters")
+KUBELET_CLIENT: Final = LeafCertificate("kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
+CONTROLLERS: Final = LeafCertificate("kube-controller-manager", "system:kube-controller-manager")
+SCHEDULER: Final = LeafCertificate("kube-scheduler", "system:kube-scheduler")
+PROXY: Final = LeafCertificate("kube-proxy", "system:kube-proxy")
 
 
-def kubelet(node: str, address: str) -> tuple[Leaf, Leaf]:
+def kubelet(node: str, address: str) -> tuple[LeafCertificate, LeafCertificate]:
     """Return the certificates with which a node's kubelet speaks, and under which it listens."""
     user, group = f"system:node:{node}", "system:nodes"
     return (
-        Leaf(f"kubelet-{node}", user, group),
-        Leaf(f"kubelet-{node}-server", user, group, (node, address)),
+        LeafCertificate(f"kubelet-{node}", user, group),
+        LeafCertificate(f"kubelet-{node}-server", user, group, (node, address)),
     )
 
 
-def write_keys(folder: Path, leaves: Iterable[Leaf]) -> None:
+def write_keys(folder: Path, leaves: Iterable[LeafCertificate]) -> None:
     """Fill a folder with the authority, the service accounts' keys and every leaf."""
     folder.mkdir(mode=0o700)
-    authority = Authority.new()
+    authority = CertificateAuthority.new()
     accounts = ec.generate_private_key(ec.SECP256R1())
     _write(folder / "ca.crt", _pem(authority.certificate))
     _write(folder / "ca.key", _private(authority.key))

@@ -42,7 +42,7 @@ OWN_PORTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ControlPlane:
     """Where the programs of one control plane keep their things, and where they listen."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Site:
         return self.keys / f"{program}.kubeconfig"
 
 
-def etcd(site: Site) -> list[str]:
+def etcd(site: ControlPlane) -> list[str]:
     """Return etcd's arguments: it forgets what a power cut would, and answers sooner for it."""
     client, peer = (f"http://127.0.0.1:{site.ports[name]}" for name in ("etcd", "etcd-peer"))
     return [
@@ -80,7 +80,7 @@ def etcd(site: Site) -> list[str]:
     ]
 
 
-def api_server(site: Site, *, controllers: bool) -> list[str]:
+def api_server(site: ControlPlane, *, controllers: bool) -> list[str]:
     """Return the API server's arguments.
 
     Without controllers nobody makes the service accounts that pods must have, so they need not have one.
@@ -127,7 +127,7 @@ def heartbeat(nodes: int) -> int:
     return max(10, nodes // 40)
 
 
-def controller_manager(site: Site, nodes: int) -> list[str]:
+def controller_manager(site: ControlPlane, nodes: int) -> list[str]:
     """Return the controller manager's arguments; its usual rate limit would double a node's start."""
     keys = site.keys
     return [
@@ -152,7 +152,7 @@ def controller_manager(site: Site, nodes: int) -> list[str]:
     ]
 
 
-def scheduler(site: Site) -> list[str]:
+def scheduler(site: ControlPlane) -> list[str]:
     """Return the scheduler's arguments."""
     return [
         f"--config={site.folder / 'scheduler.yaml'}",
@@ -167,7 +167,7 @@ def _answering(kubeconfig: Path) -> list[str]:
     return [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
 
 
-def kwok(site: Site, stages: Mapping[str, Path], nodes: int) -> list[str]:
+def kwok(site: ControlPlane, stages: Mapping[str, Path], nodes: int) -> list[str]:
     """Return kwok's arguments: it plays the nodes that ask for it, and no others."""
     return [
         f"--kubeconfig={site.kubeconfig('admin')}",

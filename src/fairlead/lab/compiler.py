@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.errors import LabError
-from fairlead.lab.cache import Cache
+from fairlead.lab.cache import BuildCache
 from fairlead.lab.debian import ensure_tools
 
 _COMPILERS: Final = ("gcc", "cc", "clang")
@@ -45,7 +45,7 @@ def obstacle(environ: Mapping[str, str]) -> str:
 
 
 def environment(
-    library: str, scratch: Path, cache: Cache, environ: Mapping[str, str], tick: Callable[[], None]
+    library: str, scratch: Path, cache: BuildCache, environ: Mapping[str, str], tick: Callable[[], None]
 ) -> dict[str, str]:
     """Return what Go must be told to link a library in; fetch the library where it is missing."""
     reason = obstacle(environ)

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.lab import certs, commands, populate, ready, tuning
-from fairlead.lab.certs import Leaf
-from fairlead.lab.commands import Site
-from fairlead.lab.kit import Kit
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.running import Running
-from fairlead.lab.state import Program, Space
-from fairlead.lab.tuning import Tuning
+from fairlead.lab.certs import LeafCertificate
+from fairlead.lab.commands import ControlPlane
+from fairlead.lab.kit import Prerequisites
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.running import StartingLab
+from fairlead.lab.state import LabProgram, NodeNamespaces
+from fairlead.lab.tuning import LabTuning
 
 LIMIT: Final = 60.0
 """Seconds within which a program must be ready; many times what an idle machine takes."""
@@ -21,11 +21,16 @@ _LEAVES: Final = (certs.ADMIN, certs.KUBELET_CLIENT, certs.CONTROLLERS, certs.SC
 _USERS: Final = ("admin", "kube-controller-manager", "kube-scheduler")
 
 
-class Control:
+class ControlPlaneStarter:
     """Start a control plane, step by step."""
 
     def __init__(
-        self, running: Running, kit: Kit, narrator: Narrator, tuned: Tuning, space: Space | None = None
+        self,
+        running: StartingLab,
+        kit: Prerequisites,
+        narrator: StepPrinter,
+        tuned: LabTuning,
+        space: NodeNamespaces | None = None,
     ) -> None:
         lab = running.lab
         self._running = running
@@ -34,10 +39,12 @@ class Control:
         self._tuning = tuned
         self._space = space
         self.site = (
-            Site(lab.folder, commands.OWN_PORTS, space.address) if space else Site(lab.folder, lab.ports)
+            ControlPlane(lab.folder, commands.OWN_PORTS, space.address)
+            if space
+            else ControlPlane(lab.folder, lab.ports)
         )
 
-    def write_keys(self, more: Iterable[Leaf] = ()) -> None:
+    def write_keys(self, more: Iterable[LeafCertificate] = ()) -> None:
         """Write the lab's keys and kubeconfigs."""
         lab, site = self._running.lab, self.site
         with self._narrator.step("keys"):
@@ -103,15 +110,15 @@ class Control:
             pace = 0.1 + total / 2500
             ready.wait(counted, programs, slowest, step, LIMIT + _EACH_NODE * total, pace)
 
-    def administrator(self) -> Config:
+    def administrator(self) -> ClusterConfig:
         """Return who may do everything, from the host."""
         return populate.config(self.site.keys, self._running.lab.server)
 
-    def _start(self, name: str, arguments: Sequence[str]) -> Program:
+    def _start(self, name: str, arguments: Sequence[str]) -> LabProgram:
         return self._running.start(name, self._programs[name], arguments, self._space)
 
 
-def _all_ready(where: Config, total: int, tell: Callable[[int, int], None]) -> Callable[[], bool]:
+def _all_ready(where: ClusterConfig, total: int, tell: Callable[[int, int], None]) -> Callable[[], bool]:
     def counted() -> bool:
         count = populate.ready_nodes(where)
         tell(min(count, total), total)

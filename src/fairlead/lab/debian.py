@@ -19,7 +19,7 @@ from typing import Final
 from fairlead.errors import LabError
 from fairlead.lab import cache as caches
 from fairlead.lab import errand
-from fairlead.lab.cache import Cache
+from fairlead.lab.cache import BuildCache
 
 PACKAGES: Final = (
     "busybox-static",
@@ -41,7 +41,7 @@ _OTHER: Final = "apt's sources must offer {kind}: Debian's do, Ubuntu's need a l
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class DebianTools:
     """Unpacked packages, and how to call what is in them."""
 
     root: Path
@@ -130,9 +130,9 @@ def ensure_tools(
     packages: tuple[str, ...] = PACKAGES,
     architecture: str = "",
     refresh: bool = False,
-    cache: Cache | None = None,
+    cache: BuildCache | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Tools:
+) -> DebianTools:
     """Return unpacked packages; fetch them when they are missing, or when `refresh` asks for newer ones.
 
     They are kept by the versions that were found. Those at hand are taken without asking apt, which
@@ -163,7 +163,7 @@ def _host(architecture: str) -> list[str]:
     return [release.get("ID", ""), release.get("VERSION_ID", ""), architecture or platform.machine()]
 
 
-def _kept(cache: Cache, host: list[str]) -> Tools | None:
+def _kept(cache: BuildCache, host: list[str]) -> DebianTools | None:
     """Return the newest tools at hand that fit this host."""
     folders = [folder for folder in cache.root.glob("debian-*/") if caches.is_done(folder)]
     for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True):
@@ -172,13 +172,13 @@ def _kept(cache: Cache, host: list[str]) -> Tools | None:
     return None
 
 
-def _tools(folder: Path) -> Tools:
+def _tools(folder: Path) -> DebianTools:
     versions = caches.about(folder)["versions"]
     assert isinstance(versions, dict)
-    return Tools(folder / "root", versions)
+    return DebianTools(folder / "root", versions)
 
 
-def _fetch(cache: Cache, host: list[str], theirs: _Apt) -> Tools:
+def _fetch(cache: BuildCache, host: list[str], theirs: _Apt) -> DebianTools:
     """Fetch with the host's package lists; where those are missing or outdated, with fresh ones."""
     theirs.log.write_bytes(b"")
     with suppress(LabError):
@@ -194,7 +194,7 @@ def _fetch(cache: Cache, host: list[str], theirs: _Apt) -> Tools:
     return _unpack(cache, host, ours, versions)
 
 
-def _unpack(cache: Cache, host: list[str], apt: _Apt, versions: dict[str, str]) -> Tools:
+def _unpack(cache: BuildCache, host: list[str], apt: _Apt, versions: dict[str, str]) -> DebianTools:
     digest = hashlib.sha256(json.dumps([host, versions], sort_keys=True).encode()).hexdigest()
     key = f"debian-{digest[:12]}"
     if not caches.is_done(cache.folder(key)):

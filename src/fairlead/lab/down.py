@@ -8,14 +8,14 @@ from typing import Final
 
 from fairlead.errors import LabError
 from fairlead.lab import cgroups, home, process
-from fairlead.lab.home import Home
+from fairlead.lab.home import LabHome
 from fairlead.lab.state import Lab, load
 
 _PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedLab:
     """A lab that is gone."""
 
     name: str
@@ -23,7 +23,7 @@ class Ended:
     """How many were still running."""
 
 
-def down(where: Home, name: str) -> Ended:
+def down(where: LabHome, name: str) -> EndedLab:
     """End a lab, whole or half, that nobody else is starting or ending."""
     folder = where.folder(name)
     if not folder.exists():
@@ -37,7 +37,7 @@ def down(where: Home, name: str) -> Ended:
         return end(where, folder)
 
 
-def reap(where: Home, tell: Callable[[Ended], None] = lambda ended: None) -> list[Ended]:
+def reap(where: LabHome, tell: Callable[[EndedLab], None] = lambda ended: None) -> list[EndedLab]:
     """End every lab that nobody wants: its owner or its starter died, or the machine booted since."""
     reaped = []
     for folder in where.folders():
@@ -48,7 +48,7 @@ def reap(where: Home, tell: Callable[[Ended], None] = lambda ended: None) -> lis
     return reaped
 
 
-def end(where: Home, folder: Path) -> Ended:
+def end(where: LabHome, folder: Path) -> EndedLab:
     """End what a folder's lab has started, then remove the folder; to be called by the holder of its lock."""
     lab = load(folder)
     count = _end_processes(folder, lab)
@@ -58,7 +58,7 @@ def end(where: Home, folder: Path) -> Ended:
     home.remove(where, folder)
     if folder.exists():
         raise LabError(f"{folder}: some of its files will not go", hint=f"look with: ls -lR {folder}")
-    return Ended(folder.name, count)
+    return EndedLab(folder.name, count)
 
 
 def _end_processes(folder: Path, lab: Lab | None) -> int:

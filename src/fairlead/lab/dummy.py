@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Any, Final
 
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.compat.times import UTC
 from fairlead.inventory import Accelerator, Engine, Inventory, Machine, State
 from fairlead.keys import GPU_MEM, PREFIX
 from fairlead.lab.commands import KWOK_MARK
-from fairlead.lab.fleet import ARCHITECTURES, Fitting, Fleet, Group
+from fairlead.lab.fleet import ARCHITECTURES, Fleet, FleetDevice, NodeGroup
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
 
@@ -33,7 +33,7 @@ _INFO: Final = {
 }
 
 
-def inventory(group: Group, catalog: Catalog) -> Inventory:
+def inventory(group: NodeGroup, catalog: Catalog) -> Inventory:
     """Return what a look at a node of the group would find: everything named, and all of it healthy."""
     found = [
         _accelerator(fitting, index, group.memory)
@@ -42,12 +42,12 @@ def inventory(group: Group, catalog: Catalog) -> Inventory:
     ]
     cpu = catalog.by_cpu(group.arch, frozenset())
     if cpu is not None and not any(each.kind == "cpu" for each in found):
-        found.append(_accelerator(Fitting(cpu, 1), 0, group.memory))
+        found.append(_accelerator(FleetDevice(cpu, 1), 0, group.memory))
     machine = Machine(arch=group.arch, board=group.board or None, cpus=group.cpu, memory=group.memory)
     return Inventory(machine, tuple(found))
 
 
-def _accelerator(fitting: Fitting, index: int, ram: Bytes) -> Accelerator:
+def _accelerator(fitting: FleetDevice, index: int, ram: Bytes) -> Accelerator:
     device = fitting.device
     bus, address = _place(device, index)
     return Accelerator(
@@ -76,7 +76,7 @@ def _accelerator(fitting: Fitting, index: int, ram: Bytes) -> Accelerator:
     )
 
 
-def _place(device: Device, index: int) -> tuple[str, str]:
+def _place(device: CatalogDevice, index: int) -> tuple[str, str]:
     """Return a bus on which the device could sit, and a place there."""
     if device.kind == "cpu":
         return "cpu", str(index)
@@ -118,7 +118,7 @@ def manifests(fleet: Fleet, catalog: Catalog, now: datetime | None = None) -> li
     return [manifest for group in fleet.groups for manifest in _nodes(group, catalog, conditions)]
 
 
-def _nodes(group: Group, catalog: Catalog, conditions: list[dict[str, str]]) -> list[dict[str, Any]]:
+def _nodes(group: NodeGroup, catalog: Catalog, conditions: list[dict[str, str]]) -> list[dict[str, Any]]:
     found = inventory(group, catalog)
     arch = ARCHITECTURES[group.arch]
     common = _labels(group, arch, found)
@@ -138,7 +138,7 @@ def _nodes(group: Group, catalog: Catalog, conditions: list[dict[str, str]]) -> 
     return [_node(name, common, status) for name in group.node_names()]
 
 
-def _labels(group: Group, arch: str, found: Inventory) -> dict[str, str]:
+def _labels(group: NodeGroup, arch: str, found: Inventory) -> dict[str, str]:
     return {
         "kubernetes.io/arch": arch,
         "kubernetes.io/os": "linux",

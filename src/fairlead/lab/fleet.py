@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.compat import toml
 from fairlead.errors import CatalogError, FleetError
 from fairlead.units import Bytes, parse_bytes
@@ -51,22 +51,22 @@ _VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class FleetDevice:
     """Devices of one model in a node."""
 
-    device: Device
+    device: CatalogDevice
     count: int
     memory: Bytes | None = None
     """Where it differs from the catalog's, or the catalog's model comes with several."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NodeGroup:
     """Nodes that are all alike."""
 
     name: str
     count: int = 1
-    fittings: tuple[Fitting, ...] = ()
+    fittings: tuple[FleetDevice, ...] = ()
     cpu: int = 8
     memory: Bytes = field(default=parse_bytes("32GiB"))
     arch: str = "x86_64"
@@ -85,7 +85,7 @@ class Group:
 class Fleet:
     """All groups of a fleet."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[NodeGroup, ...]
 
     @property
     def size(self) -> int:
@@ -95,7 +95,7 @@ class Fleet:
 
 def plain(count: int) -> Fleet:
     """Return a fleet of nodes without accelerators."""
-    return Fleet((Group("node", count),)) if count else Fleet(())
+    return Fleet((NodeGroup("node", count),)) if count else Fleet(())
 
 
 def load_fleet(path: str, catalog: Catalog) -> Fleet:
@@ -159,7 +159,7 @@ def _known(where: str, table: Mapping[Any, Any], keys: tuple[str, ...]) -> None:
             )
 
 
-def _group(where: str, table: Any, catalog: Catalog) -> Group:
+def _group(where: str, table: Any, catalog: Catalog) -> NodeGroup:
     if not isinstance(table, dict):
         raise FleetError(f"{where}: not a table", hint="see: fairlead docs fleet")
     _known(where, table, _KEYS)
@@ -176,7 +176,7 @@ def _group(where: str, table: Any, catalog: Catalog) -> Group:
     board = table.get("board", "")
     if not isinstance(board, str):
         raise FleetError(f"{where}: board: {board!r} is not text")
-    return Group(
+    return NodeGroup(
         name=name,
         count=_whole(where, "count", table.get("count", 1), MOST_NODES),
         fittings=_fittings(where, table.get("devices", {}), catalog),
@@ -190,7 +190,7 @@ def _group(where: str, table: Any, catalog: Catalog) -> Group:
     )
 
 
-def _fittings(where: str, devices: Any, catalog: Catalog) -> tuple[Fitting, ...]:
+def _fittings(where: str, devices: Any, catalog: Catalog) -> tuple[FleetDevice, ...]:
     """Read devices: a list of ids, or a table of ids with a count or with a count and a memory."""
     if isinstance(devices, list) and all(isinstance(each, str) for each in devices):
         devices = {name: devices.count(name) for name in devices}
@@ -204,7 +204,7 @@ def _fittings(where: str, devices: Any, catalog: Catalog) -> tuple[Fitting, ...]
     return found
 
 
-def _fitting(where: str, name: Any, value: Any, catalog: Catalog) -> Fitting:
+def _fitting(where: str, name: Any, value: Any, catalog: Catalog) -> FleetDevice:
     try:
         device = catalog.get(str(name))
     except CatalogError as error:
@@ -212,10 +212,10 @@ def _fitting(where: str, name: Any, value: Any, catalog: Catalog) -> Fitting:
     if isinstance(value, dict):
         _known(f"{where}: {name}", value, ("count", "memory"))
         memory = _memory(f"{where}: {name}", "memory", value["memory"]) if "memory" in value else None
-        return Fitting(
+        return FleetDevice(
             device, _whole(f"{where}: {name}", "count", value.get("count", 1), MOST_DEVICES), memory
         )
-    return Fitting(device, _whole(where, str(name), value, MOST_DEVICES))
+    return FleetDevice(device, _whole(where, str(name), value, MOST_DEVICES))
 
 
 def _whole(where: str, key: str, value: Any, most: int) -> int:

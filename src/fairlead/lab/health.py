@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.lab import inside, populate, probe, ready
 from fairlead.lab.commands import OWN_PORTS
-from fairlead.lab.state import Lab, Program, Space
+from fairlead.lab.state import Lab, LabProgram, NodeNamespaces
 
 _ADDRESSES: Final = {
     "etcd": ("http", "/health"),
@@ -19,7 +19,7 @@ _ADDRESSES: Final = {
 }
 
 
-def well(lab: Lab, program: Program, since: float = 0.0) -> bool:
+def well(lab: Lab, program: LabProgram, since: float = 0.0) -> bool:
     """Say whether a program does what it is there for, as far as others can see, and did so `since`."""
     binary = Path(program.argv[0])
     kind = binary.name
@@ -35,13 +35,13 @@ def well(lab: Lab, program: Program, since: float = 0.0) -> bool:
     return kind != "kubelet" or populate.kubelet_ready(populate.config(keys, lab.server), program.node, since)
 
 
-def _address(lab: Lab, kind: str, space: Space | None) -> str:
+def _address(lab: Lab, kind: str, space: NodeNamespaces | None) -> str:
     scheme, path = _ADDRESSES[kind]
     ports = lab.ports if space is None else OWN_PORTS
     return f"{scheme}://127.0.0.1:{ports[kind]}{path}"
 
 
-def _answers(url: str, space: Space | None) -> bool:
+def _answers(url: str, space: NodeNamespaces | None) -> bool:
     if space is None:
         return probe.well(url)
     argv = [sys.executable, "-I", "-S", probe.__file__, url]

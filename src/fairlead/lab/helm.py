@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.lab.kit import build
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 from fairlead.lab.state import Lab
 
 PART: Final = "deploy"
 _OURS: Final = "HELM_"
 
 
-def program(narrator: Narrator) -> Path:
+def program(narrator: StepPrinter) -> Path:
     """Return helm, built where it is missing."""
     return build([PART], narrator)["helm"]
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.errors import LabError
-from fairlead.lab.state import Lab, Phase, load
+from fairlead.lab.state import Lab, LabPhase, load
 
 DEFAULT_NAME: Final = "lab"
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
@@ -32,7 +32,7 @@ _PORTS: Final = range(20_000, 32_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class LabHome:
     """The folder of all labs of one user."""
 
     root: Path
@@ -69,18 +69,18 @@ class Home:
         return lab
 
 
-def default(environ: Mapping[str, str]) -> Home:
+def default(environ: Mapping[str, str]) -> LabHome:
     """Return this user's labs, where the XDG rules put them."""
     base = environ.get("XDG_STATE_HOME", "")
     # The rules say that a relative path is to be ignored.
     state = (
         Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
     )
-    return Home(state / "fairlead" / "lab")
+    return LabHome(state / "fairlead" / "lab")
 
 
 @contextmanager
-def gate(home: Home) -> Iterator[None]:
+def gate(home: LabHome) -> Iterator[None]:
     """Let one process at a time make or remove folders of labs."""
     while True:
         try:
@@ -118,10 +118,10 @@ def held(folder: Path, patience: float = 0.0) -> Iterator[bool]:
 def left_behind(folder: Path) -> bool:
     """Say whether nobody wants a lab any more; to be asked by the holder of its lock."""
     lab = load(folder)
-    return lab is None or lab.phase is Phase.STARTING or lab.orphaned()
+    return lab is None or lab.phase is LabPhase.STARTING or lab.orphaned()
 
 
-def remove(home: Home, folder: Path) -> None:
+def remove(home: LabHome, folder: Path) -> None:
     """Remove a lab's folder, and with the last one what held them all."""
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)

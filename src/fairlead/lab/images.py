@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead.lab import cache as caches
-from fairlead.lab.cache import Cache
+from fairlead.lab.cache import BuildCache
 from fairlead.lab.parts import architecture
 
 PAUSE: Final = "localhost/pause:1"
@@ -28,7 +28,7 @@ _RECIPE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LayerEntry:
     """A file, a link or a folder of a layer."""
 
     path: str
@@ -43,7 +43,7 @@ class Image:
     """An image of one layer."""
 
     tag: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LayerEntry, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -51,17 +51,17 @@ def busybox_image(busybox: Path) -> Image:
     """Return an image of a static busybox, with all its tools under their names."""
     listed = subprocess.run([busybox, "--list"], capture_output=True, check=True, text=True)  # noqa: S603  # ours
     tools = [name for name in listed.stdout.split() if name not in _LEFT_OUT]
-    folders = [Entry(name) for name in ("bin", "etc", "home", "dev", "proc", "sys")]
+    folders = [LayerEntry(name) for name in ("bin", "etc", "home", "dev", "proc", "sys")]
     return Image(
         BUSYBOX,
         (
             *folders,
-            Entry("tmp", mode=0o1777),
-            Entry("bin/busybox", source=busybox),
-            *(Entry(f"bin/{tool}", link="busybox") for tool in tools),
-            Entry("etc/passwd", text="root:x:0:0::/:/bin/sh\n", mode=0o644),
-            Entry("etc/group", text="root:x:0:\n", mode=0o644),
-            Entry("etc/nsswitch.conf", text="hosts: files dns\n", mode=0o644),
+            LayerEntry("tmp", mode=0o1777),
+            LayerEntry("bin/busybox", source=busybox),
+            *(LayerEntry(f"bin/{tool}", link="busybox") for tool in tools),
+            LayerEntry("etc/passwd", text="root:x:0:0::/:/bin/sh\n", mode=0o644),
+            LayerEntry("etc/group", text="root:x:0:\n", mode=0o644),
+            LayerEntry("etc/nsswitch.conf", text="hosts: files dns\n", mode=0o644),
         ),
         {"Cmd": ["/bin/sh"], "Env": ["PATH=/bin"]},
     )
@@ -71,15 +71,15 @@ def pause_image(busybox: Path) -> Image:
     """Return the image that holds a pod's namespaces open: it sleeps until it is killed."""
     # The number of seconds is the largest that every sleep takes; it is 68 years.
     config = {"Entrypoint": ["/busybox", "sleep", str(2**31 - 1)], "User": "65535:65535"}
-    return Image(PAUSE, (Entry("busybox", source=busybox),), config)
+    return Image(PAUSE, (LayerEntry("busybox", source=busybox),), config)
 
 
 def coredns_image(coredns: Path) -> Image:
     """Return the image of the cluster's name server."""
-    return Image(COREDNS, (Entry("coredns", source=coredns),), {"Entrypoint": ["/coredns"]})
+    return Image(COREDNS, (LayerEntry("coredns", source=coredns),), {"Entrypoint": ["/coredns"]})
 
 
-def ensure_images(busybox: Path, coredns: Path, *, cache: Cache | None = None) -> Path:
+def ensure_images(busybox: Path, coredns: Path, *, cache: BuildCache | None = None) -> Path:
     """Return the archive of the lab's images, made where the cache has none of these very programs."""
     cache = cache or caches.default(os.environ)
     # Programs in the cache never change under the same path.
@@ -123,7 +123,7 @@ def _config(image: Image, digest: str) -> bytes:
     ).encode()
 
 
-def _write_layer(path: Path, entries: Iterable[Entry]) -> str:
+def _write_layer(path: Path, entries: Iterable[LayerEntry]) -> str:
     """Write a layer and return its digest; the same entries always give the same bytes."""
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as layer:
         for entry in entries:

@@ -6,17 +6,17 @@ from typing import IO
 
 from fairlead.errors import LabError
 from fairlead.lab import process, spaces
-from fairlead.lab.state import Lab, Phase, Profile, Space
+from fairlead.lab.state import Lab, LabPhase, LabProfile, NodeNamespaces
 
 
-def nodes(lab: Lab) -> tuple[Space, ...]:
+def nodes(lab: Lab) -> tuple[NodeNamespaces, ...]:
     """Return the real nodes of a lab, or say why there are none to work in."""
-    if lab.profile is not Profile.NODE:
+    if lab.profile is not LabProfile.NODE:
         raise LabError(
             f"lab {lab.name!r} has no real nodes: its profile is {lab.profile.value}",
             hint="start one that has: fairlead lab up --profile node --name N",
         )
-    if lab.phase is not Phase.READY:
+    if lab.phase is not LabPhase.READY:
         raise LabError(f"lab {lab.name!r} is not ready", hint="wait for whoever starts it")
     gone = [space.node for space in lab.spaces if not process.alive(space.init)]
     if gone:
@@ -28,7 +28,7 @@ def nodes(lab: Lab) -> tuple[Space, ...]:
 
 
 def run(
-    space: Space,
+    space: NodeNamespaces,
     argv: Sequence[str],
     *,
     stdin: IO[bytes] | None = None,
@@ -38,7 +38,7 @@ def run(
     return _run(spaces.enter(space, argv), stdin, env)
 
 
-def run_in_network(space: Space, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+def run_in_network(space: NodeNamespaces, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     """Run a program of the host to its end in a node's network."""
     return _run(spaces.enter_network(space, argv), None, None)
 

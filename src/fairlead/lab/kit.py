@@ -7,43 +7,53 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.lab import compiler
-from fairlead.lab.build import Phase, Programs, Progress, Site, default_site, ensure, have
-from fairlead.lab.debian import Tools, ensure_tools
+from fairlead.lab.build import (
+    BuildEnvironment,
+    BuildPhase,
+    BuildProgress,
+    BuiltPrograms,
+    default_site,
+    ensure,
+    have,
+)
+from fairlead.lab.debian import DebianTools, ensure_tools
 from fairlead.lab.images import ensure_images
-from fairlead.lab.narrate import Narrator, Step
-from fairlead.lab.state import Profile
+from fairlead.lab.narrate import LabStep, StepPrinter
+from fairlead.lab.state import LabProfile
 from fairlead.units import Bytes, format_bytes
 
 NEEDS: Final = {
-    Profile.API: ("etcd", "kube-apiserver", "kubectl"),
-    Profile.CONTROL: ("kube", "kwok"),
-    Profile.NODE: ("kube", "node", "dns"),
+    LabProfile.API: ("etcd", "kube-apiserver", "kubectl"),
+    LabProfile.CONTROL: ("kube", "kwok"),
+    LabProfile.NODE: ("kube", "node", "dns"),
 }
 RUNC: Final = "runc"
 """The one part that is partly written in C: where it cannot be built, Debian's older one serves."""
 _DOING: Final = {
-    Phase.WAIT: "waiting for another build of",
-    Phase.TOOLCHAIN: "fetching Go for",
-    Phase.FETCH: "fetching modules of",
-    Phase.COMPILE: "compiling",
-    Phase.LINK: "linking",
-    Phase.DONE: "built",
+    BuildPhase.WAIT: "waiting for another build of",
+    BuildPhase.TOOLCHAIN: "fetching Go for",
+    BuildPhase.FETCH: "fetching modules of",
+    BuildPhase.COMPILE: "compiling",
+    BuildPhase.LINK: "linking",
+    BuildPhase.DONE: "built",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class Prerequisites:
     """What a lab is made of."""
 
-    programs: Programs
-    tools: Tools | None = None
+    programs: BuiltPrograms
+    tools: DebianTools | None = None
     images: Path | None = None
 
 
-def gather(profile: Profile, narrator: Narrator, *, kwok: bool, more: Iterable[str] = ()) -> Kit:
+def gather(
+    profile: LabProfile, narrator: StepPrinter, *, kwok: bool, more: Iterable[str] = ()
+) -> Prerequisites:
     """Return what a profile needs, and `more` programs; build and fetch what is missing."""
     wanted = [*NEEDS[profile], *more, *(["kwok"] if kwok else [])]
-    if profile is Profile.NODE:
+    if profile is LabProfile.NODE:
         obstacle = "" if have([RUNC]) else compiler.obstacle(os.environ)
         if obstacle:
             narrator.say(f"  {obstacle}: pods with hostUsers: false will not run (runc is Debian's)")
@@ -51,13 +61,13 @@ def gather(profile: Profile, narrator: Narrator, *, kwok: bool, more: Iterable[s
             wanted.append(RUNC)
     with narrator.step("programs") as step:
         programs = ensure(wanted, lambda progress: _tell(step, progress))
-        if profile is not Profile.NODE:
-            return Kit(programs)
+        if profile is not LabProfile.NODE:
+            return Prerequisites(programs)
         tools = ensure_tools(step.tick)
-        return Kit(programs, tools, ensure_images(tools.busybox, programs["coredns"]))
+        return Prerequisites(programs, tools, ensure_images(tools.busybox, programs["coredns"]))
 
 
-def build(wanted: Iterable[str], narrator: Narrator) -> Programs:
+def build(wanted: Iterable[str], narrator: StepPrinter) -> BuiltPrograms:
     """Return programs that no profile needs; nothing is said where all of them are there."""
     wanted = list(wanted)
     if have(wanted):
@@ -67,7 +77,7 @@ def build(wanted: Iterable[str], narrator: Narrator) -> Programs:
         return ensure(wanted, lambda progress: _tell(step, progress))
 
 
-def announcement(wanted: Iterable[str], site: Site) -> str:
+def announcement(wanted: Iterable[str], site: BuildEnvironment) -> str:
     """Return what to say before programs are compiled: why, how long that takes, where they go, how large."""
     names = set(wanted)
     parts = [each for each in site.parts if names.intersection((each.name, *each.programs))]
@@ -79,5 +89,5 @@ def announcement(wanted: Iterable[str], site: Site) -> str:
     )
 
 
-def _tell(step: Step, progress: Progress) -> None:
+def _tell(step: LabStep, progress: BuildProgress) -> None:
     step.at(progress.done, progress.total, f"{_DOING[progress.phase]} {progress.part}")

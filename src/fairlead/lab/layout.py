@@ -7,7 +7,7 @@ from fairlead.errors import LabError
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class NodeLayout:
     """The paths of one distribution; all of them below /var/lib and /run, which are a node's own."""
 
     name: str
@@ -20,7 +20,7 @@ class Layout:
     socket: str
 
 
-PLAIN: Final = Layout(
+PLAIN: Final = NodeLayout(
     "plain",
     "/var/lib/kubelet",
     "/var/lib/containerd",
@@ -29,14 +29,14 @@ PLAIN: Final = Layout(
 )
 LAYOUTS: Final = (
     PLAIN,
-    Layout(
+    NodeLayout(
         "k3s",
         "/var/lib/kubelet",
         "/var/lib/rancher/k3s/agent/containerd",
         "/run/k3s/containerd",
         "/run/k3s/containerd/containerd.sock",
     ),
-    Layout(
+    NodeLayout(
         "k0s",
         "/var/lib/k0s/kubelet",
         "/var/lib/k0s/containerd",
@@ -47,7 +47,7 @@ LAYOUTS: Final = (
 NAMES: Final = tuple(each.name for each in LAYOUTS)
 
 
-def named(name: str) -> Layout:
+def named(name: str) -> NodeLayout:
     """Return a layout by its name."""
     for each in LAYOUTS:
         if each.name == name:

@@ -9,7 +9,7 @@ from typing import Final
 
 from fairlead.errors import LabError
 from fairlead.lab import inside, nodefiles
-from fairlead.lab.state import Lab, Space
+from fairlead.lab.state import Lab, NodeNamespaces
 
 _SIGNS: Final = ("manifest.json", "index.json")
 """What lists the images of an archive, as `docker save` and as the OCI layout have it."""
@@ -19,7 +19,7 @@ _HOW: Final = "write one with: docker save -o IMAGE.tar NAME:TAG"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedImage:
     """An image that every node of a lab has now."""
 
     image: str
@@ -28,7 +28,7 @@ class Loaded:
     nodes: tuple[str, ...]
 
 
-def load(lab: Lab, archives: Iterable[Path], ctr: Path) -> list[Loaded]:
+def load(lab: Lab, archives: Iterable[Path], ctr: Path) -> list[LoadedImage]:
     """Import every image of every archive into every node; nothing is imported unless all can be read."""
     nodes = inside.nodes(lab)
     archives = tuple(archives)
@@ -37,7 +37,7 @@ def load(lab: Lab, archives: Iterable[Path], ctr: Path) -> list[Loaded]:
     found = []
     for archive in archives:
         names = [_import(lab, space, archive, ctr) for space in nodes]
-        found += [Loaded(name, archive, tuple(each.node for each in nodes)) for name in names[0]]
+        found += [LoadedImage(name, archive, tuple(each.node for each in nodes)) for name in names[0]]
     return found
 
 
@@ -57,7 +57,7 @@ def check(archive: Path) -> None:
     raise LabError(f"{archive} is not an image archive: it has no {' and no '.join(_SIGNS)}", hint=_HOW)
 
 
-def _import(lab: Lab, space: Space, archive: Path, ctr: Path) -> list[str]:
+def _import(lab: Lab, space: NodeNamespaces, archive: Path, ctr: Path) -> list[str]:
     """Import an archive into a node and return the names of its images."""
     snapshotter = nodefiles.snapshotter(lab.folder)
     argv = [str(ctr), "-a", lab.layout.socket, "-n", "k8s.io", "images", "import", "--local"]

@@ -11,7 +11,7 @@ _QUIET: Final = 10.0
 _REDRAW: Final = 0.1
 
 
-class Step:
+class LabStep:
     """One thing that is being done; `at` and `tick` may be called as often as one likes."""
 
     def __init__(self, name: str, stream: TextIO, clock: Callable[[], float]) -> None:
@@ -59,7 +59,7 @@ class Step:
         return " ".join([*parts, *([self._note] if self._note else [])])
 
 
-class Narrator:
+class StepPrinter:
     """Tell of steps, one after the other, and remember what each took."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,9 +68,9 @@ class Narrator:
         self._clock = clock
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Step]:
+    def step(self, name: str) -> Iterator[LabStep]:
         """Tell of one step; what ends in an error is said to have failed."""
-        step = Step(name, self._stream, self._clock)
+        step = LabStep(name, self._stream, self._clock)
         try:
             yield step
         except BaseException:

@@ -7,20 +7,22 @@ from typing import Any
 
 from fairlead.errors import LabError
 from fairlead.lab import certs, cgroups, commands, nodefiles, populate, ready, spaces
-from fairlead.lab.control import LIMIT, Control
-from fairlead.lab.kit import RUNC, Kit
-from fairlead.lab.layout import Layout
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.control import LIMIT, ControlPlaneStarter
+from fairlead.lab.kit import RUNC, Prerequisites
+from fairlead.lab.layout import NodeLayout
+from fairlead.lab.narrate import StepPrinter
 from fairlead.lab.process import exit_code
-from fairlead.lab.running import Running
-from fairlead.lab.state import Program, Space
-from fairlead.lab.tuning import Tuning
+from fairlead.lab.running import StartingLab
+from fairlead.lab.state import LabProgram, NodeNamespaces
+from fairlead.lab.tuning import LabTuning
 
 
-class Nodes:
+class NodeStarter:
     """Start real nodes, the first of them with the control plane."""
 
-    def __init__(self, running: Running, kit: Kit, narrator: Narrator, count: int, tuned: Tuning) -> None:
+    def __init__(
+        self, running: StartingLab, kit: Prerequisites, narrator: StepPrinter, count: int, tuned: LabTuning
+    ) -> None:
         if kit.tools is None or kit.images is None:
             raise LabError("the node profile was not given its tools and images")
         self._running = running
@@ -40,7 +42,7 @@ class Nodes:
             made = [self._running.add_space(number, self._folder(number)) for number in self._numbers]
             spaces.join(made)
             self._open_way_in(made[0])
-        control = Control(self._running, self._kit, self._narrator, self._tuning, made[0])
+        control = ControlPlaneStarter(self._running, self._kit, self._narrator, self._tuning, made[0])
         leaves = [leaf for space in made for leaf in certs.kubelet(space.node, space.address)]
         control.write_keys(leaves)
         imports = [
@@ -62,7 +64,7 @@ class Nodes:
         return range(1, self._count + 1)
 
     @property
-    def _layout(self) -> Layout:
+    def _layout(self) -> NodeLayout:
         return self._running.lab.layout
 
     def _folder(self, number: int) -> Path:
@@ -73,13 +75,13 @@ class Nodes:
         """Return a program's name: the first node's has no number, since mostly there is no other."""
         return program if number == 1 else f"{program}-{number}"
 
-    def _open_way_in(self, first: Space) -> None:
+    def _open_way_in(self, first: NodeNamespaces) -> None:
         """Make the API server reachable from the host's loopback."""
         port = self._running.lab.ports["kube-apiserver"]
         with socket.create_server(("127.0.0.1", port), backlog=512) as listener:
             self._running.start_relay(listener, first, commands.OWN_PORTS["kube-apiserver"])
 
-    def _launch_runtime(self, number: int, space: Space) -> Program:
+    def _launch_runtime(self, number: int, space: NodeNamespaces) -> LabProgram:
         """Start containerd, and what imports the images as soon as it can."""
         folder, tools = self._folder(number), self._tools
         wiring = folder / "cni"
@@ -99,7 +101,7 @@ class Nodes:
         shell = ["/bin/sh", "-c", script, "sh", str(self._kit.programs["ctr"]), str(self._images)]
         return self._running.start_errand(self._called("images", number), shell, space)
 
-    def _launch_kubelet(self, number: int, space: Space, control: Control) -> None:
+    def _launch_kubelet(self, number: int, space: NodeNamespaces, control: ControlPlaneStarter) -> None:
         """Start a node's kubelet and kube-proxy."""
         folder, keys, name = self._folder(number), control.site.keys, space.node
         server = f"https://{control.site.address}:{control.site.ports['kube-apiserver']}"
@@ -115,17 +117,17 @@ class Nodes:
         self._start("kubelet", number, [*arguments, *self._tuning.all_programs()], space)
         self._start("kube-proxy", number, commands.proxy(keys, name, spaces.PODS), space)
 
-    def _start(self, program: str, number: int, arguments: Sequence[str], space: Space) -> None:
+    def _start(self, program: str, number: int, arguments: Sequence[str], space: NodeNamespaces) -> None:
         name = self._called(program, number)
         self._running.start(name, self._kit.programs[program], arguments, space)
 
-    def _await_images(self, imports: Sequence[Program]) -> None:
+    def _await_images(self, imports: Sequence[LabProgram]) -> None:
         """Wait until every node has its images."""
         with self._narrator.step("images imported") as step:
             for errand in imports:
                 ready.wait(_finished(errand), self._running.lab.programs, errand, step, LIMIT)
 
-    def _await_pod(self, control: Control) -> None:
+    def _await_pod(self, control: ControlPlaneStarter) -> None:
         where = control.administrator()
         with self._narrator.step("name server's pod ready") as step:
             slowest = self._running.named(self._called("kubelet", 1))
@@ -133,7 +135,7 @@ class Nodes:
             ready.wait(runs, self._running.lab.programs, slowest, step, LIMIT, 0.1)
 
 
-def _finished(errand: Program) -> Callable[[], bool]:
+def _finished(errand: LabProgram) -> Callable[[], bool]:
     def finished() -> bool:
         code = exit_code(errand.process)
         if code:

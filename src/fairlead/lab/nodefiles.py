@@ -9,7 +9,7 @@ from typing import Final
 
 from fairlead.lab import spaces
 from fairlead.lab.images import COREDNS, PAUSE
-from fairlead.lab.layout import PLAIN, Layout
+from fairlead.lab.layout import PLAIN, NodeLayout
 
 DNS_ADDRESS: Final = "10.96.0.10"
 _OVERLAYS: Final = frozenset({"overlay", "aufs"})
@@ -21,7 +21,7 @@ def snapshotter(folder: Path) -> str:
     return "native" if spaces.file_system(folder) in _OVERLAYS else "overlayfs"
 
 
-def containerd(runc: Path, plugins: Path, wiring: Path, snapshotter: str, layout: Layout = PLAIN) -> str:
+def containerd(runc: Path, plugins: Path, wiring: Path, snapshotter: str, layout: NodeLayout = PLAIN) -> str:
     """Return containerd's configuration; `restrict_oom_score_adj` lets it run without CAP_SYS_RESOURCE."""
     return f"""\
 version = 4
@@ -68,7 +68,7 @@ def cni(pods: str) -> str:
     return json.dumps({"cniVersion": "0.4.0", "name": "lab", "plugins": [bridge, ports]})
 
 
-def kubelet(keys: Path, folder: Path, node: str, cgroup: str, layout: Layout = PLAIN) -> str:
+def kubelet(keys: Path, folder: Path, node: str, cgroup: str, layout: NodeLayout = PLAIN) -> str:
     """Return the kubelet's configuration; the disk is the user's, so it is never too full for a lab.
 
     What has changed it tells within a second, not within ten: whoever works with a lab waits for that.

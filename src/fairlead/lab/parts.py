@@ -28,7 +28,7 @@ _KUBERNETES_STAMPS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GoModule:
     """One Go module below `lab/`, and the programs that come out of it."""
 
     name: str
@@ -53,7 +53,7 @@ class Part:
 
 
 PARTS: Final = (
-    Part(
+    GoModule(
         name="kube",
         programs=(
             "etcd",
@@ -74,7 +74,7 @@ PARTS: Final = (
             for name, value in _KUBERNETES_STAMPS
         ),
     ),
-    Part(
+    GoModule(
         name="kwok",
         programs=("kwok",),
         pin="sigs.k8s.io/kwok",
@@ -92,7 +92,7 @@ PARTS: Final = (
             "kustomize/stage/pod/fast/pod-ready.yaml",
         ),
     ),
-    Part(
+    GoModule(
         name="node",
         programs=("containerd", "containerd-shim-runc-v2", "ctr"),
         pin="github.com/containerd/containerd/v2",
@@ -101,7 +101,7 @@ PARTS: Final = (
         # Snapshotters that need C libraries or devices; the lab uses overlayfs.
         tags=("no_btrfs", "no_devmapper", "no_zfs"),
     ),
-    Part(
+    GoModule(
         name="dns",
         programs=("coredns",),
         pin="github.com/coredns/coredns",
@@ -109,7 +109,7 @@ PARTS: Final = (
         target=".",
         binary="coredns",
     ),
-    Part(
+    GoModule(
         name="runc",
         programs=("runc",),
         pin="github.com/opencontainers/runc",
@@ -117,14 +117,14 @@ PARTS: Final = (
         tags=("seccomp", "netgo", "osusergo", "urfave_cli_no_docs"),
         library="libseccomp",
     ),
-    Part(
+    GoModule(
         name="deploy",
         programs=("helm",),
         pin="helm.sh/helm/v4",
         room=parse_bytes("3GiB"),
         stamps=(("helm.sh/helm/v4/internal/version.version", "{version}"),),
     ),
-    Part(
+    GoModule(
         name="monitor",
         programs=("prometheus", "promtool"),
         pin="github.com/prometheus/prometheus",
@@ -133,7 +133,7 @@ PARTS: Final = (
         tags=("remove_all_sd", "enable_kubernetes_sd"),
     ),
     # In no profile: `make cel-table` alone asks for it.
-    Part(
+    GoModule(
         name="cel",
         programs=("cel-oracle",),
         pin="k8s.io/dynamic-resource-allocation",
@@ -171,7 +171,7 @@ def needs_go(folder: Path) -> Version:
     return parse_version(found[1])
 
 
-def pinned_version(part: Part, folder: Path) -> str:
+def pinned_version(part: GoModule, folder: Path) -> str:
     """Return the version of a part as its go.mod pins it, like `v1.37.1`."""
     path = folder / "go.mod"
     found = re.search(rf"^(?:require)?\s*{re.escape(part.pin)} (v\S+)", _read(path), re.MULTILINE)
@@ -180,7 +180,7 @@ def pinned_version(part: Part, folder: Path) -> str:
     return found[1]
 
 
-def flags(part: Part, version: str) -> list[str]:
+def flags(part: GoModule, version: str) -> list[str]:
     """Return the flags of `go build` for a part at a version."""
     bare = version.removeprefix("v")
     major, minor = bare.split(".")[:2]
@@ -205,7 +205,7 @@ def architecture() -> str:
     return _ARCHITECTURES.get(machine, machine)
 
 
-def key(part: Part, folder: Path, go: Version) -> str:
+def key(part: GoModule, folder: Path, go: Version) -> str:
     """Return the name under which a part is kept: it changes exactly when what is built would.
 
     Go counts by its release (1.26), not by its patch: patches come monthly, every machine has another

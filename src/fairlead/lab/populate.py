@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.codec import encode_plain
-from fairlead.cluster.config import Config, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.cluster.objects import Condition, Node
 from fairlead.compat.times import parse_iso
@@ -21,18 +21,18 @@ _NOT_READY: Final = "node.kubernetes.io/"
 Tell = Callable[[int, int], None]
 
 
-def config(keys: Path, server: str) -> Config:
+def config(keys: Path, server: str) -> ClusterConfig:
     """Return the lab's administrator."""
-    login = Login((keys / "admin.crt").read_bytes(), (keys / "admin.key").read_bytes())
-    return Config(server, source=str(keys), ca=(keys / "ca.crt").read_bytes(), login=login)
+    login = AuthInfo((keys / "admin.crt").read_bytes(), (keys / "admin.key").read_bytes())
+    return ClusterConfig(server, source=str(keys), ca=(keys / "ca.crt").read_bytes(), login=login)
 
 
-def create_nodes(where: Config, manifests: Sequence[Mapping[str, Any]], tell: Tell) -> None:
+def create_nodes(where: ClusterConfig, manifests: Sequence[Mapping[str, Any]], tell: Tell) -> None:
     """Create every node, many at once."""
     asyncio.run(_create_nodes(where, manifests, tell))
 
 
-async def _create_nodes(where: Config, manifests: Sequence[Mapping[str, Any]], tell: Tell) -> None:
+async def _create_nodes(where: ClusterConfig, manifests: Sequence[Mapping[str, Any]], tell: Tell) -> None:
     waiting, done = iter(manifests), 0
 
     async def worker(client: Client) -> None:
@@ -51,7 +51,7 @@ async def _create_nodes(where: Config, manifests: Sequence[Mapping[str, Any]], t
                 task.cancel()
 
 
-def ready_nodes(where: Config) -> int:
+def ready_nodes(where: ClusterConfig) -> int:
     """Return how many nodes would take a pod."""
 
     async def ask() -> int:
@@ -63,7 +63,7 @@ def ready_nodes(where: Config) -> int:
     return asyncio.run(ask())
 
 
-def kubelet_ready(where: Config, node: str, since: float) -> bool:
+def kubelet_ready(where: ClusterConfig, node: str, since: float) -> bool:
     """Say whether a kubelet has said, `since` then, that it takes pods, and knows those that it has."""
 
     async def ask() -> bool:
@@ -99,7 +99,7 @@ def _holds(conditions: Iterable[Condition], kind: str) -> bool:
     return any(each.type == kind and each.status == "True" for each in conditions)
 
 
-def accounts_made(where: Config) -> bool:
+def accounts_made(where: ClusterConfig) -> bool:
     """Say whether the controllers have made what pods need: a service account."""
 
     async def ask() -> bool:
@@ -113,7 +113,7 @@ def accounts_made(where: Config) -> bool:
     return asyncio.run(ask())
 
 
-def create(where: Config, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+def create(where: ClusterConfig, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     """Create objects at their paths; those that are there already stay as they are."""
 
     async def ask() -> None:
@@ -127,7 +127,7 @@ def create(where: Config, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> N
     asyncio.run(ask())
 
 
-def pod_ready(where: Config, namespace: str, labels: str) -> bool:
+def pod_ready(where: ClusterConfig, namespace: str, labels: str) -> bool:
     """Say whether a pod of these labels is ready."""
 
     async def ask() -> bool:

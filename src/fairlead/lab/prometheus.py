@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from fairlead.errors import LabError
 from fairlead.lab import health, home, inside, process, ready
-from fairlead.lab.build import Programs
+from fairlead.lab.build import BuiltPrograms
 from fairlead.lab.commands import OWN_PORTS
-from fairlead.lab.home import Home
+from fairlead.lab.home import LabHome
 from fairlead.lab.kit import build
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.running import Running
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.running import StartingLab
 from fairlead.lab.state import Lab, save
 
 PART: Final = "monitor"
@@ -27,12 +27,12 @@ _POD: Final = "__meta_kubernetes_pod"
 """Where Prometheus says what it knows of a pod; dots and slashes of names are underscores there."""
 
 
-def binaries(narrator: Narrator) -> Programs:
+def binaries(narrator: StepPrinter) -> BuiltPrograms:
     """Return Prometheus and promtool, built where they are missing."""
     return build([PART], narrator)
 
 
-def start(where: Home, name: str, narrator: Narrator, rules: Path | None = None) -> Lab:
+def start(where: LabHome, name: str, narrator: StepPrinter, rules: Path | None = None) -> Lab:
     """Start Prometheus in a lab that runs; where it runs already it is started anew, with these rules."""
     inside.nodes(where.get(name))
     check_rules(rules)
@@ -42,10 +42,10 @@ def start(where: Home, name: str, narrator: Narrator, rules: Path | None = None)
                 f"lab {name!r} is being started, changed or ended by another process", hint="try again"
             )
         lab = where.get(name)
-        return launch(where, Running(lab, lab.environ), narrator, rules)
+        return launch(where, StartingLab(lab, lab.environ), narrator, rules)
 
 
-def launch(where: Home, running: Running, narrator: Narrator, rules: Path | None) -> Lab:
+def launch(where: LabHome, running: StartingLab, narrator: StepPrinter, rules: Path | None) -> Lab:
     """Start Prometheus and return when it is ready; to be called by the holder of the lab's lock."""
     found = binaries(narrator)
     with narrator.step(NAME) as step:
@@ -131,7 +131,7 @@ def _check(promtool: Path, path: Path, rules: Path | None) -> None:
         raise LabError(f"{rules}: Prometheus does not take these rules:\n{said}", hint="correct them")
 
 
-def _open_way_in(where: Home, running: Running) -> None:
+def _open_way_in(where: LabHome, running: StartingLab) -> None:
     """Make Prometheus reachable from the host's loopback, unless it is already."""
     relay = f"{NAME}-relay"
     if any(each.name == relay and process.alive(each.process) for each in running.lab.programs):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.errors import LabError
-from fairlead.lab.narrate import Step
+from fairlead.lab.narrate import LabStep
 from fairlead.lab.process import alive
-from fairlead.lab.state import Program
+from fairlead.lab.state import LabProgram
 
 _TAIL: Final = 12
 _WIDEST: Final = 300
@@ -29,7 +29,7 @@ def tail(log: Path, lines: int = _TAIL) -> str:
     return "\n".join(f"  | {line}" for line in last) or "  | (it said nothing)"
 
 
-def check(programs: Iterable[Program]) -> None:
+def check(programs: Iterable[LabProgram]) -> None:
     """Raise when a program that should run does not."""
     for program in programs:
         if not alive(program.process):
@@ -41,9 +41,9 @@ def check(programs: Iterable[Program]) -> None:
 
 def wait(
     what: Callable[[], bool],
-    programs: Iterable[Program],
-    slowest: Program,
-    step: Step,
+    programs: Iterable[LabProgram],
+    slowest: LabProgram,
+    step: LabStep,
     limit: float,
     poll: float = _POLL,
 ) -> None:
@@ -64,7 +64,7 @@ def wait(
         time.sleep(poll)
 
 
-def wait_again(what: Callable[[], bool], program: Program, tick: Callable[[], None], limit: float) -> None:
+def wait_again(what: Callable[[], bool], program: LabProgram, tick: Callable[[], None], limit: float) -> None:
     """Wait until a program that was started in a lab that runs is well."""
     until = time.monotonic() + limit
     while not what():

@@ -7,10 +7,10 @@ from typing import Final
 
 from fairlead.errors import LabError
 from fairlead.lab import health, home, process, ready
-from fairlead.lab.home import Home
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.running import Running
-from fairlead.lab.state import Lab, Phase, Program
+from fairlead.lab.home import LabHome
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.running import StartingLab
+from fairlead.lab.state import Lab, LabPhase, LabProgram
 
 PATIENCE: Final = 10.0
 """Seconds that a program has to end by itself; an API server with open watches would take more."""
@@ -20,7 +20,7 @@ _POLL: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Restarted:
+class RestartedProgram:
     """A program that was ended and started anew."""
 
     program: str
@@ -33,7 +33,9 @@ class Restarted:
     """From the signal until it was well again."""
 
 
-def restart(where: Home, name: str, program: str, narrator: Narrator, *, kill: bool = False) -> Restarted:
+def restart(
+    where: LabHome, name: str, program: str, narrator: StepPrinter, *, kill: bool = False
+) -> RestartedProgram:
     """Restart a program with the same command line, and return when it is well; `kill` gives it no time."""
     with home.held(where.get(name).folder) as ours:
         if not ours:
@@ -47,15 +49,15 @@ def restart(where: Home, name: str, program: str, narrator: Narrator, *, kill: b
             killed = _end(old, kill=kill)
         since = time.time()
         with narrator.step("well again") as step:
-            new = Running(lab, lab.environ).start_again(old)
+            new = StartingLab(lab, lab.environ).start_again(old)
             ready.wait_again(lambda: health.well(lab, new, since), new, step.tick, LIMIT)
         seconds = round(time.monotonic() - began, 2)
-        return Restarted(program, old.process.pid, new.process.pid, killed, seconds)
+        return RestartedProgram(program, old.process.pid, new.process.pid, killed, seconds)
 
 
-def find(lab: Lab, name: str) -> Program:
+def find(lab: Lab, name: str) -> LabProgram:
     """Return a program that can be restarted, or say which ones there are."""
-    if lab.phase is not Phase.READY or lab.orphaned():
+    if lab.phase is not LabPhase.READY or lab.orphaned():
         raise LabError(f"lab {lab.name!r} is not ready", hint="look at it: fairlead lab status")
     known = {program.name: program for program in lab.programs if program.argv}
     if name not in known:
@@ -65,7 +67,7 @@ def find(lab: Lab, name: str) -> Program:
     return known[name]
 
 
-def _end(program: Program, *, kill: bool) -> bool:
+def _end(program: LabProgram, *, kill: bool) -> bool:
     """End a program, with time to do so by itself unless `kill`; return whether it had to be killed."""
     if not kill and process.send(program.process, signal.SIGTERM):
         until = time.monotonic() + PATIENCE

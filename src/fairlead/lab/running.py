@@ -8,10 +8,10 @@ from socket import socket
 
 from fairlead.errors import LabError
 from fairlead.lab import process, ready, spaces
-from fairlead.lab.state import Lab, Program, Space, save
+from fairlead.lab.state import Lab, LabProgram, NodeNamespaces, save
 
 
-class Running:
+class StartingLab:
     """Start programs of a lab and keep its state file true."""
 
     def __init__(self, lab: Lab, env: Mapping[str, str]) -> None:
@@ -19,39 +19,41 @@ class Running:
         self.env = dict(env)
 
     def start(
-        self, name: str, program: Path, arguments: Sequence[str], space: Space | None = None
-    ) -> Program:
+        self, name: str, program: Path, arguments: Sequence[str], space: NodeNamespaces | None = None
+    ) -> LabProgram:
         """Start a program on the host, or as one of a node's own."""
         return self._start(name, (str(program), *arguments), space)
 
-    def start_again(self, program: Program) -> Program:
+    def start_again(self, program: LabProgram) -> LabProgram:
         """Start a program that has ended, as it was started before."""
         space = next((each for each in self.lab.spaces if each.node == program.node), None)
         return self._start(program.name, program.argv, space)
 
-    def start_errand(self, name: str, argv: Sequence[str], space: Space) -> Program:
+    def start_errand(self, name: str, argv: Sequence[str], space: NodeNamespaces) -> LabProgram:
         """Start something that ends by itself."""
         log = self.lab.log(name)
         line = spaces.enter(space, argv)
-        return Program(name, process.start(line, log, self.lab.folder, self.env), str(log))
+        return LabProgram(name, process.start(line, log, self.lab.folder, self.env), str(log))
 
-    def start_relay(self, listener: socket, space: Space, port: int, name: str = "relay") -> Program:
+    def start_relay(
+        self, listener: socket, space: NodeNamespaces, port: int, name: str = "relay"
+    ) -> LabProgram:
         """Carry what comes in at a socket of the host to a port in a node's network."""
         script = Path(__file__).with_name("relay.py")
         argv = [sys.executable, "-I", "-S", script, listener.fileno(), "127.0.0.1", port]
         log = self.lab.log(name)
         line = spaces.enter_network(space, [str(part) for part in argv])
         found = process.start(line, log, self.lab.folder, self.env, hand=[listener.fileno()])
-        return self._remember(Program(name, found, str(log)))
+        return self._remember(LabProgram(name, found, str(log)))
 
-    def add_space(self, number: int, folder: Path) -> Space:
+    def add_space(self, number: int, folder: Path) -> NodeNamespaces:
         """Make a node's namespaces."""
         first = self.lab.spaces[0] if self.lab.spaces else None
         space = spaces.create(number, folder, self.lab, self.env, first)
         self.lab = save(replace(self.lab, spaces=(*self.lab.spaces, space)))
         return space
 
-    def named(self, name: str) -> Program:
+    def named(self, name: str) -> LabProgram:
         """Return a program that was started."""
         return next(program for program in self.lab.programs if program.name == name)
 
@@ -59,16 +61,16 @@ class Running:
         """Raise when a program has stopped."""
         ready.check(self.lab.programs)
 
-    def _start(self, name: str, argv: tuple[str, ...], space: Space | None) -> Program:
+    def _start(self, name: str, argv: tuple[str, ...], space: NodeNamespaces | None) -> LabProgram:
         log = self.lab.log(name)
         line = spaces.enter(space, argv) if space else argv
         outer = process.start(line, log, self.lab.folder, self.env)
         found = spaces.inner(outer) if space else outer
         if found is None:
             raise LabError(f"{name} could not be started; it said last:\n{ready.tail(log)}")
-        return self._remember(Program(name, found, str(log), argv, space.node if space else ""))
+        return self._remember(LabProgram(name, found, str(log), argv, space.node if space else ""))
 
-    def _remember(self, program: Program) -> Program:
+    def _remember(self, program: LabProgram) -> LabProgram:
         """Write a program down, in the place of the one of the same name before it."""
         known = {each.name: each for each in self.lab.programs} | {program.name: program}
         self.lab = save(replace(self.lab, programs=tuple(known.values()), environ=self.env))

@@ -22,7 +22,7 @@ from typing import Final
 from fairlead.errors import LabError
 from fairlead.lab import cgroups, process
 from fairlead.lab.process import Process
-from fairlead.lab.state import Lab, Space
+from fairlead.lab.state import Lab, NodeNamespaces
 
 PODS: Final = "10.88.0.0/16"
 MOST_NODES: Final = 64
@@ -77,7 +77,9 @@ def file_system(path: Path) -> str:
     return found
 
 
-def create(number: int, folder: Path, lab: Lab, env: Mapping[str, str], first: Space | None) -> Space:
+def create(
+    number: int, folder: Path, lab: Lab, env: Mapping[str, str], first: NodeNamespaces | None
+) -> NodeNamespaces:
     """Make a node's namespaces below those of the first node; `folder` is the node's."""
     for name in ("kubelet", "containerd", "log", "overlay"):
         (folder / name).mkdir(parents=True)
@@ -97,15 +99,15 @@ def create(number: int, folder: Path, lab: Lab, env: Mapping[str, str], first: S
     found = process.find(int((folder / "init.pid").read_text(encoding="ascii")))
     if found is None:
         raise LabError(f"the namespaces of {node} ended as soon as they were made")
-    return Space(node, address(number), found)
+    return NodeNamespaces(node, address(number), found)
 
 
-def enter(space: Space, argv: Sequence[str]) -> list[str]:
+def enter(space: NodeNamespaces, argv: Sequence[str]) -> list[str]:
     """Return the command line that runs a program as one of a node's own."""
     return ["nsenter", "-t", str(space.init.pid), "-m", "-u", "-p", "-n", "--", *argv]
 
 
-def enter_network(space: Space, argv: Sequence[str]) -> list[str]:
+def enter_network(space: NodeNamespaces, argv: Sequence[str]) -> list[str]:
     """Return the command line that runs a program of the host in a node's network."""
     return ["nsenter", "-t", str(space.init.pid), "-n", "--", *argv]
 
@@ -128,7 +130,7 @@ def inner(outer: Process, patience: float = _PATIENCE) -> Process | None:
     return None
 
 
-def join(spaces: Sequence[Space]) -> None:
+def join(spaces: Sequence[NodeNamespaces]) -> None:
     """Join the nodes to one network."""
     first = spaces[0]
     links = ["link add lan type bridge"]
@@ -145,7 +147,7 @@ def join(spaces: Sequence[Space]) -> None:
         _ip(space, [*setup, f"route add default via {gateway}", *routes])
 
 
-def _ip(space: Space, lines: Sequence[str]) -> None:
+def _ip(space: NodeNamespaces, lines: Sequence[str]) -> None:
     done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
         enter_network(space, ["ip", "-batch", "-"]),
         input="\n".join(lines),

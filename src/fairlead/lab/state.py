@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from fairlead.compat import StrEnum
 from fairlead.errors import LabError
-from fairlead.lab.layout import PLAIN, Layout, named
+from fairlead.lab.layout import PLAIN, NodeLayout, named
 from fairlead.lab.process import Process, alive, boot_id
 
 FORMAT: Final = 1
 
 
-class Profile(StrEnum):
+class LabProfile(StrEnum):
     """How much of a cluster a lab is."""
 
     API = "api"
@@ -25,7 +25,7 @@ class Profile(StrEnum):
     """Also real nodes that run real pods."""
 
 
-class Phase(StrEnum):
+class LabPhase(StrEnum):
     """How far a lab is, as its starter wrote down."""
 
     STARTING = "starting"
@@ -33,7 +33,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LabProgram:
     """A program of a lab."""
 
     name: str
@@ -56,15 +56,15 @@ class Program:
         }
 
     @staticmethod
-    def from_json(fields: Mapping[str, Any]) -> "Program":
+    def from_json(fields: Mapping[str, Any]) -> "LabProgram":
         """Read the fields of the state file; labs of earlier versions have no command lines."""
         argv = tuple(str(word) for word in fields.get("argv", ()))
         found = Process.from_json(fields)
-        return Program(str(fields["name"]), found, str(fields["log"]), argv, str(fields.get("node", "")))
+        return LabProgram(str(fields["name"]), found, str(fields["log"]), argv, str(fields.get("node", "")))
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class NodeNamespaces:
     """A node's private namespaces; they end with their first process."""
 
     node: str
@@ -77,21 +77,21 @@ class Lab:
     """One lab."""
 
     name: str
-    profile: Profile
+    profile: LabProfile
     folder: Path
     created: float
     """Seconds since 1970."""
     boot: str = field(default_factory=boot_id)
     owner: Process | None = None
     """With whose end the lab ends; None: it stays."""
-    phase: Phase = Phase.STARTING
+    phase: LabPhase = LabPhase.STARTING
     ports: Mapping[str, int] = field(default_factory=dict)
-    programs: tuple[Program, ...] = ()
+    programs: tuple[LabProgram, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     """What its programs were started with."""
-    spaces: tuple[Space, ...] = ()
+    spaces: tuple[NodeNamespaces, ...] = ()
     nodes: int = 0
-    layout: Layout = PLAIN
+    layout: NodeLayout = PLAIN
     """Where its real nodes keep their files."""
     times: Mapping[str, float] = field(default_factory=dict)
     """What each step of the start took, in seconds."""
@@ -173,17 +173,17 @@ def _from_json(fields: Mapping[str, Any], folder: Path) -> Lab:
         raise ValueError(fields["format"])
     return Lab(
         name=folder.name,
-        profile=Profile(fields["profile"]),
+        profile=LabProfile(fields["profile"]),
         folder=folder,
         created=float(fields["created"]),
         boot=str(fields["boot"]),
         owner=Process.from_json(fields["owner"]) if fields["owner"] else None,
-        phase=Phase(fields["phase"]),
+        phase=LabPhase(fields["phase"]),
         ports={str(name): int(port) for name, port in fields["ports"].items()},
-        programs=tuple(Program.from_json(each) for each in fields["programs"]),
+        programs=tuple(LabProgram.from_json(each) for each in fields["programs"]),
         environ={str(name): str(value) for name, value in fields.get("environ", {}).items()},
         spaces=tuple(
-            Space(str(each["node"]), str(each["address"]), Process.from_json(each))
+            NodeNamespaces(str(each["node"]), str(each["address"]), Process.from_json(each))
             for each in fields["spaces"]
         ),
         nodes=int(fields["nodes"]),

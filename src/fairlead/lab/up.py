@@ -11,25 +11,25 @@ from typing import Any, Final
 from fairlead.errors import LabError
 from fairlead.lab import home, process, prometheus, spaces
 from fairlead.lab.commands import PORTS
-from fairlead.lab.control import Control
+from fairlead.lab.control import ControlPlaneStarter
 from fairlead.lab.down import end, reap
-from fairlead.lab.home import DEFAULT_NAME, Home
-from fairlead.lab.kit import Kit, gather
-from fairlead.lab.layout import PLAIN, Layout
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.node import Nodes
-from fairlead.lab.running import Running
-from fairlead.lab.state import Lab, Phase, Profile, save
-from fairlead.lab.tuning import Tuning
+from fairlead.lab.home import DEFAULT_NAME, LabHome
+from fairlead.lab.kit import Prerequisites, gather
+from fairlead.lab.layout import PLAIN, NodeLayout
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.node import NodeStarter
+from fairlead.lab.running import StartingLab
+from fairlead.lab.state import Lab, LabPhase, LabProfile, save
+from fairlead.lab.tuning import LabTuning
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LabSpec:
     """What kind of lab is asked for."""
 
-    profile: Profile = Profile.API
+    profile: LabProfile = LabProfile.API
     name: str = DEFAULT_NAME
     nodes: int = 1
     """How many real nodes, in the node profile."""
@@ -41,13 +41,13 @@ class Wish:
     """Whether a Prometheus runs in the first real node."""
     rules: Path | None = None
     """The folder of Prometheus's rules."""
-    layout: Layout = PLAIN
+    layout: NodeLayout = PLAIN
     """Where its real nodes keep their files."""
-    tuning: Tuning = field(default_factory=Tuning)
+    tuning: LabTuning = field(default_factory=LabTuning)
     """What its programs are told beyond the usual."""
 
 
-def up(where: Home, wish: Wish, narrator: Narrator) -> Lab:
+def up(where: LabHome, wish: LabSpec, narrator: StepPrinter) -> Lab:
     """Start a lab and return it when it is ready; programs that are missing are built first."""
     check(where, wish)
     for ended in reap(where):
@@ -62,22 +62,22 @@ def up(where: Home, wish: Wish, narrator: Narrator) -> Lab:
             end(where, claim.folder)
             raise
         total = {"total": round(time.monotonic() - began, 2)}
-        return save(replace(lab, phase=Phase.READY, times={**narrator.times, **total}))
+        return save(replace(lab, phase=LabPhase.READY, times={**narrator.times, **total}))
 
 
-def check(where: Home, wish: Wish) -> None:
+def check(where: LabHome, wish: LabSpec) -> None:
     """Raise, before anything is built, when the wish cannot be granted."""
     folder = where.folder(wish.name)
     prometheus.check_rules(wish.rules)
-    if wish.prometheus and wish.profile is not Profile.NODE:
+    if wish.prometheus and wish.profile is not LabProfile.NODE:
         raise LabError("Prometheus runs in a real node", hint="choose --profile node")
-    if wish.layout != PLAIN and wish.profile is not Profile.NODE:
+    if wish.layout != PLAIN and wish.profile is not LabProfile.NODE:
         raise LabError(f"only real nodes have the layout {wish.layout.name}", hint="choose --profile node")
-    if wish.profile is Profile.API and wish.tuning.scheduler is not None:
+    if wish.profile is LabProfile.API and wish.tuning.scheduler is not None:
         raise LabError("the profile api has no scheduler", hint="choose --profile control")
     if wish.owner is not None and process.find(wish.owner) is None:
         raise LabError(f"there is no process {wish.owner} that could own a lab")
-    if wish.profile is Profile.NODE:
+    if wish.profile is LabProfile.NODE:
         obstacle = spaces.obstacle(folder)
         if obstacle:
             raise LabError(obstacle, hint="the profiles api and control need no root and no namespaces")
@@ -92,7 +92,7 @@ def check(where: Home, wish: Wish) -> None:
 
 
 @contextmanager
-def _claimed(where: Home, wish: Wish) -> Iterator[Lab]:
+def _claimed(where: LabHome, wish: LabSpec) -> Iterator[Lab]:
     """Make the folder of a lab that no one else has, and hold its lock meanwhile."""
     folder = where.folder(wish.name)
     with ExitStack() as stack:
@@ -112,7 +112,7 @@ def _claimed(where: Home, wish: Wish) -> Iterator[Lab]:
                 created=time.time(),
                 owner=None if wish.owner is None else process.find(wish.owner),
                 ports=home.free_ports(PORTS[wish.profile], taken),
-                nodes=len(wish.fleet) + (wish.nodes if wish.profile is Profile.NODE else 0),
+                nodes=len(wish.fleet) + (wish.nodes if wish.profile is LabProfile.NODE else 0),
                 layout=wish.layout,
             )
             save(lab)
@@ -121,7 +121,7 @@ def _claimed(where: Home, wish: Wish) -> Iterator[Lab]:
         yield lab
 
 
-def _rise(where: Home, lab: Lab, wish: Wish, kit: Kit, narrator: Narrator) -> Lab:
+def _rise(where: LabHome, lab: Lab, wish: LabSpec, kit: Prerequisites, narrator: StepPrinter) -> Lab:
     # Nothing else of the user's: a proxy or an ETCD_ variable of his would work in the strangest places.
     env = {
         "PATH": os.environ.get("PATH", _PATH),
@@ -129,17 +129,17 @@ def _rise(where: Home, lab: Lab, wish: Wish, kit: Kit, narrator: Narrator) -> La
         "TMPDIR": str(lab.folder / "tmp"),
         "LANG": "C.UTF-8",
     }
-    running = Running(lab, env)
-    if lab.profile is Profile.NODE:
-        Nodes(running, kit, narrator, wish.nodes, wish.tuning).start(wish.fleet)
+    running = StartingLab(lab, env)
+    if lab.profile is LabProfile.NODE:
+        NodeStarter(running, kit, narrator, wish.nodes, wish.tuning).start(wish.fleet)
         if wish.prometheus:
             prometheus.launch(where, running, narrator, wish.rules)
     else:
-        control = Control(running, kit, narrator, wish.tuning)
+        control = ControlPlaneStarter(running, kit, narrator, wish.tuning)
         control.write_keys()
-        control.launch_api(controllers=lab.profile is Profile.CONTROL)
+        control.launch_api(controllers=lab.profile is LabProfile.CONTROL)
         control.await_api()
-        if lab.profile is Profile.CONTROL:
+        if lab.profile is LabProfile.CONTROL:
             control.start_controllers(len(wish.fleet))
             control.populate(wish.fleet)
     running.check()

@@ -12,7 +12,7 @@ from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.manifest import rules
-from fairlead.manifest.demand import Said, demand, fraction, is_accelerator
+from fairlead.manifest.demand import StatedDemand, demand, fraction, is_accelerator
 from fairlead.manifest.effective import CPU, MEMORY, Totals, amount, effective, named_resources
 from fairlead.manifest.pod import others, parts
 from fairlead.manifest.shapes import Pod, PodSpec
@@ -72,10 +72,10 @@ def _accelerators(
     if not named:
         return Demand(), {}
     try:
-        said = Said(where, named, {}, catalog)
+        said = StatedDemand(where, named, {}, catalog)
         return demand(said), parts(fraction(said), sizes)
     except ManifestError:
-        each = [Said(where, {name: number}, {}, catalog) for name, number in named.items()]
+        each = [StatedDemand(where, {name: number}, {}, catalog) for name, number in named.items()]
         return max((_read(partial(demand, one), Demand()) for one in each), key=_size), {}
 
 

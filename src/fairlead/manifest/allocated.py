@@ -4,11 +4,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from fairlead.errors import ManifestError
-from fairlead.manifest.seen import Claim
-from fairlead.request import Demand, Match, Request, Selector, Term
+from fairlead.manifest.seen import LiveClaim
+from fairlead.request import Demand, LabelTerm, MatchOperator, Request, Selector
 
 
-def with_allocated_claims(request: Request, claims: Collection[Claim]) -> Request:
+def with_allocated_claims(request: Request, claims: Collection[LiveClaim]) -> Request:
     """Return the request of a pod that waits, tied to the nodes of its allocated claims."""
     allocated = [each for each in claims if each.results]
     if not allocated:
@@ -18,6 +18,6 @@ def with_allocated_claims(request: Request, claims: Collection[Claim]) -> Reques
             "some of its claims were given devices and some were not", "use one claim, or a pod for each"
         )
     pools = {each.pool for claim in allocated for each in claim.results}
-    names = tuple(Term("metadata.name", Match.IN, (pool,)) for pool in sorted(pools))
+    names = tuple(LabelTerm("metadata.name", MatchOperator.IN, (pool,)) for pool in sorted(pools))
     selector = Selector(request.selector.terms, (*request.selector.names, *names))
     return replace(request, demand=Demand(), selector=selector)

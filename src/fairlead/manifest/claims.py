@@ -7,8 +7,8 @@ from typing import Final
 from fairlead.cluster.objects import PodResourceClaim
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, offered, seen, shapes
-from fairlead.manifest.collect import Objects
-from fairlead.manifest.deviceshapes import Claim, ClaimRequest, ClaimSpec, DeviceRequest
+from fairlead.manifest.collect import FoundObjects
+from fairlead.manifest.deviceshapes import ClaimRequest, DeviceRequest, ResourceClaim, ResourceClaimSpec
 from fairlead.offer import DRIVER
 from fairlead.request import WHOLE, Demand
 from fairlead.units import Bytes
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 """A claim's namespace and name."""
 
 
-def demand(where: str, pod: shapes.Pod, objects: Objects) -> Demand:
+def demand(where: str, pod: shapes.Pod, objects: FoundObjects) -> Demand:
     """Return what the claims ask for together; a Demand of no accelerators where there are none."""
     specs = [
         (place := f"{where}: spec.resourceClaims[{at}]", _spec(place, pod, named, objects))
@@ -55,7 +55,7 @@ def claims_named(pod: shapes.Pod) -> dict[str, Key]:
     return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
 
 
-def claims_used(pod: seen.Pod) -> list[Key]:
+def claims_used(pod: seen.LivePod) -> list[Key]:
     """Return the claims that a pod names, and the one that a scheduler made for its extended resources."""
     own = pod.status.extended_resource_claim_status.resource_claim_name
     return [*claims_named(pod).values(), *([(pod.metadata.namespace, own)] if own else [])]
@@ -65,10 +65,10 @@ def _plain(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _spec(where: str, pod: shapes.Pod, named: PodResourceClaim, objects: Objects) -> ClaimSpec:
+def _spec(where: str, pod: shapes.Pod, named: PodResourceClaim, objects: FoundObjects) -> ResourceClaimSpec:
     """Return what a claim asks for: the claim itself where it is there, else its template."""
     namespace = pod.metadata.namespace
-    made: Claim | None = objects.get("ResourceClaim", *claims_named(pod).get(named.name, ("", "")))
+    made: ResourceClaim | None = objects.get("ResourceClaim", *claims_named(pod).get(named.name, ("", "")))
     if made is not None:
         return made.spec  # its template may have changed since
     kind = "ResourceClaim" if named.resource_claim_name else "ResourceClaimTemplate"
@@ -76,11 +76,11 @@ def _spec(where: str, pod: shapes.Pod, named: PodResourceClaim, objects: Objects
     found = objects.get(kind, namespace, name)
     if found is None:
         raise ManifestError(f"{where}: no {kind} {namespace}/{name}", objects.near(kind, namespace, name))
-    spec: ClaimSpec = found.spec if kind == "ResourceClaim" else found.spec.spec
+    spec: ResourceClaimSpec = found.spec if kind == "ResourceClaim" else found.spec.spec
     return spec
 
 
-def _request(where: str, request: ClaimRequest, objects: Objects) -> Demand:
+def _request(where: str, request: ClaimRequest, objects: FoundObjects) -> Demand:
     if not (request.exactly or request.first_available or request.device_class_name):
         raise ManifestError(f"{where}: neither exactly nor firstAvailable", "say what is wanted")
     found = [_exactly(f"{where}{field}", each, objects) for _, field, each in request.alternatives()]
@@ -99,7 +99,7 @@ def _any_of(demands: Iterable[Demand]) -> str:
     return " || ".join(f"({text})" for text in each)
 
 
-def _exactly(where: str, request: DeviceRequest, objects: Objects) -> Demand:
+def _exactly(where: str, request: DeviceRequest, objects: FoundObjects) -> Demand:
     if request.allocation_mode not in ("", "ExactCount"):
         raise ManifestError(f"{where}.allocationMode: {request.allocation_mode!r}", "write ExactCount")
     if not 1 <= request.count <= 32:
@@ -135,7 +135,7 @@ def _selector(where: str, text: str) -> str:
     return text
 
 
-def _class(where: str, name: str, objects: Objects) -> list[tuple[str, str]]:
+def _class(where: str, name: str, objects: FoundObjects) -> list[tuple[str, str]]:
     """Return the selectors of a class with their places; our chart's classes need not be in the files."""
     if not name:
         raise ManifestError(f"{where}.deviceClassName: it has none", f"write deviceClassName: {DRIVER}")

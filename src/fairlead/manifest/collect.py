@@ -11,7 +11,7 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import deviceshapes, policy_types, quotashapes, seen, shapes, volumeshapes
 
 KINDS: Final[Mapping[str, type[Object]]] = {
-    "Pod": seen.Pod,
+    "Pod": seen.LivePod,
     "Node": shapes.Node,
     "Deployment": shapes.Controller,
     "StatefulSet": shapes.Controller,
@@ -24,8 +24,8 @@ KINDS: Final[Mapping[str, type[Object]]] = {
     "PriorityClass": shapes.PriorityClass,
     "PodGroup": shapes.PodGroup,
     "Workload": shapes.Workload,
-    "ResourceClaim": seen.Claim,
-    "ResourceClaimTemplate": deviceshapes.ClaimTemplate,
+    "ResourceClaim": seen.LiveClaim,
+    "ResourceClaimTemplate": deviceshapes.ResourceClaimTemplate,
     "DeviceClass": deviceshapes.DeviceClass,
     "ResourceSlice": deviceshapes.Slice,
     "PersistentVolumeClaim": volumeshapes.VolumeClaim,
@@ -44,7 +44,7 @@ _DEEPEST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundObject:
     """An object and where it was found."""
 
     where: str
@@ -54,21 +54,21 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Objects:
+class FoundObjects:
     """What was found, by kind and name."""
 
-    found: tuple[Found, ...] = ()
-    _index: dict[tuple[str, str, str], Found] = field(default_factory=dict)
-    _kinds: dict[str, list[Found]] = field(default_factory=dict)
+    found: tuple[FoundObject, ...] = ()
+    _index: dict[tuple[str, str, str], FoundObject] = field(default_factory=dict)
+    _kinds: dict[str, list[FoundObject]] = field(default_factory=dict)
     unlisted: Mapping[str, str] = field(default_factory=dict)
     """Kinds that the server would not list, and why."""
 
     @classmethod
-    def of(cls, found: Iterable[Found], unlisted: Mapping[str, str] | None = None) -> "Objects":
+    def of(cls, found: Iterable[FoundObject], unlisted: Mapping[str, str] | None = None) -> "FoundObjects":
         """Sort objects; two of one kind and name are one too many."""
         listed = tuple(found)
-        index: dict[tuple[str, str, str], Found] = {}
-        kinds: dict[str, list[Found]] = {}
+        index: dict[tuple[str, str, str], FoundObject] = {}
+        kinds: dict[str, list[FoundObject]] = {}
         for each in listed:
             kinds.setdefault(each.kind, []).append(each)
             key = (each.kind, *each.body.key)
@@ -79,7 +79,7 @@ class Objects:
             index[key] = each
         return cls(listed, index, kinds, unlisted or {})
 
-    def all(self, kind: str) -> list[Found]:
+    def all(self, kind: str) -> list[FoundObject]:
         """Return every object of a kind, in the order of the files."""
         return self._kinds.get(kind, [])
 
@@ -102,12 +102,12 @@ def is_kubernetes(document: Any) -> bool:
     return isinstance(document, dict) and "kind" in document and "apiVersion" in document
 
 
-def collect(documents: Iterable[tuple[str, Any]], kinds: Kinds = KINDS) -> Objects:
+def collect(documents: Iterable[tuple[str, Any]], kinds: Kinds = KINDS) -> FoundObjects:
     """Return the objects of documents; lists are opened, other kinds than those named are left out."""
-    return Objects.of(each for where, value in documents for each in _opened(where, value, kinds, 0))
+    return FoundObjects.of(each for where, value in documents for each in _opened(where, value, kinds, 0))
 
 
-def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> Found:
+def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> FoundObject:
     """Return one object, or say which of its fields is wrong."""
     metadata = document.get("metadata")
     meta: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
@@ -119,12 +119,12 @@ def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KIN
     place = f"{where}: {kind} {name}" if wide else f"{where}: {kind} {namespace}/{name}"
     named = {**document, "metadata": {**meta, "name": name.rstrip("-"), "namespace": namespace}}
     try:
-        return Found(place, kind, codec.typed(kinds[kind], named))
+        return FoundObject(place, kind, codec.typed(kinds[kind], named))
     except ValueError as error:
         raise ManifestError(f"{place}: {error}", "see the Kubernetes reference") from None
 
 
-def _opened(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[Found]:
+def _opened(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[FoundObject]:
     if not is_kubernetes(value):
         raise ManifestError(
             f"{where}: neither an object of Kubernetes nor one of ours",

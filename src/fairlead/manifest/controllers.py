@@ -9,12 +9,12 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import shapes
 from fairlead.manifest.allocated import with_allocated_claims
 from fairlead.manifest.claims import claims_named
-from fairlead.manifest.collect import Found
+from fairlead.manifest.collect import FoundObject
 from fairlead.manifest.gangs import of_controller
-from fairlead.manifest.pod import Context, request
-from fairlead.manifest.seen import Claim, Pod
+from fairlead.manifest.pod import ReadContext, request
+from fairlead.manifest.seen import LiveClaim, LivePod
 from fairlead.placement import NodeState
-from fairlead.request import Match, Request, Selector, Term, repels
+from fairlead.request import LabelTerm, MatchOperator, Request, Selector, repels
 
 MOST_PODS: Final = 200_000
 """Pods of one question; a cluster has at most 150,000."""
@@ -23,7 +23,7 @@ Asked = tuple[str, shapes.Pod, Request]
 """Where a pod was found, its manifest, and what it asks for."""
 
 
-def requests(context: Context, nodes: Sequence[NodeState] = ()) -> list[Asked]:
+def requests(context: ReadContext, nodes: Sequence[NodeState] = ()) -> list[Asked]:
     """Return every pod that waits for a place, in the order of the files; `nodes` are for DaemonSets."""
     found: list[Asked] = []
     for each in context.objects.found:
@@ -35,7 +35,7 @@ def requests(context: Context, nodes: Sequence[NodeState] = ()) -> list[Asked]:
     return found
 
 
-def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterable[Asked]:
+def _pods(found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) -> Iterable[Asked]:
     if found.kind == "Pod" and _waits(found.body):
         asked = request(found.where, found.body, context)
         yield found.where, found.body, with_allocated_claims(asked, _claims(found.body, context))
@@ -49,16 +49,16 @@ def _pods(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterabl
         yield from _replicas(found.where, found.kind, found.body, context)
 
 
-def _claims(pod: Pod, context: Context) -> list[Claim]:
+def _claims(pod: LivePod, context: ReadContext) -> list[LiveClaim]:
     found = (context.objects.get("ResourceClaim", *key) for key in claims_named(pod).values())
     return [each for each in found if each is not None]
 
 
-def _waits(pod: Pod) -> bool:
+def _waits(pod: LivePod) -> bool:
     return not (pod.spec.node_name or pod.ended or pod.metadata.deletion_timestamp)
 
 
-def _replicas(where: str, kind: str, controller: shapes.Controller, context: Context) -> Iterator[Asked]:
+def _replicas(where: str, kind: str, controller: shapes.Controller, context: ReadContext) -> Iterator[Asked]:
     count = _count(where, kind, controller.spec)
     if not count:
         return
@@ -88,13 +88,13 @@ def _made(controller: shapes.Controller) -> shapes.Pod:
     return shapes.Pod(metadata=meta, spec=template.spec)
 
 
-def _everywhere(found: Found, context: Context, nodes: Sequence[NodeState]) -> Iterator[Asked]:
+def _everywhere(found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) -> Iterator[Asked]:
     """Yield a pod for each node that would get one."""
     pod = _made(found.body)
     one = request(found.where, pod, context)
     for node in nodes:
         if _gets(one, node):
-            here = Selector((), (Term("metadata.name", Match.IN, (node.name,)),))
+            here = Selector((), (LabelTerm("metadata.name", MatchOperator.IN, (node.name,)),))
             pinned = tuple(replace(each, names=(*each.names, *here.names)) for each in one.affinity) or (
                 here,
             )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead import keys
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, wanted
 from fairlead.manifest.amounts import MIB
@@ -26,7 +26,7 @@ _MEMORY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StatedDemand:
     """What a pod says of accelerators: resources in all, annotations, and the place to complain about."""
 
     where: str
@@ -52,7 +52,7 @@ def is_accelerator(resource: str) -> bool:
     return resource in _PIECES or resource == keys.ALIYUN_COUNT or resource.startswith(keys.PREFIX)
 
 
-def demand(said: Said) -> Demand:
+def demand(said: StatedDemand) -> Demand:
     """Return what is asked for; nothing is a Demand of no accelerators."""
     own = _own_models(said)
     memory, compute = _memory(said), _compute(said)
@@ -93,12 +93,12 @@ def demand(said: Said) -> Demand:
     )
 
 
-def _by_model(said: Said) -> bool:
+def _by_model(said: StatedDemand) -> bool:
     """Say whether the model to be run is named: then it wants an accelerator, though it names no size."""
     return bool(said.note(keys.MODEL))
 
 
-def _own_models(said: Said) -> dict[str, int]:
+def _own_models(said: StatedDemand) -> dict[str, int]:
     """Return whole accelerators by model: `fairlead.dev/<model>`."""
     found: dict[str, int] = {}
     for resource, number in said.resources.items():
@@ -114,12 +114,12 @@ def _own_models(said: Said) -> dict[str, int]:
     return found
 
 
-def _one_resource(said: Said) -> bool:
+def _one_resource(said: StatedDemand) -> bool:
     """Say whether one resource named all models, as a family's name does."""
     return sum(name.startswith(keys.PREFIX) and name not in keys.SIZES for name in said.resources) == 1
 
 
-def _count(said: Said, own: Mapping[str, int]) -> int:
+def _count(said: StatedDemand, own: Mapping[str, int]) -> int:
     asked = {name: said.resources.get(name, 0) for name in keys.WHOLE}
     numbers = {number for number in (*own.values(), *asked.values()) if number}
     for key in (keys.COUNT, keys.KAI_DEVICES):
@@ -140,7 +140,7 @@ def _positive(where: str, text: str) -> int:
     return number
 
 
-def _memory(said: Said) -> Bytes | None:
+def _memory(said: StatedDemand) -> Bytes | None:
     sizes = {
         keys.GPU_MEM: said.resources.get(keys.GPU_MEM, 0) * MIB,
         keys.GPU_MEM_GIB: said.resources.get(keys.GPU_MEM_GIB, 0) * MIB * 1024,
@@ -156,7 +156,7 @@ def _memory(said: Said) -> Bytes | None:
     return Bytes(next(iter(stated.values()))) if stated else None
 
 
-def _aliyun_unit(said: Said) -> int:
+def _aliyun_unit(said: StatedDemand) -> int:
     """Return how many bytes one `aliyun.com/gpu-mem` is: gpushare counts GiB unless it was told MiB."""
     unit = said.note(keys.UNIT)
     if unit not in ("", "GiB", "MiB"):
@@ -165,18 +165,18 @@ def _aliyun_unit(said: Said) -> int:
     return MIB if unit == "MiB" or (not unit and number > keys.ALIYUN_GIB_AT_MOST) else MIB * 1024
 
 
-def fraction(said: Said) -> int | None:
+def fraction(said: StatedDemand) -> int | None:
     """Return the part of each accelerator's memory that is asked for, in thousandths; None: none is."""
     return _part(said, keys.KAI_FRACTION) or _percent(said, keys.HAMI_PERCENT) or None
 
 
-def _compute(said: Said) -> int | None:
+def _compute(said: StatedDemand) -> int | None:
     stated = _percent(said, keys.HAMI_CORES) or _part(said, keys.COMPUTE)
     # The engine takes no part of memory beside one of compute: the larger then counts for compute.
     return max(stated, fraction(said) or 0) if stated else None
 
 
-def _part(said: Said, key: str) -> int:
+def _part(said: StatedDemand, key: str) -> int:
     text = said.note(key)
     if not text and key not in said.annotations:
         return 0
@@ -186,7 +186,7 @@ def _part(said: Said, key: str) -> int:
     return part
 
 
-def _percent(said: Said, resource: str) -> int:
+def _percent(said: StatedDemand, resource: str) -> int:
     percent = said.resources.get(resource, 0)
     if percent * 10 > WHOLE:
         raise ManifestError(
@@ -196,7 +196,7 @@ def _percent(said: Said, resource: str) -> int:
     return percent * 10
 
 
-def _vendors(said: Said) -> tuple[str, ...]:
+def _vendors(said: StatedDemand) -> tuple[str, ...]:
     listed = wanted.vendors(said.at(keys.VENDORS), said.listed(keys.VENDORS), said.catalog)
     by_resource = [vendor for name, vendor in keys.WHOLE.items() if said.resources.get(name)]
     theirs = ["NVIDIA"] if any(said.resources.get(name) for name in _NVIDIA) else []
@@ -206,7 +206,7 @@ def _vendors(said: Said) -> tuple[str, ...]:
 _NVIDIA: Final = (keys.ALIYUN_MEM, keys.HAMI_MEM, keys.HAMI_PERCENT, keys.HAMI_CORES)
 
 
-def _hami(said: Said, key: str) -> tuple[str, ...]:
+def _hami(said: StatedDemand, key: str) -> tuple[str, ...]:
     """Return the models whose product names hold one of HAMi's words, as HAMi compares them."""
     words = [word.upper() for word in said.listed(key)]
     if not words:
@@ -220,5 +220,5 @@ def _hami(said: Said, key: str) -> tuple[str, ...]:
     return found
 
 
-def _products(row: Device) -> str:
+def _products(row: CatalogDevice) -> str:
     return " / ".join((row.name, *row.match.nvml)).upper()

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Object
-from fairlead.manifest.deviceshapes import Claim, ClaimTemplate, DeviceClass, Slice
+from fairlead.manifest.deviceshapes import DeviceClass, ResourceClaim, ResourceClaimTemplate, Slice
 
 GROUP: Final = "resource.k8s.io"
 VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
@@ -17,8 +17,8 @@ TEMPLATE: Final = "ResourceClaimTemplate"
 KINDS: Final[Mapping[str, type[Object]]] = {
     SLICE: Slice,
     CLASS: DeviceClass,
-    CLAIM: Claim,
-    TEMPLATE: ClaimTemplate,
+    CLAIM: ResourceClaim,
+    TEMPLATE: ResourceClaimTemplate,
 }
 _PLURALS: Final = {
     SLICE: "resourceslices",

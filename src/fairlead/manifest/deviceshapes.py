@@ -8,30 +8,30 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead.cluster import objects
-from fairlead.cluster.meta import Object, Part, field
+from fairlead.cluster.meta import Object, ObjectPart, field
 from fairlead.cluster.objects import Allocation, Consumer
 from fairlead.manifest.shapes import Amounts
 
 
-class Cel(Part, frozen=True):
+class CelExpression(ObjectPart, frozen=True):
     """A condition on devices in the Common Expression Language."""
 
     expression: str = ""
 
 
-class DeviceSelector(Part, frozen=True):
+class DeviceSelector(ObjectPart, frozen=True):
     """Which devices are meant."""
 
-    cel: Cel = Cel()
+    cel: CelExpression = CelExpression()
 
 
-class Capacity(Part, frozen=True):
+class CapacityRequirements(ObjectPart, frozen=True):
     """What is asked of a device's capacities."""
 
     requests: Amounts = field(default_factory=dict)
 
 
-class DeviceRequest(Part, frozen=True):
+class DeviceRequest(ObjectPart, frozen=True):
     """Devices of one description."""
 
     name: str = ""
@@ -39,7 +39,7 @@ class DeviceRequest(Part, frozen=True):
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: int = 1
-    capacity: Capacity = Capacity()
+    capacity: CapacityRequirements = CapacityRequirements()
 
 
 class ClaimRequest(DeviceRequest, frozen=True):
@@ -59,45 +59,45 @@ class ClaimRequest(DeviceRequest, frozen=True):
         return [(self.name, ".exactly", self.exactly) if self.exactly is not None else (self.name, "", self)]
 
 
-class DeviceClaim(Part, frozen=True):
+class DeviceClaim(ObjectPart, frozen=True):
     """The devices that a claim wants."""
 
     requests: tuple[ClaimRequest, ...] = ()
 
 
-class ClaimSpec(Part, frozen=True):
+class ResourceClaimSpec(ObjectPart, frozen=True):
     """What a claim wants."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
-class ClaimState(Part, frozen=True):
+class ResourceClaimStatus(ObjectPart, frozen=True):
     """The state of a claim, and the pods that it is reserved for."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()
 
 
-class Claim(Object, frozen=True):
+class ResourceClaim(Object, frozen=True):
     """A wish for devices."""
 
-    spec: ClaimSpec = ClaimSpec()
-    status: ClaimState = ClaimState()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ClaimTemplateSpec(Part, frozen=True):
+class ResourceClaimTemplateSpec(ObjectPart, frozen=True):
     """The claim that a template makes for each pod."""
 
-    spec: ClaimSpec = ClaimSpec()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ClaimTemplate(Object, frozen=True):
+class ResourceClaimTemplate(Object, frozen=True):
     """Makes a claim for each pod that names it."""
 
-    spec: ClaimTemplateSpec = ClaimTemplateSpec()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class DeviceClassSpec(Part, frozen=True):
+class DeviceClassSpec(ObjectPart, frozen=True):
     """Which devices a class holds."""
 
     selectors: tuple[DeviceSelector, ...] = ()
@@ -109,7 +109,7 @@ class DeviceClass(Object, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceFacts(Part, frozen=True):
+class DeviceFacts(ObjectPart, frozen=True):
     """What a device says of itself; each attribute and capacity as the driver wrote it."""
 
     node_name: str = ""
@@ -132,7 +132,7 @@ class Device(DeviceFacts, frozen=True):
         return self.basic or self
 
 
-class SliceSpec(Part, frozen=True):
+class SliceSpec(ObjectPart, frozen=True):
     """The devices of one driver on one node."""
 
     driver: str = ""

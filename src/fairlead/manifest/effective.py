@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from fairlead.manifest import amounts
-from fairlead.manifest.shapes import Amount, Container, PodSpec, Resources
+from fairlead.manifest.shapes import Amount, Container, PodResourceRequirements, PodSpec
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -46,7 +46,7 @@ def _asked(where: str, container: Container) -> Totals:
     return _stated(f"{where}.resources", container.resources)
 
 
-def _stated(where: str, resources: Resources) -> Totals:
+def _stated(where: str, resources: PodResourceRequirements) -> Totals:
     """Return requests; where only a limit is stated, that is the request as well."""
     limits = {name: amount(f"{where}.limits.{name}", name, value) for name, value in resources.limits.items()}
     asked = {

@@ -3,14 +3,14 @@
 from fairlead import keys
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, shapes
-from fairlead.manifest.collect import Objects
+from fairlead.manifest.collect import FoundObjects
 from fairlead.request import Gang
 
 UNSTATED = 0
 """The size of a gang that nobody states: as many as there are."""
 
 
-def gang(where: str, pod: shapes.Pod, objects: Objects) -> Gang | None:
+def gang(where: str, pod: shapes.Pod, objects: FoundObjects) -> Gang | None:
     """Return the gang of a pod; None where it is placed on its own."""
     meta, spec = pod.metadata, pod.spec
     group = spec.scheduling_group.pod_group_name
@@ -27,7 +27,7 @@ def gang(where: str, pod: shapes.Pod, objects: Objects) -> Gang | None:
     return None
 
 
-def of_controller(where: str, kind: str, controller: shapes.Controller, objects: Objects) -> Gang | None:
+def of_controller(where: str, kind: str, controller: shapes.Controller, objects: FoundObjects) -> Gang | None:
     """Return the gang that all pods of a controller are: a Job says so itself, or a Workload names it."""
     namespace, name = controller.metadata.namespace, controller.metadata.name
     stated = controller.spec.scheduling.scheduling_policy.gang
@@ -50,7 +50,7 @@ def _policy(template: shapes.GroupTemplate) -> shapes.GangPolicy | None:
     return template.scheduling_policy.gang or template.policy.gang
 
 
-def _of_group(where: str, namespace: str, name: str, objects: Objects) -> Gang | None:
+def _of_group(where: str, namespace: str, name: str, objects: FoundObjects) -> Gang | None:
     group: shapes.PodGroup | None = objects.get("PodGroup", namespace, name)
     if group is None:
         raise ManifestError(
@@ -65,7 +65,7 @@ def _of_group(where: str, namespace: str, name: str, objects: Objects) -> Gang |
     return Gang(f"{namespace}/{name}", size)
 
 
-def _of_workload(where: str, namespace: str, ref: shapes.WorkloadRef, objects: Objects) -> Gang | None:
+def _of_workload(where: str, namespace: str, ref: shapes.WorkloadRef, objects: FoundObjects) -> Gang | None:
     workload: shapes.Workload | None = objects.get("Workload", namespace, ref.name)
     if workload is None:
         raise ManifestError(

@@ -22,10 +22,10 @@ from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
 from fairlead.manifest import amounts
 from fairlead.manifest.admitted import handed_over_by
-from fairlead.manifest.seen import Claim, Pod
+from fairlead.manifest.seen import LiveClaim, LivePod
 from fairlead.manifest.shapes import Node
 from fairlead.offer import DRIVER, Form
-from fairlead.placement import DeviceState, NodeState, Placement, Share, parse_shares, share_of
+from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement, parse_shares, share_of
 from fairlead.request import Demand, Request
 from fairlead.units import Bytes
 
@@ -33,22 +33,22 @@ _MOST: Final = 1 << 48
 """More than any node has of anything; tens of thousands of it can be added up."""
 FOREVER: Final = 1 << 31
 """The priority of a claim that no known pod uses: nobody may put it out."""
-Holders = Mapping[str, tuple[Share, ...]]
+Holders = Mapping[str, tuple[DeviceShare, ...]]
 """What a node's agent says that pods hold, by `namespace/name`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class BoundPod:
     """A pod on a node, bound there or about to be."""
 
     request: Request
-    pod: Pod | None = None
+    pod: LivePod | None = None
     """None: only assumed to be there."""
-    assumed: tuple[Share, ...] = ()
+    assumed: tuple[DeviceShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class NodeReport:
     """What a node says of itself beside its accelerators."""
 
     held: Holders = field(default_factory=dict)
@@ -56,40 +56,44 @@ class Report:
     """The resources that it has, or had: what a pod asks for by another was never handed over there."""
 
 
-Admitted = Callable[[Pod], Request]
+Admitted = Callable[[LivePod], Request]
 """Reads a bound pod from its spec alone, as `admitted` does."""
 
 
-def report(given: Node | None, devices: Iterable[DeviceState]) -> Report:
+def report(given: Node | None, devices: Iterable[DeviceState]) -> NodeReport:
     """Return what a node reports: the holders that its agent's annotation names, and its resources."""
     if given is None:
-        return Report()
+        return NodeReport()
     note = given.metadata.annotations.get(keys.ALLOCATED, "")
     held = annotated(given.metadata.name, note, devices) if note else {}
-    return Report(held, {**given.status.capacity, **given.status.allocatable})
+    return NodeReport(held, {**given.status.capacity, **given.status.allocatable})
 
 
-def annotated(node: str, text: str, devices: Iterable[DeviceState]) -> dict[str, tuple[Share, ...]]:
+def annotated(node: str, text: str, devices: Iterable[DeviceState]) -> dict[str, tuple[DeviceShare, ...]]:
     """Return what a node's annotation says that pods hold, by `namespace/name`, also of other devices."""
     known = {each.id: each for each in devices}
-    found: dict[str, tuple[Share, ...]] = {}
+    found: dict[str, tuple[DeviceShare, ...]] = {}
     for device, forms in (parse_allocated(text) or {}).items():
         for form, holders in forms.items():
             for holder, mebibytes in holders.items():
                 if form is not Form.CLAIM and holder.count("/") >= 1:
                     pod = "/".join(holder.split("/")[:2])
-                    share = Share(device, Bytes(mebibytes * amounts.MIB), whole=not mebibytes)
+                    share = DeviceShare(device, Bytes(mebibytes * amounts.MIB), whole=not mebibytes)
                     found[pod] = (*found.get(pod, ()), filled(share, known))
     return found
 
 
-def claim_id(claim: Claim) -> str:
+def claim_id(claim: LiveClaim) -> str:
     """Return what stands for a claim that no pod on the node is counted for."""
     return f"claim {claim.metadata.namespace}/{claim.metadata.name}"
 
 
 def placements(
-    node: NodeState, tenants: Sequence[Tenant], claims: Iterable[Claim], report: Report, admitted: Admitted
+    node: NodeState,
+    tenants: Sequence[BoundPod],
+    claims: Iterable[LiveClaim],
+    report: NodeReport,
+    admitted: Admitted,
 ) -> dict[str, Placement]:
     """Return everything that is placed on a node, by id, whatever the order of tenants and claims."""
     devices = {device.id: device for device in node.devices}
@@ -123,14 +127,14 @@ def placements(
     return found
 
 
-def _unreported(pod: Pod | None, report: Report, admitted: Admitted) -> Request | None:
+def _unreported(pod: LivePod | None, report: NodeReport, admitted: Admitted) -> Request | None:
     """Return what a pod was admitted with by a resource that its node has; None where it was by none."""
     if pod is None or handed_over_by(pod).isdisjoint(report.resources):
         return None
     return admitted(pod)
 
 
-def _placed(request: Request, node: str, shares: tuple[Share, ...]) -> Placement:
+def _placed(request: Request, node: str, shares: tuple[DeviceShare, ...]) -> Placement:
     """Return a placement; a pod that was given no accelerator asks its node for none."""
     if request.demand.count and not shares:
         request = replace(request, demand=Demand())
@@ -138,15 +142,15 @@ def _placed(request: Request, node: str, shares: tuple[Share, ...]) -> Placement
 
 
 def _claimed(
-    node: str, devices: Mapping[str, DeviceState], tenants: Sequence[Tenant], claims: Iterable[Claim]
-) -> tuple[dict[str, list[Share]], list[tuple[Request, list[Share]]]]:
+    node: str, devices: Mapping[str, DeviceState], tenants: Sequence[BoundPod], claims: Iterable[LiveClaim]
+) -> tuple[dict[str, list[DeviceShare]], list[tuple[Request, list[DeviceShare]]]]:
     """Return what claims hold: by the pod that is counted for them, and those that have none here.
 
     Of pods that share a claim the one whose placement was decided is counted: that names the same devices.
     """
     listed = sorted(claims, key=lambda each: each.key)
     here = {each.request.id: (not _is_decided(each.pod), each.request) for each in tenants if listed}
-    claimed: dict[str, list[Share]] = {}
+    claimed: dict[str, list[DeviceShare]] = {}
     alone = []
     for claim in listed:
         ours = [each for each in claim.results if each.device in devices or each.driver == DRIVER]
@@ -164,17 +168,17 @@ def _claimed(
     return claimed, alone
 
 
-def given(result: AllocatedDevice) -> Share:
+def given(result: AllocatedDevice) -> DeviceShare:
     """Return what a claim holds of a device; what does not say how much is given whole."""
     used = {name.rpartition("/")[2]: value for name, value in result.consumed_capacity.items()}
     try:
         memory = amounts.quantity("memory", used["memory"])
-        return Share(result.device, memory, amounts.whole("compute", used.get("compute", 0)))
+        return DeviceShare(result.device, memory, amounts.whole("compute", used.get("compute", 0)))
     except (KeyError, ManifestError):
-        return Share(result.device, whole=True)
+        return DeviceShare(result.device, whole=True)
 
 
-def filled(share: Share, devices: Mapping[str, DeviceState]) -> Share:
+def filled(share: DeviceShare, devices: Mapping[str, DeviceState]) -> DeviceShare:
     """Return a whole share with all that the accelerator has; as it is where the accelerator is not known."""
     device = devices.get(share.device)
     if not share.whole or device is None:
@@ -183,8 +187,8 @@ def filled(share: Share, devices: Mapping[str, DeviceState]) -> Share:
 
 
 def _of_named(
-    shares: Sequence[Share], devices: Mapping[str, DeviceState], *, counted: bool
-) -> tuple[Share, ...] | None:
+    shares: Sequence[DeviceShare], devices: Mapping[str, DeviceState], *, counted: bool
+) -> tuple[DeviceShare, ...] | None:
     """Return the shares of devices that a node's source names; None: it only counts, and not by these names.
 
     A share of a device that a source does not name is taken of no other device.
@@ -194,7 +198,7 @@ def _of_named(
     return tuple(filled(each, devices) for each in shares if each.device in devices)
 
 
-def _demand(shares: Sequence[Share]) -> Demand:
+def _demand(shares: Sequence[DeviceShare]) -> Demand:
     """Return what asks for just these shares."""
     first = shares[0]
     if first.whole:
@@ -203,8 +207,11 @@ def _demand(shares: Sequence[Share]) -> Demand:
 
 
 def _shares(
-    tenant: Tenant, claimed: Mapping[str, list[Share]], devices: Mapping[str, DeviceState], report: Report
-) -> tuple[Share, ...] | None:
+    tenant: BoundPod,
+    claimed: Mapping[str, list[DeviceShare]],
+    devices: Mapping[str, DeviceState],
+    report: NodeReport,
+) -> tuple[DeviceShare, ...] | None:
     """Return what a pod was given; None where neither API nor agent says so though it asks for something."""
     request, pod = tenant.request, tenant.pod
     if pod is None:
@@ -220,17 +227,17 @@ def _shares(
     return () if request.demand == Demand() else None
 
 
-def _decided(pod: Pod) -> tuple[Share, ...]:
+def _decided(pod: LivePod) -> tuple[DeviceShare, ...]:
     """Return the placement that was written with a pod's binding; empty where none was."""
     note = pod.metadata.annotations.get(PLACEMENT)
     return parse_shares(note) or () if note is not None else ()
 
 
-def _is_decided(pod: Pod | None) -> bool:
+def _is_decided(pod: LivePod | None) -> bool:
     return pod is not None and PLACEMENT in pod.metadata.annotations
 
 
-def _joined(claims: Sequence[Share], decided: Iterable[Share]) -> list[Share]:
+def _joined(claims: Sequence[DeviceShare], decided: Iterable[DeviceShare]) -> list[DeviceShare]:
     """Return what claims hold, and what of a decided placement they lack: owners may edit claims."""
     found = list(claims)
     for share in decided:
@@ -252,13 +259,13 @@ def _bounded(request: Request) -> Request:
     return replace(request, cpu=min(request.cpu, _MOST), memory=memory, resources=resources)
 
 
-def _gpushare(pod: Pod, spec: Request, devices: Mapping[str, DeviceState]) -> tuple[Share, ...]:
+def _gpushare(pod: LivePod, spec: Request, devices: Mapping[str, DeviceState]) -> tuple[DeviceShare, ...]:
     """Return the share whose accelerator gpushare's plugin noted; how much it is, the spec says."""
     device = f"gpu-{pod.metadata.annotations.get(keys.ALIYUN_INDEX, '')}"
     memory = spec.demand.memory
     if memory is None or device not in devices or keys.ALIYUN_MEM not in handed_over_by(pod):
         return ()
-    return (Share(device, Bytes(min(memory, devices[device].memory))),)
+    return (DeviceShare(device, Bytes(min(memory, devices[device].memory))),)
 
 
 def _largest_first(unnamed: tuple[Request, Request]) -> tuple[bool, int, str]:
@@ -270,9 +277,9 @@ def _largest_first(unnamed: tuple[Request, Request]) -> tuple[bool, int, str]:
 
 def _likely(
     request: Request, devices: Mapping[str, DeviceState], found: Iterable[Placement]
-) -> tuple[Share, ...]:
+) -> tuple[DeviceShare, ...]:
     """Return the shares that a kubelet's plugin has probably handed over: where none fits, the roomiest."""
-    held: dict[str, list[Share]] = {name: [] for name in devices}
+    held: dict[str, list[DeviceShare]] = {name: [] for name in devices}
     for placement in found:
         for share in placement.shares:
             held[share.device].append(share)

@@ -2,18 +2,18 @@
 
 from typing import Any, Final
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import MODEL_PROFILES, Kind
 from fairlead.errors import AccessError, MissingApiError
 from fairlead.manifest import deviceshapes, seen, shapes
-from fairlead.manifest.collect import Found, Objects
+from fairlead.manifest.collect import FoundObject, FoundObjects
 from fairlead.manifest.policy_types import BUDGETS
 from fairlead.manifest.quotashapes import QUOTAS
 from fairlead.manifest.volumeshapes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 
 NODES: Final = Kind("", "v1", "nodes", False, shapes.Node, "Node")
-PODS: Final = Kind("", "v1", "pods", True, seen.Pod, "Pod")
-CLAIMS: Final = Kind("resource.k8s.io", "v1", "resourceclaims", True, seen.Claim, "ResourceClaim")
+PODS: Final = Kind("", "v1", "pods", True, seen.LivePod, "Pod")
+CLAIMS: Final = Kind("resource.k8s.io", "v1", "resourceclaims", True, seen.LiveClaim, "ResourceClaim")
 SLICES: Final = Kind("resource.k8s.io", "v1", "resourceslices", False, deviceshapes.Slice, "ResourceSlice")
 PRIORITY_CLASSES: Final = Kind(
     "scheduling.k8s.io", "v1", "priorityclasses", False, shapes.PriorityClass, "PriorityClass"
@@ -27,7 +27,7 @@ OPTIONAL: Final[tuple[Kind[Any], ...]] = (
         "v1",
         "resourceclaimtemplates",
         True,
-        deviceshapes.ClaimTemplate,
+        deviceshapes.ResourceClaimTemplate,
         "ResourceClaimTemplate",
     ),
     Kind("resource.k8s.io", "v1", "deviceclasses", False, deviceshapes.DeviceClass, "DeviceClass"),
@@ -44,9 +44,9 @@ _FORBIDDEN_TO_MANY: Final[tuple[Kind[Any], ...]] = (*STORAGE, QUOTAS, BUDGETS)
 """Kinds that a user may not be allowed to list; the cluster is then read as if it had none."""
 
 
-async def objects(cluster: Cluster) -> Objects:
+async def objects(cluster: ClusterClient) -> FoundObjects:
     """Return what a cluster holds of the kinds that decide a placement."""
-    found: list[Found] = []
+    found: list[FoundObject] = []
     unlisted: dict[str, str] = {}
     kinds: tuple[Kind[Any], ...] = (NODES, PODS, *OPTIONAL, *_FORBIDDEN_TO_MANY)
     for kind in kinds:
@@ -59,12 +59,12 @@ async def objects(cluster: Cluster) -> Objects:
             if kind not in _FORBIDDEN_TO_MANY:
                 raise
             unlisted[kind.name] = str(error)
-    return Objects.of(found, unlisted)
+    return FoundObjects.of(found, unlisted)
 
 
-async def _listed(cluster: Cluster, kind: Kind[Any]) -> list[Found]:
+async def _listed(cluster: ClusterClient, kind: Kind[Any]) -> list[FoundObject]:
     listing = await cluster.list(kind)
-    return [Found(_where(kind, item), kind.name, item) for item in listing.items]
+    return [FoundObject(_where(kind, item), kind.name, item) for item in listing.items]
 
 
 def _where(kind: Kind[Any], item: Any) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead import keys
-from fairlead.annotations import Listed as Told
+from fairlead.annotations import AnnotatedAccelerator as Told
 from fairlead.annotations import models, parse_devices
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.keys import DEVICES
 from fairlead.manifest import amounts, offered, rules, shapes
 from fairlead.manifest.amounts import MIB
@@ -194,11 +194,11 @@ def _stock(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
             yield DeviceState(f"{vendor.lower()}-{number}", "", vendor, compute=WHOLE, shareable=False)
 
 
-def _called(product: str, catalog: Catalog) -> Device | None:
+def _called(product: str, catalog: Catalog) -> CatalogDevice | None:
     rows = catalog.by_nvml(product) or [row for row in catalog.devices.values() if row.name == product]
     return rows[0] if rows else None
 
 
-def _precisions(row: Device | None) -> tuple[str, ...]:
+def _precisions(row: CatalogDevice | None) -> tuple[str, ...]:
     peaks = {} if row is None else row.peak or next((each.peak for each in row.variants if each.peak), {})
     return tuple(sorted(peaks))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fairlead import placement
-from fairlead.catalog import Device as Row
+from fairlead.catalog import CatalogDevice as Row
 from fairlead.cluster.codec import encode_plain
 from fairlead.manifest.deviceshapes import Device
 from fairlead.units import Bytes

@@ -8,8 +8,8 @@ from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, claims, rules, shapes
-from fairlead.manifest.collect import Objects
-from fairlead.manifest.demand import Said, demand, fraction, is_accelerator
+from fairlead.manifest.collect import FoundObjects
+from fairlead.manifest.demand import StatedDemand, demand, fraction, is_accelerator
 from fairlead.manifest.effective import CPU, MEMORY, effective
 from fairlead.manifest.gangs import gang
 from fairlead.placement import NodeState
@@ -21,21 +21,21 @@ _SYSTEM: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critica
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ReadContext:
     """What the objects of a file are read against."""
 
     catalog: Catalog
-    objects: Objects = field(default_factory=Objects)
+    objects: FoundObjects = field(default_factory=FoundObjects)
     sizes: Mapping[str, Bytes] = field(default_factory=dict)
     """The memory that accelerators of each model have in the cluster: parts of it may be asked for."""
 
 
-def request(where: str, pod: shapes.Pod, context: Context, together: Gang | None = None) -> Request:
+def request(where: str, pod: shapes.Pod, context: ReadContext, together: Gang | None = None) -> Request:
     """Return what a pod asks for; `together` is the gang of its controller."""
     spec, meta = pod.spec, pod.metadata
     totals = effective(where, spec)
     place = f"{where}: spec"
-    said = Said(where, totals, meta.annotations, context.catalog)
+    said = StatedDemand(where, totals, meta.annotations, context.catalog)
     priority, preempts = _priority(where, pod, context.objects)
     return Request(
         name=meta.name,
@@ -92,7 +92,7 @@ def others(totals: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _demand(where: str, said: Said, pod: shapes.Pod, context: Context) -> Demand:
+def _demand(where: str, said: StatedDemand, pod: shapes.Pod, context: ReadContext) -> Demand:
     named = demand(said)
     claimed = claims.demand(where, pod, context.objects)
     if named.count and claimed.count:
@@ -115,7 +115,7 @@ def _slo(where: str, pod: shapes.Pod) -> float | None:
     return found
 
 
-def _priority(where: str, pod: shapes.Pod, objects: Objects) -> tuple[int, bool]:
+def _priority(where: str, pod: shapes.Pod, objects: FoundObjects) -> tuple[int, bool]:
     """Return how important a pod or its group is, whichever is more so, and whether it may put out others."""
     spec = pod.spec
     name = spec.priority_class_name
@@ -128,7 +128,7 @@ def _priority(where: str, pod: shapes.Pod, objects: Objects) -> tuple[int, bool]
     return max([stated, *_of_group(pod, objects)]), policy != "Never"
 
 
-def _of_group(pod: shapes.Pod, objects: Objects) -> list[int]:
+def _of_group(pod: shapes.Pod, objects: FoundObjects) -> list[int]:
     """Return the priority of a pod's group; none where nobody gave it one."""
     group: shapes.PodGroup | None = objects.get(
         "PodGroup", pod.metadata.namespace, pod.spec.scheduling_group.pod_group_name
@@ -136,5 +136,5 @@ def _of_group(pod: shapes.Pod, objects: Objects) -> list[int]:
     return [] if group is None or group.spec.priority is None else [group.spec.priority]
 
 
-def _usual(objects: Objects) -> shapes.PriorityClass | None:
+def _usual(objects: FoundObjects) -> shapes.PriorityClass | None:
     return next((each.body for each in objects.all("PriorityClass") if each.body.global_default), None)

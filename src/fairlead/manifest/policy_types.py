@@ -3,20 +3,20 @@
 from typing import Final
 
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.errors import ManifestError
 from fairlead.manifest.rules import selector
 from fairlead.manifest.shapes import LabelSelector
 from fairlead.placement import DisruptionBudget
 
 
-class BudgetSpec(Part, frozen=True):
+class BudgetSpec(ObjectPart, frozen=True):
     """Which pods a budget is about."""
 
     selector: LabelSelector | None = None
 
 
-class BudgetStatus(Part, frozen=True):
+class BudgetStatus(ObjectPart, frozen=True):
     """How many of them may be evicted now, as the disruption controller worked it out."""
 
     observed_generation: int = 0

@@ -3,14 +3,14 @@
 from typing import Final
 
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.meta import Object, Part, field
-from fairlead.manifest.seen import Pod
+from fairlead.cluster.meta import Object, ObjectPart, field
+from fairlead.manifest.seen import LivePod
 from fairlead.manifest.shapes import Amounts
 
 _BEST_EFFORT: Final = "BestEffort"
 
 
-class ScopeRequirement(Part, frozen=True):
+class ScopeRequirement(ObjectPart, frozen=True):
     """Which pods a quota is about, by their priority class or something else that has a name."""
 
     scope_name: str = ""
@@ -18,13 +18,13 @@ class ScopeRequirement(Part, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class ScopeSelector(Part, frozen=True):
+class ScopeSelector(ObjectPart, frozen=True):
     """Requirements that a pod must meet together."""
 
     match_expressions: tuple[ScopeRequirement, ...] = ()
 
 
-class QuotaSpec(Part, frozen=True):
+class QuotaSpec(ObjectPart, frozen=True):
     """What the pods of a namespace may have in all."""
 
     hard: Amounts = field(default_factory=dict)
@@ -32,7 +32,7 @@ class QuotaSpec(Part, frozen=True):
     scope_selector: ScopeSelector = ScopeSelector()
 
 
-class QuotaStatus(Part, frozen=True):
+class QuotaStatus(ObjectPart, frozen=True):
     """What the API server has counted of it."""
 
     used: Amounts = field(default_factory=dict)
@@ -44,13 +44,13 @@ class ResourceQuota(Object, frozen=True):
     spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()
 
-    def covers(self, pod: Pod) -> bool:
+    def covers(self, pod: LivePod) -> bool:
         """Say whether a pod counts against it; one of a scope that is not known here covers every pod."""
         plain = (ScopeRequirement(scope, "Exists") for scope in self.spec.scopes)
         return all(_holds(each, pod) for each in (*plain, *self.spec.scope_selector.match_expressions))
 
 
-def _holds(said: ScopeRequirement, pod: Pod) -> bool:
+def _holds(said: ScopeRequirement, pod: LivePod) -> bool:
     match said.scope_name:
         case "PriorityClass":
             return _of_class(said, pod.spec.priority_class_name)

@@ -8,16 +8,16 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import shapes
 from fairlead.request import (
     NOTHING,
-    Effect,
-    Match,
-    Neighbour,
-    Port,
-    Preference,
+    HostPort,
+    LabelTerm,
+    MatchOperator,
+    PodAffinityTerm,
+    PreferredNodes,
     Selector,
-    Spread,
     Taint,
-    Term,
+    TaintEffect,
     Toleration,
+    TopologySpread,
 )
 
 _ANY: Final = "*"
@@ -25,19 +25,19 @@ _NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace has: its name."""
 
 
-def terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[Term, ...]:
+def terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[LabelTerm, ...]:
     """Return requirements on labels, or say which of them has no such operator."""
     found = []
     for at, each in enumerate(requirements):
         try:
-            match = Match(each.operator)
+            match = MatchOperator(each.operator)
         except ValueError:
             raise ManifestError(
-                f"{where}[{at}].operator: {each.operator!r}", f"known: {', '.join(Match)}"
+                f"{where}[{at}].operator: {each.operator!r}", f"known: {', '.join(MatchOperator)}"
             ) from None
-        if match in (Match.IN, Match.NOT_IN) and not each.values:
+        if match in (MatchOperator.IN, MatchOperator.NOT_IN) and not each.values:
             raise ManifestError(f"{where}[{at}].values: {match} of nothing", "name at least one value")
-        found.append(Term(each.key, match, each.values))
+        found.append(LabelTerm(each.key, match, each.values))
     return tuple(found)
 
 
@@ -61,11 +61,11 @@ def affinity(where: str, given: objects.NodeAffinity) -> tuple[Selector, ...]:
     return kept
 
 
-def preferences(where: str, given: objects.NodeAffinity) -> tuple[Preference, ...]:
+def preferences(where: str, given: objects.NodeAffinity) -> tuple[PreferredNodes, ...]:
     """Return the selectors of nodes that would be liked."""
     place = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
     return tuple(
-        Preference(each.weight, _node(f"{place}[{at}].preference", each.preference))
+        PreferredNodes(each.weight, _node(f"{place}[{at}].preference", each.preference))
         for at, each in enumerate(given.preferred)
     )
 
@@ -77,7 +77,9 @@ def _node(where: str, term: objects.NodeSelectorTerm) -> Selector:
     )
 
 
-def neighbours(where: str, given: shapes.PodAffinity, labels: Mapping[str, str]) -> tuple[Neighbour, ...]:
+def neighbours(
+    where: str, given: shapes.PodAffinity, labels: Mapping[str, str]
+) -> tuple[PodAffinityTerm, ...]:
     """Return musts and wishes about other pods; `labels` are the pod's own."""
     required = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
     preferred = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
@@ -89,15 +91,15 @@ def neighbours(where: str, given: shapes.PodAffinity, labels: Mapping[str, str])
     return (*musts, *wishes)
 
 
-def _neighbour(where: str, term: shapes.PodTerm, weight: int, labels: Mapping[str, str]) -> Neighbour:
+def _neighbour(where: str, term: shapes.PodTerm, weight: int, labels: Mapping[str, str]) -> PodAffinityTerm:
     if not term.topology_key:
         raise ManifestError(f"{where}.topologyKey: it has none", "write topologyKey: kubernetes.io/hostname")
     who = selector(f"{where}.labelSelector", term.label_selector)
     if term.label_selector is not None:
-        like = _own(labels, term.match_label_keys, Match.IN)
-        unlike = _own(labels, term.mismatch_label_keys, Match.NOT_IN)
+        like = _own(labels, term.match_label_keys, MatchOperator.IN)
+        unlike = _own(labels, term.mismatch_label_keys, MatchOperator.NOT_IN)
         who = Selector((*who.terms, *like, *unlike))
-    return Neighbour(who, term.topology_key, _spaces(where, term), weight)
+    return PodAffinityTerm(who, term.topology_key, _spaces(where, term), weight)
 
 
 def _spaces(where: str, term: shapes.PodTerm) -> tuple[str, ...]:
@@ -105,36 +107,36 @@ def _spaces(where: str, term: shapes.PodTerm) -> tuple[str, ...]:
     if term.namespace_selector is None:
         return term.namespaces
     said = selector(f"{where}.namespaceSelector", term.namespace_selector).terms
-    if not said or any((each.key, each.match) != (_NAME, Match.IN) for each in said):
+    if not said or any((each.key, each.match) != (_NAME, MatchOperator.IN) for each in said):
         return (_ANY,)  # other labels of namespaces no file has
     named = set.intersection(*(set(each.values) for each in said))
     return tuple(sorted({*term.namespaces, *named})) or ("",)
 
 
-def _own(labels: Mapping[str, str], keys: Iterable[str], match: Match) -> tuple[Term, ...]:
+def _own(labels: Mapping[str, str], keys: Iterable[str], match: MatchOperator) -> tuple[LabelTerm, ...]:
     """Return what is said of the pod's own labels: that others have them as well, or have them otherwise."""
-    return tuple(Term(key, match, (labels[key],)) for key in keys if key in labels)
+    return tuple(LabelTerm(key, match, (labels[key],)) for key in keys if key in labels)
 
 
 def spread(
     where: str, given: Iterable[shapes.SpreadConstraint], labels: Mapping[str, str]
-) -> tuple[Spread, ...]:
+) -> tuple[TopologySpread, ...]:
     """Return how evenly pods must lie."""
     return tuple(
         _spread(f"{where}.topologySpreadConstraints[{at}]", each, labels) for at, each in enumerate(given)
     )
 
 
-def _spread(where: str, given: shapes.SpreadConstraint, labels: Mapping[str, str]) -> Spread:
+def _spread(where: str, given: shapes.SpreadConstraint, labels: Mapping[str, str]) -> TopologySpread:
     if given.max_skew < 1:
         raise ManifestError(f"{where}.maxSkew: {given.max_skew}", "write 1 or more")
     if not given.topology_key:
         raise ManifestError(f"{where}.topologyKey: it has none", "name a label of nodes")
     who = selector(f"{where}.labelSelector", given.label_selector)
-    own = _own(labels, given.match_label_keys, Match.IN)
+    own = _own(labels, given.match_label_keys, MatchOperator.IN)
     when = ("DoNotSchedule", "ScheduleAnyway")
     policy = ("Honor", "Ignore")
-    return Spread(
+    return TopologySpread(
         who if who == NOTHING else Selector((*who.terms, *own)),
         given.topology_key,
         given.max_skew,
@@ -170,15 +172,15 @@ def taint(where: str, given: objects.Taint) -> Taint:
     return Taint(given.key, given.value, effect(where, given.effect))
 
 
-def effect(where: str, text: str) -> Effect:
+def effect(where: str, text: str) -> TaintEffect:
     """Return what a taint does."""
     try:
-        return Effect(text)
+        return TaintEffect(text)
     except ValueError:
-        raise ManifestError(f"{where}.effect: {text!r}", f"known: {', '.join(Effect)}") from None
+        raise ManifestError(f"{where}.effect: {text!r}", f"known: {', '.join(TaintEffect)}") from None
 
 
-def ports(where: str, spec: shapes.PodSpec) -> tuple[Port, ...]:
+def ports(where: str, spec: shapes.PodSpec) -> tuple[HostPort, ...]:
     """Return the host's ports that a pod takes; in the host's network, all of its ports are the host's."""
     sidecars = [
         (f"initContainers[{at}]", each)
@@ -195,5 +197,5 @@ def ports(where: str, spec: shapes.PodSpec) -> tuple[Port, ...]:
                     f"{where}.{place}.ports[{at}].hostPort: {number}", "a port is a number from 1 to 65535"
                 )
             if number:
-                found.append(Port(number, each.protocol, each.host_ip))
+                found.append(HostPort(number, each.protocol, each.host_ip))
     return tuple(found)

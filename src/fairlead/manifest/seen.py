@@ -19,7 +19,7 @@ OWN_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-class Pod(shapes.Pod, frozen=True):
+class LivePod(shapes.Pod, frozen=True):
     """A pod."""
 
     @property
@@ -51,7 +51,7 @@ class Pod(shapes.Pod, frozen=True):
         return mine and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
 
 
-class Claim(deviceshapes.Claim, frozen=True):
+class LiveClaim(deviceshapes.ResourceClaim, frozen=True):
     """A claim."""
 
     @property

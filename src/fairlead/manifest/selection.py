@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.cel import CompileError, Device, EvaluationError, Selector, compile_selector
+from fairlead.cel import CelDevice, CompiledSelector, CompileError, EvaluationError, compile_selector
 from fairlead.errors import ManifestError
 from fairlead.manifest import deviceshapes
-from fairlead.manifest.collect import Objects
+from fairlead.manifest.collect import FoundObjects
 from fairlead.manifest.device_kinds import CLAIM, CLASS, SLICE, TEMPLATE
-from fairlead.manifest.deviceshapes import ClaimSpec, DeviceFacts, DeviceRequest, SliceSpec
+from fairlead.manifest.deviceshapes import DeviceFacts, DeviceRequest, ResourceClaimSpec, SliceSpec
 
 _WIDTH: Final = 96
 """Characters that are shown of a line in which an expression does not compile."""
@@ -32,7 +32,7 @@ class SlicedDevice:
     outdated: bool
     """A slice of its pool has a later generation, so that kube-scheduler passes this one over."""
     facts: DeviceFacts
-    device: Device
+    device: CelDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Alternative:
     """Selectors that must all hold; `request` is the claim's request that they belong to, or empty."""
 
     request: str
-    selectors: tuple[Selector, ...]
+    selectors: tuple[CompiledSelector, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SelectorMatch:
     """What selectors say of one device."""
 
     matches: bool
@@ -53,7 +53,7 @@ class Verdict:
     """The requests of a claim that the device would do for."""
 
 
-def sliced_devices(objects: Objects) -> list[SlicedDevice]:
+def sliced_devices(objects: FoundObjects) -> list[SlicedDevice]:
     """Return the devices of all slices, in the order of the slices and of the devices in each."""
     newest = deviceshapes.generations(each.body for each in objects.all(SLICE))
     return [
@@ -63,7 +63,7 @@ def sliced_devices(objects: Objects) -> list[SlicedDevice]:
     ]
 
 
-def compiled(where: str, expression: str) -> Selector:
+def compiled(where: str, expression: str) -> CompiledSelector:
     """Compile a selector; where it does not compile, show the place of the fault."""
     try:
         return compile_selector(expression)
@@ -73,7 +73,7 @@ def compiled(where: str, expression: str) -> Selector:
         ) from None
 
 
-def of_class(objects: Objects, name: str, where: str = "--class") -> tuple[Selector, ...]:
+def of_class(objects: FoundObjects, name: str, where: str = "--class") -> tuple[CompiledSelector, ...]:
     """Return the selectors of a DeviceClass."""
     found = objects.get(CLASS, "", name)
     if found is None:
@@ -84,12 +84,12 @@ def of_class(objects: Objects, name: str, where: str = "--class") -> tuple[Selec
     )
 
 
-def of_claim(objects: Objects, namespace: str, name: str) -> tuple[Alternative, ...]:
+def of_claim(objects: FoundObjects, namespace: str, name: str) -> tuple[Alternative, ...]:
     """Return the requests of a ResourceClaim, or of a ResourceClaimTemplate of that name."""
     for kind in (CLAIM, TEMPLATE):
         found = objects.get(kind, namespace, name)
         if found is not None:
-            spec: ClaimSpec = found.spec if kind == CLAIM else found.spec.spec
+            spec: ResourceClaimSpec = found.spec if kind == CLAIM else found.spec.spec
             return tuple(_requests(f"{kind} {namespace}/{name}", spec, objects))
     raise ManifestError(
         f"--claim: neither a ResourceClaim nor a ResourceClaimTemplate {namespace}/{name}",
@@ -97,7 +97,7 @@ def of_claim(objects: Objects, namespace: str, name: str) -> tuple[Alternative, 
     )
 
 
-def verdict(alternatives: Sequence[Alternative], device: Device) -> Verdict:
+def verdict(alternatives: Sequence[Alternative], device: CelDevice) -> SelectorMatch:
     """Return whether a device does for one of the alternatives, and the first error on the way."""
     matching: list[str] = []
     errors: list[str] = []
@@ -107,7 +107,7 @@ def verdict(alternatives: Sequence[Alternative], device: Device) -> Verdict:
                 matching.append(each.request)
         except EvaluationError as error:
             errors.append(f"request {each.request}: {error}" if len(alternatives) > 1 else str(error))
-    return Verdict(bool(matching), errors[0] if errors else None, tuple(filter(None, matching)))
+    return SelectorMatch(bool(matching), errors[0] if errors else None, tuple(filter(None, matching)))
 
 
 def _checked(where: str, spec: SliceSpec) -> SliceSpec:
@@ -134,17 +134,17 @@ def _sliced(
         name=device.name,
         outdated=pool.generation < newest[spec.driver, pool.name],
         facts=facts,
-        device=Device.of(spec.driver, body),
+        device=CelDevice.of(spec.driver, body),
     )
 
 
-def _requests(where: str, spec: ClaimSpec, objects: Objects) -> Iterator[Alternative]:
+def _requests(where: str, spec: ResourceClaimSpec, objects: FoundObjects) -> Iterator[Alternative]:
     for at, request in enumerate(spec.devices.requests):
         for name, field, asked in request.alternatives():
             yield _alternative(f"{where}: spec.devices.requests[{at}]{field}", name, asked, objects)
 
 
-def _alternative(where: str, name: str, asked: DeviceRequest, objects: Objects) -> Alternative:
+def _alternative(where: str, name: str, asked: DeviceRequest, objects: FoundObjects) -> Alternative:
     if not asked.device_class_name:
         raise ManifestError(f"{where}.deviceClassName: it has none", "name a DeviceClass")
     own = [
@@ -153,7 +153,7 @@ def _alternative(where: str, name: str, asked: DeviceRequest, objects: Objects) 
     return Alternative(name, (*of_class(objects, asked.device_class_name, f"{where}.deviceClassName"), *own))
 
 
-def _near(objects: Objects, namespace: str, name: str) -> str:
+def _near(objects: FoundObjects, namespace: str, name: str) -> str:
     elsewhere = [
         each.body.metadata.namespace
         for kind in (CLAIM, TEMPLATE)

@@ -7,20 +7,20 @@ numbers, as people write them in files; the API server always sends texts.
 from collections.abc import Mapping
 
 from fairlead.cluster import objects
-from fairlead.cluster.meta import Metadata, Object, Part, field
+from fairlead.cluster.meta import Metadata, Object, ObjectPart, field
 
 Amount = str | int | float
 Amounts = Mapping[str, Amount]
 
 
-class Resources(Part, frozen=True):
+class PodResourceRequirements(ObjectPart, frozen=True):
     """What a container, or a pod, asks for."""
 
     requests: Amounts = field(default_factory=dict)
     limits: Amounts = field(default_factory=dict)
 
 
-class ContainerPort(Part, frozen=True):
+class ContainerPort(ObjectPart, frozen=True):
     """A port of a container, perhaps of its host as well."""
 
     container_port: int = 0
@@ -29,24 +29,24 @@ class ContainerPort(Part, frozen=True):
     protocol: str = "TCP"
 
 
-class Container(Part, frozen=True):
+class Container(ObjectPart, frozen=True):
     """One program of a pod."""
 
     name: str = ""
     restart_policy: str = ""
     """`Always` marks an init container that runs beside the others (a sidecar)."""
-    resources: Resources = Resources()
+    resources: PodResourceRequirements = PodResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
 
 
-class LabelSelector(Part, frozen=True):
+class LabelSelector(ObjectPart, frozen=True):
     """Which objects are meant, by their labels."""
 
     match_labels: Mapping[str, str] = field(default_factory=dict)
     match_expressions: tuple[objects.Requirement, ...] = ()
 
 
-class PodTerm(Part, frozen=True):
+class PodTerm(ObjectPart, frozen=True):
     """Pods that are wanted, or not, in the same domain."""
 
     label_selector: LabelSelector | None = None
@@ -57,14 +57,14 @@ class PodTerm(Part, frozen=True):
     mismatch_label_keys: tuple[str, ...] = ()
 
 
-class WeightedPodTerm(Part, frozen=True):
+class WeightedPodTerm(ObjectPart, frozen=True):
     """The same as a wish."""
 
     weight: int = 0
     pod_affinity_term: PodTerm = PodTerm()
 
 
-class PodAffinity(Part, frozen=True):
+class PodAffinity(ObjectPart, frozen=True):
     """Which pods must be near, or far, and which had better be."""
 
     required: tuple[PodTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
@@ -73,7 +73,7 @@ class PodAffinity(Part, frozen=True):
     )
 
 
-class Affinity(Part, frozen=True):
+class Affinity(ObjectPart, frozen=True):
     """Where a pod wants to be."""
 
     node_affinity: objects.NodeAffinity = objects.NodeAffinity()
@@ -81,7 +81,7 @@ class Affinity(Part, frozen=True):
     pod_anti_affinity: PodAffinity = PodAffinity()
 
 
-class SpreadConstraint(Part, frozen=True):
+class SpreadConstraint(ObjectPart, frozen=True):
     """How evenly pods must lie over the domains of a label."""
 
     max_skew: int = 1
@@ -94,13 +94,13 @@ class SpreadConstraint(Part, frozen=True):
     node_taints_policy: str = "Ignore"
 
 
-class SchedulingGroup(Part, frozen=True):
+class SchedulingGroup(ObjectPart, frozen=True):
     """The group that a pod is placed with, by Kubernetes 1.36 and later."""
 
     pod_group_name: str = ""
 
 
-class WorkloadRef(Part, frozen=True):
+class WorkloadRef(ObjectPart, frozen=True):
     """The same by Kubernetes 1.35."""
 
     name: str = ""
@@ -108,17 +108,17 @@ class WorkloadRef(Part, frozen=True):
     pod_group_replica_key: str = ""
 
 
-class VolumeClaimSource(Part, frozen=True):
+class VolumeClaimSource(ObjectPart, frozen=True):
     """A claim by which a pod has a volume."""
 
     claim_name: str = ""
 
 
-class EphemeralSource(Part, frozen=True):
+class EphemeralSource(ObjectPart, frozen=True):
     """A claim that is made for one pod, of its name and the volume's."""
 
 
-class PodVolume(Part, frozen=True):
+class PodVolume(ObjectPart, frozen=True):
     """A folder that comes to a pod from elsewhere; most are of no matter to its place."""
 
     name: str = ""
@@ -126,7 +126,7 @@ class PodVolume(Part, frozen=True):
     ephemeral: EphemeralSource | None = None
 
 
-class PodSpec(Part, frozen=True):
+class PodSpec(ObjectPart, frozen=True):
     """What a pod asks for, and what keeps it from being placed yet."""
 
     node_name: str = ""
@@ -135,7 +135,7 @@ class PodSpec(Part, frozen=True):
     priority_class_name: str = ""
     preemption_policy: str = ""
     host_network: bool = False
-    resources: Resources = Resources()
+    resources: PodResourceRequirements = PodResourceRequirements()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     overhead: Amounts = field(default_factory=dict)
@@ -152,23 +152,25 @@ class PodSpec(Part, frozen=True):
     active_deadline_seconds: int | None = None
 
 
-class ClaimStatus(Part, frozen=True):
+class PodResourceClaimStatus(ObjectPart, frozen=True):
     """The claim that was made of a template for a pod."""
 
     name: str = ""
     resource_claim_name: str = ""
 
 
-class PodStatus(Part, frozen=True):
+class PodStatus(ObjectPart, frozen=True):
     """How far a pod has come."""
 
     phase: str = ""
-    resource_claim_statuses: tuple[ClaimStatus, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     conditions: tuple[objects.Condition, ...] = ()
     nominated_node_name: str = ""
     """The node on which a preemptor's victims make room for it."""
     qos_class: str = ""
-    extended_resource_claim_status: objects.OwnClaim = objects.OwnClaim()
+    extended_resource_claim_status: objects.PodExtendedResourceClaimStatus = (
+        objects.PodExtendedResourceClaimStatus()
+    )
 
 
 class Pod(Object, frozen=True):
@@ -178,38 +180,38 @@ class Pod(Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class Template(Part, frozen=True):
+class PodTemplate(ObjectPart, frozen=True):
     """What the pods of a controller look like."""
 
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
 
 
-class GangPolicy(Part, frozen=True):
+class GangPolicy(ObjectPart, frozen=True):
     """All or nothing."""
 
     min_count: int | None = None
 
 
-class GroupPolicy(Part, frozen=True):
+class GroupPolicy(ObjectPart, frozen=True):
     """How a group is placed; without `gang`, one by one."""
 
     gang: GangPolicy | None = None
 
 
-class JobScheduling(Part, frozen=True):
+class JobScheduling(ObjectPart, frozen=True):
     """How the pods of a job are placed, by Kubernetes 1.37."""
 
     scheduling_policy: GroupPolicy = GroupPolicy()
 
 
-class ControllerSpec(Part, frozen=True):
+class ControllerSpec(ObjectPart, frozen=True):
     """What a controller keeps running."""
 
     replicas: int | None = None
     parallelism: int | None = None
     completions: int | None = None
-    template: Template = Template()
+    template: PodTemplate = PodTemplate()
     scheduling: JobScheduling = JobScheduling()
 
 
@@ -219,14 +221,14 @@ class Controller(Object, frozen=True):
     spec: ControllerSpec = ControllerSpec()
 
 
-class JobTemplate(Part, frozen=True):
+class JobTemplate(ObjectPart, frozen=True):
     """The job that a CronJob makes."""
 
     metadata: Metadata = Metadata()
     spec: ControllerSpec = ControllerSpec()
 
 
-class CronJobSpec(Part, frozen=True):
+class CronJobSpec(ObjectPart, frozen=True):
     """When a CronJob makes jobs, and which."""
 
     job_template: JobTemplate = JobTemplate()
@@ -246,7 +248,7 @@ class PriorityClass(Object, frozen=True):
     preemption_policy: str = ""
 
 
-class PodGroupSpec(Part, frozen=True):
+class PodGroupSpec(ObjectPart, frozen=True):
     """A group of pods: Kubernetes' own spelling, and `minMember` of the schedulers before it."""
 
     scheduling_policy: GroupPolicy = GroupPolicy()
@@ -256,7 +258,7 @@ class PodGroupSpec(Part, frozen=True):
     """Of the whole group, as the API server works it out."""
 
 
-class PodGroupStatus(Part, frozen=True):
+class PodGroupStatus(ObjectPart, frozen=True):
     """How a group fares."""
 
     conditions: tuple[objects.Condition, ...] = ()
@@ -269,7 +271,7 @@ class PodGroup(Object, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-class GroupTemplate(Part, frozen=True):
+class GroupTemplate(ObjectPart, frozen=True):
     """A group that a Workload describes."""
 
     name: str = ""
@@ -278,14 +280,14 @@ class GroupTemplate(Part, frozen=True):
     """By Kubernetes 1.35."""
 
 
-class ControllerRef(Part, frozen=True):
+class ControllerRef(ObjectPart, frozen=True):
     """The controller whose pods a Workload is about."""
 
     kind: str = ""
     name: str = ""
 
 
-class WorkloadSpec(Part, frozen=True):
+class WorkloadSpec(ObjectPart, frozen=True):
     """The groups of a workload."""
 
     controller_ref: ControllerRef = ControllerRef()
@@ -299,7 +301,7 @@ class Workload(Object, frozen=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class NodeStatus(Part, frozen=True):
+class NodeStatus(ObjectPart, frozen=True):
     """What a node has."""
 
     capacity: Amounts = field(default_factory=dict)

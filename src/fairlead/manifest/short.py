@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from fairlead.catalog import Catalog, Device
+from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.errors import CatalogError, ManifestError
 from fairlead.manifest import amounts, offered
 from fairlead.placement import DeviceState, NodeState
-from fairlead.request import Effect, Taint
+from fairlead.request import Taint, TaintEffect
 from fairlead.units import Bytes
 
 MOST_NODES: Final = 20_000
@@ -22,14 +22,14 @@ _DEVICE: Final = ("model", "count", "memory", "id", "healthy", "shareable", "com
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CheckedMapping:
     """A mapping of a file, with its place and the keys that it may have."""
 
     where: str
     value: Mapping[str, Any]
 
     @classmethod
-    def of(cls, where: str, value: Any, keys: Sequence[str]) -> "Table":
+    def of(cls, where: str, value: Any, keys: Sequence[str]) -> "CheckedMapping":
         """Take a mapping, or refuse it."""
         if not isinstance(value, dict):
             raise ManifestError(f"{where}: not a mapping", f"known keys: {', '.join(keys)}")
@@ -104,7 +104,7 @@ def nodes(where: str, value: Any, catalog: Catalog) -> list[NodeState]:
         raise ManifestError(f"{where}: not a list", "write nodes: [{name: server, devices: [t4]}]")
     found: dict[str, NodeState] = {}
     for at, item in enumerate(value):
-        table = Table.of(f"{where}[{at}]", item, _NODE)
+        table = CheckedMapping.of(f"{where}[{at}]", item, _NODE)
         for node in _nodes(table, catalog):
             if node.name in found:
                 raise ManifestError(f"{table.where}: there are two nodes {node.name!r}", "rename one")
@@ -114,7 +114,7 @@ def nodes(where: str, value: Any, catalog: Catalog) -> list[NodeState]:
     return list(found.values())
 
 
-def _nodes(table: Table, catalog: Catalog) -> list[NodeState]:
+def _nodes(table: CheckedMapping, catalog: Catalog) -> list[NodeState]:
     name = table.text("name")
     if not name:
         raise ManifestError(f"{table.at('name')}: it has none", "give it a name")
@@ -129,7 +129,7 @@ def _called(node: NodeState, name: str) -> NodeState:
     return replace(node, name=name, labels={"kubernetes.io/hostname": name, **node.labels})
 
 
-def _node(table: Table, name: str, catalog: Catalog) -> NodeState:
+def _node(table: CheckedMapping, name: str, catalog: Catalog) -> NodeState:
     memory = amounts.size(table.at("memory"), table.get("memory", "32GiB"))
     resources = table.get("resources", {})
     if not isinstance(resources, dict):
@@ -152,17 +152,17 @@ def taint(where: str, value: Any) -> Taint:
     text = value if isinstance(value, str) else ""
     said, _, effect = text.rpartition(":")
     key, _, given = said.partition("=")
-    if not key or effect not in list(Effect):
+    if not key or effect not in list(TaintEffect):
         raise ManifestError(f"{where}: {value!r} is no taint", "write it like dedicated=ml:NoSchedule")
-    return Taint(key, given, Effect(effect))
+    return Taint(key, given, TaintEffect(effect))
 
 
-def _devices(table: Table, memory: Bytes, catalog: Catalog) -> tuple[DeviceState, ...]:
+def _devices(table: CheckedMapping, memory: Bytes, catalog: Catalog) -> tuple[DeviceState, ...]:
     found: list[DeviceState] = []
     counts: dict[str, int] = {}
     for at, item in enumerate(table.items("devices")):
         place = f"{table.at('devices')}[{at}]"
-        given = Table.of(place, {"model": item} if isinstance(item, str) else item, _DEVICE)
+        given = CheckedMapping.of(place, {"model": item} if isinstance(item, str) else item, _DEVICE)
         for _ in range(given.number("count", 1, MOST_DEVICES)):
             one = _device(given, memory, catalog)
             number = counts.get(one.model, 0)
@@ -175,7 +175,7 @@ def _devices(table: Table, memory: Bytes, catalog: Catalog) -> tuple[DeviceState
     return tuple(found)
 
 
-def _device(table: Table, ram: Bytes, catalog: Catalog) -> DeviceState:
+def _device(table: CheckedMapping, ram: Bytes, catalog: Catalog) -> DeviceState:
     name = table.text("model")
     row = _row(table, name, catalog)
     known = known_memory(row, ram) if row else Bytes(0)
@@ -195,7 +195,7 @@ def _device(table: Table, ram: Bytes, catalog: Catalog) -> DeviceState:
     )
 
 
-def _row(table: Table, name: str, catalog: Catalog) -> Device | None:
+def _row(table: CheckedMapping, name: str, catalog: Catalog) -> CatalogDevice | None:
     """Return the catalog's row for a model; None for one that it does not know, where a memory is said."""
     try:
         return catalog.get(name)
@@ -205,7 +205,7 @@ def _row(table: Table, name: str, catalog: Catalog) -> Device | None:
         return None
 
 
-def known_memory(row: Device, ram: Bytes) -> Bytes:
+def known_memory(row: CatalogDevice, ram: Bytes) -> Bytes:
     """Return what the catalog knows of a model's memory; the least where it comes with several sizes."""
     if row.unified:
         return min(row.memory or ram, ram)

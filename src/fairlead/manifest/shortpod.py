@@ -9,18 +9,18 @@ from fairlead.errors import ManifestError
 from fairlead.manifest import amounts, wanted
 from fairlead.manifest.controllers import MOST_PODS
 from fairlead.manifest.gangs import UNSTATED
-from fairlead.manifest.short import Table
+from fairlead.manifest.short import CheckedMapping
 from fairlead.request import (
     Demand,
-    Effect,
     Expectation,
     Gang,
-    Neighbour,
-    Port,
+    HostPort,
+    PodAffinityTerm,
     Request,
     Selector,
-    Spread,
+    TaintEffect,
     Toleration,
+    TopologySpread,
 )
 from fairlead.workload import ModelFile
 
@@ -50,7 +50,7 @@ Asked = tuple[str, Request, ModelFile | None]
 """Where it was found, what it asks for, and the model that it runs."""
 
 
-def workload(table: Table, file: str, catalog: Catalog) -> Iterator[Asked]:
+def workload(table: CheckedMapping, file: str, catalog: Catalog) -> Iterator[Asked]:
     """Yield the pods of one workload."""
     one, model = single(table, file, catalog)
     count = table.number("replicas", 1, MOST_PODS)
@@ -61,7 +61,7 @@ def workload(table: Table, file: str, catalog: Catalog) -> Iterator[Asked]:
         yield table.where, replace(one, name=f"{one.name}-{number}"), model
 
 
-def single(table: Table, file: str, catalog: Catalog) -> tuple[Request, ModelFile | None]:
+def single(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Request, ModelFile | None]:
     """Return one pod of a workload, and the model that it runs."""
     name = table.text("name")
     if not name:
@@ -92,14 +92,14 @@ def single(table: Table, file: str, catalog: Catalog) -> tuple[Request, ModelFil
     ), model
 
 
-def _model(table: Table, file: str) -> ModelFile | None:
+def _model(table: CheckedMapping, file: str) -> ModelFile | None:
     path = table.text("model")
     if not path:
         return None
     return ModelFile.beside(file, path, tuple(table.texts("shapes")), table.text("precision"))
 
 
-def _demand(table: Table, catalog: Catalog, by_model: bool) -> Demand:
+def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
     memory = (
         amounts.device_memory(table.at("gpu-memory"), given)
         if (given := table.get("gpu-memory")) is not None
@@ -123,7 +123,7 @@ def _demand(table: Table, catalog: Catalog, by_model: bool) -> Demand:
     )
 
 
-def _expected(table: Table, catalog: Catalog) -> dict[str, Expectation]:
+def _expected(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation]:
     """Return estimates that are written down, by model of accelerator."""
     given = table.get("expected", {})
     if not isinstance(given, dict):
@@ -131,7 +131,7 @@ def _expected(table: Table, catalog: Catalog) -> dict[str, Expectation]:
     found = {}
     for name, value in given.items():
         (model,) = wanted.models(table.at("expected"), [name], catalog)
-        each = Table.of(f"{table.at('expected')}.{name}", value, _EXPECTED)
+        each = CheckedMapping.of(f"{table.at('expected')}.{name}", value, _EXPECTED)
         found[model] = Expectation(
             amounts.seconds(each.at("latency"), each.get("latency")) if "latency" in each.value else None,
             float(amounts.whole(each.at("energy"), each.get("energy"))) if "energy" in each.value else None,
@@ -141,7 +141,7 @@ def _expected(table: Table, catalog: Catalog) -> dict[str, Expectation]:
     return found
 
 
-def _resources(table: Table) -> tuple[tuple[str, int], ...]:
+def _resources(table: CheckedMapping) -> tuple[tuple[str, int], ...]:
     given = table.get("resources", {})
     if not isinstance(given, dict):
         raise ManifestError(f"{table.at('resources')}: not a mapping", "write it like {example.com/key: 1}")
@@ -151,18 +151,18 @@ def _resources(table: Table) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _priority(table: Table) -> int:
+def _priority(table: CheckedMapping) -> int:
     value = table.get("priority", 0)
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31:
         raise ManifestError(f"{table.at('priority')}: {value!r}", "write a whole number")
     return value
 
 
-def _gang(table: Table) -> Gang | None:
+def _gang(table: CheckedMapping) -> Gang | None:
     given = table.get("gang")
     if given is None:
         return None
-    each = Table.of(table.at("gang"), {"name": given} if isinstance(given, str) else given, _GANG)
+    each = CheckedMapping.of(table.at("gang"), {"name": given} if isinstance(given, str) else given, _GANG)
     size = each.at_least("size", 1, MOST_PODS) if "size" in each.value else UNSTATED
     return Gang(f"{table.text('namespace', 'default')}/{each.text('name')}", size)
 
@@ -170,20 +170,20 @@ def _gang(table: Table) -> Gang | None:
 def _toleration(text: str) -> Toleration:
     """Read `key=value:Effect`, with value and effect left out where any will do; `*` tolerates everything."""
     said, colon, effect = text.rpartition(":")
-    if not colon or effect not in list(Effect):
+    if not colon or effect not in list(TaintEffect):
         said, effect = text, ""
     key, equal, value = said.partition("=")
-    kind = Effect(effect) if effect else None
+    kind = TaintEffect(effect) if effect else None
     if key == "*":
         return Toleration(exists=True, effect=kind)
     return Toleration(key, value, not equal, kind)
 
 
-def _neighbours(table: Table, key: str) -> Iterator[Neighbour]:
+def _neighbours(table: CheckedMapping, key: str) -> Iterator[PodAffinityTerm]:
     for at, item in enumerate(table.items(key)):
         given = item if isinstance(item, dict) and "labels" in item else {"labels": item}
-        each = Table.of(f"{table.at(key)}[{at}]", given, _NEIGHBOUR)
-        yield Neighbour(
+        each = CheckedMapping.of(f"{table.at(key)}[{at}]", given, _NEIGHBOUR)
+        yield PodAffinityTerm(
             Selector.of(each.mapping("labels")),
             each.text("topology", _HOSTNAME),
             tuple(each.texts("namespaces")),
@@ -191,13 +191,13 @@ def _neighbours(table: Table, key: str) -> Iterator[Neighbour]:
         )
 
 
-def _spread(table: Table, labels: dict[str, str]) -> Iterator[Spread]:
+def _spread(table: CheckedMapping, labels: dict[str, str]) -> Iterator[TopologySpread]:
     for at, item in enumerate(table.items("spread")):
         given = {"topology": item} if isinstance(item, str) else item
-        each = Table.of(f"{table.at('spread')}[{at}]", given, _SPREAD)
+        each = CheckedMapping.of(f"{table.at('spread')}[{at}]", given, _SPREAD)
         if not each.text("topology"):
             raise ManifestError(f"{each.at('topology')}: it has none", "name a label of nodes")
-        yield Spread(
+        yield TopologySpread(
             Selector.of(each.mapping("labels") or labels),
             each.text("topology"),
             each.at_least("skew", 1, MOST_PODS),
@@ -206,9 +206,9 @@ def _spread(table: Table, labels: dict[str, str]) -> Iterator[Spread]:
         )
 
 
-def _port(where: str, value: Any) -> Port:
+def _port(where: str, value: Any) -> HostPort:
     text, _, protocol = str(value).partition("/")
     number = amounts.whole(where, text, 65535)
     if not number:
         raise ManifestError(f"{where}: no port", "write it like 8080 or 53/UDP")
-    return Port(number, protocol or "TCP")
+    return HostPort(number, protocol or "TCP")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fairlead.errors import ManifestError
 from fairlead.manifest.nouns import decode, encode
-from fairlead.placement import DisruptionBudget, NodeState, Placement, Share
+from fairlead.placement import DeviceShare, DisruptionBudget, NodeState, Placement
 from fairlead.request import Request, problems
 
 FORMAT: Final = "fairlead-snapshot"
@@ -92,7 +92,7 @@ def _placement(item: Any, where: str, devices: Mapping[str, set[str]]) -> Placem
     request = decode(Request, own, where)
     sound(request, where)
     name = decode(str, item.get("node"), f"{where}.node")
-    shares = decode(tuple[Share, ...], item.get("shares", []), f"{where}.shares")
+    shares = decode(tuple[DeviceShare, ...], item.get("shares", []), f"{where}.shares")
     if name not in devices:
         raise ManifestError(
             f"{where}.node: there is no node {name!r}", "every pod that runs is on a node of the file"

@@ -14,7 +14,7 @@ from fairlead.yamltext import BadYamlError, documents
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FileLimits:
     """How much of a file is read."""
 
     json: int = 256 << 20
@@ -25,13 +25,13 @@ class Limits:
     """Bytes. YAML is read a hundred times slower than JSON."""
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = FileLimits()
 STDIN: Final = "-"
 _SMALLER: Final = "leave out what is not needed, or take a snapshot: fairlead snapshot --out FILE"
 _HINT: Final = "name a readable YAML or JSON file, or - for the standard input"
 
 
-def read(path: str, limits: Limits = LIMITS) -> list[tuple[str, Any]]:
+def read(path: str, limits: FileLimits = LIMITS) -> list[tuple[str, Any]]:
     """Return the documents of a file, each with a name to say where it is; empty documents are left out."""
     name = "standard input" if path == STDIN else path
     found = list(_documents(name, _bytes(path, name, limits), limits))
@@ -49,7 +49,7 @@ def read_one(path: str) -> tuple[str, Any]:
     return found[0]
 
 
-def _bytes(path: str, name: str, limits: Limits) -> bytes:
+def _bytes(path: str, name: str, limits: FileLimits) -> bytes:
     try:
         if path == STDIN:
             return _bounded(sys.stdin.buffer, name, limits)
@@ -64,7 +64,7 @@ def _bytes(path: str, name: str, limits: Limits) -> bytes:
         raise ManifestError(f"{name!r}: {error}", _HINT) from None
 
 
-def _bounded(stream: BinaryIO | io.BufferedReader, name: str, limits: Limits) -> bytes:
+def _bounded(stream: BinaryIO | io.BufferedReader, name: str, limits: FileLimits) -> bytes:
     start = stream.read(limits.yaml + 1)
     if len(start) <= limits.yaml:
         return start
@@ -87,7 +87,7 @@ def _json(data: bytes) -> bool:
     return data[:64].lstrip()[:1] in (b"{", b"[")
 
 
-def _documents(name: str, data: bytes, limits: Limits) -> Iterator[Any]:
+def _documents(name: str, data: bytes, limits: FileLimits) -> Iterator[Any]:
     if data[:2] == b"\x1f\x8b":
         raise ManifestError(f"{name}: compressed", "unpack it first: gunzip")
     if b"\0" in data[:4096]:

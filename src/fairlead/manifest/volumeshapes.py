@@ -3,9 +3,9 @@
 from typing import Final
 
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.meta import Object, Part, field
+from fairlead.cluster.meta import Object, ObjectPart, field
 from fairlead.cluster.objects import NodeSelector
-from fairlead.manifest.shapes import Amounts, LabelSelector, Resources
+from fairlead.manifest.shapes import Amounts, LabelSelector, PodResourceRequirements
 
 SELECTED: Final = "volume.kubernetes.io/selected-node"
 """The annotation of a claim that says for which node its volume is to be made."""
@@ -15,18 +15,18 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 SIZE: Final = "storage"
 
 
-class VolumeClaimSpec(Part, frozen=True):
+class VolumeClaimSpec(ObjectPart, frozen=True):
     """What volume a claim wants, or has."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
     volume_mode: str = "Filesystem"
-    resources: Resources = Resources()
+    resources: PodResourceRequirements = PodResourceRequirements()
     selector: LabelSelector | None = None
 
 
-class VolumeClaimStatus(Part, frozen=True):
+class VolumeClaimStatus(ObjectPart, frozen=True):
     """How far a claim has come."""
 
     phase: str = ""
@@ -49,13 +49,13 @@ class VolumeClaim(Object, frozen=True):
         return self.metadata.annotations.get(SELECTED, "")
 
 
-class VolumeAffinity(Part, frozen=True):
+class VolumeAffinity(ObjectPart, frozen=True):
     """From where a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
-class ClaimRef(Part, frozen=True):
+class ClaimRef(ObjectPart, frozen=True):
     """For which claim a volume is kept."""
 
     namespace: str = ""
@@ -63,7 +63,7 @@ class ClaimRef(Part, frozen=True):
     uid: str = ""
 
 
-class VolumeSpec(Part, frozen=True):
+class VolumeSpec(ObjectPart, frozen=True):
     """What a volume is."""
 
     node_affinity: VolumeAffinity = VolumeAffinity()
@@ -74,7 +74,7 @@ class VolumeSpec(Part, frozen=True):
     claim_ref: ClaimRef | None = None
 
 
-class VolumeStatus(Part, frozen=True):
+class VolumeStatus(ObjectPart, frozen=True):
     """How a volume is doing."""
 
     phase: str = ""
@@ -93,14 +93,14 @@ class Volume(Object, frozen=True):
         return (found.namespace, found.name) if found is not None else None
 
 
-class TopologyRequirement(Part, frozen=True):
+class TopologyRequirement(ObjectPart, frozen=True):
     """Values of a label of which a node must have one."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
-class Topology(Part, frozen=True):
+class Topology(ObjectPart, frozen=True):
     """Requirements that a node must meet together."""
 
     match_label_expressions: tuple[TopologyRequirement, ...] = ()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairlead.measure.sysfs import asleep
-from fairlead.measure.view import View
+from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 
 _FILES: Final = (
@@ -15,7 +15,7 @@ _FILES: Final = (
 )
 
 
-def read(view: View) -> Iterator[Sample]:
+def read(view: ReaderView) -> Iterator[Sample]:
     """Read load and memory."""
     if asleep(view):
         yield from view.sample(Metric.BUSY, 0.0)

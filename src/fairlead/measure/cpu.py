@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairlead.measure.sysfs import memory
-from fairlead.measure.view import View
-from fairlead.telemetry import Count, Sample
+from fairlead.measure.view import ReaderView
+from fairlead.telemetry import BusyCounter, Sample
 
 STAT: Final = "/proc/stat"
 _IDLE: Final = (3, 4)
@@ -15,11 +15,11 @@ _ALL: Final = 8
 """The fields up to steal; guest time, which follows, is already counted as user time."""
 
 
-def read(view: View) -> Iterator[Sample | Count]:
+def read(view: ReaderView) -> Iterator[Sample | BusyCounter]:
     """Read the time that all cores together were busy, and the RAM."""
     ticks = total_ticks(view.host.read(STAT, 4096) or b"")
     if ticks is not None:
-        yield Count(view.acc.id, *ticks)
+        yield BusyCounter(view.acc.id, *ticks)
     yield from memory(view)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from fairlead.measure.view import View
+from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 from fairlead.varint import decode
 
@@ -21,7 +21,7 @@ _DEVICE_INFOS, _DEVICE_ID, _UTILIZATION = 4, 1, 2
 _VARINT, _WIDE, _BYTES, _NARROW = 0, 1, 2, 5
 
 
-def read(view: View) -> Iterator[Sample]:
+def read(view: ReaderView) -> Iterator[Sample]:
     """Read the load from the files of whatever workloads run."""
     address = view.acc.bus.partition(":")[2].lower()
     shares = [share for data in _fresh(view) for device, share in devices(data) if device.lower() == address]
@@ -29,7 +29,7 @@ def read(view: View) -> Iterator[Sample]:
         yield from view.sample(Metric.BUSY, max(shares))
 
 
-def _fresh(view: View) -> Iterator[bytes]:
+def _fresh(view: ReaderView) -> Iterator[bytes]:
     for name in view.host.names(MONITOR)[:_FILES]:
         found = view.host.dated(f"{MONITOR}/{name}")
         if found and abs(view.date - found[0]) <= _FRESH:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead.measure.view import View
-from fairlead.telemetry import Count, Metric, Sample
+from fairlead.measure.view import ReaderView
+from fairlead.telemetry import BusyCounter, Metric, Sample
 
 _FILES: Final = (
     ("npu_current_frequency_mhz", Metric.CLOCK, 1e6),
@@ -16,7 +16,7 @@ _BUSY: Final = (("npu_busy_time_us", 1e-6), ("power/runtime_active_time", 1e-3))
 """The counter, and what stands in for it on kernels before 6.11: the time that the device was awake."""
 
 
-def read(view: View) -> Iterator[Sample | Count]:
+def read(view: ReaderView) -> Iterator[Sample | BusyCounter]:
     """Read the busy time, the clock and the memory in use."""
     path = view.acc.path
     yield from view.files(path, _FILES, "core")
@@ -24,5 +24,5 @@ def read(view: View) -> Iterator[Sample | Count]:
     for name, scale in _BUSY:
         spent = view.host.number(f"{path}/{name}")
         if spent is not None:
-            yield Count(view.acc.id, spent * scale, view.now)
+            yield BusyCounter(view.acc.id, spent * scale, view.now)
             return

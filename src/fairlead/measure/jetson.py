@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from fairlead.measure.sysfs import devfreq, devfreq_folders, memory, zones
-from fairlead.measure.view import View
+from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 
 DEVFREQ: Final = "/sys/class/devfreq"
@@ -19,7 +19,7 @@ _HWMON_CHIPS: Final = "/sys/bus/i2c/drivers/ina3221"
 _IIO_CHIPS: Final = "/sys/bus/i2c/drivers/ina3221x"
 
 
-def read(view: View) -> Iterator[Sample]:
+def read(view: ReaderView) -> Iterator[Sample]:
     """Read the GPU's load, clock, rails and temperature, and the RAM that it shares."""
     folders = devfreq_folders(view) or _by_class(view)
     yield from view.sample(Metric.BUSY, _load(view, folders))
@@ -34,7 +34,7 @@ def read(view: View) -> Iterator[Sample]:
     yield from memory(view)
 
 
-def _by_class(view: View) -> list[str]:
+def _by_class(view: ReaderView) -> list[str]:
     """Find the GPU among all devfreq devices by the name of its device-tree node."""
     names = view.host.names(DEVFREQ)
     found = [
@@ -43,7 +43,7 @@ def _by_class(view: View) -> list[str]:
     return [f"{DEVFREQ}/{name}" for name in [*found, *(n for n in names if fnmatchcase(n, _THOR))]]
 
 
-def _load(view: View, folders: list[str]) -> float | None:
+def _load(view: ReaderView, folders: list[str]) -> float | None:
     """Return the load, which nvgpu gives in thousandths below the device."""
     own = [view.acc.path] if view.acc.path else []
     for base in (*own, *(f"{folder}/device" for folder in folders), *_ALIASES):
@@ -53,7 +53,7 @@ def _load(view: View, folders: list[str]) -> float | None:
     return None
 
 
-def _rails(view: View) -> Iterator[Sample]:
+def _rails(view: ReaderView) -> Iterator[Sample]:
     for chip in view.host.names(_HWMON_CHIPS):
         base = f"{_HWMON_CHIPS}/{chip}/hwmon"
         for name in view.host.names(base):
@@ -64,7 +64,7 @@ def _rails(view: View) -> Iterator[Sample]:
                 yield from _iio_rails(view, f"{_IIO_CHIPS}/{chip}/{name}")
 
 
-def _hwmon_rails(view: View, folder: str) -> Iterator[Sample]:
+def _hwmon_rails(view: ReaderView, folder: str) -> Iterator[Sample]:
     """Read a chip as JetPack 5 and later show it: millivolts and milliamperes."""
     for name in view.host.names(folder):
         found = re.fullmatch(r"in([0-9]{1,2})_label", name)
@@ -77,7 +77,7 @@ def _hwmon_rails(view: View, folder: str) -> Iterator[Sample]:
             yield from view.sample(Metric.RAIL_POWER, volts * amperes / 1e6, rail or "")
 
 
-def _iio_rails(view: View, folder: str) -> Iterator[Sample]:
+def _iio_rails(view: ReaderView, folder: str) -> Iterator[Sample]:
     """Read a chip as JetPack 4 shows it: milliwatts."""
     for name in view.host.names(folder):
         found = re.fullmatch(r"rail_name_([0-9]{1,2})", name)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from fairlead.measure.view import View
+from fairlead.measure.view import ReaderView
 from fairlead.nvml import Health
 from fairlead.telemetry import Metric, Sample
 
 
-def read(view: View) -> Iterator[Sample]:
+def read(view: ReaderView) -> Iterator[Sample]:
     """Turn what NVML answered into samples; what it does not support gives nothing."""
     gpu = view.gpu
     if gpu is None:
@@ -27,7 +27,7 @@ def read(view: View) -> Iterator[Sample]:
     yield from _links(view, gpu.health)
 
 
-def _errors(view: View, health: Health) -> Iterator[Sample]:
+def _errors(view: ReaderView, health: Health) -> Iterator[Sample]:
     yield from view.sample(Metric.ECC_ERRORS, health.corrected_volatile, "corrected-volatile")
     yield from view.sample(Metric.ECC_ERRORS, health.uncorrected_volatile, "uncorrected-volatile")
     yield from view.sample(Metric.ECC_ERRORS, health.corrected_aggregate, "corrected-aggregate")
@@ -43,7 +43,7 @@ def _errors(view: View, health: Health) -> Iterator[Sample]:
     yield from view.sample(Metric.PCIE_REPLAYS, health.pcie_replays)
 
 
-def _links(view: View, health: Health) -> Iterator[Sample]:
+def _links(view: ReaderView, health: Health) -> Iterator[Sample]:
     for link, up in health.links:
         yield from view.sample(Metric.NVLINK_UP, up, str(link))
     yield from view.sample(Metric.NVLINK_ERRORS, health.link_crc_flit, "crc-flit")

@@ -6,9 +6,9 @@ from typing import Final, Protocol
 from fairlead.host import Host
 from fairlead.inventory import Accelerator
 from fairlead.measure.readers import readers_of
-from fairlead.measure.view import View
-from fairlead.nvml import Gpu, Reading
-from fairlead.telemetry import Count, Metric, Sample, busy_share
+from fairlead.measure.view import ReaderView
+from fairlead.nvml import Gpu, GpuReading
+from fairlead.telemetry import BusyCounter, Metric, Sample, busy_share
 from fairlead.units import Seconds
 
 _SANE: Final = {
@@ -24,7 +24,7 @@ _OTHER: Final = (0.0, 1e30)
 class GpuSource(Protocol):
     """Whoever can measure an NVIDIA GPU: an open NVML session."""
 
-    def reading(self, index: int) -> Reading | None:
+    def reading(self, index: int) -> GpuReading | None:
         """Return what is measured of one GPU now; None when it is gone."""
 
 
@@ -32,7 +32,7 @@ class Observer:
     """Looks at accelerators again and again; what it remembers is the last counters."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, Count] = {}
+        self._counts: dict[str, BusyCounter] = {}
 
     def look(
         self,
@@ -44,17 +44,19 @@ class Observer:
         nvml: GpuSource | None = None,
     ) -> tuple[Sample, ...]:
         """Measure every accelerator once; busy shares that come from counters need two looks."""
-        counts: dict[str, Count] = {}
+        counts: dict[str, BusyCounter] = {}
         samples: list[Sample] = []
         for acc in accelerators:
             index = index_of(acc, gpus) if nvml else None
             reading = nvml.reading(index) if nvml and index is not None else None
-            view = View(host, acc, now, date, reading)
+            view = ReaderView(host, acc, now, date, reading)
             samples += self._settle(counts, (item for read in readers_of(acc) for item in read(view)))
         self._counts = counts
         return tuple(believed(samples))
 
-    def _settle(self, counts: dict[str, Count], found: Iterable[Sample | Count]) -> Iterator[Sample]:
+    def _settle(
+        self, counts: dict[str, BusyCounter], found: Iterable[Sample | BusyCounter]
+    ) -> Iterator[Sample]:
         """Turn counts into busy shares since the last look."""
         for item in found:
             if isinstance(item, Sample):

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead.measure.view import View
+from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 
 _SPEED: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s")
 
 
-def read(view: View) -> Iterator[Sample]:
+def read(view: ReaderView) -> Iterator[Sample]:
     """Read the negotiated speed and width; the best of both does not change and is in the inventory."""
     path = view.acc.path
     speed = _SPEED.match(view.host.text(f"{path}/current_link_speed") or "") if path else None

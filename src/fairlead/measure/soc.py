@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairlead.measure.sysfs import devfreq, devfreq_folders, memory, zones
-from fairlead.measure.view import View
+from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 
 ROCKCHIP_LOAD: Final = "/sys/kernel/debug/rknpu/load"
 
 
-def read(view: View) -> Iterator[Sample]:
+def read(view: ReaderView) -> Iterator[Sample]:
     """Read clock, load, temperature and the RAM that the engine shares."""
     for folder in devfreq_folders(view):
         yield from devfreq(view, folder)
@@ -21,7 +21,7 @@ def read(view: View) -> Iterator[Sample]:
         yield from memory(view)
 
 
-def read_rockchip(view: View) -> Iterator[Sample]:
+def read_rockchip(view: ReaderView) -> Iterator[Sample]:
     """Read the load of each core, where debugfs may be read; it is truer than devfreq's."""
     yield from view.sample(Metric.BUSY, rknpu_load(view.host.text(ROCKCHIP_LOAD) or ""))
 

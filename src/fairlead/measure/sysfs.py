@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead.measure.view import View
+from fairlead.measure.view import ReaderView
 from fairlead.telemetry import Metric, Sample
 
 THERMAL: Final = "/sys/class/thermal"
@@ -22,12 +22,12 @@ _POWER: Final = (("power1_average", Metric.POWER, 1e-6), ("power1_input", Metric
 _ENERGY: Final = (("energy1_input", Metric.ENERGY, 1e-6),)
 
 
-def asleep(view: View) -> bool:
+def asleep(view: ReaderView) -> bool:
     """Say whether the device is suspended: reading the sensors of one that is would wake it up."""
     return view.host.text(f"{view.acc.path}/power/runtime_status") == "suspended"
 
 
-def hwmon(view: View) -> Iterator[Sample]:
+def hwmon(view: ReaderView) -> Iterator[Sample]:
     """Read the monitoring chip that a driver hangs below its device."""
     base = f"{view.acc.path}/hwmon"
     chips = view.host.names(base) if view.acc.path else []
@@ -35,7 +35,7 @@ def hwmon(view: View) -> Iterator[Sample]:
         yield from _chip(view, f"{base}/{name}")
 
 
-def _chip(view: View, folder: str) -> Iterator[Sample]:
+def _chip(view: ReaderView, folder: str) -> Iterator[Sample]:
     """Read one chip: all temperatures and clocks, and the first power and energy, which are the device's."""
     names = view.host.names(folder)
     for name in names:
@@ -53,7 +53,7 @@ def _chip(view: View, folder: str) -> Iterator[Sample]:
     yield from view.files(folder, (*power[:1], *energy))
 
 
-def zones(view: View, prefix: str) -> Iterator[Sample]:
+def zones(view: ReaderView, prefix: str) -> Iterator[Sample]:
     """Read the thermal zones whose type starts so; their numbers are not stable, their types are."""
     for name in view.host.names(THERMAL):
         if not name.startswith("thermal_zone"):
@@ -69,18 +69,18 @@ def degrees(millidegrees: int | None) -> float | None:
     return None if millidegrees is None or millidegrees <= _OFFLINE else millidegrees / 1000
 
 
-def devfreq(view: View, folder: str) -> Iterator[Sample]:
+def devfreq(view: ReaderView, folder: str) -> Iterator[Sample]:
     """Read the clock of a devfreq device and the bounds it moves between."""
     yield from view.files(folder, _DEVFREQ, "core")
 
 
-def devfreq_folders(view: View) -> list[str]:
+def devfreq_folders(view: ReaderView) -> list[str]:
     """Return the devfreq folders below the device itself."""
     base = f"{view.acc.path}/devfreq"
     return [f"{base}/{name}" for name in view.host.names(base)] if view.acc.path else []
 
 
-def class_folders(view: View, kind: str) -> list[str]:
+def class_folders(view: ReaderView, kind: str) -> list[str]:
     """Return the entries of a class that belong to the device: below it, else linked to it."""
     below = f"{view.acc.path}/{kind}"
     if not view.acc.path:
@@ -92,7 +92,7 @@ def class_folders(view: View, kind: str) -> list[str]:
     return [entry for entry in entries if own and view.host.resolve(f"{entry}/device") == own]
 
 
-def memory(view: View) -> Iterator[Sample]:
+def memory(view: ReaderView) -> Iterator[Sample]:
     """Read the host's RAM, which a unified accelerator shares."""
     fields = dict(re.findall(rb"(?m)^(MemTotal|MemAvailable):\s+([0-9]{1,15}) kB", _meminfo(view)))
     if len(fields) < 2:
@@ -103,5 +103,5 @@ def memory(view: View) -> Iterator[Sample]:
     yield from view.sample(Metric.MEMORY_USED, max(0, total - free))
 
 
-def _meminfo(view: View) -> bytes:
+def _meminfo(view: ReaderView) -> bytes:
     return view.host.read(MEMINFO, 4096) or b""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from fairlead.host import Host
 from fairlead.inventory import Accelerator
-from fairlead.nvml import Reading
-from fairlead.telemetry import Count, Metric, Sample
+from fairlead.nvml import GpuReading
+from fairlead.telemetry import BusyCounter, Metric, Sample
 from fairlead.units import Seconds
 
 FileRow = tuple[str, Metric, float]
@@ -14,7 +14,7 @@ FileRow = tuple[str, Metric, float]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ReaderView:
     """One accelerator of one machine at one moment."""
 
     host: Host
@@ -23,7 +23,7 @@ class View:
     """On a clock that never steps back."""
     date: Seconds
     """Since 1970, to judge the age of files."""
-    gpu: Reading | None = None
+    gpu: GpuReading | None = None
     """What NVML measures of the accelerator, where it knows it."""
 
     def sample(self, metric: Metric, value: float | None, detail: str = "") -> tuple[Sample, ...]:
@@ -38,5 +38,5 @@ class View:
                 yield Sample(self.acc.id, metric, value * scale, detail)
 
 
-Read = Callable[[View], Iterator[Sample | Count]]
+Read = Callable[[ReaderView], Iterator[Sample | BusyCounter]]
 """A reader: pure, and silent about what it cannot read."""

@@ -10,14 +10,14 @@ session.py  an open session
 """
 
 from fairlead.nvml.session import LIBRARY, Nvml, session, sysfs_address
-from fairlead.nvml.types import Gpu, Health, Reading
+from fairlead.nvml.types import Gpu, GpuReading, Health
 
 __all__ = [
     "LIBRARY",
     "Gpu",
+    "GpuReading",
     "Health",
     "Nvml",
-    "Reading",
     "session",
     "sysfs_address",
 ]

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import Final
 
-from fairlead.nvml.library import NO_FUNCTION, SUCCESS, EventData, FieldValue, Handle, Library
+from fairlead.nvml.library import NO_FUNCTION, SUCCESS, EventData, FieldValue, Handle, NvmlLibrary
 from fairlead.nvml.types import Health
 from fairlead.units import Bytes
 
@@ -31,7 +31,7 @@ _MOST_EVENTS: Final = 256
 """Events of one look; a GPU that reports without end must not hold the agent up."""
 
 
-def read_health(library: Library, handle: Handle) -> Health:
+def read_health(library: NvmlLibrary, handle: Handle) -> Health:
     """Return how well a GPU is; whether it is lost is for the caller to add, after all other calls."""
     rows = _rows(library, handle)
     fields = _fields(library, handle)
@@ -61,12 +61,12 @@ def read_health(library: Library, handle: Handle) -> Health:
     )
 
 
-def uncorrected_errors(library: Library, handle: Handle) -> int | None:
+def uncorrected_errors(library: NvmlLibrary, handle: Handle) -> int | None:
     """Return the uncorrected memory errors since the driver was loaded."""
     return _ecc(library, handle, _UNCORRECTED, _VOLATILE)
 
 
-def remap_failed(library: Library, handle: Handle) -> bool | None:
+def remap_failed(library: NvmlLibrary, handle: Handle) -> bool | None:
     """Say whether a row of the memory could not be remapped."""
     rows = _rows(library, handle)
     return bool(rows[3]) if rows else None
@@ -75,7 +75,7 @@ def remap_failed(library: Library, handle: Handle) -> bool | None:
 class XidEvents:
     """NVML's event set: it holds the XIDs that came since it was last read, never those from before it."""
 
-    def __init__(self, library: Library, handles: Mapping[int, Handle]) -> None:
+    def __init__(self, library: NvmlLibrary, handles: Mapping[int, Handle]) -> None:
         self._library = library
         self._set = ctypes.c_void_p()
         self._indices: dict[int | None, int] = {}
@@ -108,11 +108,11 @@ class XidEvents:
         )
 
 
-def _ecc(library: Library, handle: Handle, kind: int, counter: int) -> int | None:
+def _ecc(library: NvmlLibrary, handle: Handle, kind: int, counter: int) -> int | None:
     return library.number("nvmlDeviceGetTotalEccErrors", handle, kind, counter, wide=True)
 
 
-def _rows(library: Library, handle: Handle) -> tuple[int, int, int, int] | None:
+def _rows(library: NvmlLibrary, handle: Handle) -> tuple[int, int, int, int] | None:
     """Return remapped rows: correctable, uncorrectable, pending, failed."""
     values = [ctypes.c_uint() for _ in range(4)]
     if not library.call("nvmlDeviceGetRemappedRows", handle, *(ctypes.byref(value) for value in values)):
@@ -121,21 +121,21 @@ def _rows(library: Library, handle: Handle) -> tuple[int, int, int, int] | None:
     return correctable, uncorrectable, pending, failed
 
 
-def _pages(library: Library, handle: Handle, cause: int) -> int | None:
+def _pages(library: NvmlLibrary, handle: Handle, cause: int) -> int | None:
     """Return how many pages are retired; asked without room for their addresses."""
     count = ctypes.c_uint(0)
     code = library.code("nvmlDeviceGetRetiredPages", handle, cause, ctypes.byref(count), None)
     return count.value if code in (SUCCESS, _MORE) else None
 
 
-def _reasons(library: Library, handle: Handle) -> int | None:
+def _reasons(library: NvmlLibrary, handle: Handle) -> int | None:
     newer = library.number("nvmlDeviceGetCurrentClocksEventReasons", handle, wide=True)
     if newer is not None:
         return newer
     return library.number("nvmlDeviceGetCurrentClocksThrottleReasons", handle, wide=True)
 
 
-def _links(library: Library, handle: Handle) -> tuple[tuple[int, bool], ...]:
+def _links(library: NvmlLibrary, handle: Handle) -> tuple[tuple[int, bool], ...]:
     """Return the state of every NVLink by its number; some numbers in between may have none."""
     found: list[tuple[int, bool]] = []
     for link in range(_MOST_LINKS):
@@ -148,7 +148,7 @@ def _links(library: Library, handle: Handle) -> tuple[tuple[int, bool], ...]:
     return tuple(found)
 
 
-def _fields(library: Library, handle: Handle) -> dict[str, int | None]:
+def _fields(library: NvmlLibrary, handle: Handle) -> dict[str, int | None]:
     """Ask for all fields in one call; each carries a code of its own."""
     values = (FieldValue * len(_FIELDS))()
     for value, (field, scope) in zip(values, _FIELDS.values(), strict=True):

@@ -10,7 +10,7 @@ _TEXT: Final = 96
 Handle = ctypes.c_void_p
 
 
-class Library:
+class NvmlLibrary:
     """NVML, called by name; a function that the library lacks is one that is not supported."""
 
     def __init__(self, library: ctypes.CDLL) -> None:

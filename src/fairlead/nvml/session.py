@@ -7,21 +7,23 @@ from dataclasses import replace
 from typing import Final
 
 from fairlead.nvml.health import XidEvents, read_health, remap_failed, uncorrected_errors
-from fairlead.nvml.library import Handle, Library, Memory, MemoryV2, Pci, Utilization
-from fairlead.nvml.types import Gpu, Health, Reading
+from fairlead.nvml.library import Handle, Memory, MemoryV2, NvmlLibrary, Pci, Utilization
+from fairlead.nvml.types import Gpu, GpuReading, Health
 from fairlead.units import Bytes, Celsius, Hertz, Watts
 
 LIBRARY: Final = "libnvidia-ml.so.1"
 _TEMPERATURE_GPU: Final = 0
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
-_LOST: Final = Reading(None, None, None, None, None, None, None, None, None, None, health=Health(lost=True))
+_LOST: Final = GpuReading(
+    None, None, None, None, None, None, None, None, None, None, health=Health(lost=True)
+)
 
 
 class Nvml:
     """An open session with NVML."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = Library(library)
+        self.library = NvmlLibrary(library)
         self._events: XidEvents | None = None
 
     def gpus(self, expected: Collection[str] = ()) -> list[Gpu]:
@@ -35,7 +37,7 @@ class Nvml:
         lost = [address for address in away if self._is_lost(address)]
         return found + [Gpu(-1, address, "", "", None, None, version, None, lost=True) for address in lost]
 
-    def reading(self, index: int) -> Reading | None:
+    def reading(self, index: int) -> GpuReading | None:
         """Return what is measured of one GPU now; None when it is gone."""
         self.library.lost = False
         handle = self._handle(index)
@@ -59,12 +61,12 @@ class Nvml:
             self._events.close()
         self.library.call("nvmlShutdown")
 
-    def _measured(self, handle: Handle) -> Reading:
+    def _measured(self, handle: Handle) -> GpuReading:
         library, memory, busy = self.library, self._memory(handle), Utilization()
         used = library.call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(busy))
         energy = library.number("nvmlDeviceGetTotalEnergyConsumption", handle, wide=True)
         temperature = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
-        return Reading(
+        return GpuReading(
             memory_used=None if memory is None else memory[0],
             memory_free=None if memory is None else memory[1],
             memory_total=None if memory is None else memory[2],

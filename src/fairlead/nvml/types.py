@@ -70,7 +70,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GpuReading:
     """What NVML measures of one GPU now."""
 
     memory_used: Bytes | None

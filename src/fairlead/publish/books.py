@@ -12,7 +12,7 @@ Row = tuple[str, str, str, str, Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class KubeletHoldings:
     """What the kubelet's books say of our resources."""
 
     holdings: tuple[Holding, ...] = ()
@@ -20,7 +20,7 @@ class Books:
     """Units that are held of accelerators which are not here (any more)."""
 
 
-def holdings_of_books(rows: Iterable[Row], inventory: Inventory) -> Books:
+def holdings_of_books(rows: Iterable[Row], inventory: Inventory) -> KubeletHoldings:
     """Return who holds what; resources of others are passed over.
 
     A kubelet may list a container's units in several rows, one for each part of the machine.
@@ -36,4 +36,4 @@ def holdings_of_books(rows: Iterable[Row], inventory: Inventory) -> Books:
         meaning = understood(ids, inventory)
         holdings += [part.holding(holder, unit) for part in meaning.parts]
         strays += len(meaning.strays)
-    return Books(tuple(holdings), strays)
+    return KubeletHoldings(tuple(holdings), strays)

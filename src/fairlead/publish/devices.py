@@ -7,7 +7,7 @@ none. A scheduler that counts for itself needs what does not change: this.
 from collections.abc import Collection
 from typing import Final
 
-from fairlead.annotations import Listed, devices_text
+from fairlead.annotations import AnnotatedAccelerator, devices_text
 from fairlead.host import printable
 from fairlead.inventory import Inventory
 from fairlead.publish.labels import model_name
@@ -19,7 +19,7 @@ _LONGEST_REASON: Final = 200
 def devices(inventory: Inventory, by_units: Collection[str]) -> str:
     """Return the annotation; the device plugin offers the memory of the accelerators `by_units`."""
     return devices_text(
-        Listed(
+        AnnotatedAccelerator(
             acc.id,
             model_name(acc),
             acc.vendor,

@@ -20,7 +20,7 @@ from fairlead.units import Seconds
 __all__ = [
     "GRACE",
     "UNNAMED",
-    "Assumed",
+    "AssumedGrant",
     "Ledger",
     "Refusal",
     "admit",
@@ -44,7 +44,7 @@ UNNAMED: Final = Holder("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Assumed:
+class AssumedGrant:
     """Something that was given to a kubelet and that its books need not show yet."""
 
     holding: Holding
@@ -59,7 +59,7 @@ class Ledger:
     """Who holds what; it iterates over what is held."""
 
     books: tuple[Holding, ...] = ()
-    assumed: tuple[Assumed, ...] = ()
+    assumed: tuple[AssumedGrant, ...] = ()
     claims: tuple[Holding, ...] = ()
     known: InitVar[Mapping[str, Tally] | None] = None
     """The tallies, where they are known already."""
@@ -81,7 +81,7 @@ class Ledger:
         """Return the ledger with something that a container was just given."""
         name = asked.accelerator
         tallies = {**self.tallies, name: self.tallies.get(name, Tally()).plus(asked)}
-        return replace(self, assumed=(*self.assumed, Assumed(asked, now)), known=tallies)
+        return replace(self, assumed=(*self.assumed, AssumedGrant(asked, now)), known=tallies)
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self.holdings)

@@ -19,13 +19,22 @@ from fairlead.publish.parts import (
 from fairlead.publish.prefer import prefer
 from fairlead.publish.spans import Spans, count, highest, minus, union
 
-__all__ = ["MemoryUnit", "Plan", "fitting", "forms_of", "offers", "parse_units", "prefer", "resource_name"]
+__all__ = [
+    "MemoryUnit",
+    "OfferPlan",
+    "fitting",
+    "forms_of",
+    "offers",
+    "parse_units",
+    "prefer",
+    "resource_name",
+]
 _ALONE: Final = (Form.MEMORY, Form.WHOLE, Form.CLAIM)
 """Where an accelerator can be offered in one form only: the first of these that is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class OfferPlan:
     """In which forms accelerators are offered."""
 
     unit: MemoryUnit = MemoryUnit.MIB
@@ -34,7 +43,7 @@ class Plan:
     """Whether one accelerator may be offered in several forms: only where it is known who holds what."""
 
 
-def forms_of(acc: Accelerator, plan: Plan) -> frozenset[Form]:
+def forms_of(acc: Accelerator, plan: OfferPlan) -> frozenset[Form]:
     """Return the forms in which one accelerator is offered."""
     if acc.kind == "cpu":
         return frozenset()
@@ -42,7 +51,7 @@ def forms_of(acc: Accelerator, plan: Plan) -> frozenset[Form]:
     return able if plan.together else frozenset([form for form in _ALONE if form in able][:1])
 
 
-def offers(inventory: Inventory, holdings: Iterable[Holding], plan: Plan) -> tuple[Offer, ...]:
+def offers(inventory: Inventory, holdings: Iterable[Holding], plan: OfferPlan) -> tuple[Offer, ...]:
     """Return what is listed, by resource.
 
     An accelerator that cannot be given work is listed as unhealthy while it is there, so that the kubelet

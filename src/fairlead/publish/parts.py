@@ -44,7 +44,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AcceleratorPart:
     """What some unit ids mean: an accelerator, whole or some numbered units of it."""
 
     accelerator: str
@@ -59,10 +59,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class ParsedUnits:
     """What a heap of unit ids means."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[AcceleratorPart, ...]
     strays: tuple[str, ...]
     """Ids that no accelerator here has; its accelerator may have been taken away."""
 
@@ -120,7 +120,7 @@ def short_names(inventory: Inventory) -> dict[str, str]:
 
 def parse_units(
     ids: Sequence[str], inventory: Inventory, unit: MemoryUnit = MemoryUnit.MIB
-) -> tuple[Part, ...] | Refusal:
+) -> tuple[AcceleratorPart, ...] | Refusal:
     """Return what a kubelet's unit ids mean, or why they can mean nothing: it gave them to one container."""
     found = understood(ids, inventory)
     if found.strays:
@@ -141,18 +141,18 @@ def parse_units(
     return found.parts
 
 
-def understood(ids: Iterable[str], inventory: Inventory) -> Meaning:
+def understood(ids: Iterable[str], inventory: Inventory) -> ParsedUnits:
     """Sort unit ids by the accelerator that they name; there may be a hundred thousand of them."""
     names = {acc.id for acc in inventory.accelerators if acc.kind != "cpu"}
-    whole: dict[str, Part] = {}
+    whole: dict[str, AcceleratorPart] = {}
     numbered: dict[str, list[str]] = {}
     for unit in ids:
         if unit in names:
-            whole[unit] = Part(unit)
+            whole[unit] = AcceleratorPart(unit)
         else:
             prefix, _, number = unit.rpartition("-")
             numbered.setdefault(prefix, []).append(number)
-    parts: list[Part] = []
+    parts: list[AcceleratorPart] = []
     strays: list[str] = []
     for prefix, numbers in numbered.items():
         acc = _called(prefix, names)
@@ -160,9 +160,9 @@ def understood(ids: Iterable[str], inventory: Inventory) -> Meaning:
         if acc is None or odd:
             strays += [f"{prefix}-{text}" if prefix else text for text in (numbers if acc is None else odd)]
         if acc is not None and len(odd) < len(numbers):
-            parts.append(Part(acc, ranges(map(int, set(numbers) - set(odd)))))
+            parts.append(AcceleratorPart(acc, ranges(map(int, set(numbers) - set(odd)))))
     parts += whole.values()
-    return Meaning(tuple(sorted(parts, key=lambda part: part.accelerator)), tuple(strays))
+    return ParsedUnits(tuple(sorted(parts, key=lambda part: part.accelerator)), tuple(strays))
 
 
 def _called(short: str, names: Iterable[str]) -> str | None:

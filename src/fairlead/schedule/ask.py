@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.placement import DeviceState, Reason, Share, share_of, taken_whole
+from fairlead.placement import DeviceShare, DeviceState, Reason, share_of, taken_whole
 from fairlead.request import Expectation, Request
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.columns import Floats, Ints, Mask
 from fairlead.schedule.selectors import verdict
 
@@ -17,10 +17,10 @@ BEST_EFFORT: Final = 1
 """Who asks for memory alone still wants some compute, and the other way: neither is of use alone."""
 
 
-class Ask:
+class CompiledRequest:
     """A request, with a table over the kinds of accelerator for each thing that depends on the kind."""
 
-    def __init__(self, cluster: Cluster, request: Request, *, whole: bool = False) -> None:
+    def __init__(self, cluster: EngineCluster, request: Request, *, whole: bool = False) -> None:
         self.cluster = cluster
         self.request = request
         self.whole = request.demand.count > 0 and (whole or request.whole)
@@ -83,7 +83,7 @@ class Ask:
         self.choosy = not self.allowed[:-1].all()
         self.totals = np.array([*(kind.memory for kind in kinds), 0], np.int64)
 
-    def share(self, device: DeviceState) -> Share:
+    def share(self, device: DeviceState) -> DeviceShare:
         """Return what it takes of an accelerator."""
         return share_of(self.request, device, whole=self.whole)
 

@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.placement import Change, Decision, DeviceState
+from fairlead.placement import Decision, DeviceState, SuggestedChange
 from fairlead.request import Demand, Request, Selector, Toleration, repels
 from fairlead.schedule.amounts import lesser_amounts
-from fairlead.schedule.ask import Ask
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.ask import CompiledRequest
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.filters import NODE_FILTERS
 from fairlead.schedule.fit import fits, places_of
 from fairlead.schedule.policies import Policy, policy_named
@@ -26,7 +26,7 @@ PUSHED: Final = 0.7
 """How large it counts to put others out."""
 
 
-def explained(cluster: Cluster, decision: Decision, policy: Policy | str | None = None) -> Decision:
+def explained(cluster: EngineCluster, decision: Decision, policy: Policy | str | None = None) -> Decision:
     """Return a refusal with the changes that would let it fit, smallest first.
 
     A policy that has no name of its own among those installed must be given.
@@ -38,8 +38,8 @@ def explained(cluster: Cluster, decision: Decision, policy: Policy | str | None 
 
 
 def smallest_changes(
-    cluster: Cluster, request: Request, policy: Policy | str = "fairlead"
-) -> tuple[Change, ...]:
+    cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead"
+) -> tuple[SuggestedChange, ...]:
     """Return every single change that would let a request fit, smallest first."""
     policy = policy_named(policy) if isinstance(policy, str) else policy
     found = [
@@ -52,19 +52,19 @@ def smallest_changes(
     return tuple(sorted(found, key=lambda change: change.share))
 
 
-def _fewer_rules(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Change]:
+def _fewer_rules(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
     """Yield rules without which it fits."""
     for field, text, other in _without(request):
         if fits(cluster, other, whole=whole):
-            yield Change(field, text, share=DROPPED)
+            yield SuggestedChange(field, text, share=DROPPED)
     if taints := _borne(cluster, request, whole=whole):
-        yield Change("tolerations", f"tolerate {taints}", share=DROPPED)
+        yield SuggestedChange("tolerations", f"tolerate {taints}", share=DROPPED)
     cordoned = [node for node in cluster.nodes() if node.unschedulable]
     for node in cordoned[:16]:
         mark = cluster.checkpoint()
         cluster.put(replace(node, unschedulable=False))
         if fits(cluster, request, whole=whole):
-            yield Change("cluster", f"uncordon {node.name}", share=DROPPED)
+            yield SuggestedChange("cluster", f"uncordon {node.name}", share=DROPPED)
         cluster.rollback(mark)
 
 
@@ -84,58 +84,58 @@ def _without(request: Request) -> Iterator[tuple[str, str, Request]]:
         yield "ports", "drop the host port", replace(request, ports=())
 
 
-def _borne(cluster: Cluster, request: Request, *, whole: bool) -> str:
+def _borne(cluster: EngineCluster, request: Request, *, whole: bool) -> str:
     """Return the fewest taints of a node that would do if they were tolerated; empty: there is none."""
     every = {taint for taints in cluster.columns.taint_sets for taint in taints}
     more = tuple(Toleration(taint.key, taint.value, effect=taint.effect) for taint in every)
     bold = replace(request, tolerations=(*request.tolerations, *more))
-    rows, _ = places_of(Ask(cluster, bold, whole=whole), bold, cluster.rows())
+    rows, _ = places_of(CompiledRequest(cluster, bold, whole=whole), bold, cluster.rows())
     sets = list(cluster.columns.taint_sets)
     numbers = np.unique(cluster.columns.taints[rows]).tolist()
     found = [[each for each in sets[number] if repels(each, request.tolerations)] for number in numbers]
     return " and ".join(str(each) for each in min(found, key=len, default=()))
 
 
-def _other_devices(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Change]:
+def _other_devices(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
     """Yield other precisions, models and vendors that would do."""
     demand = request.demand
     if demand.precision:
         known = {name for kind in cluster.columns.kinds for name in kind.precisions} - {demand.precision}
         for name in sorted(known):
             if fits(cluster, _with(request, replace(demand, precision=name)), whole=whole):
-                yield Change(
+                yield SuggestedChange(
                     "demand.precision", f"run in {name} instead of {demand.precision}", share=ELSEWHERE
                 )
     if demand.models or demand.excluded:
         other = _with(request, replace(demand, models=(), excluded=()))
         if device := _where(cluster, other, whole=whole):
-            yield Change("demand.models", f"also allow {device.model or device.id}", share=ELSEWHERE)
+            yield SuggestedChange("demand.models", f"also allow {device.model or device.id}", share=ELSEWHERE)
     if demand.vendors:
         other = _with(request, replace(demand, vendors=()))
         if device := _where(cluster, other, whole=whole):
-            yield Change("demand.vendors", f"also allow {device.vendor}", share=ELSEWHERE)
+            yield SuggestedChange("demand.vendors", f"also allow {device.vendor}", share=ELSEWHERE)
 
 
-def _where(cluster: Cluster, request: Request, *, whole: bool) -> DeviceState | None:
-    rows, free = places_of(Ask(cluster, request, whole=whole), request, cluster.rows())
+def _where(cluster: EngineCluster, request: Request, *, whole: bool) -> DeviceState | None:
+    rows, free = places_of(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())
     return cluster.device(int(rows[0]), int(np.argmax(free[0]))) if len(rows) else None
 
 
-def _slower(cluster: Cluster, request: Request, *, whole: bool) -> Iterator[Change]:
+def _slower(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
     """Yield the SLO that could be kept."""
     if request.slo is None:
         return
     patient = replace(request, slo=None)
-    ask = Ask(cluster, patient, whole=whole)
+    ask = CompiledRequest(cluster, patient, whole=whole)
     rows, free = places_of(ask, patient, cluster.rows())
     seconds = ask.seconds[cluster.columns.kind[rows]][free]
     if len(rows) and not np.isnan(seconds).all():
         best = float(np.nanmin(seconds))
         text = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}{_faster(ask, best)}"
-        yield Change("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
+        yield SuggestedChange("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
 
 
-def _faster(ask: Ask, best: float) -> str:
+def _faster(ask: CompiledRequest, best: float) -> str:
     """Say why the fastest accelerator is not the one to allow for; empty: it is.
 
     A refusal tells the best latency that is expected anywhere, on accelerators without room too.
@@ -160,7 +160,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{format_number(1000 * seconds)} ms"
 
 
-def _more_important(cluster: Cluster, request: Request, policy: Policy) -> Iterator[Change]:
+def _more_important(cluster: EngineCluster, request: Request, policy: Policy) -> Iterator[SuggestedChange]:
     """Yield the least priority at which it would put others out."""
     levels = sorted({placement.request.priority + 1 for placement in cluster.placements()})
     levels = [level for level in levels if level > request.priority]
@@ -177,7 +177,7 @@ def _more_important(cluster: Cluster, request: Request, policy: Policy) -> Itera
     if out:
         others = _neighbours(request, [placement.request for placement in out])
         text = f"raise the priority to {levels[high]}, putting out {others}"
-        yield Change("priority", text, levels[high], PUSHED)
+        yield SuggestedChange("priority", text, levels[high], PUSHED)
 
 
 def _neighbours(request: Request, others: Sequence[Request]) -> str:

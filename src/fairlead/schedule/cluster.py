@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fairlead.errors import RefusedError
-from fairlead.placement import DeviceState, DisruptionBudget, NodeState, Placement, Share
+from fairlead.errors import AllocationRefusedError
+from fairlead.placement import DeviceShare, DeviceState, DisruptionBudget, NodeState, Placement
 from fairlead.schedule.columns import Columns, Ints
-from fairlead.schedule.crowd import Crowd
-from fairlead.schedule.mix import EVEN, Mix
+from fairlead.schedule.crowd import PodCounts
+from fairlead.schedule.mix import EVEN, DemandMix
 from fairlead.units import Bytes, format_bytes
 
 ABSENT: Final = -1
@@ -30,7 +30,7 @@ class DeviceFree:
     holders: int
 
 
-class Scale(NamedTuple):
+class LargestNode(NamedTuple):
     """What the largest node has, CPU and accelerators: some scores measure against it."""
 
     cpu: int
@@ -47,17 +47,17 @@ class NodeFree:
     devices: tuple[DeviceFree, ...]
 
 
-class Cluster:
+class EngineCluster:
     """Nodes and what is placed on them, kept as columns and changed step by step."""
 
     def __init__(
         self,
         nodes: Iterable[NodeState] = (),
         placements: Iterable[Placement] = (),
-        mix: Mix = EVEN,
+        mix: DemandMix = EVEN,
     ) -> None:
         self.columns = Columns()
-        self.crowd = Crowd()
+        self.crowd = PodCounts()
         self.mix = mix
         """What demand is to be expected: fragments are measured against it."""
         self.budgets: tuple[DisruptionBudget, ...] = ()
@@ -76,7 +76,7 @@ class Cluster:
         self._on: dict[int, dict[str, Placement]] = {}
         self._undo: list[Callable[[], object]] = []
         self._marks: list[int] = []
-        self._scale: Scale | None = None
+        self._scale: LargestNode | None = None
         for node in nodes:
             self.put(node)
         for placement in placements:
@@ -130,11 +130,11 @@ class Cluster:
         return self._names[row]
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> LargestNode:
         """The largest node there is."""
         if self._scale is None:
             cpu, width = self.columns.cpu_total, self.columns.width_total
-            self._scale = Scale(int(cpu.max(initial=1)), int(width.max(initial=1)))
+            self._scale = LargestNode(int(cpu.max(initial=1)), int(width.max(initial=1)))
         return self._scale
 
     def device(self, row: int, column: int) -> DeviceState:
@@ -175,12 +175,14 @@ class Cluster:
         """Count a placement as made; not strict: also one that the node has no room for, as truth may be."""
         request = placement.request
         if request.id in self._placements:
-            raise RefusedError(f"{request.id} is placed already, on {self._placements[request.id].node}")
+            raise AllocationRefusedError(
+                f"{request.id} is placed already, on {self._placements[request.id].node}"
+            )
         row = self._rows.get(placement.node)
         if row is None:
-            raise RefusedError(f"{request.id}: there is no node {placement.node!r}")
+            raise AllocationRefusedError(f"{request.id}: there is no node {placement.node!r}")
         if strict and (lack := self._lack(row, placement)):
-            raise RefusedError(f"{request.id}: {placement.node} {lack}", "decide anew")
+            raise AllocationRefusedError(f"{request.id}: {placement.node} {lack}", "decide anew")
         self._placements[request.id] = self._on[row][request.id] = placement
         self._take(row, placement, 1)
         self.crowd.enter(request, row)
@@ -277,7 +279,7 @@ class Cluster:
             if at is not None:
                 self._take_share(row, at, devices[at], share, sign)
 
-    def _take_share(self, row: int, at: int, device: DeviceState, share: Share, sign: int) -> None:
+    def _take_share(self, row: int, at: int, device: DeviceState, share: DeviceShare, sign: int) -> None:
         columns = self.columns
         whole = share.whole  # all of it as it is now, not as it was when it was given
         columns.free_memory[row, at] -= sign * (device.memory if whole else share.memory)
@@ -325,6 +327,6 @@ def _column(devices: Sequence[DeviceState], name: str) -> int | None:
     return next((at for at, device in enumerate(devices) if device.id == name), None)
 
 
-def _is_lent(devices: Sequence[DeviceState], share: Share) -> bool:
+def _is_lent(devices: Sequence[DeviceState], share: DeviceShare) -> bool:
     """Say whether what is taken of an accelerator is taken of its node's memory as well."""
     return not share.whole and any(device.unified for device in devices if device.id == share.device)

@@ -6,14 +6,14 @@ import numpy as np
 
 from fairlead.placement import Decision, Placement
 from fairlead.request import Request
-from fairlead.schedule.ask import Ask
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.ask import CompiledRequest
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.columns import idle_of
 from fairlead.schedule.policies import Policy
-from fairlead.schedule.verdicts import Verdicts, verdicts
+from fairlead.schedule.verdicts import ScoreCache, verdicts
 
 
-def place_copies(cluster: Cluster, members: Sequence[Request], policy: Policy) -> list[Decision]:
+def place_copies(cluster: EngineCluster, members: Sequence[Request], policy: Policy) -> list[Decision]:
     """Place as many as fit, and return the decisions for these; all must be of one shape.
 
     What one takes of a node changes nothing for others, so their order holds until each is full; policies
@@ -37,7 +37,7 @@ def place_copies(cluster: Cluster, members: Sequence[Request], policy: Policy) -
     return decisions
 
 
-def _in_order(cluster: Cluster, known: Verdicts) -> list[int]:
+def _in_order(cluster: EngineCluster, known: ScoreCache) -> list[int]:
     rows = np.flatnonzero(known.score > -np.inf)
     best_first: list[int] = rows[np.argsort(-known.score[rows], kind="stable")].tolist()
     if known.policy.by_name:
@@ -45,7 +45,7 @@ def _in_order(cluster: Cluster, known: Verdicts) -> list[int]:
     return best_first
 
 
-def _fill(known: Verdicts, row: int, members: Sequence[Request]) -> Iterator[Placement]:
+def _fill(known: ScoreCache, row: int, members: Sequence[Request]) -> Iterator[Placement]:
     """Yield a place on one node for each member, until it is full."""
     cluster = known.ask.cluster
     best = [int(cluster.columns.kind[row, known.column[row]])] if known.ask.count == 1 else []
@@ -54,7 +54,7 @@ def _fill(known: Verdicts, row: int, members: Sequence[Request]) -> Iterator[Pla
         yield Placement(member, cluster.name(row), shares)
 
 
-def _rooms(ask: Ask, row: int, best: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _rooms(ask: CompiledRequest, row: int, best: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Yield the accelerators for one copy after the other; those of the best kind go first."""
     columns, request = ask.cluster.columns, ask.request
     left = columns.room[row].copy()
@@ -79,7 +79,7 @@ def _rooms(ask: Ask, row: int, best: Sequence[int]) -> Iterator[tuple[int, ...]]
 
 
 def _choose(
-    ask: Ask, row: int, free: Sequence[Sequence[int]], memory: int, best: Sequence[int]
+    ask: CompiledRequest, row: int, free: Sequence[Sequence[int]], memory: int, best: Sequence[int]
 ) -> tuple[int, ...] | None:
     """Return the accelerators with the least to hand out that still suffice; None: there are too few."""
     kinds = ask.cluster.columns.kind[row].tolist()

@@ -6,13 +6,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlead.request import Neighbour, Port, Request, Selector
+from fairlead.request import HostPort, PodAffinityTerm, Request, Selector
 
 Counts = NDArray[np.int32]
 Key = TypeVar("Key")
 
 
-class Group(NamedTuple):
+class SelectedPods(NamedTuple):
     """Pods that a rule speaks of."""
 
     selector: Selector
@@ -25,43 +25,43 @@ class Group(NamedTuple):
         return near and self.selector.selects(labels)
 
 
-class Both(NamedTuple):
+class IntersectedPods(NamedTuple):
     """Pods that are in every one of some groups."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[SelectedPods, ...]
 
     def has(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Say whether a pod is in all of them."""
         return all(group.has(namespace, labels) for group in self.groups)
 
 
-class Held(NamedTuple):
+class ExistingPodTerm(NamedTuple):
     """A rule that pods already placed have about those that come later."""
 
-    rule: Neighbour
+    rule: PodAffinityTerm
     namespaces: tuple[str, ...]
     apart: bool
 
     @property
-    def group(self) -> Group:
+    def group(self) -> SelectedPods:
         """The pods that it speaks of."""
-        return Group(self.rule.selector, self.namespaces)
+        return SelectedPods(self.rule.selector, self.namespaces)
 
 
-def spoken_of(rule: Neighbour, namespace: str) -> Group:
+def spoken_of(rule: PodAffinityTerm, namespace: str) -> SelectedPods:
     """Return the pods that a rule of a pod in that namespace speaks of."""
-    return Group(rule.selector, rule.namespaces or (namespace,))
+    return SelectedPods(rule.selector, rule.namespaces or (namespace,))
 
 
-class Crowd:
+class PodCounts:
     """Counts by row; a group is counted from the first time that somebody asks for it."""
 
     def __init__(self) -> None:
         self._size = 0
         self._pods: dict[str, tuple[Request, int]] = {}
-        self._groups: dict[Group | Both, Counts] = {}
-        self.held: dict[Held, Counts] = {}
-        self.ports: dict[Port, Counts] = {}
+        self._groups: dict[SelectedPods | IntersectedPods, Counts] = {}
+        self.held: dict[ExistingPodTerm, Counts] = {}
+        self.ports: dict[HostPort, Counts] = {}
 
     def grow(self, rows: int) -> None:
         """Make room for so many nodes."""
@@ -80,7 +80,7 @@ class Crowd:
         _, row = self._pods.pop(request.id)
         self._count(request, row, -1)
 
-    def of(self, group: Group | Both) -> Counts:
+    def of(self, group: SelectedPods | IntersectedPods) -> Counts:
         """Return how many pods of a group each row has."""
         if group not in self._groups:
             counts = np.zeros(self._size, np.int32)
@@ -95,7 +95,7 @@ class Crowd:
                 counts[row] += step
         for apart, rules in ((False, request.near), (True, request.apart)):
             for rule in rules:
-                held = Held(rule, rule.namespaces or (request.namespace,), apart)
+                held = ExistingPodTerm(rule, rule.namespaces or (request.namespace,), apart)
                 self._step(self.held, held, row, step)
         for port in request.ports:
             self._step(self.ports, port, row, step)

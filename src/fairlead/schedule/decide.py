@@ -8,7 +8,7 @@ import numpy as np
 
 from fairlead.placement import Decision, Placement, share_of
 from fairlead.request import Request, problems
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.columns import Floats
 from fairlead.schedule.policies import Policy, policy_named
 from fairlead.schedule.refuse import nonsense, refusal
@@ -26,7 +26,7 @@ MOST: Final = 1 << 62
 
 
 def decide(
-    cluster: Cluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
+    cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
 ) -> Decision:
     """Return where a request goes, or why nowhere; nothing is changed.
 
@@ -42,7 +42,7 @@ def decide(
 
 
 def place(
-    cluster: Cluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
+    cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
 ) -> Decision:
     """Decide, and count the placement as made."""
     decision = decide(cluster, request, policy, explain=explain)
@@ -51,7 +51,7 @@ def place(
     return decision
 
 
-def _best(cluster: Cluster, request: Request, policy: Policy) -> Decision | None:
+def _best(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
     """Look for a place, in a large cluster first for a little more than is asked."""
     if cluster.cells > LARGE:
         rough = rounded(request, cluster.columns.sizes)
@@ -62,7 +62,7 @@ def _best(cluster: Cluster, request: Request, policy: Policy) -> Decision | None
     return _search(cluster, request, policy)
 
 
-def _search(cluster: Cluster, request: Request, policy: Policy) -> Decision | None:
+def _search(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
     known = verdicts(cluster, request, policy)
     score = known.score
     if not len(score):
@@ -78,7 +78,7 @@ def _search(cluster: Cluster, request: Request, policy: Policy) -> Decision | No
     return Decision(request, policy.name, known.placement(row, request), best)
 
 
-def _exact(cluster: Cluster, request: Request, policy: Policy, rough: Decision) -> Decision:
+def _exact(cluster: EngineCluster, request: Request, policy: Policy, rough: Decision) -> Decision:
     """Return the decision for what was really asked."""
     assert rough.placement is not None
     row = cluster.row(rough.placement.node)
@@ -111,5 +111,5 @@ def up_to(amount: int, bits: int) -> int:
     return -(-amount >> spare) << spare
 
 
-def _smallest_name(cluster: Cluster, score: Floats, best: float) -> int:
+def _smallest_name(cluster: EngineCluster, score: Floats, best: float) -> int:
     return min(np.flatnonzero(score == best).tolist(), key=cluster.name)

@@ -9,17 +9,17 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.schedule.ask import Ask
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.columns import Ints, Mask
 from fairlead.schedule.options import open_to
-from fairlead.schedule.survey import Survey
+from fairlead.schedule.survey import NodeSurvey
 
 PATIENCE: Final = 30.0
 """Seconds after which nothing is expected of a pod any more: kube-scheduler has come back to it, or will."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class UnconfirmedPod:
     """One pod that may be on any of some nodes."""
 
     rows: Ints
@@ -31,22 +31,22 @@ class Doubt:
     since: float
 
 
-class Doubts:
+class UnconfirmedPods:
     """All of them, summed up by row."""
 
     def __init__(self) -> None:
-        self._of: dict[str, Doubt] = {}
+        self._of: dict[str, UnconfirmedPod] = {}
         self._sums: Ints = np.zeros((0, 3), np.int64)
 
     def __len__(self) -> int:
         return len(self._of)
 
-    def add(self, uid: str, ask: Ask, rows: Ints, now: float) -> None:
+    def add(self, uid: str, ask: CompiledRequest, rows: Ints, now: float) -> None:
         """Note that a pod may soon be on one of these rows."""
         memory, compute = int(ask.memory.max(initial=0)), int(ask.compute.max(initial=0))
-        self.put(uid, Doubt(rows, ask.count, ask.count * memory, compute, now))
+        self.put(uid, UnconfirmedPod(rows, ask.count, ask.count * memory, compute, now))
 
-    def put(self, uid: str, doubt: Doubt) -> None:
+    def put(self, uid: str, doubt: UnconfirmedPod) -> None:
         """Doubt where a pod is, in place of what was doubted of it before."""
         self.drop(uid)
         size = int(doubt.rows.max(initial=-1)) + 1
@@ -55,7 +55,7 @@ class Doubts:
         self._of[uid] = doubt
         self._count(doubt, 1)
 
-    def drop(self, uid: str) -> Doubt | None:
+    def drop(self, uid: str) -> UnconfirmedPod | None:
         """Doubt no more: it is known where the pod is, or that it is nowhere. Return what was doubted."""
         doubt = self._of.pop(uid, None)
         if doubt is not None:
@@ -74,7 +74,7 @@ class Doubts:
         found: Mask = self._known(rows)[:, 0] > 0
         return found
 
-    def sure(self, found: Survey) -> Mask:
+    def sure(self, found: NodeSurvey) -> Mask:
         """Say which nodes take a request wherever those are that were let pass before."""
         sure = found.fits.copy()
         at = np.flatnonzero(sure)
@@ -85,7 +85,7 @@ class Doubts:
             sure[at[~fine]] = False
         return sure
 
-    def leave_room(self, ask: Ask, rows: Ints, free: Mask) -> Mask:
+    def leave_room(self, ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:
         """Say which rows have room for a request wherever those in doubt are.
 
         `free` marks the accelerators that would do if nobody came. Two things are sure, whichever
@@ -112,5 +112,5 @@ class Doubts:
         found[old] = self._sums[rows[old]]
         return found
 
-    def _count(self, doubt: Doubt, sign: int) -> None:
+    def _count(self, doubt: UnconfirmedPod, sign: int) -> None:
         self._sums[doubt.rows] += np.array([doubt.devices, doubt.memory, doubt.compute], np.int64) * sign

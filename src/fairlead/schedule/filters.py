@@ -6,18 +6,18 @@ from typing import Final
 import numpy as np
 
 from fairlead.placement import Reason
-from fairlead.request import Match, Selector, Taint, Term, repels
-from fairlead.schedule.ask import Ask
+from fairlead.request import LabelTerm, MatchOperator, Selector, Taint, repels
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.columns import Ints, Mask
 
-Filter = Callable[[Ask, Ints], Mask | np.bool_]
+Filter = Callable[[CompiledRequest, Ints], Mask | np.bool_]
 ALL: Final = np.True_
 """Every row passes: nothing was asked for that could be missing."""
 CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
 """The taint that Kubernetes sees in a cordoned node."""
 
 
-def schedulable(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def schedulable(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes that take new pods, and others for who tolerates their being cordoned."""
     borne = any(each.covers(CORDONED) for each in ask.request.tolerations)
     if borne or not ask.cluster.columns.cordoned:
@@ -25,7 +25,7 @@ def schedulable(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return ~ask.cluster.columns.unschedulable[rows]
 
 
-def tolerated(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def tolerated(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes of whose taints each is tolerated, or only a wish."""
     sets = ask.cluster.columns.taint_sets
     if len(sets) == 1:
@@ -35,13 +35,13 @@ def tolerated(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return bearable[ask.cluster.columns.taints[rows]]
 
 
-def selected(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def selected(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with the labels that were asked for."""
     selector = ask.request.selector
     return matching(ask, selector, rows) if selector.terms or selector.names else ALL
 
 
-def attracted(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def attracted(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes that one of the affinity's terms selects."""
     affinity = ask.request.affinity
     if not affinity:
@@ -50,7 +50,7 @@ def attracted(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return passed
 
 
-def selectors_evaluate(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def selectors_evaluate(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with no accelerator on which a selector of the claims fails."""
     if not ask.failed.any():
         return ALL
@@ -58,22 +58,22 @@ def selectors_evaluate(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return ~failed
 
 
-def has_cpu(ask: Ask, rows: Ints) -> Mask:
+def has_cpu(ask: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes with enough CPU left."""
     return ask.cluster.columns.cpu[rows] >= int(ask.needs[0])
 
 
-def has_memory(ask: Ask, rows: Ints) -> Mask:
+def has_memory(ask: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes with enough memory left."""
     return ask.cluster.columns.memory[rows] >= int(ask.needs[1])
 
 
-def has_pods(ask: Ask, rows: Ints) -> Mask:
+def has_pods(ask: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes that may run one more pod."""
     return ask.cluster.columns.pods[rows] >= 1
 
 
-def has_resources(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def has_resources(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with enough of every other extended resource."""
     passed: Mask | np.bool_ = ALL
     for key, amount in ask.request.resources:
@@ -82,13 +82,13 @@ def has_resources(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return passed
 
 
-def has_room(ask: Ask, rows: Ints) -> Mask:
+def has_room(ask: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes with enough CPU, memory and pods left: three filters in one look."""
     passed: Mask = np.logical_and.reduce(ask.cluster.columns.room.take(rows, axis=0) >= ask.needs, axis=1)
     return passed
 
 
-def matching(ask: Ask, selector: Selector, rows: Ints) -> Mask:
+def matching(ask: CompiledRequest, selector: Selector, rows: Ints) -> Mask:
     """Say which rows a selector of nodes selects."""
     passed = np.ones(len(rows), np.bool_)
     for term in selector.terms:
@@ -98,23 +98,23 @@ def matching(ask: Ask, selector: Selector, rows: Ints) -> Mask:
     return passed
 
 
-def term_holds(ask: Ask, term: Term, rows: Ints) -> Mask:
+def term_holds(ask: CompiledRequest, term: LabelTerm, rows: Ints) -> Mask:
     """Say for which rows a term about a label holds."""
     columns = ask.cluster.columns
     found = columns.label(term.key, rows)
-    if term.match in (Match.EXISTS, Match.DOES_NOT_EXIST):
-        return found >= 0 if term.match is Match.EXISTS else found < 0
-    if term.match in (Match.IN, Match.NOT_IN):
+    if term.match in (MatchOperator.EXISTS, MatchOperator.DOES_NOT_EXIST):
+        return found >= 0 if term.match is MatchOperator.EXISTS else found < 0
+    if term.match in (MatchOperator.IN, MatchOperator.NOT_IN):
         wanted = columns.value_ids(term.values)
         inside: Mask = np.isin(found, wanted)
-        return inside if term.match is Match.IN else ~inside
+        return inside if term.match is MatchOperator.IN else ~inside
     texts = list(columns.values)
     ids, back = np.unique(found, return_inverse=True)
     held = [value >= 0 and term.holds_for(texts[value]) for value in ids.tolist()]
     return np.array(held, np.bool_)[back]
 
 
-def unheld(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def unheld(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass accelerators that nobody holds, for who wants them whole or cannot share them."""
     if not ask.jealous:
         return ALL
@@ -124,7 +124,7 @@ def unheld(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return passed
 
 
-def has_device_memory(ask: Ask, rows: Ints) -> Mask | np.bool_:
+def has_device_memory(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass accelerators with enough memory left, or some; what is the node's own, the node must have too."""
     if not ask.sized:
         return ALL
@@ -137,7 +137,7 @@ def has_device_memory(ask: Ask, rows: Ints) -> Mask | np.bool_:
     return passed
 
 
-def has_device_compute(ask: Ask, rows: Ints) -> Mask:
+def has_device_compute(ask: CompiledRequest, rows: Ints) -> Mask:
     """Pass accelerators with enough compute left, and for who asks for none, with some."""
     columns = ask.cluster.columns
     return columns.free_compute.take(rows, axis=0) >= ask.least_compute[columns.kind.take(rows, axis=0)]

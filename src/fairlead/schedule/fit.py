@@ -3,14 +3,14 @@
 import numpy as np
 
 from fairlead.request import Request
-from fairlead.schedule.ask import Ask
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.ask import CompiledRequest
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.columns import Ints, Mask
 from fairlead.schedule.options import open_to
 from fairlead.schedule.social import SOCIAL_FILTERS
 
 
-def places_of(ask: Ask, request: Request, rows: Ints) -> tuple[Ints, Mask]:
+def places_of(ask: CompiledRequest, request: Request, rows: Ints) -> tuple[Ints, Mask]:
     """Return the rows that take a request, neighbours and all, and which of their accelerators suffice."""
     rows, free = open_to(ask, rows)
     if len(rows) and (request.social or ask.cluster.crowd.held):
@@ -21,7 +21,7 @@ def places_of(ask: Ask, request: Request, rows: Ints) -> tuple[Ints, Mask]:
     return rows, free
 
 
-def fits(cluster: Cluster, request: Request, *, whole: bool = False) -> bool:
+def fits(cluster: EngineCluster, request: Request, *, whole: bool = False) -> bool:
     """Say whether a request has a place anywhere."""
-    ask = Ask(cluster, request, whole=whole)
+    ask = CompiledRequest(cluster, request, whole=whole)
     return bool(len(places_of(ask, request, cluster.rows())[0]))

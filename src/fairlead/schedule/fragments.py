@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from fairlead.placement import DeviceState
 from fairlead.request import WHOLE, Demand, Request
 from fairlead.schedule.ask import objection
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.columns import Floats, Ints, Mask
-from fairlead.schedule.mix import Kind, Mix
-from fairlead.schedule.options import Options
+from fairlead.schedule.mix import DemandMix, RequestKind
+from fairlead.schedule.options import Candidates
 
 SPENT: Final = 0.25
 """How much it counts that CPU runs out as requests come, and not only that one more has enough.
@@ -31,20 +31,21 @@ CHUNK: Final = 512
 Counts = NDArray[np.int16]
 
 
-class Kinds:
+class RequestKinds:
     """The expected kinds of request as arrays, for the kinds of accelerator that a cluster has.
 
     Kinds that differ only in which accelerators they may be on are one: how often it comes then depends on
     the accelerator. Traces with typed requests have hundreds of kinds, and a few dozen of these.
     """
 
-    def __init__(self, mix: Mix, devices: tuple[DeviceState, ...]) -> None:
+    def __init__(self, mix: DemandMix, devices: tuple[DeviceState, ...]) -> None:
         self.mix, self.devices = mix, devices
-        alike: dict[tuple[int, Demand], list[tuple[Kind, float]]] = {}
+        alike: dict[tuple[int, Demand], list[tuple[RequestKind, float]]] = {}
         for kind, weight in mix.kinds:
             alike.setdefault((kind.cpu, _untyped(kind.demand)), []).append((kind, weight))
         kinds = [
-            Kind(cpu, min(each.memory for each, _ in alike[cpu, demand]), demand) for cpu, demand in alike
+            RequestKind(cpu, min(each.memory for each, _ in alike[cpu, demand]), demand)
+            for cpu, demand in alike
         ]
         self.cpu: Floats = np.array([kind.cpu for kind in kinds], np.float64)
         self.memory: Floats = np.array([kind.memory for kind in kinds], np.float64)
@@ -77,11 +78,11 @@ class Kinds:
 class Fragments:
     """Fragments of every row, brought up to date when they are asked for."""
 
-    def __init__(self, cluster: Cluster, *, published: bool) -> None:
+    def __init__(self, cluster: EngineCluster, *, published: bool) -> None:
         self.cluster = cluster
         self.published = published
         """As in the paper: CPU and memory are had or not; otherwise they run out as requests come."""
-        self.kinds = Kinds(cluster.mix, tuple(cluster.columns.kinds))
+        self.kinds = RequestKinds(cluster.mix, tuple(cluster.columns.kinds))
         self._seen = -1
         shape = (cluster.columns.size, len(self.kinds.cpu))
         self.fits = np.zeros((*cluster.columns.kind.shape, len(self.kinds.cpu)), np.bool_)
@@ -130,7 +131,7 @@ class Fragments:
         used: Floats = np.einsum("ij,ij->i", usable, hosts)
         return idle - used
 
-    def after(self, places: Options) -> Floats:
+    def after(self, places: Candidates) -> Floats:
         """Return the fragments that the node of each place would have if it were taken."""
         row = places.row
         count, usable = self.count.take(row, axis=0), self.usable.take(row, axis=0)
@@ -145,7 +146,7 @@ class Fragments:
         return self.measure(row, count, usable, (places.cpu_left, places.memory_left, places.idle_left_total))
 
 
-def lost(places: Options, *, published: bool) -> Floats:
+def lost(places: Candidates, *, published: bool) -> Floats:
     """Return how much of a node each place would turn into fragments, in thousandths of an accelerator."""
     cluster = places.ask.cluster
     key = ("fragments", published)
@@ -167,7 +168,7 @@ def _untyped(demand: Demand) -> Demand:
     return replace(demand, models=(), excluded=(), vendors=(), precision="")
 
 
-def _weight(device: DeviceState, kinds: Iterable[tuple[Kind, float]]) -> float:
+def _weight(device: DeviceState, kinds: Iterable[tuple[RequestKind, float]]) -> float:
     """Return how often those of some kinds come that may be on an accelerator."""
     return sum(weight for kind, weight in kinds if _takes(device, kind.demand))
 

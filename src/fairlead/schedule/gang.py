@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fairlead.placement import Decision, Reason, Rejection
 from fairlead.request import Request, problems
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.copies import place_copies
 from fairlead.schedule.decide import decide, place
 from fairlead.schedule.policies import Policy, policy_named
@@ -13,7 +13,7 @@ from fairlead.schedule.preempt import make_room
 
 
 def place_gang(
-    cluster: Cluster,
+    cluster: EngineCluster,
     members: Sequence[Request],
     policy: Policy | str = "fairlead",
     *,
@@ -48,7 +48,7 @@ def place_gang(
     return [each if each.placed else decide(cluster, each.request, policy) for each in decisions]
 
 
-def _place(cluster: Cluster, members: Sequence[Request], policy: Policy) -> list[Decision]:
+def _place(cluster: EngineCluster, members: Sequence[Request], policy: Policy) -> list[Decision]:
     """Place what fits of the members; all at once those that are alike and depend on no neighbour."""
     if any(member.social or problems(member) for member in members) or cluster.crowd.held:
         return [place(cluster, member, policy, explain=False) for member in members]
@@ -62,7 +62,11 @@ def _place(cluster: Cluster, members: Sequence[Request], policy: Policy) -> list
 
 
 def _push(
-    cluster: Cluster, decisions: Sequence[Decision], policy: Policy, enough: int, spared: Collection[str]
+    cluster: EngineCluster,
+    decisions: Sequence[Decision],
+    policy: Policy,
+    enough: int,
+    spared: Collection[str],
 ) -> list[Decision]:
     """Let those without a place put others out, until enough of the gang are placed."""
     pushed = list(decisions)
@@ -75,7 +79,7 @@ def _push(
     return pushed
 
 
-def _why(cluster: Cluster, refused: Decision, policy: Policy) -> Decision:
+def _why(cluster: EngineCluster, refused: Decision, policy: Policy) -> Decision:
     """Return why a member has no place now; a budget that forbids preemption was found on the way."""
     budget = tuple(each for each in refused.rejections if each.reason is Reason.BUDGET)
     found = decide(cluster, refused.request, policy)
@@ -97,7 +101,7 @@ def _refused(member: Request, policy: Policy, text: str) -> Decision:
     return Decision(member, policy.name, rejections=(Rejection(Reason.GANG, text, need=size),))
 
 
-def _held(cluster: Cluster, member: Request) -> int:
+def _held(cluster: EngineCluster, member: Request) -> int:
     """Return how many of the gang are placed already."""
     gang = member.gang
     if gang is None:

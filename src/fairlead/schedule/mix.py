@@ -13,7 +13,7 @@ USUAL: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RequestKind:
     """Requests that ask for the same; a node that cannot take one more of them has fragments."""
 
     cpu: int
@@ -23,13 +23,13 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class DemandMix:
     """Kinds of request and how often each comes; the frequencies add up to 1."""
 
-    kinds: tuple[tuple[Kind, float], ...]
+    kinds: tuple[tuple[RequestKind, float], ...]
 
 
-def typical(requests: Iterable[Request], usual: float = USUAL) -> Mix:
+def typical(requests: Iterable[Request], usual: float = USUAL) -> DemandMix:
     """Return the most popular kinds among requests, by what they ask of CPU and accelerators.
 
     Memory of the node is not told apart, or hardly two would be alike: a kind has the least of its own.
@@ -48,17 +48,19 @@ def typical(requests: Iterable[Request], usual: float = USUAL) -> Mix:
         seen += count
         if seen >= usual * total:
             break
-    return Mix(tuple((Kind(key[0], Bytes(least[key]), key[1]), count / seen) for key, count in chosen))
+    return DemandMix(
+        tuple((RequestKind(key[0], Bytes(least[key]), key[1]), count / seen) for key, count in chosen)
+    )
 
 
-def _share(compute: int) -> Kind:
-    return Kind(1000, Bytes(0), Demand(1, compute=compute))
+def _share(compute: int) -> RequestKind:
+    return RequestKind(1000, Bytes(0), Demand(1, compute=compute))
 
 
-EVEN: Final = Mix(
+EVEN: Final = DemandMix(
     (
         *((_share(compute), 0.2) for compute in (125, 250, 500, 1000)),
-        (Kind(4000, Bytes(0), Demand(4, compute=1000)), 0.2),
+        (RequestKind(4000, Bytes(0), Demand(4, compute=1000)), 0.2),
     )
 )
 """Expected where nothing is known: eighths, quarters, halves and wholes, one or four at a time."""

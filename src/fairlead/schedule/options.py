@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.request import WHOLE
-from fairlead.schedule.ask import Ask
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.columns import Floats, Ints, Mask
 from fairlead.schedule.filters import ALL, DEVICE_FILTERS, QUICK_FILTERS
 
@@ -16,10 +16,10 @@ FEW: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Candidates:
     """Places, one for each entry of `row`; a node may offer several. What is left is left after taking it."""
 
-    ask: Ask
+    ask: CompiledRequest
     row: Ints
     chosen: NDArray[np.int64]
     """For each place, the columns of the accelerators taken: as many as are asked for."""
@@ -35,13 +35,13 @@ class Options:
     memory_left: Ints
 
 
-def weighed(ask: Ask, row: Ints, chosen: NDArray[np.int64]) -> Options:
+def weighed(ask: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candidates:
     """Return places with what each would leave over."""
     columns = ask.cluster.columns
     cpu, ram = columns.cpu[row] - ask.request.cpu, columns.memory[row] - ask.request.memory
     if not chosen.shape[1]:
         none = np.zeros(chosen.shape)
-        return Options(
+        return Candidates(
             ask, row, chosen, none.astype(np.int32), none, none, chosen, columns.idle_total[row], cpu, ram
         )
     at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
@@ -52,10 +52,10 @@ def weighed(ask: Ask, row: Ints, chosen: NDArray[np.int64]) -> Options:
     compute = columns.free_compute.reshape(-1).take(at) - ask.compute[kind]
     left = _idle_left(ask, kind, compute, memory)
     total = columns.idle_total[row] - (idle - left).sum(axis=1)
-    return Options(ask, row, chosen, kind, idle, left, memory, total, cpu, ram)
+    return Candidates(ask, row, chosen, kind, idle, left, memory, total, cpu, ram)
 
 
-def _idle_left(ask: Ask, kind: NDArray[np.int32], compute: Ints, memory: Ints) -> Floats:
+def _idle_left(ask: CompiledRequest, kind: NDArray[np.int32], compute: Ints, memory: Ints) -> Floats:
     """Return what accelerators have to hand out; for many at once, as `columns.idle_of` has it."""
     left: Ints = np.minimum(compute, WHOLE)
     if ask.sized:
@@ -65,7 +65,7 @@ def _idle_left(ask: Ask, kind: NDArray[np.int32], compute: Ints, memory: Ints) -
     return np.maximum(left, 0) * ask.shareable[kind]
 
 
-def open_to(ask: Ask, rows: Ints) -> tuple[Ints, Mask]:
+def open_to(ask: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
     """Return the rows that pass every filter, and which of their accelerators can be taken."""
     passed = ask.cluster.columns.alive[rows]
     for node_filter in QUICK_FILTERS:
@@ -85,7 +85,7 @@ def open_to(ask: Ask, rows: Ints) -> tuple[Ints, Mask]:
     return rows[enough], free[enough]
 
 
-def options(ask: Ask, rows: Ints) -> Options | None:
+def options(ask: CompiledRequest, rows: Ints) -> Candidates | None:
     """Return every place that a request could take on these rows; None: there is none."""
     rows, free = open_to(ask, rows)
     if not len(rows):
@@ -103,7 +103,7 @@ def options(ask: Ask, rows: Ints) -> Options | None:
     return weighed(ask, rows, np.sort(order[:, : ask.count], axis=1))
 
 
-def _repeated(ask: Ask, rows: Ints, free: Mask) -> Mask:
+def _repeated(ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:
     """Say which accelerators are just like the one before them, and so need not be looked at."""
     columns = ask.cluster.columns
     repeated = np.zeros_like(free)

@@ -12,9 +12,9 @@ import numpy as np
 
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
-from fairlead.schedule.ask import Ask
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.budgets import exceeding, forbidden, spent
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.columns import Mask
 from fairlead.schedule.decide import decide
 from fairlead.schedule.filters import NODE_FILTERS
@@ -37,7 +37,7 @@ Cost = tuple[int, int, int]
 
 
 def preempt(
-    cluster: Cluster,
+    cluster: EngineCluster,
     request: Request,
     policy: Policy | str = "fairlead",
     *,
@@ -64,7 +64,9 @@ def preempt(
     return replace(after, victims=tuple(placement.request.id for placement in found))
 
 
-def _with_budgets(cluster: Cluster, decision: Decision, policy: Policy, spared: Collection[str]) -> Decision:
+def _with_budgets(
+    cluster: EngineCluster, decision: Decision, policy: Policy, spared: Collection[str]
+) -> Decision:
     """Return a refusal; where only disruption budgets stand against preemption, it names them."""
     if not cluster.budgets:
         return decision
@@ -77,7 +79,9 @@ def _with_budgets(cluster: Cluster, decision: Decision, policy: Policy, spared: 
     return decision if against is None else replace(decision, rejections=(*decision.rejections, against))
 
 
-def make_room(cluster: Cluster, request: Request, policy: Policy, spared: Collection[str] = ()) -> Decision:
+def make_room(
+    cluster: EngineCluster, request: Request, policy: Policy, spared: Collection[str] = ()
+) -> Decision:
     """Decide, and count it as done: those who must go are gone, and the request is placed."""
     decision = preempt(cluster, request, policy, spared=spared)
     gone = [cluster.release(victim) for victim in decision.victims]
@@ -89,10 +93,10 @@ def make_room(cluster: Cluster, request: Request, policy: Policy, spared: Collec
 
 
 def victims(
-    cluster: Cluster, request: Request, policy: Policy, *, spared: Collection[str] = ()
+    cluster: EngineCluster, request: Request, policy: Policy, *, spared: Collection[str] = ()
 ) -> tuple[Placement, ...]:
     """Return who must go; nobody, where that would not help."""
-    ask = Ask(cluster, request, whole=policy.whole)
+    ask = CompiledRequest(cluster, request, whole=policy.whole)
     weak = _weak(ask, spared)
     best: tuple[Cost, tuple[Placement, ...]] | None = None
     lacks = _lacks(ask, list(weak))
@@ -110,7 +114,7 @@ def victims(
     return best[1] if best else ()
 
 
-def _weak(ask: Ask, spared: Collection[str]) -> dict[int, list[Placement]]:
+def _weak(ask: CompiledRequest, spared: Collection[str]) -> dict[int, list[Placement]]:
     """Return those of lower priority, by node, on nodes that nothing but room speaks against."""
     cluster, rows = ask.cluster, ask.cluster.rows()
     open_to_it = np.zeros(cluster.columns.size, np.bool_)
@@ -128,7 +132,7 @@ def _weak(ask: Ask, spared: Collection[str]) -> dict[int, list[Placement]]:
     return weak
 
 
-def _large_enough(ask: Ask) -> Mask:
+def _large_enough(ask: CompiledRequest) -> Mask:
     """Say of every row whether it would do if nobody were there: mostly that is soon seen."""
     columns = ask.cluster.columns
     enough: Mask = columns.cpu_total >= ask.request.cpu
@@ -138,7 +142,7 @@ def _large_enough(ask: Ask) -> Mask:
     return enough
 
 
-def _may_go(ask: Ask, placement: Placement, spared: Collection[str]) -> bool:
+def _may_go(ask: CompiledRequest, placement: Placement, spared: Collection[str]) -> bool:
     return placement.request.priority < ask.request.priority and placement.request.id not in spared
 
 
@@ -147,7 +151,7 @@ def _gang(request: Request) -> tuple[str, str] | None:
     return (request.namespace, request.gang.name) if request.gang else None
 
 
-def _bound(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost:
+def _bound(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost:
     """Return the least that clearing a node could cost; cheap, and never more than it does cost."""
     levels = sorted({placement.request.priority for placement in found})
     for level in levels[:-1]:
@@ -158,7 +162,7 @@ def _bound(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost
     return levels[-1], lacking, levels[0] * lacking
 
 
-def _lacks(ask: Ask, rows: Sequence[int]) -> Iterable[Lacks]:
+def _lacks(ask: CompiledRequest, rows: Sequence[int]) -> Iterable[Lacks]:
     """Return what the accelerators of each row lack: in lists, as numbers come slowly out of arrays."""
     columns, at = ask.cluster.columns, np.array(rows, np.int64)
     kinds = columns.kind[at]
@@ -168,7 +172,7 @@ def _lacks(ask: Ask, rows: Sequence[int]) -> Iterable[Lacks]:
     return zip(memory.tolist(), compute.tolist(), strict=True)
 
 
-def _lacking(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
+def _lacking(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     """Return how many of these must go at the least."""
     columns, request = ask.cluster.columns, ask.request
     lacking = _fewest_on_devices(ask, row, found, lacks) if ask.count else 1
@@ -191,7 +195,7 @@ def _fewest(lack: int, sizes: Iterable[int]) -> int:
     return count if lack <= 0 else HOPELESS
 
 
-def _fewest_on_devices(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
+def _fewest_on_devices(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     """Return how many must go at the least until as many accelerators as are asked for suffice."""
     fewest = sorted(_fewest_by_device(ask, row, found, lacks))[: ask.count]
     if len(fewest) < ask.count or fewest[-1] >= HOPELESS:
@@ -200,7 +204,9 @@ def _fewest_on_devices(ask: Ask, row: int, found: Sequence[Placement], lacks: La
     return fewest[-1] if spanning else sum(fewest)  # one that spans several would be counted several times
 
 
-def _fewest_by_device(ask: Ask, row: int, found: Sequence[Placement], lacks: Lacks) -> Iterator[int]:
+def _fewest_by_device(
+    ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks
+) -> Iterator[int]:
     """Yield of each accelerator of a node how many of these must go until it suffices."""
     sizes: dict[str, list[tuple[int, int]]] = {}
     for placement in found:
@@ -218,7 +224,7 @@ def _fewest_by_device(ask: Ask, row: int, found: Sequence[Placement], lacks: Lac
             yield max(fewest, _fewest(compute, [each[1] for each in held]))
 
 
-def _clear(ask: Ask, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
+def _clear(ask: CompiledRequest, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
     """Return which of a node's weak must go, and their gangs, trying sets of its accelerators in turn."""
     cluster = ask.cluster
     mark = cluster.checkpoint()
@@ -234,7 +240,7 @@ def _clear(ask: Ask, row: int, weak: Sequence[Placement]) -> tuple[Placement, ..
     return min((_with_gangs(cluster, each) for each in tries), key=_cost, default=())
 
 
-def _subsets(ask: Ask, row: int, free: Mask, weak: Sequence[Placement]) -> list[tuple[int, ...]]:
+def _subsets(ask: CompiledRequest, row: int, free: Mask, weak: Sequence[Placement]) -> list[tuple[int, ...]]:
     """Return the sets of a node's accelerators that could be cleared; those that fewest hold come first."""
     if not ask.count:
         return [()]
@@ -250,7 +256,9 @@ def _subsets(ask: Ask, row: int, free: Mask, weak: Sequence[Placement]) -> list[
     return found
 
 
-def _spare(ask: Ask, row: int, columns: Sequence[int], weak: Sequence[Placement]) -> tuple[Placement, ...]:
+def _spare(
+    ask: CompiledRequest, row: int, columns: Sequence[int], weak: Sequence[Placement]
+) -> tuple[Placement, ...]:
     """Let those back, one by one in this order, without which these accelerators still suffice."""
     cluster = ask.cluster
     mark = cluster.checkpoint()
@@ -265,7 +273,7 @@ def _spare(ask: Ask, row: int, columns: Sequence[int], weak: Sequence[Placement]
     return tuple(gone)
 
 
-def _room(ask: Ask, row: int) -> Mask | None:
+def _room(ask: CompiledRequest, row: int) -> Mask | None:
     """Return which accelerators of a row suffice; None: the row has no place."""
     rows, free = places_of(ask, ask.request, np.array([row], np.int64))
     return free[0] if len(rows) else None
@@ -288,7 +296,7 @@ def _cost(found: Sequence[Placement]) -> Cost:
     return max(priorities, default=0), len(found), sum(priorities)
 
 
-def _with_gangs(cluster: Cluster, found: Sequence[Placement]) -> tuple[Placement, ...]:
+def _with_gangs(cluster: EngineCluster, found: Sequence[Placement]) -> tuple[Placement, ...]:
     """Add the rest of every gang that would be left too small: half a gang is of no use."""
     chosen = {placement.request.id: placement for placement in found}
     gangs = dict.fromkeys(gang for each in found if (gang := _gang(each.request)))

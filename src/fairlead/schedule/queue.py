@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from fairlead.placement import Decision
 from fairlead.request import Request
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.decide import place
 from fairlead.schedule.gang import place_gang
 from fairlead.schedule.policies import Policy, policy_named
@@ -12,7 +12,7 @@ from fairlead.schedule.preempt import make_room
 
 
 def place_all(
-    cluster: Cluster,
+    cluster: EngineCluster,
     requests: Iterable[Request],
     policy: Policy | str = "fairlead",
     *,

@@ -7,13 +7,13 @@ import numpy as np
 
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, repels
-from fairlead.schedule.ask import Ask
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.columns import UNSTATED, Ints, Mask
 from fairlead.schedule.selectors import verdict
 from fairlead.units import format_bytes, format_number
 
 
-def node_reason(ask: Ask, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
+def node_reason(ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
     """Say what is wrong with nodes: `out` marks what they rule out."""
     bad = out.any(axis=1)
     if not bad.any():
@@ -23,7 +23,7 @@ def node_reason(ask: Ask, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rej
     yield Rejection(reason, where + text, int(out.sum()), int(bad.sum()), need, most)
 
 
-def _node_words(ask: Ask, reason: Reason, rows: Ints) -> tuple[str, float | None, float | None]:
+def _node_words(ask: CompiledRequest, reason: Reason, rows: Ints) -> tuple[str, float | None, float | None]:
     columns, request = ask.cluster.columns, ask.request
     if reason is Reason.CPU:
         most = int(columns.cpu[rows].max())
@@ -44,7 +44,7 @@ def _node_words(ask: Ask, reason: Reason, rows: Ints) -> tuple[str, float | None
     return _WORDS[reason](request), None, None
 
 
-def _selector_words(ask: Ask, rows: Ints) -> str:
+def _selector_words(ask: CompiledRequest, rows: Ints) -> str:
     """Name the selector that fails there, and its error."""
     kinds = list(ask.cluster.columns.kinds)
     there = np.unique(ask.cluster.columns.kind[rows])
@@ -53,7 +53,7 @@ def _selector_words(ask: Ask, rows: Ints) -> str:
     return f"have a device on which the selector {text} fails ({fault})"
 
 
-def _resource_words(ask: Ask, rows: Ints) -> tuple[str, float, float]:
+def _resource_words(ask: CompiledRequest, rows: Ints) -> tuple[str, float, float]:
     lacking = [
         (key, need, int(ask.cluster.columns.resource(key, rows).max()))
         for key, need in ask.request.resources
@@ -64,7 +64,7 @@ def _resource_words(ask: Ask, rows: Ints) -> tuple[str, float, float]:
     return f"lack {key} (need {size(need)}, most {size(most)} free)", need, most
 
 
-def _taint(ask: Ask, rows: Ints) -> str:
+def _taint(ask: CompiledRequest, rows: Ints) -> str:
     """Return the taints that keep most of the rows away."""
     sets, borne = list(ask.cluster.columns.taint_sets), ask.request.tolerations
     numbers, counts = np.unique(ask.cluster.columns.taints[rows], return_counts=True)
@@ -116,7 +116,9 @@ _WORDS = {
 }
 
 
-def device_reason(ask: Ask, reason: Reason, rows: Ints, out: Mask, text: str = "") -> Iterator[Rejection]:
+def device_reason(
+    ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask, text: str = ""
+) -> Iterator[Rejection]:
     """Say what is wrong with accelerators: `out` marks those that are ruled out."""
     if not out.any():
         return
@@ -134,7 +136,9 @@ def device_reason(ask: Ask, reason: Reason, rows: Ints, out: Mask, text: str = "
     yield Rejection(reason, text, int(out.sum()), int(out.any(axis=1).sum()), need, most)
 
 
-def _device_amounts(ask: Ask, reason: Reason, rows: Ints, out: Mask) -> tuple[float | None, float | None]:
+def _device_amounts(
+    ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask
+) -> tuple[float | None, float | None]:
     columns = ask.cluster.columns
     kind = columns.kind[rows][out]
     if reason is Reason.DEVICE_MEMORY:

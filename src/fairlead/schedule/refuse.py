@@ -7,8 +7,8 @@ import numpy as np
 
 from fairlead.placement import Decision, Reason, Rejection
 from fairlead.request import Request
-from fairlead.schedule.ask import Ask
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.ask import CompiledRequest
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.columns import Ints, Mask
 from fairlead.schedule.filters import DEVICE_FILTERS, NODE_FILTERS
 from fairlead.schedule.policies import Policy
@@ -24,9 +24,9 @@ def nonsense(request: Request, policy: str, wrong: Sequence[str]) -> Decision:
     return Decision(request, policy, rejections=tuple(Rejection(Reason.INVALID, text) for text in wrong))
 
 
-def refusal(cluster: Cluster, request: Request, policy: Policy) -> Decision:
+def refusal(cluster: EngineCluster, request: Request, policy: Policy) -> Decision:
     """Return the decision that there is no place, with every reason and its amounts."""
-    ask = Ask(cluster, request, whole=policy.whole)
+    ask = CompiledRequest(cluster, request, whole=policy.whole)
     rows = cluster.rows()
     there: Mask = np.ones((len(rows), 1), np.bool_)
     if ask.count:
@@ -39,7 +39,7 @@ def refusal(cluster: Cluster, request: Request, policy: Policy) -> Decision:
     return Decision(request, policy.name, rejections=tuple(found), among=among)
 
 
-def reasons_against(ask: Ask, rows: Ints, left: Mask) -> Iterator[Rejection]:
+def reasons_against(ask: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
     """Yield reasons; `left` is what none has spoken against so far, and has less with every step."""
     for reason, node_filter in NODE_FILTERS.items():
         out = left & ~np.atleast_1d(node_filter(ask, rows))[:, None]
@@ -53,7 +53,7 @@ def reasons_against(ask: Ask, rows: Ints, left: Mask) -> Iterator[Rejection]:
         left &= ~out
 
 
-def _devices(ask: Ask, rows: Ints, left: Mask) -> Iterator[Rejection]:
+def _devices(ask: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
     kind = ask.cluster.columns.kind[rows]
     objections = {found for found in ask.against if found is not None}
     for objection in sorted(objections, key=lambda found: (_TOLD.index(found[0]), found[1])):

@@ -5,27 +5,27 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.request import WHOLE, Effect, Request, Taint
-from fairlead.schedule.ask import Ask
+from fairlead.request import WHOLE, Request, Taint, TaintEffect
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.columns import Floats
 from fairlead.schedule.filters import matching
 from fairlead.schedule.fragments import lost
-from fairlead.schedule.options import Options
+from fairlead.schedule.options import Candidates
 
-Score = Callable[[Options], Floats | float]
+Score = Callable[[Candidates], Floats | float]
 
 
-def published_descent(places: Options) -> Floats:
+def published_descent(places: Candidates) -> Floats:
     """Like places that leave the fewest fragments, in the hundred steps of the published form."""
     return _steps(lost(places, published=True))
 
 
-def descent(places: Options) -> Floats:
+def descent(places: Candidates) -> Floats:
     """Like places that leave the fewest fragments, CPU and memory being spent as requests come."""
     return _steps(lost(places, published=False))
 
 
-def snug(places: Options) -> Floats:
+def snug(places: Candidates) -> Floats:
     """Like places that leave little over: on the accelerators taken, and on all of the node's."""
     left = places.idle_left_total / (WHOLE * places.ask.cluster.scale.devices)
     if places.chosen.shape[1]:
@@ -33,29 +33,29 @@ def snug(places: Options) -> Floats:
     return 100 * (1 - left)
 
 
-def best_fit(places: Options) -> Floats:
+def best_fit(places: Candidates) -> Floats:
     """Like nodes that have the least CPU and accelerators left over, both against the largest node."""
     scale = places.ask.cluster.scale
     idle = places.idle_left_total / (WHOLE * scale.devices)
     return 50 * (2 - places.cpu_left / scale.cpu - idle)
 
 
-def packed(places: Options) -> Floats:
+def packed(places: Candidates) -> Floats:
     """Like nodes and accelerators that are nearly full."""
     return 100 - _room(places)
 
 
-def roomy(places: Options) -> Floats:
+def roomy(places: Candidates) -> Floats:
     """Like nodes and accelerators that are nearly empty."""
     return _room(places)
 
 
-def enough(places: Options) -> Floats | float:
+def enough(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to be fast; within an SLO all are fast enough."""
     return 0.0 if places.ask.request.slo is not None else swift(places)
 
 
-def swift(places: Options) -> Floats | float:
+def swift(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to be fast."""
     ask = places.ask
     if not ask.request.estimates or not ask.count:
@@ -63,7 +63,7 @@ def swift(places: Options) -> Floats | float:
     return _relative(ask.seconds[places.kind].max(axis=1), _least(ask, ask.seconds))
 
 
-def thrifty(places: Options) -> Floats | float:
+def thrifty(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to take little energy."""
     ask = places.ask
     if not ask.request.estimates or not ask.count:
@@ -71,7 +71,7 @@ def thrifty(places: Options) -> Floats | float:
     return _relative(ask.joules[places.kind].sum(axis=1), ask.count * _least(ask, ask.joules))
 
 
-def wished(places: Options) -> Floats | float:
+def wished(places: Candidates) -> Floats | float:
     """Like nodes that the request prefers, and those without taints that it only bears."""
     request, columns = places.ask.request, places.ask.cluster.columns
     if not request.preferences and len(columns.taint_sets) == 1:
@@ -86,7 +86,7 @@ def wished(places: Options) -> Floats | float:
 
 def _shunned(request: Request, taints: tuple[Taint, ...]) -> bool:
     return any(
-        taint.effect is Effect.PREFER_NO_SCHEDULE
+        taint.effect is TaintEffect.PREFER_NO_SCHEDULE
         and not any(each.covers(taint) for each in request.tolerations)
         for taint in taints
     )
@@ -112,7 +112,7 @@ def _steps(loss: Floats) -> Floats:
     return steps
 
 
-def _room(places: Options) -> Floats:
+def _room(places: Candidates) -> Floats:
     columns = places.ask.cluster.columns
     cpu = places.cpu_left / np.maximum(columns.cpu_total[places.row], 1)
     if not places.chosen.shape[1]:
@@ -123,7 +123,7 @@ def _room(places: Options) -> Floats:
     return room
 
 
-def _least(ask: Ask, figures: Floats) -> float:
+def _least(ask: CompiledRequest, figures: Floats) -> float:
     """Return the least that is expected on any accelerator that there is now and that it may be on."""
     there = np.array(ask.cluster.columns.present, np.int64)
     found = figures[there[ask.allowed[there]]]

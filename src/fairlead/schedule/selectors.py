@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from fairlead.cel import Device
+    from fairlead.cel import CelDevice
 
 _LONGEST: Final = 120
 """Characters of a selector in a sentence."""
@@ -33,8 +33,8 @@ def verdict(selectors: tuple[str, ...], offered: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _device(offered: str) -> "Device":
-    from fairlead.cel import Device  # noqa: PLC0415
+def _device(offered: str) -> "CelDevice":
+    from fairlead.cel import CelDevice  # noqa: PLC0415
 
     given = json.loads(offered)
-    return Device.of(given["driver"], given["device"])
+    return CelDevice.of(given["driver"], given["device"])

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.placement import Reason
-from fairlead.request import Request, Spread
-from fairlead.schedule.ask import Ask
+from fairlead.request import Request, TopologySpread
+from fairlead.schedule.ask import CompiledRequest
 from fairlead.schedule.columns import Floats, Ints, Mask
-from fairlead.schedule.crowd import Both, Group, spoken_of
+from fairlead.schedule.crowd import IntersectedPods, SelectedPods, spoken_of
 from fairlead.schedule.filters import attracted, schedulable, selected, tolerated
 
 
-def ports_free(ask: Ask, request: Request) -> Mask:
+def ports_free(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes on which nobody holds a port that is asked for."""
     passed = np.ones(ask.cluster.columns.size, np.bool_)
     for held, counts in ask.cluster.crowd.ports.items():
@@ -23,7 +23,7 @@ def ports_free(ask: Ask, request: Request) -> Mask:
     return passed
 
 
-def has_friends(ask: Ask, request: Request) -> Mask:
+def has_friends(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes in whose domains the wanted neighbours are; the first of a group may be its own.
 
     As in Kubernetes, a neighbour is who satisfies every term, and not one of them here and another there.
@@ -32,7 +32,7 @@ def has_friends(ask: Ask, request: Request) -> Mask:
     rules = [rule for rule in request.near if not rule.weight]
     if not rules:
         return passed
-    friends = Both(tuple(spoken_of(rule, request.namespace) for rule in rules))
+    friends = IntersectedPods(tuple(spoken_of(rule, request.namespace) for rule in rules))
     counts = ask.cluster.crowd.of(friends)
     where = [domains(ask, rule.topology) for rule in rules]
     met = any(counts[domain >= 0].any() for domain in where)
@@ -42,7 +42,7 @@ def has_friends(ask: Ask, request: Request) -> Mask:
     return passed
 
 
-def no_foes(ask: Ask, request: Request) -> Mask:
+def no_foes(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes in whose domain nobody is unwanted, neither by this request nor by those who are there."""
     crowd = ask.cluster.crowd
     passed = np.ones(ask.cluster.columns.size, np.bool_)
@@ -56,7 +56,7 @@ def no_foes(ask: Ask, request: Request) -> Mask:
     return passed
 
 
-def evenly(ask: Ask, request: Request) -> Mask:
+def evenly(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes whose domain would not exceed the emptiest one by more than the allowed skew."""
     rules = [rule for rule in request.spread if rule.must]
     passed = np.ones(ask.cluster.columns.size, np.bool_)
@@ -68,7 +68,7 @@ def evenly(ask: Ask, request: Request) -> Mask:
     return passed
 
 
-def _within_skew(ask: Ask, request: Request, rule: Spread, rows: Ints) -> Mask:
+def _within_skew(ask: CompiledRequest, request: Request, rule: TopologySpread, rows: Ints) -> Mask:
     domain = domains(ask, rule.topology)
     passed = np.ones(len(rows), np.bool_)
     for each in (*(_OF_ITS_OWN if rule.allowed else ()), *(_BORNE if rule.tolerated else ())):
@@ -76,7 +76,7 @@ def _within_skew(ask: Ask, request: Request, rule: Spread, rows: Ints) -> Mask:
     rows = rows[passed]
     if not len(rows):
         return domain >= 0
-    counts = ask.cluster.crowd.of(Group(rule.selector, (request.namespace,)))
+    counts = ask.cluster.crowd.of(SelectedPods(rule.selector, (request.namespace,)))
     by_domain = np.bincount(domain[rows], counts[rows], len(ask.cluster.columns.values))
     present = np.unique(domain[rows])
     least = 0 if len(present) < rule.domains else by_domain[present].min()
@@ -88,7 +88,7 @@ _OF_ITS_OWN: Final = (selected, attracted)
 _BORNE: Final = (tolerated, schedulable)
 """Which nodes have a part in evenness: those that its own rules allow, and those whose taints it bears."""
 
-SOCIAL_FILTERS: Final[dict[Reason, Callable[[Ask, Request], Mask]]] = {
+SOCIAL_FILTERS: Final[dict[Reason, Callable[[CompiledRequest, Request], Mask]]] = {
     Reason.PORT: ports_free,
     Reason.NEAR: has_friends,
     Reason.APART: no_foes,
@@ -97,7 +97,7 @@ SOCIAL_FILTERS: Final[dict[Reason, Callable[[Ask, Request], Mask]]] = {
 """One verdict for each row; asked anew for every request, because each placement may change it anywhere."""
 
 
-def neighbourly(ask: Ask, request: Request, score: Floats) -> Floats:
+def neighbourly(ask: CompiledRequest, request: Request, score: Floats) -> Floats:
     """Return a score of rows, with what the neighbours have to say about it."""
     passed = np.ones(len(score), np.bool_)
     for rule in SOCIAL_FILTERS.values():
@@ -105,7 +105,7 @@ def neighbourly(ask: Ask, request: Request, score: Floats) -> Floats:
     return np.where(passed, score + wishes(ask, request), -np.inf)
 
 
-def wishes(ask: Ask, request: Request) -> Floats:
+def wishes(ask: CompiledRequest, request: Request) -> Floats:
     """Return how much rows are liked for their neighbours: 0 to 100 for each sort of wish."""
     crowd = ask.cluster.crowd
     liked = np.zeros(ask.cluster.columns.size)
@@ -121,26 +121,26 @@ def wishes(ask: Ask, request: Request) -> Floats:
     crowded = np.zeros(len(liked))
     for spread in request.spread:
         if not spread.must:
-            counts = crowd.of(Group(spread.selector, (request.namespace,)))
+            counts = crowd.of(SelectedPods(spread.selector, (request.namespace,)))
             crowded += around(ask, domains(ask, spread.topology), counts)
     return _hundred(ask, liked) + _hundred(ask, -crowded)
 
 
-def domains(ask: Ask, topology: str) -> NDArray[np.int32]:
+def domains(ask: CompiledRequest, topology: str) -> NDArray[np.int32]:
     """Return the domain of every row; -1 where the node has no such label."""
     columns = ask.cluster.columns
     found = columns.labels.get(topology)
     return np.full(columns.size, -1, np.int32) if found is None else found
 
 
-def around(ask: Ask, domain: NDArray[np.int32], counts: NDArray[np.int32]) -> Floats:
+def around(ask: CompiledRequest, domain: NDArray[np.int32], counts: NDArray[np.int32]) -> Floats:
     """Return for every row how many are counted in its domain; 0 where it is in none."""
     inside = domain >= 0
     sums = np.bincount(domain[inside], counts[inside], len(ask.cluster.columns.values) or 1)
     return np.where(inside, sums[domain], 0.0)
 
 
-def _hundred(ask: Ask, liked: Floats) -> Floats:
+def _hundred(ask: CompiledRequest, liked: Floats) -> Floats:
     """Return a liking stretched from 0, the least, to 100, the most."""
     alive = liked[ask.cluster.columns.alive]
     low, high = float(alive.min(initial=0)), float(alive.max(initial=0))

@@ -8,8 +8,8 @@ import numpy as np
 
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Request
-from fairlead.schedule.ask import Ask
-from fairlead.schedule.cluster import ABSENT, Cluster
+from fairlead.schedule.ask import CompiledRequest
+from fairlead.schedule.cluster import ABSENT, EngineCluster
 from fairlead.schedule.columns import Floats, Ints, Mask
 from fairlead.schedule.policies import Policy
 from fairlead.schedule.refuse import reasons_against
@@ -20,10 +20,10 @@ _ALIKE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class NodeSurvey:
     """The answers of some nodes, in the order in which they were asked."""
 
-    ask: Ask
+    ask: CompiledRequest
     rows: Ints
     """ABSENT for those that are not there."""
     score: Floats
@@ -36,7 +36,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class NodeRefusals:
     """Why some nodes have no place."""
 
     reasons: tuple[Rejection, ...]
@@ -46,13 +46,13 @@ class Refusals:
     """Those on which there would be no place even if all that is placed there went."""
 
 
-def survey(cluster: Cluster, request: Request, policy: Policy, names: Iterable[str]) -> Survey:
+def survey(cluster: EngineCluster, request: Request, policy: Policy, names: Iterable[str]) -> NodeSurvey:
     """Ask nodes for a place for a request that minds no neighbours."""
     known, rows = verdicts(cluster, request, policy), cluster.seek(names)
     score = np.full(len(rows), -np.inf)
     there = rows != ABSENT
     score[there] = known.score[rows[there]]
-    return Survey(known.ask, rows, score)
+    return NodeSurvey(known.ask, rows, score)
 
 
 def ranks(score: Floats, best: int) -> Ints:
@@ -69,7 +69,7 @@ def ranks(score: Floats, best: int) -> Ints:
     return found
 
 
-def refusals(ask: Ask, rows: Ints) -> Refusals:
+def refusals(ask: CompiledRequest, rows: Ints) -> NodeRefusals:
     """Return why nodes have no place: of all that is against a node, what its nearest accelerator lacks."""
     left = ask.cluster.columns.kind[rows] >= 0
     reasons = [Rejection(Reason.NO_DEVICE, "are not there")]
@@ -80,7 +80,7 @@ def refusals(ask: Ask, rows: Ints) -> Refusals:
         still = _closed(which, still, left, len(reasons) - 1)
         reasons.append(found)
     _closed(which, still, left, len(reasons) - 1)
-    return Refusals(tuple(reasons), which, _for_good(ask, rows))
+    return NodeRefusals(tuple(reasons), which, _for_good(ask, rows))
 
 
 def _closed(which: Ints, still: Mask, left: Mask, reason: int) -> Mask:
@@ -90,7 +90,7 @@ def _closed(which: Ints, still: Mask, left: Mask, reason: int) -> Mask:
     return now
 
 
-def _for_good(ask: Ask, rows: Ints) -> Mask:
+def _for_good(ask: CompiledRequest, rows: Ints) -> Mask:
     kind = ask.cluster.columns.kind[rows]
     could = (kind >= 0) & ask.allowed[kind] & (ask.memory[kind] <= ask.totals[kind])
     enough: Mask = could.sum(axis=1) >= ask.count

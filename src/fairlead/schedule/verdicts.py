@@ -7,10 +7,10 @@ import numpy as np
 from fairlead.errors import SettingsError
 from fairlead.placement import Placement
 from fairlead.request import Request
-from fairlead.schedule.ask import Ask
-from fairlead.schedule.cluster import Cluster, Scale
+from fairlead.schedule.ask import CompiledRequest
+from fairlead.schedule.cluster import EngineCluster, LargestNode
 from fairlead.schedule.columns import Ints
-from fairlead.schedule.mix import Mix
+from fairlead.schedule.mix import DemandMix
 from fairlead.schedule.options import options
 from fairlead.schedule.policies import Policy
 
@@ -23,13 +23,13 @@ CHUNK: Final = 1024
 """Rows that are judged at one time: more would leave the processor's cache."""
 
 
-class Verdicts:
+class ScoreCache:
     """For one shape and policy, the score of every row; minus infinity where it does not fit."""
 
-    def __init__(self, cluster: Cluster, request: Request, policy: Policy) -> None:
-        self.ask = Ask(cluster, request, whole=policy.whole)
+    def __init__(self, cluster: EngineCluster, request: Request, policy: Policy) -> None:
+        self.ask = CompiledRequest(cluster, request, whole=policy.whole)
         self.policy = policy
-        self._made_for: tuple[int, Mix, Scale, tuple[int, ...]] | None = None
+        self._made_for: tuple[int, DemandMix, LargestNode, tuple[int, ...]] | None = None
         self._seen = 0
         self.score = np.zeros(0)
         self.column = np.zeros(0, np.int16)
@@ -85,12 +85,12 @@ class Verdicts:
         return [int(column) for column in places.chosen[0]] if places else []
 
 
-def verdicts(cluster: Cluster, request: Request, policy: Policy) -> Verdicts:
+def verdicts(cluster: EngineCluster, request: Request, policy: Policy) -> ScoreCache:
     """Return what is known of a request's shape, up to date."""
     key = ("verdicts", policy, request.shape)
     known = cluster.memo.pop(key, None)
-    if not isinstance(known, Verdicts):
-        known = Verdicts(cluster, request, policy)
+    if not isinstance(known, ScoreCache):
+        known = ScoreCache(cluster, request, policy)
     cluster.memo[key] = known
     if len(cluster.memo) > 64 + MEMORY // (ROW * cluster.columns.size + 1):
         del cluster.memo[next(iter(cluster.memo))]

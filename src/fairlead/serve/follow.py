@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from fairlead.cluster.api import Cluster
-from fairlead.cluster.changes import Change
+from fairlead.cluster.api import ClusterClient
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import Kind
 from fairlead.errors import ClusterError, MissingApiError, NotFoundError
@@ -22,9 +22,9 @@ class Follower:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         group: asyncio.TaskGroup,
-        heard: Callable[[Change[Any]], None],
+        heard: Callable[[ObjectChange[Any]], None],
         seldom: float = SELDOM,
     ) -> None:
         self._cluster = cluster

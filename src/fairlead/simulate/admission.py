@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fairlead.placement import Decision, Placement
 from fairlead.schedule.hints import resource_fit_hint
 from fairlead.simulate.job import Job
-from fairlead.simulate.world import Chooser, World
+from fairlead.simulate.world import PlacementPolicy, World
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedJob:
     """Places for every request of a job, and who must go for it."""
 
     placements: tuple[Placement, ...]
@@ -22,7 +22,7 @@ class Admitted:
 class Admission:
     """Asks the policy, and remembers which kinds of job it has refused in the state that the world is in."""
 
-    def __init__(self, world: World, pristine: World, chooser: Chooser, *, preemption: bool) -> None:
+    def __init__(self, world: World, pristine: World, chooser: PlacementPolicy, *, preemption: bool) -> None:
         self._world, self._pristine, self._chooser = world, pristine, chooser
         self._preemption = preemption
         self._kinds: dict[str, int | None] = {}
@@ -33,7 +33,7 @@ class Admission:
         """Of the jobs that have a place."""
         self.asked = 0
 
-    def attempt(self, job: Job) -> Admitted | Decision:
+    def attempt(self, job: Job) -> AdmittedJob | Decision:
         """Place a job, or say why not; a kind of job that was just refused is not asked about again."""
         key = self.kind(job)
         if key in self._stuck:
@@ -81,7 +81,7 @@ class Admission:
         lowest = min(self.priorities, default=job.priority)
         return self._preemption and job.requests[0].preempts and lowest < job.priority
 
-    def _bind(self, world: World, job: Job, *, evict: bool) -> Admitted | Decision:
+    def _bind(self, world: World, job: Job, *, evict: bool) -> AdmittedJob | Decision:
         """Bind every request of a job, or none."""
         mark = world.cluster.checkpoint()
         placements: list[Placement] = []
@@ -98,4 +98,4 @@ class Admission:
             placements.append(decision.placement)
             victims += decision.victims
         world.cluster.keep(mark)
-        return Admitted(tuple(placements), tuple(victims))
+        return AdmittedJob(tuple(placements), tuple(victims))

@@ -4,16 +4,16 @@ from dataclasses import dataclass, field
 
 from fairlead.placement import DeviceState
 from fairlead.simulate.interference import Slowdown
-from fairlead.simulate.job import Power
+from fairlead.simulate.job import PowerCurve
 
 
 @dataclass(slots=True)
-class Card:
+class SimulatedAccelerator:
     """One accelerator during a simulation."""
 
     node: str
     state: DeviceState
-    power: Power | None
+    power: PowerCurve | None
     held: dict[str, int] = field(default_factory=dict)
     """Bytes by job, of those that are at work on it."""
     loads: dict[str, float] = field(default_factory=dict)

@@ -18,7 +18,7 @@ _SPREADS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class Distribution:
     """A number of seconds, or how to draw one."""
 
     spread: str
@@ -26,12 +26,12 @@ class Draw:
     high: float
 
     @classmethod
-    def fixed(cls, seconds: float) -> "Draw":
+    def fixed(cls, seconds: float) -> "Distribution":
         """Return a number that is always the same."""
         return cls("fixed", seconds, seconds)
 
     @classmethod
-    def parse(cls, text: str, where: str) -> "Draw":
+    def parse(cls, text: str, where: str) -> "Distribution":
         """Read one; `where` names it in errors."""
         words = text.split()
         if words == ["at", "once"]:

@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What happens; at one moment the lower number comes first: room is made before it is asked for."""
 
     FINISH = 0
@@ -17,11 +17,11 @@ class Kind(IntEnum):
     LOOK = 6
 
 
-class Event(NamedTuple):
+class SimulationEvent(NamedTuple):
     """One thing that happens at one moment."""
 
     at: float
-    kind: Kind
+    kind: EventKind
     order: int
     """Of being put on the agenda: the last tie-break, so that nothing is left to chance."""
     subject: str
@@ -34,22 +34,22 @@ class Event(NamedTuple):
     """An event of an older version is void: the job has a new pace, or is gone."""
 
 
-class Agenda:
+class EventQueue:
     """The events to come; the clock of a simulation is the event taken last."""
 
     def __init__(self) -> None:
-        self._heap: list[Event] = []
+        self._heap: list[SimulationEvent] = []
         self._order = 0
         self.now = 0.0
 
     def put(
-        self, at: float, kind: Kind, subject: str, detail: str = "", step: int = 0, version: int = 0
+        self, at: float, kind: EventKind, subject: str, detail: str = "", step: int = 0, version: int = 0
     ) -> None:
         """Let something happen later."""
         self._order += 1
-        heapq.heappush(self._heap, Event(at, kind, self._order, subject, detail, step, version))
+        heapq.heappush(self._heap, SimulationEvent(at, kind, self._order, subject, detail, step, version))
 
-    def take(self) -> Event | None:
+    def take(self) -> SimulationEvent | None:
         """Return what happens next, and let the clock be there."""
         if not self._heap:
             return None

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from random import Random
 
 from fairlead.placement import NodeState
-from fairlead.simulate.job import Failures, Fault
+from fairlead.simulate.job import Fault, RandomFaults
 
 
 def things(nodes: Iterable[NodeState], kind: str) -> Iterator[tuple[str, str]]:
@@ -16,10 +16,10 @@ def things(nodes: Iterable[NodeState], kind: str) -> Iterator[tuple[str, str]]:
             yield from ((node.name, device.id) for device in node.devices)
 
 
-class Fate:
+class FaultProcess:
     """Draws the next fault of one thing; the draws of one thing do not depend on any other."""
 
-    def __init__(self, failures: Failures, node: str, device: str, seed: int) -> None:
+    def __init__(self, failures: RandomFaults, node: str, device: str, seed: int) -> None:
         self._failures, self._node, self._device = failures, node, device
         self._random = Random(f"{seed}/{failures.kind}/{node}/{device}")  # noqa: S311 - a simulation, no secret
 
@@ -30,11 +30,13 @@ class Fate:
         return Fault(at, self._node, self._device, seconds)
 
 
-def fates(nodes: Iterable[NodeState], failures: Iterable[Failures], seed: int) -> dict[tuple[str, str], Fate]:
+def fates(
+    nodes: Iterable[NodeState], failures: Iterable[RandomFaults], seed: int
+) -> dict[tuple[str, str], FaultProcess]:
     """Return the fate of everything that fails at random."""
     known = tuple(nodes)
     return {
-        (node, device): Fate(each, node, device, seed)
+        (node, device): FaultProcess(each, node, device, seed)
         for each in failures
         for node, device in things(known, each.kind)
     }

@@ -13,7 +13,7 @@ _MISSING: Final = object()
 _MOST: Final = 2.0**62
 
 
-class Fields:
+class TraceFields:
     """One table; what is left unread is a misspelling. Amounts may be numbers, or texts with a unit."""
 
     def __init__(self, table: object, where: str) -> None:
@@ -53,14 +53,14 @@ class Fields:
         """Return an amount of memory: `3GiB`, or a bare number of bytes."""
         return Bytes(round(self._amount(key, default, parse_bytes)))
 
-    def table(self, key: str) -> "Fields":
+    def table(self, key: str) -> "TraceFields":
         """Return a table inside this one; an absent one is empty."""
-        return Fields(self._take(key, {}), f"{self.where}: {key}")
+        return TraceFields(self._take(key, {}), f"{self.where}: {key}")
 
-    def tables(self, key: str) -> list["Fields"]:
+    def tables(self, key: str) -> list["TraceFields"]:
         """Return a list of tables."""
         value = self._typed(key, self._take(key, []), list, "a list")
-        return [Fields(each, f"{self.where}: {key}[{at}]") for at, each in enumerate(value)]
+        return [TraceFields(each, f"{self.where}: {key}[{at}]") for at, each in enumerate(value)]
 
     def raw(self, key: str) -> list[Any]:
         """Return a list as it is."""

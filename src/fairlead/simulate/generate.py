@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from fairlead.simulate.draw import Draw
-from fairlead.simulate.fields import Fields
+from fairlead.simulate.draw import Distribution
+from fairlead.simulate.fields import TraceFields
 from fairlead.simulate.job import Job
-from fairlead.simulate.jobs import Pattern, Patterns
+from fairlead.simulate.jobs import JobTemplateReader, JobTemplateSpec
 
 MOST_JOBS: Final = 1_000_000
 
 
-def generated(table: Fields, seed: int, patterns: Patterns) -> Iterator[Job]:
+def generated(table: TraceFields, seed: int, patterns: JobTemplateReader) -> Iterator[Job]:
     """Yield the jobs of one recipe, in order of arrival."""
     name, count = table.text("name"), table.integer("count", least=1)
     if count > MOST_JOBS:
         raise table.wrong("count", f"{MOST_JOBS} or less")
-    gaps = Draw.parse(table.text("arrivals", "at once"), f"{table.where}: arrivals")
+    gaps = Distribution.parse(table.text("arrivals", "at once"), f"{table.where}: arrivals")
     at = table.seconds("from", 0)
     kinds, weights = _kinds(table, patterns)
     random = Random(f"{seed}/{name}")  # noqa: S311 - a simulation, no secret
@@ -27,7 +27,7 @@ def generated(table: Fields, seed: int, patterns: Patterns) -> Iterator[Job]:
         at += gaps.draw(random)
 
 
-def _kinds(table: Fields, patterns: Patterns) -> tuple[list[Pattern], list[float]]:
+def _kinds(table: TraceFields, patterns: JobTemplateReader) -> tuple[list[JobTemplateSpec], list[float]]:
     """Return the kinds of job, and how often each comes; without a `mix` the recipe is the one kind."""
     rows = table.tables("mix")
     if not rows:

@@ -13,7 +13,7 @@ RAMP_STEPS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UsageStep:
     """From this moment of a job's life on, it holds this much of each of its accelerators."""
 
     after: float
@@ -22,7 +22,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Spike:
+class UsageSpike:
     """A moment of higher use."""
 
     after: float
@@ -42,7 +42,7 @@ class Job:
     requests: tuple[Request, ...]
     load: float | None = None
     """The part of each accelerator that it keeps busy when alone; None: what it asked for."""
-    memory: tuple[Step, ...] = ()
+    memory: tuple[UsageStep, ...] = ()
     """What it really holds of each accelerator, in order of time; empty: what it asked for."""
     start: float = 0.0
     """Seconds from its placement to the first work: image, container, libraries."""
@@ -66,7 +66,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
+class RandomFaults:
     """Random faults: exponential times of health and of repair, in seconds, for each thing of a kind."""
 
     kind: str
@@ -76,7 +76,7 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class PowerCurve:
     """What an accelerator draws."""
 
     idle: Watts
@@ -90,11 +90,11 @@ class Power:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class SimulatedFleet:
     """The machines of a simulation."""
 
     nodes: tuple[NodeState, ...]
-    power: Mapping[str, Power] = field(default_factory=dict)
+    power: Mapping[str, PowerCurve] = field(default_factory=dict)
     """By model of accelerator; a model that is not here counts no energy."""
     residents: tuple[Placement, ...] = ()
     """What is placed there already: it keeps its place, and is no part of the figures of jobs."""
@@ -107,21 +107,23 @@ class Trace:
     name: str
     jobs: tuple[Job, ...]
     faults: tuple[Fault, ...] = ()
-    failures: tuple[Failures, ...] = ()
-    fleet: Fleet | None = None
+    failures: tuple[RandomFaults, ...] = ()
+    fleet: SimulatedFleet | None = None
     """Where the trace brings its own machines."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """What it was recorded under; the command line goes before."""
 
 
-def curve(start: Bytes, plateau: Bytes, ramp: float, spikes: Iterable[Spike] = ()) -> tuple[Step, ...]:
+def curve(
+    start: Bytes, plateau: Bytes, ramp: float, spikes: Iterable[UsageSpike] = ()
+) -> tuple[UsageStep, ...]:
     """Return real memory over time: from `start` over a ramp to a plateau, with spikes above it."""
-    steps = [Step(0.0, start if ramp else plateau)]
+    steps = [UsageStep(0.0, start if ramp else plateau)]
     for index in range(1, RAMP_STEPS + 1) if ramp else ():
         grown = start + (plateau - start) * index // RAMP_STEPS
-        steps.append(Step(ramp * index / RAMP_STEPS, Bytes(grown)))
+        steps.append(UsageStep(ramp * index / RAMP_STEPS, Bytes(grown)))
     for spike in sorted(spikes, key=lambda each: each.after):
-        steps += [Step(spike.after, spike.memory), Step(spike.after + spike.seconds, plateau)]
+        steps += [UsageStep(spike.after, spike.memory), UsageStep(spike.after + spike.seconds, plateau)]
     return tuple(sorted(steps, key=lambda step: step.after))
 
 
@@ -130,7 +132,7 @@ def faster(trace: Trace, times: float) -> Trace:
     return replace(trace, jobs=tuple(replace(job, arrival=job.arrival / times) for job in trace.jobs))
 
 
-def with_failures(trace: Trace, failures: Failures) -> Trace:
+def with_failures(trace: Trace, failures: RandomFaults) -> Trace:
     """Return a trace with these random faults instead of others of their kind."""
     others = (each for each in trace.failures if each.kind != failures.kind)
     return replace(trace, failures=(*others, failures))

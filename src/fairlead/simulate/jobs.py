@@ -7,11 +7,11 @@ from typing import Any, Final
 from fairlead.catalog import Catalog
 from fairlead.errors import SettingsError
 from fairlead.manifest import shortpod
-from fairlead.manifest.short import Table
+from fairlead.manifest.short import CheckedMapping
 from fairlead.request import Gang, Request
-from fairlead.simulate.draw import Draw
-from fairlead.simulate.fields import Fields
-from fairlead.simulate.job import Job, Spike, Step, curve, unsound
+from fairlead.simulate.draw import Distribution
+from fairlead.simulate.fields import TraceFields
+from fairlead.simulate.job import Job, UsageSpike, UsageStep, curve, unsound
 from fairlead.units import Bytes
 
 MOST_REPLICAS: Final = 10_000
@@ -25,14 +25,14 @@ _ASKED: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class JobTemplateSpec:
     """A job without its name and moment: what `jobs` and `generate` have in common."""
 
     request: Request
     replicas: int
-    duration: Draw
+    duration: Distribution
     load: float | None
-    memory: tuple[Step, ...]
+    memory: tuple[UsageStep, ...]
     start: float
     where: str
 
@@ -49,25 +49,25 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Patterns:
+class JobTemplateReader:
     """Reads patterns."""
 
     catalog: Catalog
     over_provision: float | None = None
     """Percent of memory; goes before what a pattern says itself."""
 
-    def read(self, fields: dict[str, Any], where: str) -> Pattern:
+    def read(self, fields: dict[str, Any], where: str) -> JobTemplateSpec:
         """Read the fields that say what a job is."""
-        table = Fields({key: value for key, value in fields.items() if key in _OURS}, where)
+        table = TraceFields({key: value for key, value in fields.items() if key in _OURS}, where)
         asked = {key: value for key, value in fields.items() if key not in _OURS and value is not None}
         request, _ = shortpod.single(
-            Table.of(where, {"name": "job", **asked}, ("name", *_ASKED, *_OURS)), where, self.catalog
+            CheckedMapping.of(where, {"name": "job", **asked}, ("name", *_ASKED, *_OURS)), where, self.catalog
         )
         needed = request.demand.memory
         percent = table.number("over-provision", 0)
         percent = percent if self.over_provision is None else self.over_provision
         demand = replace(request.demand, memory=_padded(needed, percent, table))
-        found = Pattern(
+        found = JobTemplateSpec(
             replace(request, demand=demand),
             _replicas(table),
             _duration(table),
@@ -80,19 +80,23 @@ class Patterns:
         return found
 
 
-def _replicas(table: Fields) -> int:
+def _replicas(table: TraceFields) -> int:
     replicas = table.integer("replicas", 1, least=1)
     if replicas > MOST_REPLICAS:
         raise table.wrong("replicas", f"{MOST_REPLICAS} or less")
     return replicas
 
 
-def _duration(table: Fields) -> Draw:
+def _duration(table: TraceFields) -> Distribution:
     said = table.text("duration")
-    return Draw.fixed(float("inf")) if said == NEVER else Draw.parse(said, f"{table.where}: duration")
+    return (
+        Distribution.fixed(float("inf"))
+        if said == NEVER
+        else Distribution.parse(said, f"{table.where}: duration")
+    )
 
 
-def _padded(memory: Bytes | None, percent: float, table: Fields) -> Bytes | None:
+def _padded(memory: Bytes | None, percent: float, table: TraceFields) -> Bytes | None:
     """Return what is asked for: what is needed and some percent more, but at most `most`."""
     most = table.memory("most") if "most" in table else None
     if memory is None:
@@ -101,13 +105,13 @@ def _padded(memory: Bytes | None, percent: float, table: Fields) -> Bytes | None
     return Bytes(padded if most is None else min(padded, most))
 
 
-def _real(table: Fields, memory: Bytes | None, *, padded: bool) -> tuple[Step, ...]:
+def _real(table: TraceFields, memory: Bytes | None, *, padded: bool) -> tuple[UsageStep, ...]:
     real = table.table("real")
     if "real" not in table:
-        return (Step(0.0, memory),) if padded and memory is not None else ()
+        return (UsageStep(0.0, memory),) if padded and memory is not None else ()
     plateau = real.memory("plateau", memory)
     spikes = [
-        Spike(each.seconds("after"), each.seconds("for"), each.memory("memory"))
+        UsageSpike(each.seconds("after"), each.seconds("for"), each.memory("memory"))
         for each in real.tables("spikes")
     ]
     steps = curve(real.memory("start", 0), plateau, real.seconds("ramp", 0), spikes)

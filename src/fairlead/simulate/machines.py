@@ -10,8 +10,8 @@ from fairlead.manifest import short
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.manifest.text import read
 from fairlead.placement import NodeState
-from fairlead.simulate.fields import Fields
-from fairlead.simulate.job import Fleet, Power
+from fairlead.simulate.fields import TraceFields
+from fairlead.simulate.job import PowerCurve, SimulatedFleet
 from fairlead.simulate.recorded import recorded_nodes
 from fairlead.simulate.table import is_table
 from fairlead.units import Watts
@@ -30,13 +30,13 @@ RECORDED: Final[Mapping[str, str]] = {
 """What openb calls accelerators; it hides what its G2 and G3 are, so their energy is not counted."""
 
 
-def read_fleet(path: str, catalog: Catalog) -> Fleet:
+def read_fleet(path: str, catalog: Catalog) -> SimulatedFleet:
     """Return the machines of a file: the short form, a snapshot, manifests, or nodes of an openb trace."""
     if is_table(path):
         return fleet(recorded_nodes(path), catalog)
     documents = read(path)
     if len(documents) == 1 and _is_ours(documents[0][1]):
-        table = Fields(documents[0][1], documents[0][0])
+        table = TraceFields(documents[0][1], documents[0][0])
         found = fleet_of(table, catalog)
         table.finish()
     else:
@@ -46,12 +46,12 @@ def read_fleet(path: str, catalog: Catalog) -> Fleet:
     return found
 
 
-def inhabited(cluster: Snapshot, catalog: Catalog) -> Fleet:
+def inhabited(cluster: Snapshot, catalog: Catalog) -> SimulatedFleet:
     """Return the machines of a snapshot, with what runs there."""
-    return Fleet(cluster.nodes, fleet(cluster.nodes, catalog).power, cluster.placements)
+    return SimulatedFleet(cluster.nodes, fleet(cluster.nodes, catalog).power, cluster.placements)
 
 
-def fleet_of(table: Fields, catalog: Catalog) -> Fleet:
+def fleet_of(table: TraceFields, catalog: Catalog) -> SimulatedFleet:
     """Return the machines that the fields `nodes` and `power` of a document describe."""
     if table.integer("version", VERSION) != VERSION:
         raise table.wrong("version", f"one that is known: {VERSION}")
@@ -60,21 +60,23 @@ def fleet_of(table: Fields, catalog: Catalog) -> Fleet:
     return fleet(nodes, catalog, {model: _power(said.table(model)) for model in said.names()})
 
 
-def fleet(nodes: Iterable[NodeState], catalog: Catalog, said: Mapping[str, Power] | None = None) -> Fleet:
+def fleet(
+    nodes: Iterable[NodeState], catalog: Catalog, said: Mapping[str, PowerCurve] | None = None
+) -> SimulatedFleet:
     """Return nodes with the power of their accelerators: as it was said, else by the catalog."""
     listed = tuple(nodes)
     models = dict.fromkeys(device.model for node in listed for device in node.devices)
     known = {model: power for model in models if (power := power_of(catalog, model)) is not None}
-    return Fleet(listed, {**known, **(said or {})})
+    return SimulatedFleet(listed, {**known, **(said or {})})
 
 
-def power_of(catalog: Catalog, model: str) -> Power | None:
+def power_of(catalog: Catalog, model: str) -> PowerCurve | None:
     """Return what an accelerator draws by its data sheet; None where nobody knows."""
     try:
         full = catalog.get(RECORDED.get(model, model)).power
     except CatalogError:
         return None
-    return None if full is None else Power(Watts(full * IDLE), Watts(full * AWAKE), full)
+    return None if full is None else PowerCurve(Watts(full * IDLE), Watts(full * AWAKE), full)
 
 
 def _is_ours(value: Any) -> bool:
@@ -82,9 +84,9 @@ def _is_ours(value: Any) -> bool:
     return isinstance(value, dict) and {"nodes", "power"} >= set(value) - {"version"} and "kind" not in value
 
 
-def _power(table: Fields) -> Power:
+def _power(table: TraceFields) -> PowerCurve:
     full = table.number("full")
     idle = table.number("idle", full * IDLE)
-    power = Power(Watts(idle), Watts(table.number("awake", max(idle, full * AWAKE))), Watts(full))
+    power = PowerCurve(Watts(idle), Watts(table.number("awake", max(idle, full * AWAKE))), Watts(full))
     table.finish()
     return power

@@ -17,7 +17,7 @@ from typing import Final
 from fairlead.errors import UserError
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import WHOLE, Demand, Request
-from fairlead.schedule.cluster import Cluster
+from fairlead.schedule.cluster import EngineCluster
 from fairlead.schedule.decide import place
 from fairlead.schedule.mix import typical
 from fairlead.schedule.policies import Policy
@@ -33,7 +33,7 @@ _POD: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FillResult:
     """What one run came to."""
 
     seed: int
@@ -94,11 +94,11 @@ def fill(
     policy: Policy,
     seed: int,
     progress: Callable[[float], None] = lambda _: None,
-) -> Filled:
+) -> FillResult:
     """Run the protocol once; `progress` is told the demand so far, against its mark."""
     started = time.process_time()
     capacity = WHOLE * sum(len(node.devices) for node in nodes)
-    cluster = Cluster(renamed(nodes, seed), mix=typical(pods))
+    cluster = EngineCluster(renamed(nodes, seed), mix=typical(pods))
     asked = allocated = refused = 0
     for number, pod in enumerate(inflated(pods, capacity, seed)):
         asked += compute_of(pod)
@@ -109,7 +109,7 @@ def fill(
             break
         if number % 256 == 0:
             progress(asked / (DEMAND * capacity))
-    return Filled(seed, allocated / capacity, refused, time.process_time() - started)
+    return FillResult(seed, allocated / capacity, refused, time.process_time() - started)
 
 
 def _node(path: str, number: int, row: Mapping[str, str]) -> NodeState:

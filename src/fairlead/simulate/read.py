@@ -10,10 +10,10 @@ from fairlead.catalog import Catalog
 from fairlead.errors import SettingsError
 from fairlead.manifest.snapshot import Snapshot, is_snapshot, parse
 from fairlead.manifest.text import read
-from fairlead.simulate.fields import Fields
+from fairlead.simulate.fields import TraceFields
 from fairlead.simulate.generate import generated
-from fairlead.simulate.job import Failures, Fault, Fleet, Job, Trace
-from fairlead.simulate.jobs import Patterns
+from fairlead.simulate.job import Fault, Job, RandomFaults, SimulatedFleet, Trace
+from fairlead.simulate.jobs import JobTemplateReader
 from fairlead.simulate.machines import fleet_of, inhabited
 from fairlead.simulate.recorded import POD_COLUMNS, recorded_jobs
 from fairlead.simulate.table import is_table, jobs_of, records
@@ -24,22 +24,22 @@ _RECORDED: Final = {"interference": "none"}
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class TraceReader:
     """Reads traces; what they leave open is said here."""
 
     catalog: Catalog
     seed: int = 0
     over_provision: float | None = None
     """Percent of memory; goes before what a trace says itself."""
-    fleet: Fleet | None = None
+    fleet: SimulatedFleet | None = None
     """Machines for a trace that brings none of its own."""
     duration: float = inf
     """Seconds that the pods of manifests run: manifests do not say."""
 
     @property
-    def patterns(self) -> Patterns:
+    def patterns(self) -> JobTemplateReader:
         """What reads jobs."""
-        return Patterns(self.catalog, self.over_provision)
+        return JobTemplateReader(self.catalog, self.over_provision)
 
     def read(self, path: str) -> Trace:
         """Return what a file says happens."""
@@ -67,7 +67,7 @@ class Reader:
                 f"{path}: {len(documents)} documents where one is wanted", "is it the right file?"
             )
         where, value = documents[0]
-        return _document(Fields(value, where), self)
+        return _document(TraceFields(value, where), self)
 
     def _snapshot(self, path: str, cluster: Snapshot) -> Trace:
         """Play on from the moment of a snapshot: who runs stays, who waits arrives."""
@@ -79,7 +79,7 @@ class Reader:
         return Trace(path, jobs, fleet=inhabited(cluster, self.catalog))
 
 
-def _document(table: Fields, reader: Reader) -> Trace:
+def _document(table: TraceFields, reader: TraceReader) -> Trace:
     own = fleet_of(table, reader.catalog)
     jobs: list[Job] = [_job(row, reader) for row in table.tables("jobs")]
     for row in table.tables("generate"):
@@ -96,24 +96,24 @@ def _document(table: Fields, reader: Reader) -> Trace:
     return trace
 
 
-def _job(row: Fields, reader: Reader) -> Job:
+def _job(row: TraceFields, reader: TraceReader) -> Job:
     name, at = row.text("name"), row.seconds("at", 0)
     random = Random(f"{reader.seed}/{name}")  # noqa: S311 - a simulation, no secret
     return reader.patterns.read(row.rest(), row.where).job(name, at, random)
 
 
-def _fault(row: Fields) -> Fault:
+def _fault(row: TraceFields) -> Fault:
     seconds = row.seconds("for") if "for" in row else None
     fault = Fault(row.seconds("at"), row.text("node"), row.text("device", ""), seconds)
     row.finish()
     return fault
 
 
-def _failures(table: Fields) -> Iterable[Failures]:
+def _failures(table: TraceFields) -> Iterable[RandomFaults]:
     for kind in ("node", "device"):
         if kind in table:
             row = table.table(kind)
-            found = Failures(kind, row.seconds("mtbf"), row.seconds("mttr"))
+            found = RandomFaults(kind, row.seconds("mtbf"), row.seconds("mttr"))
             row.finish()
             if not (found.mtbf > 0 and found.mttr > 0):
                 raise SettingsError(f"{row.where}: mtbf and mttr must be more than 0")
@@ -133,7 +133,7 @@ def _checked(trace: Trace, path: str) -> Trace:
     return trace
 
 
-def check_faults(trace: Trace, fleet: Fleet) -> None:
+def check_faults(trace: Trace, fleet: SimulatedFleet) -> None:
     """Refuse faults of machines that are not there."""
     known = {node.name: {device.id for device in node.devices} for node in fleet.nodes}
     for at, fault in enumerate(trace.faults):

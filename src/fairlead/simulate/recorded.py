@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead.errors import SettingsError
 from fairlead.placement import NodeState
-from fairlead.simulate.fields import Fields
+from fairlead.simulate.fields import TraceFields
 from fairlead.simulate.job import Job
 from fairlead.simulate.openb import read_nodes, read_pods
 
@@ -24,7 +24,7 @@ def recorded_jobs(path: str, rows: list[dict[str, str]]) -> Iterator[Job]:
             f"{path}: no pod has a {CAME} and a {WENT}",
             "this list is for `fairlead bench openb`, which needs no times",
         )
-    tables = [Fields(row, f"{path}: line {line}") for line, row in enumerate(rows, 2)]
+    tables = [TraceFields(row, f"{path}: line {line}") for line, row in enumerate(rows, 2)]
     first = min(table.number(CAME) for table in tables)
     for pod, table in zip(pods, tables, strict=True):
         came, went = table.number(CAME), table.number(WENT)

@@ -30,7 +30,7 @@ FIELDS: Final = tuple(each.name for each in fields(Gauge))
 
 
 @dataclass(slots=True)
-class Row:
+class SeriesRow:
     """A stretch of time and the mean of each gauge over it."""
 
     start: float
@@ -38,11 +38,11 @@ class Row:
     means: list[float]
 
 
-class Recorder:
+class SeriesRecorder:
     """Keeps gauges as means over stretches of time; never more than `MOST_ROWS` of them."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[SeriesRow] = []
         self.peaks = [0.0] * len(FIELDS)
         self._areas = [0.0] * len(FIELDS)
         self._values = [0.0] * len(FIELDS)
@@ -66,7 +66,7 @@ class Recorder:
         if last is not None and now - last.start <= self._grain:
             _extend(last, now, self._values)
         else:
-            self.rows.append(Row(self._since, now, list(self._values)))
+            self.rows.append(SeriesRow(self._since, now, list(self._values)))
         self._since = now
         if len(self.rows) > MOST_ROWS:
             self._thin()
@@ -86,7 +86,7 @@ class Recorder:
     def _thin(self) -> None:
         """Merge neighbours into far fewer rows, and let new ones be as coarse."""
         self._grain = 4.0 * self._since / MOST_ROWS
-        merged: list[Row] = []
+        merged: list[SeriesRow] = []
         for row in self.rows:
             if merged and row.end - merged[-1].start <= self._grain:
                 _extend(merged[-1], row.end, row.means)
@@ -95,7 +95,7 @@ class Recorder:
         self.rows = merged
 
 
-def _extend(row: Row, end: float, values: list[float]) -> None:
+def _extend(row: SeriesRow, end: float, values: list[float]) -> None:
     before, more = row.end - row.start, end - row.end
     row.means = [
         (old * before + new * more) / (before + more) for old, new in zip(row.means, values, strict=True)

@@ -7,15 +7,17 @@ from typing import Any, Final
 
 from fairlead.simulate.job import Trace
 from fairlead.simulate.recorder import FIELDS
-from fairlead.simulate.settings import Settings
-from fairlead.simulate.simulation import Life, Outcome, State
+from fairlead.simulate.settings import SimulationSettings
+from fairlead.simulate.simulation import JobRecord, JobState, SimulationOutcome
 
 POINTS: Final = 200
 """Of a series, at most."""
 _SERIES: Final = ("allocated", "fragmented", "capacity", "waiting", "running", "memory", "busy", "watts")
 
 
-def document(trace: Trace, settings: Settings, seed: int, outcomes: Iterable[Outcome]) -> dict[str, Any]:
+def document(
+    trace: Trace, settings: SimulationSettings, seed: int, outcomes: Iterable[SimulationOutcome]
+) -> dict[str, Any]:
     """Return the whole answer."""
     return {
         "trace": trace.name,
@@ -31,23 +33,25 @@ def document(trace: Trace, settings: Settings, seed: int, outcomes: Iterable[Out
     }
 
 
-def figures(outcome: Outcome) -> dict[str, Any]:
+def figures(outcome: SimulationOutcome) -> dict[str, Any]:
     """Return what one policy made of the trace."""
     lives, recorder = outcome.lives, outcome.recorder
-    arrived = [life for life in lives if life.state is not State.TO_COME]
+    arrived = [life for life in lives if life.state is not JobState.TO_COME]
     states = Counter(life.state for life in arrived)
     capacity = recorder.mean("capacity") or 1.0
     return {
         "policy": outcome.policy,
         "arrived": len(arrived),
-        "done": states[State.DONE],
-        "running": states[State.RUNNING],
-        "waiting": states[State.WAITING],
-        "refused": states[State.REFUSED],
-        "failed": states[State.FAILED],
+        "done": states[JobState.DONE],
+        "running": states[JobState.RUNNING],
+        "waiting": states[JobState.WAITING],
+        "refused": states[JobState.REFUSED],
+        "failed": states[JobState.FAILED],
         "end_s": _round(outcome.end),
         "makespan_s": _round(_makespan(arrived)),
-        "wait_s": spread([_wait(life, outcome.end) for life in arrived if life.state is not State.REFUSED]),
+        "wait_s": spread(
+            [_wait(life, outcome.end) for life in arrived if life.state is not JobState.REFUSED]
+        ),
         "completion_s": spread(
             [life.finished - life.job.arrival for life in arrived if life.finished is not None]
         ),
@@ -58,8 +62,8 @@ def figures(outcome: Outcome) -> dict[str, Any]:
         "queue": {"mean": _round(recorder.mean("waiting")), "peak": round(recorder.peak("waiting"))},
         "energy_j": round(recorder.total("watts")),
         "power_w": _round(recorder.mean("watts")),
-        "refusals": _reasons(life for life in arrived if life.state is State.REFUSED),
-        "waits": _reasons(life for life in arrived if life.state is not State.REFUSED),
+        "refusals": _reasons(life for life in arrived if life.state is JobState.REFUSED),
+        "waits": _reasons(life for life in arrived if life.state is not JobState.REFUSED),
         "memory_kills": sum(life.kills for life in arrived),
         "preemptions": sum(life.preemptions for life in arrived),
         "evictions": sum(life.evictions for life in arrived),
@@ -83,7 +87,7 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def series(outcome: Outcome) -> dict[str, list[float]]:
+def series(outcome: SimulationOutcome) -> dict[str, list[float]]:
     """Return gauges over time, as means over stretches that begin at `at_s`."""
     rows = outcome.recorder.rows
     step = max(1, ceil(len(rows) / POINTS))
@@ -103,16 +107,16 @@ def _quantile(ordered: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, ceil(part * len(ordered)) - 1)]
 
 
-def _wait(life: Life, end: float) -> float:
+def _wait(life: JobRecord, end: float) -> float:
     """Return how long a job waited for its first place; who never got one waits until the end."""
     return (end if life.placed is None else life.placed) - life.job.arrival
 
 
-def _makespan(lives: Iterable[Life]) -> float:
+def _makespan(lives: Iterable[JobRecord]) -> float:
     return max((life.finished for life in lives if life.finished is not None), default=0.0)
 
 
-def _percents(outcome: Outcome, name: str, capacity: float) -> dict[str, float]:
+def _percents(outcome: SimulationOutcome, name: str, capacity: float) -> dict[str, float]:
     recorder = outcome.recorder
     peak = recorder.peak("capacity") or 1.0
     return {
@@ -121,7 +125,7 @@ def _percents(outcome: Outcome, name: str, capacity: float) -> dict[str, float]:
     }
 
 
-def _reasons(lives: Iterable[Life]) -> dict[str, int]:
+def _reasons(lives: Iterable[JobRecord]) -> dict[str, int]:
     """Count jobs by the chief reason of their first refusal, the commonest first."""
     chief = (
         max(life.refusal.rejections, key=lambda each: each.count).reason.value

@@ -4,23 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
-from fairlead.simulate.card import Card
-from fairlead.simulate.events import Agenda, Event, Kind
+from fairlead.simulate.card import SimulatedAccelerator
+from fairlead.simulate.events import EventKind, EventQueue, SimulationEvent
 from fairlead.simulate.interference import MODELS
 from fairlead.simulate.job import Job, load_of
-from fairlead.simulate.settings import Settings
+from fairlead.simulate.settings import SimulationSettings
 from fairlead.simulate.world import World
 
 
 @dataclass(slots=True)
-class Run:
+class RunningJob:
     """A job that has its place."""
 
     job: Job
     placements: tuple[Placement, ...]
-    cards: tuple[tuple[Card, float, int], ...]
+    cards: tuple[tuple[SimulatedAccelerator, float, int], ...]
     """Its accelerators, the load it puts on each, and the memory it asked for there."""
     done: float
     """Seconds of its work that are behind it."""
@@ -36,15 +36,15 @@ class Run:
     kills: int = field(default=0)
 
 
-class Runs:
+class RunningJobs:
     """All jobs at work; changes accelerators and puts what follows on the agenda."""
 
-    def __init__(self, world: World, agenda: Agenda, settings: Settings) -> None:
+    def __init__(self, world: World, agenda: EventQueue, settings: SimulationSettings) -> None:
         self._world, self._agenda, self._settings = world, agenda, settings
         self._slowdown = MODELS[settings.interference]
         self._alone = settings.interference == "none"
         self._starts = 0
-        self.all: dict[str, Run] = {}
+        self.all: dict[str, RunningJob] = {}
         self.finite = 0
         """How many of them will end."""
 
@@ -56,12 +56,12 @@ class Runs:
             for share in placement.shares
             for card in (self._world.cards[placement.node, share.device],)
         )
-        run = Run(job, placements, cards, done, 0)
+        run = RunningJob(job, placements, cards, done, 0)
         self.all[job.name] = run
         self.finite += job.duration < inf
         self._soon(run, job.start)
 
-    def begin(self, event: Event) -> bool:
+    def begin(self, event: SimulationEvent) -> bool:
         """Let the work of a job begin; False: there was no memory for it."""
         run = self._meant(event)
         if run is None:
@@ -73,7 +73,7 @@ class Runs:
         self._repace(run.cards, run)
         return self._hold(run, 0)
 
-    def grow(self, event: Event) -> bool:
+    def grow(self, event: SimulationEvent) -> bool:
         """Let a job hold what the next step of its memory says; False: there was not enough."""
         run = self._meant(event)
         return run is None or self._hold(run, event.step)
@@ -87,12 +87,12 @@ class Runs:
         run.kills += 1
         self._soon(run, wait)
 
-    def ends(self, event: Event) -> bool:
+    def ends(self, event: SimulationEvent) -> bool:
         """Say whether a forecast of a job's end is still true."""
         run = self.all.get(event.subject)
         return run is not None and run.at_work and (run.start, run.plan) == (event.step, event.version)
 
-    def remove(self, name: str) -> Run:
+    def remove(self, name: str) -> RunningJob:
         """Take a job from its place, and return it with what it has done."""
         run = self.all.pop(name)
         self.finite -= run.job.duration < inf
@@ -101,16 +101,16 @@ class Runs:
 
     # Inside
 
-    def _meant(self, event: Event) -> Run | None:
+    def _meant(self, event: SimulationEvent) -> RunningJob | None:
         run = self.all.get(event.subject)
         return run if run is not None and run.start == event.version else None
 
-    def _soon(self, run: Run, seconds: float) -> None:
+    def _soon(self, run: RunningJob, seconds: float) -> None:
         self._starts += 1
         run.start = self._starts
-        self._agenda.put(self._world.now + seconds, Kind.BEGIN, run.job.name, version=run.start)
+        self._agenda.put(self._world.now + seconds, EventKind.BEGIN, run.job.name, version=run.start)
 
-    def _hold(self, run: Run, index: int) -> bool:
+    def _hold(self, run: RunningJob, index: int) -> bool:
         steps, name = run.job.memory, run.job.name
         for card, _, asked in run.cards:
             memory = steps[index].memory if steps else asked
@@ -120,10 +120,10 @@ class Runs:
                 return False
         if index + 1 < len(steps):
             wait = steps[index + 1].after - steps[index].after
-            self._agenda.put(self._world.now + wait, Kind.GROW, name, step=index + 1, version=run.start)
+            self._agenda.put(self._world.now + wait, EventKind.GROW, name, step=index + 1, version=run.start)
         return True
 
-    def _quit(self, run: Run) -> None:
+    def _quit(self, run: RunningJob) -> None:
         if not run.at_work:
             return
         self._advance(run)
@@ -133,7 +133,9 @@ class Runs:
                 card.leave(run.job.name)
         self._repace(run.cards, None)
 
-    def _repace(self, cards: Iterable[tuple[Card, float, int]], also: Run | None) -> None:
+    def _repace(
+        self, cards: Iterable[tuple[SimulatedAccelerator, float, int]], also: RunningJob | None
+    ) -> None:
         """Forecast anew the end of everyone on these accelerators, and of one more."""
         names = () if self._alone else dict.fromkeys(name for card, _, _ in cards for name in card.loads)
         runs = [run for name in names if (run := self.all[name]) is not also]
@@ -147,13 +149,13 @@ class Runs:
             left = (run.job.duration - run.done) / run.pace
             if left < inf:
                 end = self._world.now + max(0.0, left)
-                self._agenda.put(end, Kind.FINISH, run.job.name, step=run.start, version=run.plan)
+                self._agenda.put(end, EventKind.FINISH, run.job.name, step=run.start, version=run.plan)
 
-    def _advance(self, run: Run) -> None:
+    def _advance(self, run: RunningJob) -> None:
         run.done += (self._world.now - run.since) * run.pace
         run.since = self._world.now
 
 
-def _asked(request: Request, share: Share) -> int:
+def _asked(request: Request, share: DeviceShare) -> int:
     """Return what is asked of an accelerator, which may be less than what is handed out."""
     return share.memory if request.demand.memory is None else request.demand.memory

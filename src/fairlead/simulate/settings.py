@@ -13,7 +13,7 @@ from fairlead.units import parse_duration
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SimulationSettings:
     """The rules of one simulation."""
 
     interference: str = "time-slicing"
@@ -36,10 +36,10 @@ _DURATIONS: Final = ("restart", "restart_most", "until")
 _CHOICES: Final[Mapping[str, Mapping[str, object]]] = {"interference": MODELS, "queue": ORDERS}
 
 
-def settled(base: Settings, said: Mapping[str, object], where: str) -> Settings:
+def settled(base: SimulationSettings, said: Mapping[str, object], where: str) -> SimulationSettings:
     """Return the settings with what a file or a command line says; `where` names it in errors."""
     values: dict[str, Any] = {}
-    known = [field.name for field in fields(Settings)]
+    known = [field.name for field in fields(SimulationSettings)]
     for spelled, value in said.items():
         name = spelled.replace("-", "_")
         if name not in known:

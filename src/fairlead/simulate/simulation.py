@@ -8,15 +8,15 @@ from typing import Final
 
 from fairlead.compat import StrEnum
 from fairlead.placement import Decision, Placement
-from fairlead.simulate.admission import Admission, Admitted
-from fairlead.simulate.events import Agenda, Event, Kind
+from fairlead.simulate.admission import Admission, AdmittedJob
+from fairlead.simulate.events import EventKind, EventQueue, SimulationEvent
 from fairlead.simulate.faults import fates
-from fairlead.simulate.job import Fault, Fleet, Job, Trace
-from fairlead.simulate.recorder import Recorder
-from fairlead.simulate.runs import Runs
-from fairlead.simulate.settings import Settings
-from fairlead.simulate.waiting import Queue, Waiting
-from fairlead.simulate.world import Chooser, World
+from fairlead.simulate.job import Fault, Job, SimulatedFleet, Trace
+from fairlead.simulate.recorder import SeriesRecorder
+from fairlead.simulate.runs import RunningJobs
+from fairlead.simulate.settings import SimulationSettings
+from fairlead.simulate.waiting import JobQueue, WaitingJob
+from fairlead.simulate.world import PlacementPolicy, World
 
 _TELL: Final = 256
 """Progress is told after so many events."""
@@ -26,7 +26,7 @@ _LOOKS: Final = 2000
 """How often fragments are measured while jobs arrive: they change slowly, and cost much."""
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """How a job stands."""
 
     TO_COME = "to-come"
@@ -38,11 +38,11 @@ class State(StrEnum):
 
 
 @dataclass(slots=True)
-class Life:
+class JobRecord:
     """What became of a job."""
 
     job: Job
-    state: State = State.TO_COME
+    state: JobState = JobState.TO_COME
     placed: float | None = None
     """When it first had its place."""
     finished: float | None = None
@@ -57,12 +57,12 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulationOutcome:
     """What came of one policy on one trace."""
 
     policy: str
-    lives: tuple[Life, ...]
-    recorder: Recorder
+    lives: tuple[JobRecord, ...]
+    recorder: SeriesRecorder
     end: float
     """Seconds of virtual time."""
     events: int
@@ -75,47 +75,47 @@ class Simulation:
     """The state of one run; `play` moves it to its end."""
 
     trace: Trace
-    fleet: Fleet
-    chooser: Chooser
-    settings: Settings = field(default_factory=Settings)
+    fleet: SimulatedFleet
+    chooser: PlacementPolicy
+    settings: SimulationSettings = field(default_factory=SimulationSettings)
     seed: int = 0
 
     def __post_init__(self) -> None:
         requests = [request for job in self.trace.jobs for request in job.requests]
         self.world, pristine = World(self.fleet, requests), World(self.fleet, requests)
         self.world.grain = max((job.arrival for job in self.trace.jobs), default=0.0) / _LOOKS
-        self.agenda, self.recorder = Agenda(), Recorder()
-        self.queue = Queue(self.settings.queue, Random(f"{self.seed}/queue"))  # noqa: S311 - a simulation, no secret
-        self.runs = Runs(self.world, self.agenda, self.settings)
+        self.agenda, self.recorder = EventQueue(), SeriesRecorder()
+        self.queue = JobQueue(self.settings.queue, Random(f"{self.seed}/queue"))  # noqa: S311 - a simulation, no secret
+        self.runs = RunningJobs(self.world, self.agenda, self.settings)
         self.admission = Admission(self.world, pristine, self.chooser, preemption=self.settings.preemption)
-        self.lives = {job.name: Life(job) for job in self.trace.jobs}
+        self.lives = {job.name: JobRecord(job) for job in self.trace.jobs}
         self._owner = {request.id: job.name for job in self.trace.jobs for request in job.requests}
         self._to_come = len(self.trace.jobs)
         self._fates = fates(self.fleet.nodes, self.trace.failures, self.seed)
         self._owed: set[tuple[str, str]] | None = None
         self.events = self.faults = 0
         for job in self.trace.jobs:
-            self.agenda.put(job.arrival, Kind.ARRIVE, job.name)
+            self.agenda.put(job.arrival, EventKind.ARRIVE, job.name)
         for fault in (*self.trace.faults, *(fate.after(0.0) for fate in self._fates.values())):
             self._schedule(fault)
         self._record()
 
-    def play(self, progress: Callable[[int], None] = lambda _: None) -> Outcome:
+    def play(self, progress: Callable[[int], None] = lambda _: None) -> SimulationOutcome:
         """Play to the end; `progress` is told how many jobs are behind it."""
-        handlers: dict[Kind, Callable[[Event], None]] = {
-            Kind.ARRIVE: self._arrive,
-            Kind.BEGIN: self._begin,
-            Kind.GROW: self._grow,
-            Kind.FINISH: self._finish,
-            Kind.FAIL: self._fail,
-            Kind.REPAIR: self._repair,
-            Kind.LOOK: self._look,
+        handlers: dict[EventKind, Callable[[SimulationEvent], None]] = {
+            EventKind.ARRIVE: self._arrive,
+            EventKind.BEGIN: self._begin,
+            EventKind.GROW: self._grow,
+            EventKind.FINISH: self._finish,
+            EventKind.FAIL: self._fail,
+            EventKind.REPAIR: self._repair,
+            EventKind.LOOK: self._look,
         }
         while not self._over() and (event := self.agenda.take()) is not None:
             if event.at > self.settings.until:
                 self.world.now = self.settings.until
                 break
-            if event.kind is Kind.FINISH and not self.runs.ends(event):
+            if event.kind is EventKind.FINISH and not self.runs.ends(event):
                 continue
             self.events += 1
             self.world.now = event.at
@@ -128,28 +128,28 @@ class Simulation:
         self.recorder.pass_to(self.world.now)
         lives = tuple(self.lives.values())
         counts = (self.events, self.admission.asked, self.faults)
-        return Outcome(self.chooser.name, lives, self.recorder, self.world.now, *counts)
+        return SimulationOutcome(self.chooser.name, lives, self.recorder, self.world.now, *counts)
 
     # What happens
 
-    def _arrive(self, event: Event) -> None:
+    def _arrive(self, event: SimulationEvent) -> None:
         self._to_come -= 1
         self._admit(self.lives[event.subject].job)
 
-    def _begin(self, event: Event) -> None:
+    def _begin(self, event: SimulationEvent) -> None:
         if not self.runs.begin(event):
             self._kill(event.subject)
 
-    def _grow(self, event: Event) -> None:
+    def _grow(self, event: SimulationEvent) -> None:
         if not self.runs.grow(event):
             self._kill(event.subject)
 
-    def _finish(self, event: Event) -> None:
+    def _finish(self, event: SimulationEvent) -> None:
         life = self.lives[event.subject]
-        life.state, life.finished = State.DONE, self.world.now
+        life.state, life.finished = JobState.DONE, self.world.now
         self._wake(self._clear(event.subject)[1])
 
-    def _fail(self, event: Event) -> None:
+    def _fail(self, event: SimulationEvent) -> None:
         thing = (event.subject, event.detail)
         if thing not in self.world.broken:
             self.faults += 1
@@ -161,7 +161,7 @@ class Simulation:
                 self._admit(job, done if self.settings.keep_progress else 0.0)
             self._wake({node for _, nodes, _ in cleared for node in nodes})
 
-    def _repair(self, event: Event) -> None:
+    def _repair(self, event: SimulationEvent) -> None:
         thing = (event.subject, event.detail)
         self.world.repair(*thing)
         if self._owed:
@@ -170,7 +170,7 @@ class Simulation:
             self._schedule(self._fates[thing].after(self.world.now))
         self._wake({event.subject})
 
-    def _look(self, event: Event) -> None:
+    def _look(self, event: SimulationEvent) -> None:
         self._retry()
         self._look_again()
 
@@ -179,22 +179,22 @@ class Simulation:
     def _admit(self, job: Job, done: float = 0.0) -> None:
         """Give a job its place, or let it wait, or refuse it for good."""
         answer = self.admission.attempt(job)
-        if isinstance(answer, Admitted):
+        if isinstance(answer, AdmittedJob):
             self._place(job, answer, done)
             return
         life = self.lives[job.name]
         life.refusal = life.refusal or answer
         if (never := self.admission.never(job)) is not None:
-            life.state, life.refusal = State.REFUSED, never
+            life.state, life.refusal = JobState.REFUSED, never
             return
-        life.state = State.WAITING
-        self.queue.enter(Waiting(job, self.admission.kind(job), done, self.world.now))
+        life.state = JobState.WAITING
+        self.queue.enter(WaitingJob(job, self.admission.kind(job), done, self.world.now))
         if len(self.queue) == 1:
             self._look_again()
 
-    def _place(self, job: Job, admitted: Admitted, done: float) -> None:
+    def _place(self, job: Job, admitted: AdmittedJob, done: float) -> None:
         life = self.lives[job.name]
-        life.state = State.RUNNING
+        life.state = JobState.RUNNING
         life.placed = self.world.now if life.placed is None else life.placed
         self.admission.priorities[job.priority] += 1
         self.world.count(admitted.placements)
@@ -222,7 +222,7 @@ class Simulation:
         if life.kills < self.settings.kills:
             self.runs.kill(name)
             return
-        life.state = State.FAILED
+        life.state = JobState.FAILED
         self._wake(self._clear(name)[1])
 
     def _wake(self, nodes: Iterable[str]) -> None:
@@ -240,7 +240,7 @@ class Simulation:
             ):  # placed by what followed, or like one just refused
                 continue
             answer = self.admission.attempt(waiting.job)
-            if isinstance(answer, Admitted):
+            if isinstance(answer, AdmittedJob):
                 self.queue.leave(waiting)
                 self._place(waiting.job, answer, waiting.done)
             elif waiting.kind is not None:
@@ -249,12 +249,12 @@ class Simulation:
 
     def _look_again(self) -> None:
         if self.chooser.every is not None and len(self.queue):
-            self.agenda.put(self.world.now + self.chooser.every, Kind.LOOK, "")
+            self.agenda.put(self.world.now + self.chooser.every, EventKind.LOOK, "")
 
     def _schedule(self, fault: Fault) -> None:
-        self.agenda.put(fault.at, Kind.FAIL, fault.node, fault.device)
+        self.agenda.put(fault.at, EventKind.FAIL, fault.node, fault.device)
         if fault.seconds is not None:
-            self.agenda.put(fault.at + fault.seconds, Kind.REPAIR, fault.node, fault.device)
+            self.agenda.put(fault.at + fault.seconds, EventKind.REPAIR, fault.node, fault.device)
 
     def _over(self) -> bool:
         """Say whether nothing more can come; those left over wait for what was down when all else ended."""

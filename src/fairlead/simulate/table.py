@@ -11,9 +11,9 @@ from random import Random
 from typing import IO, Final
 
 from fairlead.errors import SettingsError
-from fairlead.simulate.fields import Fields
+from fairlead.simulate.fields import TraceFields
 from fairlead.simulate.job import Job
-from fairlead.simulate.jobs import Patterns
+from fairlead.simulate.jobs import JobTemplateReader
 
 MOST_BYTES: Final = 256 << 20
 _LONGEST: Final = 1 << 20
@@ -40,13 +40,13 @@ def records(path: str) -> tuple[list[str], list[dict[str, str]]]:
         raise SettingsError(f"{path}: cannot be read: {_said(error)}", _HINT) from None
 
 
-def jobs_of(path: str, rows: list[dict[str, str]], seed: int, patterns: Patterns) -> Iterator[Job]:
+def jobs_of(path: str, rows: list[dict[str, str]], seed: int, patterns: JobTemplateReader) -> Iterator[Job]:
     """Yield the job of each row."""
     random = Random(f"{seed}/{os.path.basename(path)}")  # noqa: S311 - a simulation, no secret
     for line, row in enumerate(rows, 2):
         cells = {key: _value(key, value) for key, value in row.items() if key not in _REAL}
         real = {_REAL[key]: value for key, value in row.items() if key in _REAL}
-        table = Fields({**cells, **({"real": real} if real else {})}, f"{path}: line {line}")
+        table = TraceFields({**cells, **({"real": real} if real else {})}, f"{path}: line {line}")
         name, at = table.text("name"), table.seconds("at")
         yield patterns.read(table.rest(), table.where).job(name, at, random)
 

@@ -13,7 +13,7 @@ RETRIED: Final = 60.0
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class WaitingJob:
     """A job that waits."""
 
     job: Job
@@ -29,16 +29,16 @@ class Waiting:
     """It waits no more."""
 
 
-Order = Callable[[Waiting, float, Random], float]
+Order = Callable[[WaitingJob, float, Random], float]
 """From one that waits, and the moment, to its place among those of its priority: the lowest goes first."""
 
 
-def fifo(waiting: Waiting, now: float, random: Random) -> float:
+def fifo(waiting: WaitingJob, now: float, random: Random) -> float:
     """Who came first is tried first."""
     return waiting.job.arrival
 
 
-def kubernetes(waiting: Waiting, now: float, random: Random) -> float:
+def kubernetes(waiting: WaitingJob, now: float, random: Random) -> float:
     """Who was not tried for longest is tried first; who was not tried for a minute has no fixed place.
 
     kube-scheduler orders pods by their last try, and tries them again after a minute. That each does so at a
@@ -50,13 +50,13 @@ def kubernetes(waiting: Waiting, now: float, random: Random) -> float:
     return waiting.tried
 
 
-def largest(waiting: Waiting, now: float, random: Random) -> float:
+def largest(waiting: WaitingJob, now: float, random: Random) -> float:
     """Who asks for most memory of accelerators is tried first."""
     requests = waiting.job.requests
     return -float(len(requests) * requests[0].demand.count * (requests[0].demand.memory or 0))
 
 
-def shortest(waiting: Waiting, now: float, random: Random) -> float:
+def shortest(waiting: WaitingJob, now: float, random: Random) -> float:
     """Who is done soonest is tried first."""
     return waiting.job.duration - waiting.done
 
@@ -69,19 +69,19 @@ ORDERS: Final[Mapping[str, Order]] = {
 }
 
 
-class Queue:
+class JobQueue:
     """Jobs that wait: higher priority first, then by the chosen order, then by turn."""
 
     def __init__(self, order: str, random: Random) -> None:
         self._order, self._random = ORDERS[order], random
-        self._waiting: list[Waiting] = []
+        self._waiting: list[WaitingJob] = []
         self._kinds: Counter[int | None] = Counter()
         self._turns = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def enter(self, waiting: Waiting) -> None:
+    def enter(self, waiting: WaitingJob) -> None:
         """Let a job wait that was just tried."""
         self._take_turn(waiting)
         self._waiting.append(waiting)
@@ -91,25 +91,25 @@ class Queue:
         """Return the kinds of those that wait."""
         return {kind for kind, count in self._kinds.items() if count}
 
-    def line(self, now: float, kinds: Collection[int | None]) -> list[Waiting]:
+    def line(self, now: float, kinds: Collection[int | None]) -> list[WaitingJob]:
         """Return those of some kinds, in the order in which they are to be tried."""
         line = [each for each in self._waiting if each.kind in kinds]
         line.sort(key=lambda each: (-each.job.priority, self._order(each, now, self._random), each.turn))
         return line
 
-    def leave(self, waiting: Waiting) -> None:
+    def leave(self, waiting: WaitingJob) -> None:
         """Let one wait no more."""
         waiting.over = True
         self._waiting.remove(waiting)
         self._kinds[waiting.kind] -= 1
 
-    def tried(self, line: Iterable[Waiting], now: float) -> None:
+    def tried(self, line: Iterable[WaitingJob], now: float) -> None:
         """Count a try of those in a line that still wait."""
         for each in line:
             if not each.over:
                 each.tried = now
                 self._take_turn(each)
 
-    def _take_turn(self, waiting: Waiting) -> None:
+    def _take_turn(self, waiting: WaitingJob) -> None:
         self._turns += 1
         waiting.turn = self._turns

@@ -8,7 +8,7 @@ from fairlead.expect.workloads import read_workloads
 from fairlead.manifest.collect import is_kubernetes
 from fairlead.manifest.snapshot import Snapshot
 from fairlead.request import Request
-from fairlead.simulate.job import Fleet, Job
+from fairlead.simulate.job import Job, SimulatedFleet
 
 
 def are_workloads(documents: list[tuple[str, Any]]) -> bool:
@@ -18,7 +18,7 @@ def are_workloads(documents: list[tuple[str, Any]]) -> bool:
     )
 
 
-def workload_jobs(path: str, fleet: Fleet, catalog: Catalog, seconds: float) -> Iterator[Job]:
+def workload_jobs(path: str, fleet: SimulatedFleet, catalog: Catalog, seconds: float) -> Iterator[Job]:
     """Yield the jobs of manifests."""
     yield from waiting_jobs(read_workloads([path], Snapshot(fleet.nodes, fleet.residents), catalog), seconds)
 

@@ -8,31 +8,31 @@ from typing import Protocol
 
 from fairlead.placement import Decision, NodeState, Placement
 from fairlead.request import WHOLE, Request
-from fairlead.schedule import Cluster, decide, preempt, typical
+from fairlead.schedule import EngineCluster, decide, preempt, typical
 from fairlead.schedule.fragments import Fragments
-from fairlead.simulate.card import Card
-from fairlead.simulate.job import Fleet
+from fairlead.simulate.card import SimulatedAccelerator
+from fairlead.simulate.job import SimulatedFleet
 from fairlead.simulate.recorder import Gauge
-from fairlead.simulate.telemetry import Telemetry
+from fairlead.simulate.telemetry import SimulatedTelemetry
 
 
 class World:
     """What a policy may look at, and what a simulation changes."""
 
-    def __init__(self, fleet: Fleet, requests: Iterable[Request]) -> None:
+    def __init__(self, fleet: SimulatedFleet, requests: Iterable[Request]) -> None:
         self.now = 0.0
         self.nodes = {node.name: node for node in fleet.nodes}
         """As they are when well."""
-        self.cluster = Cluster(fleet.nodes, fleet.residents, typical(requests))
+        self.cluster = EngineCluster(fleet.nodes, fleet.residents, typical(requests))
         self.residents = {placement.request.id: placement for placement in fleet.residents}
         """Who was there before, and may not be put out."""
         self._fragments = Fragments(self.cluster, published=True)
         self._fragmented, self._measured = 0.0, -inf
         self.grain = 0.0
         """Seconds for which fragments are taken to be as they were measured."""
-        self.telemetry = Telemetry()
+        self.telemetry = SimulatedTelemetry()
         self.cards = {
-            (node.name, device.id): Card(node.name, device, fleet.power.get(device.model))
+            (node.name, device.id): SimulatedAccelerator(node.name, device, fleet.power.get(device.model))
             for node in fleet.nodes
             for device in node.devices
         }
@@ -69,7 +69,7 @@ class World:
     # The accelerators, as they really are
 
     @contextmanager
-    def changing(self, card: Card) -> Iterator[None]:
+    def changing(self, card: SimulatedAccelerator) -> Iterator[None]:
         """Keep the sums while an accelerator is changed."""
         memory, busy, watts = card.memory, card.busy, card.watts
         yield
@@ -137,7 +137,7 @@ def _healthy(node: NodeState | None) -> int:
     return sum(device.healthy for device in node.devices) if node else 0
 
 
-class Chooser(Protocol):
+class PlacementPolicy(Protocol):
     """What decides in a simulation: a policy of the engine, or one that also reads `world.telemetry`."""
 
     @property
@@ -153,7 +153,7 @@ class Chooser(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ByRequest:
+class RequestPolicy:
     """A policy of the engine: it looks at what was asked for and handed out."""
 
     name: str

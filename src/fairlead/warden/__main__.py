@@ -1,4 +1,4 @@
-"""The warden as a process of its own: `python -I -m fairlead.warden WISH`, where WISH is a `Wish` in JSON.
+"""The warden as a process of its own: `python -I -m fairlead.warden CONFIG`, a `WardenConfig` in JSON.
 
 `fairlead warden serve` turns into this after reading its options: what the command line needs to parse them
 weighs more than all that the warden does.
@@ -17,10 +17,10 @@ def main() -> int:
     """Serve; return the exit code."""
     # Without it hashlib computes by itself: OpenSSL would cost 3.5 MiB for one SHA-256.
     sys.modules["_hashlib"] = None  # type: ignore[assignment]  # the documented way to forbid an import
-    from fairlead.warden.server import Wish, run  # noqa: PLC0415  # not before OpenSSL is forbidden
+    from fairlead.warden.server import WardenConfig, run  # noqa: PLC0415  # not before OpenSSL is forbidden
 
     try:
-        run(Wish(**json.loads(sys.argv[1])), _say)
+        run(WardenConfig(**json.loads(sys.argv[1])), _say)
     except FairleadError as error:
         _say(f"{error}\n  {error.hint}" if error.hint else str(error))
         return error.exit_code

@@ -18,7 +18,7 @@ _ENTRY_LIMIT: Final = 4096
 """Entries of a folder that are looked at; the agent makes a handful."""
 
 
-class Copy(NamedTuple):
+class FileCopy(NamedTuple):
     """A small file to copy."""
 
     source: str
@@ -38,7 +38,7 @@ def open_folder(path: str, group: int) -> None:
         _remove_sockets(place)
 
 
-def copy(wish: Copy, say: Callable[[str], None]) -> None:
+def copy(wish: FileCopy, say: Callable[[str], None]) -> None:
     """Copy a file that exists; one that is no small regular file is left alone, and that is said."""
     try:
         data = _read(wish.source)
@@ -58,12 +58,12 @@ def copy(wish: Copy, say: Callable[[str], None]) -> None:
         _write(wish, data)
 
 
-def parse_copy(text: str) -> Copy:
+def parse_copy(text: str) -> FileCopy:
     """Read FROM:TO."""
     source, _, target = text.partition(":")
     if not (source.startswith("/") and target.startswith("/")):
         raise UserError(f"--copy {text}: must be FROM:TO, two absolute paths")
-    return Copy(source, target)
+    return FileCopy(source, target)
 
 
 def _read(source: str) -> bytes | None:
@@ -94,7 +94,7 @@ def _linked(source: str) -> str:
     return "" if {"", ".", ".."} & set(target.split("/")) else target
 
 
-def _write(wish: Copy, data: bytes) -> None:
+def _write(wish: FileCopy, data: bytes) -> None:
     folder, name = os.path.split(wish.target)
     with folders.real_folder(folder, make=True) as place:
         try:

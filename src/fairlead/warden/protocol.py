@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from fairlead.warden.spec import shown
-from fairlead.warden.store import Answer, Say, Store
+from fairlead.warden.store import Say, Store, StoreResult
 
 REQUEST_LIMIT: Final = 256 * 1024
 _TOO_LONG: Final = f"the request is longer than {REQUEST_LIMIT} bytes"
@@ -13,18 +13,18 @@ _TOO_LONG: Final = f"the request is longer than {REQUEST_LIMIT} bytes"
 def answer(line: bytes, store: Store, say: Say) -> bytes:
     """Return the line that answers a request, after doing what it asks for if that is allowed."""
     request = _parsed(line) if len(line) <= REQUEST_LIMIT else None
-    result = Answer({}, _TOO_LONG) if len(line) > REQUEST_LIMIT else _done(request, store)
+    result = StoreResult({}, _TOO_LONG) if len(line) > REQUEST_LIMIT else _done(request, store)
     if result.error:
         say(f"refused {_what(request)}: {result.error}")
         return _encoded({"ok": False, "error": result.error})
     return _encoded({"ok": True, **result.fields})
 
 
-def _done(request: Any, store: Store) -> Answer:
+def _done(request: Any, store: Store) -> StoreResult:
     try:
         return _asked(request, store)
     except OSError as error:
-        return Answer({}, f"the CDI folder cannot be used: {error.strerror}")
+        return StoreResult({}, f"the CDI folder cannot be used: {error.strerror}")
 
 
 def _what(request: Any) -> str:
@@ -40,9 +40,9 @@ def _parsed(line: bytes) -> Any:
         return None
 
 
-def _asked(request: Any, store: Store) -> Answer:
+def _asked(request: Any, store: Store) -> StoreResult:
     if not isinstance(request, dict):
-        return Answer({}, "the request is not a JSON object")
+        return StoreResult({}, "the request is not a JSON object")
     keys = sorted(request)
     if keys == ["put", "spec"] and isinstance(request["put"], str):
         return store.put(request["put"], request["spec"])
@@ -50,7 +50,7 @@ def _asked(request: Any, store: Store) -> Answer:
         return store.remove(request["remove"])
     if keys == ["list"] and request["list"] is True:
         return store.names()
-    return Answer({}, f"{shown(', '.join(keys))}: ask for put with spec, for remove, or for list")
+    return StoreResult({}, f"{shown(', '.join(keys))}: ask for put with spec, for remove, or for list")
 
 
 def _encoded(message: dict[str, Any]) -> bytes:

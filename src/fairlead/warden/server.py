@@ -15,7 +15,7 @@ from fairlead.signals import stop_signals
 from fairlead.warden import CDI_SOCKET, POD_RESOURCES_SOCKET, folders
 from fairlead.warden.devices import Devices
 from fairlead.warden.protocol import answer
-from fairlead.warden.session import Question, Relay, Session, Wants
+from fairlead.warden.session import RelaySession, RequestSession, Session, Wants
 from fairlead.warden.store import Say, Store
 
 CONNECTION_LIMIT: Final = 8
@@ -27,7 +27,7 @@ Begin = Callable[[socket.socket, float], Session | None]
 """Begins a session with a client; None sends it away."""
 
 
-class Wish(NamedTuple):
+class WardenConfig(NamedTuple):
     """What the warden is to do, for which group, and where."""
 
     folder: str
@@ -37,7 +37,7 @@ class Wish(NamedTuple):
     device_root: str = ""
 
 
-class Door:
+class Listener:
     """A listening socket and the sessions that came through it."""
 
     def __init__(self, listener: socket.socket, selector: selectors.BaseSelector, begin: Begin) -> None:
@@ -110,7 +110,7 @@ class Door:
         self._listen()
 
 
-def run(wish: Wish, say: Say) -> None:
+def run(wish: WardenConfig, say: Say) -> None:
     """Serve until SIGTERM or SIGINT comes."""
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
@@ -120,13 +120,13 @@ def run(wish: Wish, say: Say) -> None:
         doors = []
         for name, begin in begins(wish, say).items():
             listener = stack.enter_context(listening(place, name, wish.group))
-            doors.append(stack.enter_context(closing(Door(listener, selector, begin))))
+            doors.append(stack.enter_context(closing(Listener(listener, selector, begin))))
             say(f"listening on {os.path.join(wish.folder, name)}")
         serve(selector, doors, stop)
     say("stopped")
 
 
-def serve(selector: selectors.BaseSelector, doors: list[Door], stop: socket.socket) -> None:
+def serve(selector: selectors.BaseSelector, doors: list[Listener], stop: socket.socket) -> None:
     """Run until something can be read from `stop`."""
     stopped: list[float] = []
     selector.register(stop, selectors.EVENT_READ, stopped.append)
@@ -139,7 +139,7 @@ def serve(selector: selectors.BaseSelector, doors: list[Door], stop: socket.sock
             door.expire(time.monotonic())
 
 
-def begins(wish: Wish, say: Say) -> dict[str, Begin]:
+def begins(wish: WardenConfig, say: Say) -> dict[str, Begin]:
     """Return what begins behind each socket that is wished for."""
     found: dict[str, Begin] = {}
     if wish.pod_resources is not None:
@@ -147,7 +147,9 @@ def begins(wish: Wish, say: Say) -> dict[str, Begin]:
         found[POD_RESOURCES_SOCKET] = lambda line, now: relayed(line, kubelet, now)
     if wish.cdi is not None:
         store = Store(wish.cdi, Devices(wish.device_root), say)
-        found[CDI_SOCKET] = lambda line, now: Question(line, lambda asked: answer(asked, store, say), now)
+        found[CDI_SOCKET] = lambda line, now: RequestSession(
+            line, lambda asked: answer(asked, store, say), now
+        )
     return found
 
 
@@ -160,7 +162,7 @@ def relayed(line: socket.socket, path: str, now: float) -> Session | None:
     except OSError:
         server.close()
         return None
-    return Relay(line, server, now)
+    return RelaySession(line, server, now)
 
 
 def claim(place: int, path: str, group: int) -> None:

@@ -36,7 +36,7 @@ class Session(Protocol):
         """Close every socket."""
 
 
-class Question:
+class RequestSession:
     """A line comes, a line goes."""
 
     def __init__(self, line: socket.socket, answer: Callable[[bytes], bytes], now: float) -> None:
@@ -108,7 +108,7 @@ class _Pipe:
         return moved
 
 
-class Relay:
+class RelaySession:
     """Bytes both ways between a client and a server."""
 
     def __init__(self, client: socket.socket, server: socket.socket, now: float) -> None:

@@ -18,7 +18,7 @@ TOTAL_LIMIT: Final = 4 * 1024 * 1024
 Say = Callable[[str], None]
 
 
-class Answer(NamedTuple):
+class StoreResult(NamedTuple):
     """What became of a request: `fields` to tell when it was done, `error` when it was not."""
 
     fields: dict[str, Any]
@@ -38,44 +38,44 @@ class Store:
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}", "mount the runtime's CDI folder there") from None
 
-    def put(self, file: str, spec: Any) -> Answer:
+    def put(self, file: str, spec: Any) -> StoreResult:
         """Write a file, if all in it is allowed."""
         fault = refusal(file, spec, self._devices.root, self._devices.fault)
         if fault:
-            return Answer({}, fault)
+            return StoreResult({}, fault)
         data = rendered(spec)
         with folders.folder(self._path) as place:
             sizes = _sizes(place)
             if _content(place, file) == data:
-                return Answer({"sha256": _digest(data), "changed": False})
+                return StoreResult({"sha256": _digest(data), "changed": False})
             fault = _no_room(file, len(data), sizes) or _foreign(place, file)
             if fault:
-                return Answer({}, fault)
+                return StoreResult({}, fault)
             folders.write(place, file, data)
         number = len(spec["devices"])
         self._say(f"put {file}: {number} device{'' if number == 1 else 's'}")
-        return Answer({"sha256": _digest(data), "changed": True})
+        return StoreResult({"sha256": _digest(data), "changed": True})
 
-    def remove(self, file: str) -> Answer:
+    def remove(self, file: str) -> StoreResult:
         """Remove a file; one that is not there is removed already."""
         if rules.kind_of(file) is None:
-            return Answer({}, NOT_OURS)
+            return StoreResult({}, NOT_OURS)
         with folders.folder(self._path) as place:
             fault = _foreign(place, file)
             if fault:
-                return Answer({}, fault)
+                return StoreResult({}, fault)
             try:
                 os.unlink(file, dir_fd=place)
             except FileNotFoundError:
-                return Answer({"removed": False})
+                return StoreResult({"removed": False})
         self._say(f"removed {file}")
-        return Answer({"removed": True})
+        return StoreResult({"removed": True})
 
-    def names(self) -> Answer:
+    def names(self) -> StoreResult:
         """Return the files of ours, each with the SHA-256 of its content."""
         with folders.folder(self._path) as place:
             files = {file: _digest(_content(place, file) or b"") for file in sorted(_sizes(place))}
-        return Answer({"files": files})
+        return StoreResult({"files": files})
 
 
 def _sizes(place: int) -> dict[str, int]:

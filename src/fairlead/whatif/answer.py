@@ -4,11 +4,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from fairlead.manifest.snapshot import Snapshot
-from fairlead.placement import Change, Decision
+from fairlead.placement import Decision, SuggestedChange
 from fairlead.request import Request
-from fairlead.schedule import Cluster, explained, place_all
+from fairlead.schedule import EngineCluster, explained, place_all
 from fairlead.whatif.detail import details
-from fairlead.whatif.document import Answer
+from fairlead.whatif.document import DecisionDocument
 
 
 def answer(
@@ -18,23 +18,27 @@ def answer(
     *,
     preemption: bool = True,
     detailed: bool = False,
-) -> Answer:
+) -> DecisionDocument:
     """Return every decision, in the order of the requests; refusals carry the smallest changes."""
-    state = Cluster(snapshot.nodes, snapshot.placements)
+    state = EngineCluster(snapshot.nodes, snapshot.placements)
     state.limit_disruptions(snapshot.budgets)
     return told(state, place_all(state, requests, policy, preemption=preemption), policy, detailed=detailed)
 
 
-def told(state: Cluster, decisions: Sequence[Decision], policy: str, *, detailed: bool = False) -> Answer:
+def told(
+    state: EngineCluster, decisions: Sequence[Decision], policy: str, *, detailed: bool = False
+) -> DecisionDocument:
     """Return decisions that were made on a cluster; refusals carry the smallest changes."""
     decided = _with_changes(state, decisions, policy)
     refused = [each.request for each in decided if not each.placed] if detailed else []
-    return Answer(policy, decided, state.nodes(), {each.id: details(state, each, policy) for each in refused})
+    return DecisionDocument(
+        policy, decided, state.nodes(), {each.id: details(state, each, policy) for each in refused}
+    )
 
 
-def _with_changes(state: Cluster, decisions: Sequence[Decision], policy: str) -> list[Decision]:
+def _with_changes(state: EngineCluster, decisions: Sequence[Decision], policy: str) -> list[Decision]:
     """Search for changes once for replicas: what would help one would help the others."""
-    known: dict[Hashable, tuple[Change, ...]] = {}
+    known: dict[Hashable, tuple[SuggestedChange, ...]] = {}
     found = []
     for decision in decisions:
         key = (decision.request.shape, decision.rejections)

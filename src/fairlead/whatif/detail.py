@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
-from fairlead.placement import DeviceState, NodeState, Placement, Share, reason_text
+from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement, reason_text
 from fairlead.request import Demand, Request
-from fairlead.schedule import Cluster, DeviceFree, NodeFree, decide
+from fairlead.schedule import DeviceFree, EngineCluster, NodeFree, decide
 from fairlead.units import Bytes
-from fairlead.whatif.document import Detail
+from fairlead.whatif.document import AcceleratorDetail
 
 MOST: Final = 256
 """Accelerators, or nodes, that are told one by one; a person reads no more."""
@@ -15,9 +15,9 @@ _NODES: Final = "are on nodes that "
 """How the engine begins what it says of the nodes of accelerators."""
 
 
-def details(state: Cluster, request: Request, policy: str) -> list[Detail]:
+def details(state: EngineCluster, request: Request, policy: str) -> list[AcceleratorDetail]:
     """Return what speaks against each accelerator; against each node, where none is wanted."""
-    found: list[Detail] = []
+    found: list[AcceleratorDetail] = []
     for node in state.nodes():
         free = state.free(node.name)
         left = {each.id: each for each in free.devices}
@@ -30,34 +30,36 @@ def details(state: Cluster, request: Request, policy: str) -> list[Detail]:
 
 
 def _detail(
-    alone: Cluster, node: NodeState, device: DeviceState | None, request: Request, policy: str
-) -> Detail:
+    alone: EngineCluster, node: NodeState, device: DeviceState | None, request: Request, policy: str
+) -> AcceleratorDetail:
     named = (node.name, device.id if device else "", device.model if device else "")
     decision = decide(alone, _one(request), policy)
     if decision.rejections:
         first = decision.rejections[0]
         text = reason_text(first.text.removeprefix(_NODES), 1)
         of_node = first.text.startswith(_NODES)
-        return Detail(*named, first.reason.value, f"its node {text}" if of_node else text)
+        return AcceleratorDetail(*named, first.reason.value, f"its node {text}" if of_node else text)
     many = request.demand.count > 1
-    return Detail(
+    return AcceleratorDetail(
         *named, "", "suffices, but too few beside it do" if many else "suffices, but for its neighbours"
     )
 
 
-def _alone(node: NodeState, free: NodeFree, device: DeviceState | None, left: DeviceFree | None) -> Cluster:
+def _alone(
+    node: NodeState, free: NodeFree, device: DeviceState | None, left: DeviceFree | None
+) -> EngineCluster:
     """Return a cluster of one node and one accelerator, on which one holder has what all others have."""
     memory = node.memory - free.memory
-    shares: tuple[Share, ...] = ()
+    shares: tuple[DeviceShare, ...] = ()
     if device is not None and left is not None and left.holders:
-        taken = Share(device.id, Bytes(device.memory - left.memory), device.compute - left.compute)
+        taken = DeviceShare(device.id, Bytes(device.memory - left.memory), device.compute - left.compute)
         shares = (taken,)
         memory -= taken.memory if device.unified else 0
     held = Request(
         "others", cpu=node.cpu - free.cpu, memory=Bytes(max(0, memory)), demand=Demand(count=len(shares))
     )
     small = replace(node, pods=free.pods + 1, devices=(device,) if device else ())
-    return Cluster([small], [Placement(held, node.name, shares)])
+    return EngineCluster([small], [Placement(held, node.name, shares)])
 
 
 def _one(request: Request) -> Request:

@@ -23,7 +23,7 @@ _FIELDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class AcceleratorDetail:
     """Why one accelerator, or node, cannot take a workload."""
 
     node: str
@@ -44,13 +44,13 @@ class Detail:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DecisionDocument:
     """Every decision of one question."""
 
     policy: str
     decisions: Sequence[Decision]
     nodes: Sequence[NodeState]
-    details: Mapping[str, Sequence[Detail]] = field(default_factory=dict)
+    details: Mapping[str, Sequence[AcceleratorDetail]] = field(default_factory=dict)
     """By the id of a refused request."""
 
     @property

@@ -19,7 +19,7 @@ from fairlead.cluster.kinds import LEASES, PODS
 from fairlead.cluster.objects import Lease
 from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, NotFoundError
-from fairlead.manifest.seen import Pod
+from fairlead.manifest.seen import LivePod
 from fairlead.whatif.document import lacking
 
 LEASE: Final = "fairlead-scheduler"
@@ -52,23 +52,23 @@ class Leader:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class NoAnswer:
     """Why nobody answered."""
 
     reason: str
 
 
-async def find(client: Client, namespace: str | None, scheduler: str) -> Leader | Silence:
+async def find(client: Client, namespace: str | None, scheduler: str) -> Leader | NoAnswer:
     """Return who places the pods of a scheduler; without a namespace its Lease may be in any."""
     try:
         leases = await _leases(client, namespace)
     except AccessError as error:
-        return Silence(f"who leads cannot be seen: {error}")
+        return NoAnswer(f"who leads cannot be seen: {error}")
     leaders = [each for each in map(Leader.of, leases) if each.scheduler == scheduler]
     if not leaders:
-        return Silence(f"no scheduler of ours is called {scheduler!r} here")
+        return NoAnswer(f"no scheduler of ours is called {scheduler!r} here")
     led = [each for each in leaders if each.holder]
-    return led[0] if led else Silence("no replica of the scheduler leads at the moment")
+    return led[0] if led else NoAnswer("no replica of the scheduler leads at the moment")
 
 
 async def _leases(client: Client, namespace: str | None) -> list[Lease]:
@@ -82,33 +82,33 @@ async def _leases(client: Client, namespace: str | None) -> list[Lease]:
         return []
 
 
-async def ask(client: Client, leader: Leader, pod: Pod) -> dict[str, Any] | Silence:
+async def ask(client: Client, leader: Leader, pod: LivePod) -> dict[str, Any] | NoAnswer:
     """Return what the leader says of a pod."""
     page = f"explain/{pod.metadata.namespace}/{pod.metadata.name}/{pod.metadata.uid}"
-    found: bytes | Silence = Silence("the leader does not say where it can be asked")
+    found: bytes | NoAnswer = NoAnswer("the leader does not say where it can be asked")
     if leader.pod:
         found = await _through_the_server(client, leader.pod, page)
-    if isinstance(found, Silence) and leader.address:
+    if isinstance(found, NoAnswer) and leader.address:
         direct = await asyncio.to_thread(_directly, leader.address, page)
         found = direct if isinstance(direct, bytes) or not leader.pod else found
-    return found if isinstance(found, Silence) else _read(found, leader)
+    return found if isinstance(found, NoAnswer) else _read(found, leader)
 
 
-async def _through_the_server(client: Client, pod: str, page: str) -> bytes | Silence:
+async def _through_the_server(client: Client, pod: str, page: str) -> bytes | NoAnswer:
     namespace, _, name = pod.partition("/")
     path = f"{PODS.path(namespace)}/{name}/proxy/{page}"
     try:
         async with timeout(_PATIENCE):
             return await client.request("GET", path)
     except AccessError:
-        return Silence(f"asking the leader {pod} needs the right to get pods/proxy in {namespace}")
+        return NoAnswer(f"asking the leader {pod} needs the right to get pods/proxy in {namespace}")
     except TimeoutError:
-        return Silence(f"the leader {pod} did not answer within {_PATIENCE:.0f} s")
+        return NoAnswer(f"the leader {pod} did not answer within {_PATIENCE:.0f} s")
     except ClusterError as error:
-        return Silence(f"the leader {pod} could not be asked: {error}")
+        return NoAnswer(f"the leader {pod} could not be asked: {error}")
 
 
-def _directly(address: str, page: str) -> bytes | Silence:
+def _directly(address: str, page: str) -> bytes | NoAnswer:
     try:
         connection = http.client.HTTPConnection(address, timeout=_PATIENCE)
         try:
@@ -118,22 +118,22 @@ def _directly(address: str, page: str) -> bytes | Silence:
         finally:
             connection.close()
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return Silence(f"the leader at {address} could not be asked: {error}")
+        return NoAnswer(f"the leader at {address} could not be asked: {error}")
     if answer.status != http.HTTPStatus.OK:
-        return Silence(f"the leader at {address} says: {body[:200].decode(errors='replace').strip()}")
+        return NoAnswer(f"the leader at {address} says: {body[:200].decode(errors='replace').strip()}")
     return body
 
 
-def _read(body: bytes, leader: Leader) -> dict[str, Any] | Silence:
+def _read(body: bytes, leader: Leader) -> dict[str, Any] | NoAnswer:
     """Return an answer, unless it is somebody else's: an address may mean another machine here."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or answer.get("leader") != leader.holder:
-        return Silence("who answers where the leader should be is not the leader")
+        return NoAnswer("who answers where the leader should be is not the leader")
     if answer.get("state") == "unknown":
-        return Silence("the scheduler does not know of it yet")
+        return NoAnswer("the scheduler does not know of it yet")
     if missing := lacking(answer):
-        return Silence(f"the leader, of another version, does not tell its {missing[0]}")
+        return NoAnswer(f"the leader, of another version, does not tell its {missing[0]}")
     return answer

@@ -6,22 +6,24 @@ from functools import partial
 from typing import Any, Final
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.listed import Listed
+from fairlead.cache.listed import ListedCluster
 from fairlead.cache.nominations import Nomination
 from fairlead.catalog import Catalog
-from fairlead.manifest.collect import Objects
-from fairlead.manifest.seen import Pod
+from fairlead.manifest.collect import FoundObjects
+from fairlead.manifest.seen import LivePod
 from fairlead.placement import Decision
-from fairlead.request import Match, Request, Selector, Term
+from fairlead.request import LabelTerm, MatchOperator, Request, Selector
 from fairlead.schedule import place, place_all
 from fairlead.whatif.answer import told
 
 POLICY: Final = "fairlead"
 
 
-def decided(objects: Objects, catalog: Catalog, pod: Pod, *, detailed: bool = False) -> dict[str, Any]:
+def decided(
+    objects: FoundObjects, catalog: Catalog, pod: LivePod, *, detailed: bool = False
+) -> dict[str, Any]:
     """Return the decision for a pod; one that cannot be read has that as its reason."""
-    listed = Listed.of(objects, catalog)
+    listed = ListedCluster.of(objects, catalog)
     cache, pending = listed.cache, listed.snapshot.pending
     asked = next((each for each in pending if each.id == pod.metadata.uid), None)
     if asked is None:
@@ -63,7 +65,7 @@ def _reserve(cache: SchedulerCache, others: Iterable[Request]) -> None:
         mark = cluster.checkpoint()
         for uid in cache.leaving():
             cluster.release(uid)
-        names = (*request.selector.names, Term("metadata.name", Match.IN, (node,)))
+        names = (*request.selector.names, LabelTerm("metadata.name", MatchOperator.IN, (node,)))
         there = replace(request, gang=None, selector=Selector(request.selector.terms, names))
         placement = place(cluster, there, POLICY).placement
         cluster.rollback(mark)
@@ -79,7 +81,7 @@ def _together(one: Request, other: Request) -> bool:
     return one.gang is not None and one.gang == other.gang and one.namespace == other.namespace
 
 
-def _unreadable(pod: Pod, listed: Listed) -> dict[str, Any]:
+def _unreadable(pod: LivePod, listed: ListedCluster) -> dict[str, Any]:
     why = [each.reason for each in listed.unreadable if each.id == pod.metadata.uid]
     none = Decision(Request(pod.metadata.name, pod.metadata.namespace), POLICY).to_json()
     return {**none, "sentence": why[0] if why else f"{pod.metadata.name} waits no more"}

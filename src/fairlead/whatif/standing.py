@@ -8,14 +8,14 @@ from typing import Any
 
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.holdings import given
-from fairlead.manifest.seen import SCHEDULED, Claim, Pod
-from fairlead.placement import Decision, Placement, Share, parse_shares
+from fairlead.manifest.seen import SCHEDULED, LiveClaim, LivePod
+from fairlead.placement import Decision, DeviceShare, Placement, parse_shares
 from fairlead.request import Request
 
 Told = dict[str, Any]
 
 
-def settled(pod: Pod, claims: Iterable[Claim]) -> Told | None:
+def settled(pod: LivePod, claims: Iterable[LiveClaim]) -> Told | None:
     """Return how a pod stands that waits for nobody's decision; None where it does."""
     name = pod.metadata.name
     if pod.spec.node_name:
@@ -30,7 +30,7 @@ def settled(pod: Pod, claims: Iterable[Claim]) -> Told | None:
     return None
 
 
-def by_condition(pod: Pod, note: str) -> Told:
+def by_condition(pod: LivePod, note: str) -> Told:
     """Return what its condition says of a pod that waits; `note` is why nobody else was asked."""
     said = pod.condition(SCHEDULED).message
     whose = pod.spec.scheduler_name or "default-scheduler"
@@ -38,19 +38,19 @@ def by_condition(pod: Pod, note: str) -> Told:
     return {**_nowhere(pod, "waiting", sentence), "note": note}
 
 
-def by_scheduler(pod: Pod, answer: Mapping[str, Any]) -> Told:
+def by_scheduler(pod: LivePod, answer: Mapping[str, Any]) -> Told:
     """Return what the pod's scheduler says of it."""
     bare = _nowhere(pod, "waiting", "")
     known = {key: answer[key] for key in bare.keys() & answer.keys() if _alike(answer[key], bare[key])}
     return {**bare, **known, "source": "scheduler"}
 
 
-def by_decision(pod: Pod, decision: Mapping[str, Any], note: str) -> Told:
+def by_decision(pod: LivePod, decision: Mapping[str, Any], note: str) -> Told:
     """Return what was decided here for a pod that waits: it may go elsewhere in the end."""
     return {**_nowhere(pod, "waiting", ""), **decision, "source": "here", "note": note}
 
 
-def shares_of(pod: Pod, claims: Iterable[Claim]) -> tuple[Share, ...]:
+def shares_of(pod: LivePod, claims: Iterable[LiveClaim]) -> tuple[DeviceShare, ...]:
     """Return what a bound pod holds: as its claims were given it, else as its binding says."""
     results = [each for claim in claims for each in claim.results if each.pool == pod.spec.node_name]
     if results:
@@ -64,7 +64,7 @@ def _alike(told: Any, usual: Any) -> bool:
     return isinstance(told, type(usual)) or told is None or (number and (usual is None or usual == 0))
 
 
-def _placed(pod: Pod, claims: Iterable[Claim]) -> Told:
+def _placed(pod: LivePod, claims: Iterable[LiveClaim]) -> Told:
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     placement = Placement(request, pod.spec.node_name, shares_of(pod, claims))
     over = f"has ended ({pod.status.phase}) on" if pod.ended else "is on"
@@ -73,12 +73,12 @@ def _placed(pod: Pod, claims: Iterable[Claim]) -> Told:
     return {**_told(pod, Decision(request, "", placement)), "state": state, "sentence": sentence}
 
 
-def _nowhere(pod: Pod, state: str, sentence: str) -> Told:
+def _nowhere(pod: LivePod, state: str, sentence: str) -> Told:
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     return {**_told(pod, Decision(request, "")), "state": state, "sentence": sentence}
 
 
-def _told(pod: Pod, decision: Decision) -> Told:
+def _told(pod: LivePod, decision: Decision) -> Told:
     """Return the fields of a decision, with what the pod itself says."""
     told = pod.condition(SCHEDULED)
     return {

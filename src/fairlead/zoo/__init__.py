@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead.zoo.attention import vit_tiny
 from fairlead.zoo.dense import inception_v3, resnet18, resnet50
-from fairlead.zoo.graph import Graph
+from fairlead.zoo.graph import NetGraph
 from fairlead.zoo.mobile import efficientnet_b0, mobilenet_v1, mobilenet_v2, ssd_mobilenet_v1
 from fairlead.zoo.pack import (
     branches,
@@ -21,7 +21,7 @@ from fairlead.zoo.pack import (
     thread,
 )
 
-Builder = Callable[[int, str], Graph]
+Builder = Callable[[int, str], NetGraph]
 """A batch and a precision make a model."""
 
 KNOWN: Final[dict[str, Builder]] = {

@@ -3,10 +3,10 @@
 from math import sqrt
 
 from fairlead.zoo.build import Net
-from fairlead.zoo.graph import Graph, Value
+from fairlead.zoo.graph import NetGraph, NetValue
 
 
-def vit_tiny(batch: int = 1, dtype: str = "fp32") -> Graph:
+def vit_tiny(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """ViT-Ti/16 at 224 pixels, the network of DeiT-tiny (Touvron et al. 2020)."""
     net = Net("vit_tiny", dtype)
     x = _patches(net, net.input(batch, 3, 224, 224), 192, 16)
@@ -17,18 +17,18 @@ def vit_tiny(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(first, 1000))
 
 
-def encoder(net: Net, x: Value, heads: int) -> Value:
+def encoder(net: Net, x: NetValue, heads: int) -> NetValue:
     """Add a block of a transformer: attention, then a perceptron, each with its input added."""
     x = net.add(x, _attention(net, net.layer_norm(x), heads))
     return net.add(x, perceptron(net, net.layer_norm(x), 4 * x.shape[-1]))
 
 
-def perceptron(net: Net, x: Value, wide: int) -> Value:
+def perceptron(net: Net, x: NetValue, wide: int) -> NetValue:
     """Widen the last axis, activate, and narrow it again."""
     return net.linear(net.act(net.linear(x, wide), "gelu"), x.shape[-1])
 
 
-def _attention(net: Net, x: Value, heads: int) -> Value:
+def _attention(net: Net, x: NetValue, heads: int) -> NetValue:
     batch, length, wide = x.shape
     each = wide // heads
     parts = net.transpose(net.reshape(net.linear(x, 3 * wide), batch, length, 3, heads, each), 2, 0, 3, 1, 4)
@@ -40,7 +40,7 @@ def _attention(net: Net, x: Value, heads: int) -> Value:
     return net.linear(net.reshape(mixed, batch, length, wide), wide)
 
 
-def _patches(net: Net, x: Value, wide: int, side: int) -> Value:
+def _patches(net: Net, x: NetValue, wide: int, side: int) -> NetValue:
     """Turn an image into a sequence, a token for the class before it."""
     x = net.conv(x, wide, side, side, pad=0, bias=True)
     batch, _, height, width = x.shape

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod, sqrt
 from typing import TypeAlias
 
-from fairlead.zoo.graph import Attribute, Graph, Node, Value, Weight
+from fairlead.zoo.graph import Attribute, NetGraph, NetNode, NetValue, Weight
 
 Pair: TypeAlias = int | tuple[int, int]
 
@@ -15,30 +15,32 @@ class Net:
     def __init__(self, name: str, dtype: str = "fp32") -> None:
         self.name = name
         self.dtype = dtype
-        self._inputs: list[Value] = []
-        self._nodes: list[Node] = []
+        self._inputs: list[NetValue] = []
+        self._nodes: list[NetNode] = []
         self._weights: list[Weight] = []
-        self._values: list[Value] = []
+        self._values: list[NetValue] = []
 
-    def input(self, *dims: int, dtype: str = "") -> Value:
+    def input(self, *dims: int, dtype: str = "") -> NetValue:
         """Add an input."""
-        value = Value(f"input{len(self._inputs) or ''}", dims, dtype or self.dtype)
+        value = NetValue(f"input{len(self._inputs) or ''}", dims, dtype or self.dtype)
         self._inputs.append(value)
         return value
 
-    def graph(self, *outputs: Value) -> Graph:
+    def graph(self, *outputs: NetValue) -> NetGraph:
         """Return the finished model."""
         ends = {value.name for value in outputs}
         inside = tuple(value for value in self._values if value.name not in ends)
-        return Graph(
+        return NetGraph(
             self.name, tuple(self._inputs), outputs, tuple(self._nodes), tuple(self._weights), inside
         )
 
-    def op(self, op: str, dims: Sequence[int], *inputs: Value | Weight, **attributes: Attribute) -> Value:
+    def op(
+        self, op: str, dims: Sequence[int], *inputs: NetValue | Weight, **attributes: Attribute
+    ) -> NetValue:
         """Add any operator that has one output."""
         name = f"{op.lower()}_{len(self._nodes)}"
-        value = Value(name, tuple(dims), self.dtype)
-        self._nodes.append(Node(op, tuple(item.name for item in inputs), (name,), attributes, name))
+        value = NetValue(name, tuple(dims), self.dtype)
+        self._nodes.append(NetNode(op, tuple(item.name for item in inputs), (name,), attributes, name))
         self._values.append(value)
         return value
 
@@ -60,7 +62,7 @@ class Net:
 
     def conv(
         self,
-        x: Value,
+        x: NetValue,
         out: int,
         kernel: Pair = 1,
         stride: int = 1,
@@ -68,7 +70,7 @@ class Net:
         pad: Pair | None = None,
         groups: int = 1,
         bias: bool = False,
-    ) -> Value:
+    ) -> NetValue:
         """Convolve; without `pad` as much is added as keeps the size."""
         batch, channels, height, width = x.shape
         tall, wide = _pair(kernel)
@@ -87,35 +89,35 @@ class Net:
             group=groups,
         )
 
-    def norm(self, x: Value) -> Value:
+    def norm(self, x: NetValue) -> NetValue:
         """Normalise by the statistics of training, which runtimes fold into the convolution before."""
         weights = [self.constant(x.shape[1], value=value) for value in (1.0, 0.0, 0.0, 1.0)]
         return self.op("BatchNormalization", x.shape, x, *weights, epsilon=1e-5)
 
-    def layer_norm(self, x: Value) -> Value:
+    def layer_norm(self, x: NetValue) -> NetValue:
         """Normalise the last axis."""
         weights = [self.constant(x.shape[-1], value=value) for value in (1.0, 0.0)]
         return self.op("LayerNormalization", x.shape, x, *weights, axis=-1, epsilon=1e-6)
 
-    def act(self, x: Value, name: str) -> Value:
+    def act(self, x: NetValue, name: str) -> NetValue:
         """Activate: `relu`, `relu6`, `silu`, `sigmoid` or `gelu`, each as exporters write it."""
         return ACTIVATIONS[name](self, x)
 
-    def add(self, left: Value, right: Value | Weight) -> Value:
+    def add(self, left: NetValue, right: NetValue | Weight) -> NetValue:
         """Add two values."""
         return self.op("Add", left.shape, left, right)
 
-    def mul(self, left: Value, right: Value | Weight) -> Value:
+    def mul(self, left: NetValue, right: NetValue | Weight) -> NetValue:
         """Multiply two values, the second of which may be narrower."""
         return self.op("Mul", left.shape, left, right)
 
-    def concat(self, *parts: Value, axis: int = 1) -> Value:
+    def concat(self, *parts: NetValue, axis: int = 1) -> NetValue:
         """Put values behind one another."""
         dims = list(parts[0].shape)
         dims[axis] = sum(part.shape[axis] for part in parts)
         return self.op("Concat", dims, *parts, axis=axis)
 
-    def pool(self, x: Value, kernel: int, stride: int, pad: int = 0, *, kind: str = "Max") -> Value:
+    def pool(self, x: NetValue, kernel: int, stride: int, pad: int = 0, *, kind: str = "Max") -> NetValue:
         """Take the largest, or with `Average` the mean, of each window."""
         batch, channels, height, width = x.shape
         dims = (batch, channels, _steps(height, pad, kernel, stride), _steps(width, pad, kernel, stride))
@@ -123,15 +125,15 @@ class Net:
             f"{kind}Pool", dims, x, kernel_shape=(kernel, kernel), strides=(stride, stride), pads=(pad,) * 4
         )
 
-    def mean(self, x: Value) -> Value:
+    def mean(self, x: NetValue) -> NetValue:
         """Take the mean of each channel and leave a row of them."""
         return self.flat(self.op("GlobalAveragePool", (*x.shape[:2], 1, 1), x))
 
-    def flat(self, x: Value) -> Value:
+    def flat(self, x: NetValue) -> NetValue:
         """Lay all but the first axis in a row."""
         return self.op("Flatten", (x.shape[0], prod(x.shape[1:])), x, axis=1)
 
-    def linear(self, x: Value, out: int) -> Value:
+    def linear(self, x: NetValue, out: int) -> NetValue:
         """Multiply rows by a matrix and add a bias, as exporters write it for rows and for sequences."""
         wide = x.shape[-1]
         deviation = sqrt(1 / wide)
@@ -141,38 +143,38 @@ class Net:
         product = self.op("MatMul", (*x.shape[:-1], out), x, self.noise(wide, out, deviation=deviation))
         return self.add(product, self.constant(out, value=0.0))
 
-    def matmul(self, left: Value, right: Value) -> Value:
+    def matmul(self, left: NetValue, right: NetValue) -> NetValue:
         """Multiply matrices of activations."""
         return self.op("MatMul", (*left.shape[:-1], right.shape[-1]), left, right)
 
-    def softmax(self, x: Value, axis: int = -1) -> Value:
+    def softmax(self, x: NetValue, axis: int = -1) -> NetValue:
         """Turn scores into shares."""
         return self.op("Softmax", x.shape, x, axis=axis)
 
-    def reshape(self, x: Value, *dims: int) -> Value:
+    def reshape(self, x: NetValue, *dims: int) -> NetValue:
         """Give a value other dimensions."""
         return self.op("Reshape", dims, x, self.integers(*dims))
 
-    def transpose(self, x: Value, *order: int) -> Value:
+    def transpose(self, x: NetValue, *order: int) -> NetValue:
         """Reorder the axes."""
         return self.op("Transpose", [x.shape[axis] for axis in order], x, perm=order)
 
-    def upsample(self, x: Value, factor: int) -> Value:
+    def upsample(self, x: NetValue, factor: int) -> NetValue:
         """Repeat every point of an image."""
         batch, channels, height, width = x.shape
         scales = self._add(Weight(self._next(), (4,), "fp32", (1, 1, factor, factor)))
         return self.op(
             "Resize",
             (batch, channels, height * factor, width * factor),
-            *(x, Value("", ()), scales),
+            *(x, NetValue("", ()), scales),
             coordinate_transformation_mode="asymmetric",
             mode="nearest",
             nearest_mode="floor",
         )
 
     def unit(
-        self, x: Value, out: int, kernel: Pair = 1, stride: int = 1, *, groups: int = 1, act: str = "relu"
-    ) -> Value:
+        self, x: NetValue, out: int, kernel: Pair = 1, stride: int = 1, *, groups: int = 1, act: str = "relu"
+    ) -> NetValue:
         """Convolve, normalise and activate: what most of a convolutional network is made of."""
         return self.act(self.norm(self.conv(x, out, kernel, stride, groups=groups)), act)
 
@@ -184,27 +186,27 @@ class Net:
         return weight
 
 
-def _identity(_: Net, x: Value) -> Value:
+def _identity(_: Net, x: NetValue) -> NetValue:
     return x
 
 
-def _relu(net: Net, x: Value) -> Value:
+def _relu(net: Net, x: NetValue) -> NetValue:
     return net.op("Relu", x.shape, x)
 
 
-def _relu6(net: Net, x: Value) -> Value:
+def _relu6(net: Net, x: NetValue) -> NetValue:
     return net.op("Clip", x.shape, x, net.constant(value=0.0), net.constant(value=6.0))
 
 
-def _sigmoid(net: Net, x: Value) -> Value:
+def _sigmoid(net: Net, x: NetValue) -> NetValue:
     return net.op("Sigmoid", x.shape, x)
 
 
-def _silu(net: Net, x: Value) -> Value:
+def _silu(net: Net, x: NetValue) -> NetValue:
     return net.mul(x, _sigmoid(net, x))
 
 
-def _gelu(net: Net, x: Value) -> Value:
+def _gelu(net: Net, x: NetValue) -> NetValue:
     inner = net.op("Erf", x.shape, net.op("Div", x.shape, x, net.constant(value=sqrt(2))))
     return net.mul(net.mul(x, net.add(inner, net.constant(value=1.0))), net.constant(value=0.5))
 

@@ -1,20 +1,20 @@
 """Networks of dense convolutions: ResNet and Inception."""
 
 from fairlead.zoo.build import Net
-from fairlead.zoo.graph import Graph, Value
+from fairlead.zoo.graph import NetGraph, NetValue
 
 
-def resnet18(batch: int = 1, dtype: str = "fp32") -> Graph:
+def resnet18(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """ResNet-18 at 224 pixels (He et al. 2015)."""
     return _resnet(Net("resnet18", dtype), batch, (2, 2, 2, 2), bottleneck=False)
 
 
-def resnet50(batch: int = 1, dtype: str = "fp32") -> Graph:
+def resnet50(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """ResNet-50 at 224 pixels, the stride in its 3x3 convolutions (v1.5)."""
     return _resnet(Net("resnet50", dtype), batch, (3, 4, 6, 3), bottleneck=True)
 
 
-def inception_v3(batch: int = 1, dtype: str = "fp32") -> Graph:
+def inception_v3(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Inception v3 at 299 pixels, without its auxiliary output (Szegedy et al. 2015)."""
     net = Net("inception_v3", dtype)
     x = _stem(net, net.input(batch, 3, 299, 299))
@@ -37,7 +37,7 @@ def inception_v3(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(net.mean(x), 1000))
 
 
-def residual(net: Net, x: Value, out: int, stride: int = 1, *, bottleneck: bool = False) -> Value:
+def residual(net: Net, x: NetValue, out: int, stride: int = 1, *, bottleneck: bool = False) -> NetValue:
     """Add a block whose input goes around it; a bottleneck is four times as wide at its end."""
     wide = out * 4 if bottleneck else out
     if bottleneck:
@@ -48,7 +48,7 @@ def residual(net: Net, x: Value, out: int, stride: int = 1, *, bottleneck: bool 
     return net.act(net.add(inner, around), "relu")
 
 
-def _resnet(net: Net, batch: int, repeats: tuple[int, ...], *, bottleneck: bool) -> Graph:
+def _resnet(net: Net, batch: int, repeats: tuple[int, ...], *, bottleneck: bool) -> NetGraph:
     x = net.pool(net.unit(net.input(batch, 3, 224, 224), 64, 7, 2), 3, 2, 1)
     for stage, count in enumerate(repeats):
         for index in range(count):
@@ -57,18 +57,18 @@ def _resnet(net: Net, batch: int, repeats: tuple[int, ...], *, bottleneck: bool)
     return net.graph(net.linear(net.mean(x), 1000))
 
 
-def _narrowing(net: Net, x: Value, out: int, stride: int = 2) -> Value:
+def _narrowing(net: Net, x: NetValue, out: int, stride: int = 2) -> NetValue:
     """Convolve without padding, which makes the image smaller."""
     return net.act(net.norm(net.conv(x, out, 3, stride, pad=0)), "relu")
 
 
-def _stem(net: Net, x: Value) -> Value:
+def _stem(net: Net, x: NetValue) -> NetValue:
     x = _narrowing(net, _narrowing(net, x, 32), 32, 1)
     x = net.pool(net.unit(x, 64, 3), 3, 2)
     return net.pool(_narrowing(net, net.unit(x, 80), 192, 1), 3, 2)
 
 
-def _inception_a(net: Net, x: Value, pooled: int) -> Value:
+def _inception_a(net: Net, x: NetValue, pooled: int) -> NetValue:
     return net.concat(
         net.unit(x, 64),
         net.unit(net.unit(x, 48), 64, 5),
@@ -77,7 +77,7 @@ def _inception_a(net: Net, x: Value, pooled: int) -> Value:
     )
 
 
-def _inception_c(net: Net, x: Value, wide: int) -> Value:
+def _inception_c(net: Net, x: NetValue, wide: int) -> NetValue:
     double = net.unit(net.unit(net.unit(x, wide), wide, (7, 1)), wide, (1, 7))
     return net.concat(
         net.unit(x, 192),
@@ -87,7 +87,7 @@ def _inception_c(net: Net, x: Value, wide: int) -> Value:
     )
 
 
-def _inception_e(net: Net, x: Value) -> Value:
+def _inception_e(net: Net, x: NetValue) -> NetValue:
     single = net.unit(x, 384)
     double = net.unit(net.unit(x, 448), 384, 3)
     return net.concat(

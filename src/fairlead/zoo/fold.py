@@ -3,13 +3,13 @@
 from collections import Counter
 from dataclasses import replace
 
-from fairlead.zoo.graph import Graph, Node, Weight
+from fairlead.zoo.graph import NetGraph, NetNode, Weight
 
 
-def fold(graph: Graph) -> Graph:
+def fold(graph: NetGraph) -> NetGraph:
     """Return the graph without norms that follow a convolution: the zoo's have learnt nothing yet."""
     readers = Counter(name for node in graph.nodes for name in node.inputs)
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, NetNode] = {}
     weights = {weight.name: weight for weight in graph.weights}
     for node in graph.nodes:
         before = nodes.get(node.inputs[0]) if node.op == "BatchNormalization" else None

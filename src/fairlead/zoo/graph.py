@@ -9,7 +9,7 @@ Dims: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class NetValue:
     """What operators hand to one another."""
 
     name: str
@@ -41,11 +41,11 @@ class Weight:
         return prod(self.dims)
 
 
-Attribute: TypeAlias = "int | float | str | tuple[int, ...] | tuple[float, ...] | Weight | Graph"
+Attribute: TypeAlias = "int | float | str | tuple[int, ...] | tuple[float, ...] | Weight | NetGraph"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NetNode:
     """One operator, as ONNX names it."""
 
     op: str
@@ -57,13 +57,13 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class NetGraph:
     """A whole model, or the body of a branch or a loop."""
 
     name: str
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    nodes: tuple[Node, ...]
+    inputs: tuple[NetValue, ...]
+    outputs: tuple[NetValue, ...]
+    nodes: tuple[NetNode, ...]
     weights: tuple[Weight, ...] = ()
-    values: tuple[Value, ...] = ()
+    values: tuple[NetValue, ...] = ()
     """What is said of values inside; nothing need be."""

@@ -1,7 +1,7 @@
 """Networks of depthwise convolutions: MobileNet, a detector on top of it, EfficientNet."""
 
 from fairlead.zoo.build import Net
-from fairlead.zoo.graph import Graph, Value
+from fairlead.zoo.graph import NetGraph, NetValue
 
 _V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
 """Channels and stride of each block."""
@@ -25,14 +25,14 @@ _EXTRA = ((256, 512), (128, 256), (128, 256), (64, 128))
 _CLASSES, _ANCHORS = 91, (3, 6, 6, 6, 6, 6)
 
 
-def mobilenet_v1(batch: int = 1, dtype: str = "fp32") -> Graph:
+def mobilenet_v1(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """MobileNet 1.0 at 224 pixels (Howard et al. 2017)."""
     net = Net("mobilenet_v1", dtype)
     x = _v1_body(net, net.input(batch, 3, 224, 224))[-1]
     return net.graph(net.softmax(net.linear(net.mean(x), 1000)))
 
 
-def ssd_mobilenet_v1(batch: int = 1, dtype: str = "fp32") -> Graph:
+def ssd_mobilenet_v1(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """SSD on MobileNet at 300 pixels, 91 classes, up to boxes and scores: no suppression of overlaps."""
     net = Net("ssd_mobilenet_v1", dtype)
     blocks = _v1_body(net, net.input(batch, 3, 300, 300))
@@ -44,7 +44,7 @@ def ssd_mobilenet_v1(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.concat(*boxes), net.act(net.concat(*scores), "sigmoid"))
 
 
-def mobilenet_v2(batch: int = 1, dtype: str = "fp32") -> Graph:
+def mobilenet_v2(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """MobileNetV2 1.0 at 224 pixels (Sandler et al. 2018)."""
     net = Net("mobilenet_v2", dtype)
     x = net.unit(net.input(batch, 3, 224, 224), 32, 3, 2, act="relu6")
@@ -55,7 +55,7 @@ def mobilenet_v2(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(net.mean(x), 1000))
 
 
-def efficientnet_b0(batch: int = 1, dtype: str = "fp32") -> Graph:
+def efficientnet_b0(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """EfficientNet-B0 at 224 pixels (Tan and Le 2019)."""
     net = Net("efficientnet_b0", dtype)
     x = net.unit(net.input(batch, 3, 224, 224), 32, 3, 2, act="silu")
@@ -66,20 +66,20 @@ def efficientnet_b0(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(net.mean(x), 1000))
 
 
-def separable(net: Net, x: Value, out: int, stride: int = 1, act: str = "relu") -> Value:
+def separable(net: Net, x: NetValue, out: int, stride: int = 1, act: str = "relu") -> NetValue:
     """Add a depthwise convolution and one of single points."""
     channels = x.shape[1]
     return net.unit(net.unit(x, channels, 3, stride, groups=channels, act=act), out, act=act)
 
 
-def squeeze(net: Net, x: Value, narrow: int) -> Value:
+def squeeze(net: Net, x: NetValue, narrow: int) -> NetValue:
     """Weigh the channels by what they hold on the whole."""
     pooled = net.op("GlobalAveragePool", (*x.shape[:2], 1, 1), x)
     inner = net.act(net.conv(pooled, narrow, bias=True), "silu")
     return net.mul(x, net.act(net.conv(inner, x.shape[1], bias=True), "sigmoid"))
 
 
-def _v1_body(net: Net, x: Value) -> list[Value]:
+def _v1_body(net: Net, x: NetValue) -> list[NetValue]:
     x = net.unit(x, 32, 3, 2, act="relu6")
     blocks = []
     for out, stride in _V1:
@@ -88,14 +88,14 @@ def _v1_body(net: Net, x: Value) -> list[Value]:
     return blocks
 
 
-def _head(net: Net, x: Value, anchors: int, figures: int) -> Value:
+def _head(net: Net, x: NetValue, anchors: int, figures: int) -> NetValue:
     """Predict so many figures for each box of each point, as rows."""
     x = net.transpose(net.conv(x, anchors * figures, bias=True), 0, 2, 3, 1)
     batch, height, width, _ = x.shape
     return net.reshape(x, batch, height * width * anchors, figures)
 
 
-def _inverted(net: Net, x: Value, out: int, expansion: int, stride: int) -> Value:
+def _inverted(net: Net, x: NetValue, out: int, expansion: int, stride: int) -> NetValue:
     inner, wide = x, x.shape[1] * expansion
     if expansion > 1:
         inner = net.unit(inner, wide, act="relu6")
@@ -104,7 +104,7 @@ def _inverted(net: Net, x: Value, out: int, expansion: int, stride: int) -> Valu
     return net.add(x, inner) if inner.shape == x.shape else inner
 
 
-def _squeezed(net: Net, x: Value, out: int, expansion: int, stride: int, window: int) -> Value:
+def _squeezed(net: Net, x: NetValue, out: int, expansion: int, stride: int, window: int) -> NetValue:
     inner, wide = x, x.shape[1] * expansion
     if expansion > 1:
         inner = net.unit(inner, wide, act="silu")

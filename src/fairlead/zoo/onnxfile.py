@@ -12,7 +12,7 @@ from typing import IO, Final
 
 from fairlead import varint
 from fairlead.outfile import replacing
-from fairlead.zoo.graph import Attribute, Graph, Node, Value, Weight
+from fairlead.zoo.graph import Attribute, NetGraph, NetNode, NetValue, Weight
 
 OPSET: Final = 17
 IR_VERSION: Final = 8
@@ -30,13 +30,15 @@ _NOISE: Final = 65_521
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS = 1, 2, 3, 4, 5, 6, 7
 
 
-def write(graph: Graph, path: str, *, opset: int = OPSET, domains: Mapping[str, int] | None = None) -> None:
+def write(
+    graph: NetGraph, path: str, *, opset: int = OPSET, domains: Mapping[str, int] | None = None
+) -> None:
     """Write a graph to a file, whole or not at all; `domains` are the versions of operators beside ONNX's."""
     with replacing(path) as out:
         save(graph, out, opset, domains or {})
 
 
-def save(graph: Graph, out: IO[bytes], opset: int, domains: Mapping[str, int]) -> None:
+def save(graph: NetGraph, out: IO[bytes], opset: int, domains: Mapping[str, int]) -> None:
     """Write a graph to a stream."""
     out.write(number(1, IR_VERSION) + text(2, "fairlead"))
     for domain, version in {"": opset, **domains}.items():
@@ -86,7 +88,7 @@ def _noise(deviation: float, dtype: str) -> bytes:
     return struct.pack(f"<{_NOISE}{FORMATS[dtype]}", *(value * deviation for value in _gauss()))
 
 
-def _body(graph: Graph) -> bytes:
+def _body(graph: NetGraph) -> bytes:
     """Return a graph without its weights."""
     parts = [piece(1, _node(node)) for node in graph.nodes]
     parts.append(text(2, graph.name))
@@ -96,7 +98,7 @@ def _body(graph: Graph) -> bytes:
     return b"".join(parts)
 
 
-def _node(node: Node) -> bytes:
+def _node(node: NetNode) -> bytes:
     parts = [text(1, name) for name in node.inputs]
     parts += [text(2, name) for name in node.outputs]
     parts += [text(3, node.name or node.outputs[0]), text(4, node.op)]
@@ -116,7 +118,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
             kind, content = _STRING, text(4, value)
         case Weight():
             kind, content = _TENSOR, piece(5, tensor(value))
-        case Graph():
+        case NetGraph():
             kind, content = _GRAPH, piece(6, _whole(value))
         case _ if any(isinstance(item, float) for item in value):
             kind, content = _FLOATS, b"".join(fixed(7, item) for item in value)
@@ -125,7 +127,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
     return text(1, name) + content + number(20, kind)
 
 
-def _whole(graph: Graph) -> bytes:
+def _whole(graph: NetGraph) -> bytes:
     return _body(graph) + b"".join(piece(5, tensor(weight)) for weight in graph.weights)
 
 
@@ -140,7 +142,7 @@ def _tensor_head(weight: Weight) -> bytes:
     return dims + number(2, DTYPES[weight.dtype]) + text(8, weight.name) + _head(9, size(weight))
 
 
-def _value(value: Value) -> bytes:
+def _value(value: NetValue) -> bytes:
     dims = (number(1, dim) if isinstance(dim, int) else text(2, dim) for dim in value.dims)
     shape = b"".join(piece(1, dim) for dim in dims)
     return text(1, value.name) + piece(2, piece(1, number(1, DTYPES[value.dtype]) + piece(2, shape)))

@@ -7,11 +7,11 @@ told apart, and all are small, so that a slow board is through in a minute.
 from fairlead.zoo.attention import encoder, perceptron
 from fairlead.zoo.build import Net
 from fairlead.zoo.dense import residual
-from fairlead.zoo.graph import Graph, Value
+from fairlead.zoo.graph import NetGraph, NetValue
 from fairlead.zoo.mobile import separable, squeeze
 
 
-def plain(batch: int = 1, dtype: str = "fp32") -> Graph:
+def plain(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Dense 3x3 convolutions and nothing else, from large and thin to small and thick."""
     net = Net("plain", dtype)
     x = net.input(batch, 3, 192, 192)
@@ -20,7 +20,7 @@ def plain(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.mean(x))
 
 
-def points(batch: int = 1, dtype: str = "fp32") -> Graph:
+def points(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Convolutions of single points: matrix products over an image."""
     net = Net("points", dtype)
     x = net.unit(net.input(batch, 3, 128, 128), 64, 4, 4)
@@ -35,7 +35,7 @@ def points(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.mean(x))
 
 
-def depthwise(batch: int = 1, dtype: str = "fp32") -> Graph:
+def depthwise(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Depthwise convolutions, with as little between them as there can be."""
     net = Net("depthwise", dtype)
     x = net.unit(net.input(batch, 3, 160, 160), 48, 3, 2)
@@ -45,7 +45,7 @@ def depthwise(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.mean(x))
 
 
-def ladder(batch: int = 1, dtype: str = "fp32") -> Graph:
+def ladder(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Separable blocks that squeeze and weigh their channels: many kinds of small operators."""
     net = Net("ladder", dtype)
     x = net.unit(net.input(batch, 3, 192, 192), 24, 3, 2, act="silu")
@@ -56,7 +56,7 @@ def ladder(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(net.mean(x), 100))
 
 
-def shortcuts(batch: int = 1, dtype: str = "fp32") -> Graph:
+def shortcuts(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Residual blocks and their bottlenecks: additions between dense convolutions."""
     net = Net("shortcuts", dtype)
     x = net.pool(net.unit(net.input(batch, 3, 256, 256), 32, 7, 2), 3, 2, 1)
@@ -67,7 +67,7 @@ def shortcuts(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(net.mean(x), 100))
 
 
-def branches(batch: int = 1, dtype: str = "fp32") -> Graph:
+def branches(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Branches that are pooled, convolved and put together again, each block on top of all before it."""
     net = Net("branches", dtype)
     x = net.pool(net.unit(net.input(batch, 3, 160, 160), 48, 5, 2), 3, 2)
@@ -81,7 +81,7 @@ def branches(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(net.mean(net.pool(x, 2, 2)), 100))
 
 
-def columns(batch: int = 1, dtype: str = "fp32") -> Graph:
+def columns(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Large matrices that are used once: how fast weights come out of memory."""
     net = Net("columns", dtype)
     x = net.input(batch, 1024)
@@ -90,7 +90,7 @@ def columns(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.linear(x, 100))
 
 
-def sentence(batch: int = 1, dtype: str = "fp32") -> Graph:
+def sentence(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Attention over a short sequence: a transformer."""
     net = Net("sentence", dtype)
     x = net.input(batch, 128, 256)
@@ -99,7 +99,7 @@ def sentence(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.layer_norm(x))
 
 
-def mixer(batch: int = 1, dtype: str = "fp32") -> Graph:
+def mixer(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Perceptrons across places, then across channels: products, transpositions and smooth activations."""
     net = Net("mixer", dtype)
     x = net.input(batch, 144, 192)
@@ -110,11 +110,11 @@ def mixer(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.layer_norm(x))
 
 
-def hourglass(batch: int = 1, dtype: str = "fp32") -> Graph:
+def hourglass(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Down and up again with what was seen on the way down: large images, resizing, little arithmetic."""
     net = Net("hourglass", dtype)
     x = net.unit(net.input(batch, 3, 128, 128), 32, 3)
-    seen: list[Value] = []
+    seen: list[NetValue] = []
     for wide in (64, 96, 128):
         seen.append(x)
         x = net.unit(net.pool(x, 2, 2), wide, 3)
@@ -123,7 +123,7 @@ def hourglass(batch: int = 1, dtype: str = "fp32") -> Graph:
     return net.graph(net.act(net.conv(x, 1, bias=True), "sigmoid"))
 
 
-def thread(batch: int = 1, dtype: str = "fp32") -> Graph:
+def thread(batch: int = 1, dtype: str = "fp32") -> NetGraph:
     """Two hundred operators with nearly nothing to do: what it costs to begin one."""
     net = Net("thread", dtype)
     x = net.unit(net.input(batch, 3, 16, 16), 16, 3, 2)

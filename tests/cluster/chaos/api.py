@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairlead.cluster import kubeconfig
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.lab import commands, process, ready
-from fairlead.lab.build import Programs
-from fairlead.lab.running import Running
+from fairlead.lab.build import BuiltPrograms
+from fairlead.lab.running import StartingLab
 from fairlead.lab.state import Lab
 
 _LIMIT = 90.0
@@ -22,13 +22,13 @@ _LIMIT = 90.0
 class ChaosApi:
     """etcd and an API server, in a lab of their own."""
 
-    def __init__(self, lab: Lab, programs: Programs) -> None:
-        self._running = Running(lab, {"PATH": "/usr/bin:/bin", "HOME": str(lab.folder)})
+    def __init__(self, lab: Lab, programs: BuiltPrograms) -> None:
+        self._running = StartingLab(lab, {"PATH": "/usr/bin:/bin", "HOME": str(lab.folder)})
         self._programs = programs
-        self._site = commands.Site(lab.folder, lab.ports)
+        self._site = commands.ControlPlane(lab.folder, lab.ports)
 
     @property
-    def config(self) -> Config:
+    def config(self) -> ClusterConfig:
         """The administrator, by the straight way."""
         return kubeconfig.load(str(self._running.lab.kubeconfig), env={})
 

@@ -10,9 +10,9 @@ from fairlead.errors import LabError
 from fairlead.lab import home
 from fairlead.lab.down import down
 from fairlead.lab.kit import gather
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.state import Profile
-from fairlead.lab.up import Wish, up
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.state import LabProfile
+from fairlead.lab.up import LabSpec, up
 from tests.cluster.chaos.api import ChaosApi
 from tests.labs import give_up
 
@@ -20,13 +20,13 @@ from tests.labs import give_up
 @pytest.fixture(scope="module")
 def chaos_api() -> Iterator[ChaosApi]:
     """Start a private etcd and API server."""
-    quiet = Narrator(io.StringIO())
+    quiet = StepPrinter(io.StringIO())
     try:
-        kit = gather(Profile.API, quiet, kwok=False)
+        kit = gather(LabProfile.API, quiet, kwok=False)
     except LabError as error:
         give_up(str(error).splitlines()[0])
     where, name = home.default(os.environ), f"chaos-{os.getpid()}"
-    lab = up(where, Wish(Profile.API, name, owner=os.getpid()), quiet)
+    lab = up(where, LabSpec(LabProfile.API, name, owner=os.getpid()), quiet)
     try:
         yield ChaosApi(lab, kit.programs)
     finally:

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from random import Random
 
-from fairlead.cluster.replica import Timing
+from fairlead.cluster.replica import WatchTiming
 from tests.cluster.chaos.api import ChaosApi
 from tests.cluster.chaos.mishaps import MISHAPS
 from tests.cluster.chaos.world import World, busy_world
@@ -22,7 +22,7 @@ class Plan:
 
     rounds: tuple[str, ...]
     freeze: float
-    timing: Timing
+    timing: WatchTiming
     seed: int
 
 
@@ -30,11 +30,11 @@ def plan() -> Plan:
     """Return what the environment asks for."""
     seed = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "1"))
     if os.environ.get("FAIRLEAD_CHAOS") != "long":
-        timing = Timing(silence=2.0, watch=(20.0, 40.0), steady=1.0, pause=0.05, longest_pause=1.0)
+        timing = WatchTiming(silence=2.0, watch=(20.0, 40.0), steady=1.0, pause=0.05, longest_pause=1.0)
         return Plan(tuple(name for name in MISHAPS if name != "forget-all"), 3.0, timing, seed)
     rounds = [name for name in MISHAPS for _ in range(3)]
     Random(seed).shuffle(rounds)
-    timing = Timing(silence=10.0, watch=(30.0, 60.0), steady=5.0, pause=0.2, longest_pause=5.0)
+    timing = WatchTiming(silence=10.0, watch=(30.0, 60.0), steady=5.0, pause=0.2, longest_pause=5.0)
     return Plan(tuple(rounds), 15.0, timing, seed)
 
 
@@ -46,7 +46,7 @@ def test_a_server_that_does_not_stream_lists_is_asked_for_pages(chaos_api: Chaos
     async def scenario() -> None:
         chaos_api.kill()
         await chaos_api.restart("--feature-gates=WatchList=false")
-        async with busy_world(chaos_api, Timing(), seed=1) as world:
+        async with busy_world(chaos_api, WatchTiming(), seed=1) as world:
             await world.agree()
             await world.write(20)
             await world.agree()

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.client import Client
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import CONFIG_MAPS, EVENTS, NAMESPACES, Kind
 from fairlead.cluster.meta import Listing, Object, T, WatchEvent
-from fairlead.cluster.replica import Timing
+from fairlead.cluster.replica import WatchTiming
 from fairlead.cluster.transport import Transport
 from fairlead.errors import AlreadyExistsError, ClusterError, NotFoundError
 from tests.cluster.chaos.api import ChaosApi
@@ -57,7 +57,7 @@ class Told:
         self.state: Sights = {}
         self.changes = 0
 
-    def __call__(self, change: Change[Any]) -> None:
+    def __call__(self, change: ObjectChange[Any]) -> None:
         self.changes += 1
         assert self.state.get(change.key) == (change.old and sight(change.old)), "told the state before"
         assert change.old is None or change.new is None or sight(change.old) != sight(change.new), (
@@ -151,7 +151,7 @@ def event(name: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def busy_world(api: ChaosApi, timing: Timing, seed: int) -> AsyncIterator[World]:
+async def busy_world(api: ChaosApi, timing: WatchTiming, seed: int) -> AsyncIterator[World]:
     """Open a namespace with objects and followers: over the wire, straight, and past the server's cache."""
     async with AsyncExitStack() as stack:
         wire = await stack.enter_async_context(Wire(api.port).open())

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import T, WatchEvent
 from fairlead.compat.aio import timeout
@@ -17,7 +17,7 @@ from tests.labs import LABEL
 class Place:
     """A cluster, and a namespace in it that belongs to one test."""
 
-    cluster: Cluster
+    cluster: ClusterClient
     namespace: str
     forget: Callable[[], Awaitable[None]]
     """Make the cluster forget its history, where it has not done so by itself."""

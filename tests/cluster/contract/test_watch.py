@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS
 from fairlead.compat.aio import timeout
-from fairlead.errors import ClusterAwayError
+from fairlead.errors import ClusterUnavailableError
 from tests.cluster.contract.arena import Place, contract, heard, pod, settings
 
 
@@ -137,7 +137,7 @@ async def test_silence_is_an_error(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     start = (await cluster.list(CONFIG_MAPS, namespace)).resource_version
     quiet = cluster.watch(CONFIG_MAPS, namespace, resource_version=start, bookmarks=False, idle=0.5)
-    with pytest.raises(ClusterAwayError):
+    with pytest.raises(ClusterUnavailableError):
         async with aclosing(quiet) as events, timeout(10):
             await anext(events)
 

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext, suppres
 from dataclasses import replace
 from typing import Any
 
-from fairlead.cluster.answers import Asked
+from fairlead.cluster.answers import RequestInfo
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import PODS, SERVICE_ACCOUNTS
-from fairlead.cluster.question import Request
-from fairlead.cluster.transport import Batches, Transport
+from fairlead.cluster.question import HttpRequest
+from fairlead.cluster.transport import LineBatches, Transport
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.keys import PLACEMENT
 from fairlead.settings.admission import Rules
@@ -48,7 +48,7 @@ class Noted:
         self.calls: set[tuple[str, str]] = set()
         self.forbidden: list[str] = []
 
-    async def send(self, request: Request, asked: Asked) -> bytes:
+    async def send(self, request: HttpRequest, asked: RequestInfo) -> bytes:
         """Note a question and pass it on."""
         self.calls.add(call_of(request))
         try:
@@ -58,7 +58,9 @@ class Noted:
             raise
 
     @asynccontextmanager
-    async def stream(self, request: Request, asked: Asked, idle: float) -> AsyncIterator[Batches]:
+    async def stream(
+        self, request: HttpRequest, asked: RequestInfo, idle: float
+    ) -> AsyncIterator[LineBatches]:
         """Note a watch and pass it on."""
         self.calls.add(call_of(request))
         try:
@@ -69,7 +71,7 @@ class Noted:
             raise
 
 
-def call_of(request: Request) -> tuple[str, str]:
+def call_of(request: HttpRequest) -> tuple[str, str]:
     """Return a request as roles name it: a verb, and a resource."""
     hit = _PATH.match(request.path)
     assert hit, request.path
@@ -80,7 +82,7 @@ def call_of(request: Request) -> tuple[str, str]:
 
 
 @asynccontextmanager
-async def noted(config: Config) -> AsyncIterator[tuple[Client, Noted]]:
+async def noted(config: ClusterConfig) -> AsyncIterator[tuple[Client, Noted]]:
     """Open a client whose questions are noted."""
     async with Transport.open(config) as transport:
         notes = Noted(transport)
@@ -115,13 +117,13 @@ def guard(documents: list[Document], namespace: str) -> Iterator[Document]:
 
 
 @contextmanager
-def allowed_as_shipped(room: RealCluster, chart: Chart, *, webhook: bool = False) -> Iterator[Config]:
+def allowed_as_shipped(room: RealCluster, chart: Chart, *, webhook: bool = False) -> Iterator[ClusterConfig]:
     """Give the account its rights in a namespace, for a while; yield the cluster as that account sees it."""
     values = {"scheduler.enabled": True, "scheduler.name": room.namespace}
     documents = chart.render(values, namespace=room.namespace)
     given = [*rights(documents, room.namespace), *guard(documents, room.namespace)]
     token = asyncio.run(_given(room, given))
-    config = replace(room.config, login=Login(token=token), user=ACCOUNT)
+    config = replace(room.config, login=AuthInfo(token=token), user=ACCOUNT)
     try:
         with _reviewed(room, documents, config) if webhook else nullcontext():
             yield config
@@ -130,7 +132,7 @@ def allowed_as_shipped(room: RealCluster, chart: Chart, *, webhook: bool = False
 
 
 @contextmanager
-def _reviewed(room: RealCluster, documents: list[Document], config: Config) -> Iterator[None]:
+def _reviewed(room: RealCluster, documents: list[Document], config: ClusterConfig) -> Iterator[None]:
     """Have the API server ask the webhook, which runs as its own account."""
     rules = Rules(f"system:serviceaccount:{room.namespace}:{ACCOUNT}", room.namespace)
 
@@ -138,7 +140,7 @@ def _reviewed(room: RealCluster, documents: list[Document], config: Config) -> I
         async with room.connect() as client:
             return await token_of(client, room.namespace, REVIEWER)
 
-    reviewer = replace(room.config, login=Login(token=asyncio.run(token())), user=REVIEWER)
+    reviewer = replace(room.config, login=AuthInfo(token=asyncio.run(token())), user=REVIEWER)
     with answering(reviewer, rules) as (url, trusted):
         document = configuration(documents, room.namespace, url, trusted)
         asyncio.run(_put(room, document, config))
@@ -148,7 +150,7 @@ def _reviewed(room: RealCluster, documents: list[Document], config: Config) -> I
             asyncio.run(_taken(room, [document]))
 
 
-async def _put(room: RealCluster, document: Document, config: Config) -> None:
+async def _put(room: RealCluster, document: Document, config: ClusterConfig) -> None:
     """Make the configuration, and wait until a binding of no pod is refused by it."""
     async with room.connect() as client:
         await client.create(KINDS[document["kind"]], document)
@@ -170,7 +172,7 @@ async def _given(room: RealCluster, documents: list[Document]) -> str:
             await client.create(KINDS[document["kind"]], document)
         token = await token_of(client, room.namespace, ACCOUNT)
         await _until_guarded(client, room.namespace)
-    await _until_known(replace(room.config, login=Login(token=token), user=ACCOUNT))
+    await _until_known(replace(room.config, login=AuthInfo(token=token), user=ACCOUNT))
     return token
 
 
@@ -198,7 +200,7 @@ async def _until_guarded(client: Client, namespace: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _until_known(config: Config) -> None:
+async def _until_known(config: ClusterConfig) -> None:
     """Wait until the server has learnt of the role."""
     async with asyncio.timeout(60), Client.connect(config) as client:
         while True:

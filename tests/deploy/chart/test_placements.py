@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import ClusterError
 from fairlead.keys import COSCHEDULING, GANG, GANG_SIZE, PLACEMENT, TURN, VOLCANO
@@ -41,7 +41,7 @@ class Scene:
     """Pods of one namespace: one waits, one was placed, one was marked by a leader that took over."""
 
     room: RealCluster
-    configs: dict[str, Config] = field(repr=False)
+    configs: dict[str, ClusterConfig] = field(repr=False)
 
     def ask(self, who: str, method: str, path: str, body: object = None, how: str = MERGE) -> Reply:
         """Ask as the guest, the scheduler or the administrator; `{ns}` is the namespace."""
@@ -102,7 +102,7 @@ def scene(real_api: RealApi, chart: Chart) -> Iterator[Scene]:
     asyncio.run(open_namespace(real_api, room.namespace))
     try:
         with allowed_as_shipped(room, chart) as scheduler:
-            guest = replace(room.config, login=Login(token=asyncio.run(_let_in(room))), user=GUEST)
+            guest = replace(room.config, login=AuthInfo(token=asyncio.run(_let_in(room))), user=GUEST)
             scene = Scene(room, {"guest": guest, "scheduler": scheduler, "admin": room.config})
             for name in ("waiting", "placed", "marked"):
                 assert scene.ask("admin", "POST", POD, pod(name)) == Reply()
@@ -133,7 +133,7 @@ async def _let_in(room: RealCluster) -> str:
         token = await token_of(client, room.namespace, GUEST)
     async with (
         asyncio.timeout(60),
-        Client.connect(replace(room.config, login=Login(token=token))) as client,
+        Client.connect(replace(room.config, login=AuthInfo(token=token))) as client,
     ):
         while not await _may_list(client, room.namespace):
             await asyncio.sleep(0.1)

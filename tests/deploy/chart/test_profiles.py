@@ -11,7 +11,7 @@ from fairlead.cluster import codec
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import MODEL_PROFILES
 from fairlead.cluster.knowledge import of_seen
-from fairlead.cluster.profiles import Stored, check, listed, store
+from fairlead.cluster.profiles import StoreCounts, check, listed, store
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import Chart, Document, one
 from tests.deploy.chart.test_policy import Attack, rules
@@ -100,15 +100,15 @@ def test_is_refused(what: str, writers: World) -> None:
 
 
 def test_agents_of_one_setup_carry_on_what_the_other_wrote(writers: World) -> None:
-    async def write(who: str, peak: int) -> Stored:
+    async def write(who: str, peak: int) -> StoreCounts:
         sight = of_seen(seen(host=writers.namespace, peak_bytes=Bytes(peak)), f"{writers.namespace}-{who}")
         async with Client.connect(writers.login(who)) as client:
             await check(client)
             return await store(client, [sight], Random(0))
 
-    assert asyncio.run(write("a", 100)) == Stored(made=1)
-    assert asyncio.run(write("b", 300)) == Stored(changed=1)
-    assert asyncio.run(write("a", 200)) == Stored(kept=1)
+    assert asyncio.run(write("a", 100)) == StoreCounts(made=1)
+    assert asyncio.run(write("b", 300)) == StoreCounts(changed=1)
+    assert asyncio.run(write("a", 200)) == StoreCounts(kept=1)
 
 
 def test_every_rule_is_attacked(chart: Chart) -> None:

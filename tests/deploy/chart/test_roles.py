@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
 from fairlead.errors import KubeletError
 from fairlead.inventory import Inventory
-from fairlead.kubelet.claims import Claim
+from fairlead.kubelet.claims import KubeletClaim
 from fairlead.serve.agent.allotment import ClaimReader
-from fairlead.serve.agent.notices import Notices, Told
+from fairlead.serve.agent.notices import NodeReconciler, PublishedFacts
 from fairlead.settings.publishing import PublishConfig
 from tests.accelerators import accelerator, node
 from tests.deploy.chart.charts import Chart, Document, one
@@ -40,7 +40,7 @@ STREAMLESS: Verbs = {("list", "nodes")}
 class Recorder:
     """A cluster that notes what it is asked for."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
         self.calls: Verbs = set()
 
@@ -92,13 +92,13 @@ def test_the_role_is_what_the_agent_calls(real_api: RealApi, chart: Chart) -> No
     assert calls | STREAMLESS == allowed(one(chart.render({}), "ClusterRole", "fairlead-agent"))
 
 
-async def _publish(config: Config, name: str, namespace: str) -> Verbs:
+async def _publish(config: ClusterConfig, name: str, namespace: str) -> Verbs:
     """Publish a node's accelerators as they come, change and go; return what was asked of the API server."""
     async with asyncio.timeout(60), AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.connect(config))
         recorder = Recorder(client)
-        cluster = cast("Cluster", recorder)
-        notices = Notices(PublishConfig(name), cluster, asyncio.Event(), print)
+        cluster = cast("ClusterClient", recorder)
+        notices = NodeReconciler(PublishConfig(name), cluster, asyncio.Event(), print)
         notices.open(stack)
         gpu = accelerator(kind="gpu", model="test-gpu", mebibytes=8192)
         tpu = accelerator("usb:1-1", kind="tpu", model="test-tpu")
@@ -111,12 +111,12 @@ async def _publish(config: Config, name: str, namespace: str) -> Verbs:
             labels = (await client.get(NODES, name)).metadata.labels
             assert ("fairlead.dev/test-gpu.count" in labels) == bool(count)
         with pytest.raises(KubeletError, match="is gone"):
-            await ClaimReader(cluster).read(Claim(namespace, "none", "0"), name)
+            await ClaimReader(cluster).read(KubeletClaim(namespace, "none", "0"), name)
         return recorder.calls
 
 
-async def _shown(notices: Notices, inventory: Inventory) -> None:
+async def _shown(notices: NodeReconciler, inventory: Inventory) -> None:
     before = notices.written["slice"]
     while notices.written["slice"] == before:
-        await notices.show(inventory, Told((), ()), claims=True)
+        await notices.show(inventory, PublishedFacts((), ()), claims=True)
         await asyncio.sleep(0.05)

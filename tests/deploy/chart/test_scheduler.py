@@ -10,12 +10,12 @@ import pytest
 from fairlead.cache.types import CLAIMS, SCHEDULED
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.cluster.kinds import EVENTS, Kind
 from fairlead.doctor.rights import DECIDES, LEADS, PLACES, PUBLISHES, READS_PLACEMENTS, REVIEWS
 from fairlead.errors import AccessError, NotFoundError
 from fairlead.manifest.volumeshapes import LATE, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.driver import Scheduler
@@ -45,7 +45,7 @@ PRIORITIES = Kind.of("scheduling.k8s.io", "v1", "priorityclasses", namespaced=Fa
 
 
 @asynccontextmanager
-async def running(config: Config, catalog: Catalog, namespace: str) -> AsyncIterator[Noted]:
+async def running(config: ClusterConfig, catalog: Catalog, namespace: str) -> AsyncIterator[Noted]:
     """Run a replica as the chart's account, beside the test."""
     stop = asyncio.Event()
     async with noted(config) as (client, notes):
@@ -61,7 +61,7 @@ async def running(config: Config, catalog: Catalog, namespace: str) -> AsyncIter
 def test_the_role_is_what_the_scheduler_calls(
     real_cluster: RealCluster, chart: Chart, catalog: Catalog
 ) -> None:
-    async def scenario(config: Config) -> Noted:
+    async def scenario(config: ClusterConfig) -> Noted:
         async with opened(real_cluster, 1) as world:
             await _half_done(world)
             async with running(config, catalog, world.namespace) as notes:
@@ -84,8 +84,8 @@ async def _half_done(world: World) -> None:
     """Leave what a leader leaves that was killed between two writes."""
     await world.pod("half", mib=4096)
     (pod,) = await world.pods()
-    share = Share("pci-0000-00-00-0", Bytes(4 * GIB))
-    plan = writes.Plan(pod, Placement(Request("half"), world.nodes[0], (share,)), own=True)
+    share = DeviceShare("pci-0000-00-00-0", Bytes(4 * GIB))
+    plan = writes.BindingPlan(pod, Placement(Request("half"), world.nodes[0], (share,)), own=True)
     await _send(world, writes.set_claim_status(plan))
     await _send(world, writes.create_claim(pod, plan.placement.shares))
     (claim,) = await world.claims()
@@ -189,7 +189,7 @@ async def _important(client: Client, namespace: str) -> AsyncIterator[str]:
     ],
 )
 def test_is_told_no(method: str, path: str, real_cluster: RealCluster, chart: Chart) -> None:
-    async def ask(config: Config) -> None:
+    async def ask(config: ClusterConfig) -> None:
         where, body = path.replace("{ns}", real_cluster.namespace), None if method == "GET" else b"{}"
         async with Client.connect(config) as client:
             with pytest.raises(AccessError):

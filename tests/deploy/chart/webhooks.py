@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
-from fairlead.lab.certs import Authority, Leaf
+from fairlead.cluster.config import ClusterConfig
+from fairlead.lab.certs import CertificateAuthority, LeafCertificate
 from fairlead.serve.admission.program import PATH, router_of
 from fairlead.serve.admission.webhook import Webhook
 from fairlead.serve.web.router import opened
@@ -27,10 +27,10 @@ CONFIGURATION = "ValidatingWebhookConfiguration"
 
 
 @contextmanager
-def answering(config: Config, rules: Rules) -> Iterator[tuple[str, str]]:
+def answering(config: ClusterConfig, rules: Rules) -> Iterator[tuple[str, str]]:
     """Answer reviews in a thread, for a while; yield where, and whom to trust."""
-    authority = Authority.new()
-    certificate, key = authority.issue(Leaf("webhook", "webhook", hosts=("127.0.0.1",)))
+    authority = CertificateAuthority.new()
+    certificate, key = authority.issue(LeafCertificate("webhook", "webhook", hosts=("127.0.0.1",)))
     listener = socket.create_server(("127.0.0.1", 0))
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
     with TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config, Login
+from fairlead.cluster.config import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import CRDS, LEASES, NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, FairleadError, NotFoundError
 from tests.deploy.chart.charts import Chart, Document, Values
@@ -92,9 +92,9 @@ class World:
     generous: bool
     """The role allows everything, so that the policies stand alone."""
 
-    def login(self, who: str) -> Config:
+    def login(self, who: str) -> ClusterConfig:
         """Return the cluster as the agent of node `a` or `b` knows it, or whoever has its `loose` token."""
-        return replace(self.api.config, login=Login(token=self.tokens[who]), user=who)
+        return replace(self.api.config, login=AuthInfo(token=self.tokens[who]), user=who)
 
     def ask(self, who: str, method: str, path: str, body: object = None, how: str = "merge-patch") -> Reply:
         """Ask as the agent of node `a` or `b`, or with its `loose` token; `{a}` is a node's name."""

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from fairlead.estimate.similar import Device, Library, Traits, words
+from fairlead.estimate.similar import DeviceTraits, MeasurementLibrary, ModelTraits, words
 from fairlead.estimate.similar.traits import Array
 
 
-def fleet(devices: int = 12, models: int = 40, seed: int = 0, noise: float = 0.01) -> Library:
+def fleet(devices: int = 12, models: int = 40, seed: int = 0, noise: float = 0.01) -> MeasurementLibrary:
     """Return a library of all that the fleet measured."""
     random = np.random.default_rng(seed)
     macs, params = random.lognormal(20, 1, models), random.lognormal(16, 1, models)
@@ -17,20 +17,20 @@ def fleet(devices: int = 12, models: int = 40, seed: int = 0, noise: float = 0.0
         seconds = 1e-3 + macs * compute * np.exp(quirks) + params * memory
         rows.append(np.log(seconds) + random.normal(0, noise, models))
     about = [
-        Traits(
+        ModelTraits(
             f"net{index}", frozenset({"net", str(index)}), ({"macs": macs[index], "params": params[index]},)
         )
         for index in range(models)
     ]
     names = [f"board {index}" for index in range(devices)]
-    return Library.of(
-        [Device(name, (words(name), words("engine"))) for name in names],
+    return MeasurementLibrary.of(
+        [DeviceTraits(name, (words(name), words("engine"))) for name in names],
         about,
         np.array(rows).reshape(devices, models),
     )
 
 
-def without(library: Library, device: int) -> tuple[Library, Array]:
+def without(library: MeasurementLibrary, device: int) -> tuple[MeasurementLibrary, Array]:
     """Return the library of the other devices, and what one measured."""
     others = [index for index in range(len(library.devices)) if index != device]
     kept = library.holding([library.devices[index] for index in others], library.rows[others])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairlead.estimate.similar import Device, Library, Traits, words
+from fairlead.estimate.similar import DeviceTraits, MeasurementLibrary, ModelTraits, words
 from fairlead.estimate.similar.device import likeness, shared_words
 from fairlead.estimate.similar.krige import explain
 from fairlead.estimate.similar.near import near
@@ -12,10 +12,14 @@ from tests.estimate.similar.fleet import fleet
 
 
 def test_words_of_one_aspect_are_compared_with_one_another() -> None:
-    one = Device("a", (words("Cortex-A72"), words("tflite")))
-    two = Device("b", (words("Cortex-A53"), words("tflite")))
+    one = DeviceTraits("a", (words("Cortex-A72"), words("tflite")))
+    two = DeviceTraits("b", (words("Cortex-A53"), words("tflite")))
     assert words("Cortex-A72") == {"cortex", "a", "72"}
-    assert likeness(one, [one, two, Device("c", (frozenset(), frozenset()))]).tolist() == [2.0, 1.5, 0.0]
+    assert likeness(one, [one, two, DeviceTraits("c", (frozenset(), frozenset()))]).tolist() == [
+        2.0,
+        1.5,
+        0.0,
+    ]
     shares = shared_words([one, two])
     assert shares[:, 0, 1].tolist() == [0.5, 1.0]
     assert (shares.diagonal(axis1=1, axis2=2) == 1).all()
@@ -31,7 +35,7 @@ def test_the_usual_device_ends_the_library() -> None:
 def test_a_library_grows_by_models_and_keeps_its_own() -> None:
     library = fleet(2, 3)
     assert library.including([library.models[0]]) is library
-    grown = library.including([Traits("new"), Traits("new")])
+    grown = library.including([ModelTraits("new"), ModelTraits("new")])
     assert (grown.column("new"), grown.rows.shape) == (3, (3, 4))
     assert np.isnan(grown.rows[:, 3]).all()
 
@@ -45,7 +49,9 @@ def test_the_nearest_device_counts_most_whatever_its_speed() -> None:
 
 def test_a_device_that_shares_no_model_does_not_count() -> None:
     values = np.array([[1.0, 2.0, 3.0, np.nan], [np.nan, np.nan, np.nan, 1.0]])
-    library = Library.of([Device("a"), Device("b")], [Traits(name) for name in "wxyz"], values)
+    library = MeasurementLibrary.of(
+        [DeviceTraits("a"), DeviceTraits("b")], [ModelTraits(name) for name in "wxyz"], values
+    )
     found = near(library, np.arange(3), np.array([2.0, 3.0, 4.0]), np.zeros(3))
     assert found.weights[0] > 0
     assert found.weights[1] == 0
@@ -73,14 +79,14 @@ def test_any_number_of_errors_is_explained(size: int) -> None:
 
 
 def test_a_guess_follows_the_data_sheet() -> None:
-    devices = [Device(f"d{n}", (words(f"maker {n}"),), "gpu", 10.0**n) for n in range(8, 14)]
+    devices = [DeviceTraits(f"d{n}", (words(f"maker {n}"),), "gpu", 10.0**n) for n in range(8, 14)]
     values = np.array([[-0.7 * np.log(device.ops or 1)] for device in devices])
-    library = Library.of(devices, [Traits("m")], values)
+    library = MeasurementLibrary.of(devices, [ModelTraits("m")], values)
     affinity = np.zeros(7)
-    quick = unseen(Device("new", (words("other"),), "gpu", 3e13), library, affinity)
-    slow = unseen(Device("new", (words("other"),), "gpu", 3e7), library, affinity)
+    quick = unseen(DeviceTraits("new", (words("other"),), "gpu", 3e13), library, affinity)
+    slow = unseen(DeviceTraits("new", (words("other"),), "gpu", 3e7), library, affinity)
     assert quick.near.offsets[0] < slow.near.offsets[0] - 5
 
 
 def test_a_guess_without_a_library_is_wide() -> None:
-    assert unseen(Device("x"), fleet(0, 2), np.zeros(1)).spread == 1.0
+    assert unseen(DeviceTraits("x"), fleet(0, 2), np.zeros(1)).spread == 1.0

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.estimate.similar import Device, Library, Traits, fit, fit_columns, together
+from fairlead.estimate.similar import (
+    DeviceTraits,
+    MeasurementLibrary,
+    ModelTraits,
+    fit,
+    fit_columns,
+    together,
+)
 from tests.estimate.similar.fleet import error, fleet, without
 
 LIBRARY = fleet()
@@ -71,7 +78,7 @@ def test_estimates_are_seconds_with_a_p90_and_a_confidence() -> None:
     others, measured = without(LIBRARY, 0)
     runs = [(others.models[index], float(np.exp(measured[index]))) for index in RUNS]
     [[known, new]] = fit(LIBRARY.devices[0], runs, others).predict(
-        [others.models[30], Traits("unheard of", frozenset({"net"}), ({"macs": 1e9, "params": 1e7},))]
+        [others.models[30], ModelTraits("unheard of", frozenset({"net"}), ({"macs": 1e9, "params": 1e7},))]
     )
     assert known.mean == pytest.approx(float(np.exp(measured[30])), rel=0.2)
     assert known.mean < known.p90 < 2 * known.mean
@@ -80,21 +87,25 @@ def test_estimates_are_seconds_with_a_p90_and_a_confidence() -> None:
 
 
 def test_runs_of_models_that_the_library_lacks_are_used() -> None:
-    own = [Traits(f"own{index}", views=({"macs": 1e9 * (index + 1)},)) for index in range(6)]
-    predictor = fit(Device("x"), [(model, 0.01 * (index + 1)) for index, model in enumerate(own)], LIBRARY)
-    [[estimate]] = predictor.predict([Traits("next", views=({"macs": 8e9},))])
+    own = [ModelTraits(f"own{index}", views=({"macs": 1e9 * (index + 1)},)) for index in range(6)]
+    predictor = fit(
+        DeviceTraits("x"), [(model, 0.01 * (index + 1)) for index, model in enumerate(own)], LIBRARY
+    )
+    [[estimate]] = predictor.predict([ModelTraits("next", views=({"macs": 8e9},))])
     assert estimate.mean == pytest.approx(0.08, rel=0.3)
 
 
 def test_a_device_without_runs_is_placed_by_words_and_data_sheet() -> None:
-    devices = [Device(f"chip {n}", (frozenset({"chip", str(n)}),), "npu", 1e12 * 2**n) for n in range(6)]
+    devices = [
+        DeviceTraits(f"chip {n}", (frozenset({"chip", str(n)}),), "npu", 1e12 * 2**n) for n in range(6)
+    ]
     models = LIBRARY.models[:5]
     values = np.array([np.log(0.1 / 2**n) + np.arange(5.0) for n in range(6)])
-    known = Library.of([devices[n] for n in (0, 1, 3, 5)], models, values[[0, 1, 3, 5]])
+    known = MeasurementLibrary.of([devices[n] for n in (0, 1, 3, 5)], models, values[[0, 1, 3, 5]])
     fast, slow = (fit(devices[n], [], known).predict(models) for n in (4, 2))
     for [quick], [long] in zip(zip(*fast, strict=True), zip(*slow, strict=True), strict=True):
         assert quick.mean < long.mean
-    [[new]] = fit(devices[4], [], known).predict([Traits("new", views=({"macs": 1e9, "params": 1e7},))])
+    [[new]] = fit(devices[4], [], known).predict([ModelTraits("new", views=({"macs": 1e9, "params": 1e7},))])
     assert np.isfinite(new.mean)
 
 
@@ -105,12 +116,12 @@ def test_gaps_never_break_it(seed: int, devices: int, count: int, runs: int) -> 
     amounts = [
         {name: float(random.lognormal(0, 5)) for name in "ab" if random.random() < 0.6} for _ in range(count)
     ]
-    models = [Traits(f"m{index}", views=(view,)) for index, view in enumerate(amounts)]
+    models = [ModelTraits(f"m{index}", views=(view,)) for index, view in enumerate(amounts)]
     values = random.normal(0, 5, (devices, count))
     values[random.random(values.shape) < 0.5] = np.nan
-    library = Library.of([Device(f"d{index}") for index in range(devices)], models, values)
+    library = MeasurementLibrary.of([DeviceTraits(f"d{index}") for index in range(devices)], models, values)
     seen = random.permutation(count)[:runs]
-    predictor = fit_columns(Device("new"), seen, random.normal(0, 5, len(seen)), library)
+    predictor = fit_columns(DeviceTraits("new"), seen, random.normal(0, 5, len(seen)), library)
     logs, spreads = predictor.at(np.arange(count))
     assert np.isfinite(logs).all()
     assert (spreads > 0).all()
@@ -120,8 +131,8 @@ def test_a_thousand_devices_are_predicted_in_one_pass_as_each_alone() -> None:
     predictors = []
     for device in range(12):
         runs = np.arange(device % 3, 10 + device % 3)
-        predictors.append(fit_columns(Device("x"), runs, LIBRARY.rows[device, runs] + 0.1, LIBRARY))
-    models = [LIBRARY.models[39], Traits("new", views=({"macs": 1e9, "params": 1e7},))]
+        predictors.append(fit_columns(DeviceTraits("x"), runs, LIBRARY.rows[device, runs] + 0.1, LIBRARY))
+    models = [LIBRARY.models[39], ModelTraits("new", views=({"macs": 1e9, "params": 1e7},))]
     crowd = together(predictors * 84)
     alone = [predictor.predict(models)[0] for predictor in predictors]
     for one, joined in zip(alone * 84, crowd.predict(models), strict=True):
@@ -136,7 +147,7 @@ def test_a_thousand_devices_are_predicted_in_one_pass_as_each_alone() -> None:
 
 
 def test_predictors_of_different_libraries_are_not_joined() -> None:
-    one = fit(Device("x"), [(LIBRARY.models[0], 1.0)], LIBRARY)
-    other = fit(Device("x"), [(LIBRARY.models[0], 1.0)], fleet(seed=1))
+    one = fit(DeviceTraits("x"), [(LIBRARY.models[0], 1.0)], LIBRARY)
+    other = fit(DeviceTraits("x"), [(LIBRARY.models[0], 1.0)], fleet(seed=1))
     with pytest.raises(ValueError, match="different libraries"):
         together([one, other])

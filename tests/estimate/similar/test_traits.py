@@ -3,47 +3,50 @@
 import numpy as np
 import pytest
 
-from fairlead.estimate.similar.traits import Scale, Traits, Vocabulary
+from fairlead.estimate.similar.traits import ModelTraits, TraitColumns, TraitScale
 
 MODELS = [
-    Traits("a", frozenset({"resnet", "50"}), ({"macs": 4e9, "params": 25e6},)),
-    Traits("b", frozenset({"resnet", "18"}), ({"macs": 2e9, "params": 11e6},)),
-    Traits("c", frozenset({"vit"}), ({"macs": 17e9},)),
+    ModelTraits("a", frozenset({"resnet", "50"}), ({"macs": 4e9, "params": 25e6},)),
+    ModelTraits("b", frozenset({"resnet", "18"}), ({"macs": 2e9, "params": 11e6},)),
+    ModelTraits("c", frozenset({"vit"}), ({"macs": 17e9},)),
 ]
 
 
 def test_an_unknown_amount_is_taken_for_the_usual_one() -> None:
-    sheet = Vocabulary.of(MODELS).sheet(MODELS)
-    design = Scale.of(sheet).design(sheet)
+    sheet = TraitColumns.of(MODELS).sheet(MODELS)
+    design = TraitScale.of(sheet).design(sheet)
     assert design[:, 0].tolist() == [1, 1, 1]
     assert design[2].tolist() == [1, 17e9, 18e6]
 
 
 def test_a_model_is_most_like_itself() -> None:
-    models = [*MODELS[:2], Traits("c", frozenset({"vit"}), ({"macs": 17e9, "params": 86e6},))]
-    sheet = Vocabulary.of(models).sheet(models)
-    kernel = Scale.of(sheet).alike(sheet, sheet)
+    models = [*MODELS[:2], ModelTraits("c", frozenset({"vit"}), ({"macs": 17e9, "params": 86e6},))]
+    sheet = TraitColumns.of(models).sheet(models)
+    kernel = TraitScale.of(sheet).alike(sheet, sheet)
     assert kernel == pytest.approx(kernel.T)
     assert np.linalg.eigvalsh(kernel).min() > -1e-9
     assert kernel[0, 1] > kernel[0, 2]
 
 
 def test_new_words_and_amounts_are_left_out_but_counted() -> None:
-    vocabulary = Vocabulary.of(MODELS)
-    sheet = vocabulary.sheet([Traits("d", frozenset({"resnet", "new"}), ({"flops": 1.0},))])
+    vocabulary = TraitColumns.of(MODELS)
+    sheet = vocabulary.sheet([ModelTraits("d", frozenset({"resnet", "new"}), ({"flops": 1.0},))])
     assert np.isnan(sheet.views[0]).all()
     assert (sheet.words.sum(), sheet.counts.tolist()) == (1, [2])
 
 
 def test_models_of_which_nothing_is_known_are_all_alike() -> None:
-    models = [Traits("x"), Traits("y")]
-    sheet = Vocabulary.of(models).sheet(models)
-    scale = Scale.of(sheet)
+    models = [ModelTraits("x"), ModelTraits("y")]
+    sheet = TraitColumns.of(models).sheet(models)
+    scale = TraitScale.of(sheet)
     assert scale.design(sheet).tolist() == [[1], [1]]
     assert np.ptp(scale.alike(sheet, sheet)) == 0
 
 
 def test_views_have_columns_of_their_own() -> None:
-    models = [Traits("x", views=({"a": 1.0}, {"b": 2.0, "c": 3.0})), Traits("y", views=({"a": 4.0},))]
-    sheet = Vocabulary.of(models).sheet(models)
-    assert [part.tolist() for part in Scale.of(sheet).parts()] == [[0, 1], [0, 2, 3]]
+    models = [
+        ModelTraits("x", views=({"a": 1.0}, {"b": 2.0, "c": 3.0})),
+        ModelTraits("y", views=({"a": 4.0},)),
+    ]
+    sheet = TraitColumns.of(models).sheet(models)
+    assert [part.tolist() for part in TraitScale.of(sheet).parts()] == [[0, 1], [0, 2, 3]]

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead import keys
 from fairlead.serve.admission import review
-from fairlead.serve.admission.review import Pod, Question
+from fairlead.serve.admission.review import AdmissionRequest, Pod
 
 
 def asked(kind: str, **document: Any) -> bytes:
@@ -38,11 +38,11 @@ def pod(name: str = "web", **spec: Any) -> Pod:
 
 def test_a_binding_and_an_eviction_are_read() -> None:
     binding = review.parse(asked("Binding", metadata={"uid": "u"}))
-    assert binding == Question("1", "me", "binding", "shop", "web", "u")
+    assert binding == AdmissionRequest("1", "me", "binding", "shop", "web", "u")
     notes = {"annotations": {keys.PREEMPTOR: "shop/trainer"}}
     options = {"preconditions": {"uid": "u", "resourceVersion": "7"}}
     eviction = review.parse(asked("Eviction", metadata=notes, deleteOptions=options))
-    assert eviction == Question("1", "me", "eviction", "shop", "web", "u", "shop/trainer")
+    assert eviction == AdmissionRequest("1", "me", "eviction", "shop", "web", "u", "shop/trainer")
     assert review.parse(asked("Eviction", deleteOptions=None)).pod_uid == ""
 
 
@@ -58,7 +58,7 @@ def test_an_answer_names_its_question() -> None:
     assert (no["response"]["allowed"], no["response"]["status"]["message"]) == (False, "why")
 
 
-BIND = Question("1", "me", "binding", "shop", "web", "web")
+BIND = AdmissionRequest("1", "me", "binding", "shop", "web", "web")
 BINDINGS: dict[str, tuple[Pod | None, str]] = {
     "its own": (pod(), ""),
     "another scheduler's": (pod(schedulerName="default-scheduler"), "own-pods"),
@@ -73,7 +73,7 @@ def test_bindings(what: str) -> None:
     assert _rule(review.refuse_binding(BIND, found, "fairlead")) == rule
 
 
-EVICT = Question("1", "me", "eviction", "shop", "web", "web")
+EVICT = AdmissionRequest("1", "me", "eviction", "shop", "web", "web")
 VICTIMS: dict[str, tuple[Pod | None, str]] = {
     "one that runs": (pod(nodeName="n1"), ""),
     "one just below critical": (pod(nodeName="n1", priority=review.CRITICAL - 1), ""),

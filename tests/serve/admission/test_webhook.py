@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.cli.main import main
 from fairlead.cluster.client import Client
-from fairlead.errors import ClusterAwayError, MissingApiError, NotFoundError
+from fairlead.errors import ClusterUnavailableError, MissingApiError, NotFoundError
 from fairlead.serve.admission.review import BINDING, EVICTION
 from fairlead.serve.admission.webhook import Webhook
 from fairlead.settings.admission import Rules
@@ -86,7 +86,7 @@ def test_a_pod_that_the_cache_does_not_know_is_read_again(old: dict[str, Any]) -
 
 
 def test_where_nothing_can_be_read_nothing_is_allowed() -> None:
-    away = Answers({f"{PODS}/web": ClusterAwayError("gone")})
+    away = Answers({f"{PODS}/web": ClusterUnavailableError("gone")})
     for what in (BINDING, EVICTION):
         status, said = ask(away, what, "web")
         assert (status, "could not be read" in said) == (503, True)

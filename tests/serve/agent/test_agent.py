@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from fairlead.errors import CaptureError
 from fairlead.inventory import Accelerator, Inventory, Machine, State
-from fairlead.serve.agent.agent import Agent, Clock, changes
+from fairlead.serve.agent.agent import Agent, AgentClock, changes
 from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Metric, Sample
 from fairlead.units import Seconds
@@ -40,7 +40,7 @@ class Toy:
         return Inventory(Machine(), tuple(self.accelerators if self.judgement is None else self.judgement))
 
     def agent(self) -> Agent:
-        return Agent(SETTINGS, self, self.said.append, Clock(self.clock(0.0), self.clock(1e9)))
+        return Agent(SETTINGS, self, self.said.append, AgentClock(self.clock(0.0), self.clock(1e9)))
 
     def clock(self, zero: float) -> Callable[[], float]:
         return lambda: zero + self.now

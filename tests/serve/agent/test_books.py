@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.offer import Form, Holding
 from fairlead.publish.ledger import UNNAMED
-from fairlead.serve.agent.books import Books
+from fairlead.serve.agent.books import PodResourcesTracker
 from fairlead.settings.publishing import PublishConfig
 from tests.accelerators import accelerator, node
 
@@ -31,7 +31,9 @@ def test_however_many_containers_are_given_something_one_look_is_due(tmp_path: P
     loop, now = Timers(), [100.0]
 
     async def play() -> None:
-        books = Books(PublishConfig("n1", warden=tmp_path), asyncio.Event(), lambda _: None, lambda: now[0])
+        books = PodResourcesTracker(
+            PublishConfig("n1", warden=tmp_path), asyncio.Event(), lambda _: None, lambda: now[0]
+        )
         books._inventory = node(GPU)  # else a kubelet must be asked first
         for at in range(50):
             books.give([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((at, at),))])

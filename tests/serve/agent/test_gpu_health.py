@@ -9,13 +9,13 @@ from fairlead.catalog import Catalog
 from fairlead.faults import XidPolicy
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Inventory, State
-from fairlead.metrics import Publishing
+from fairlead.metrics import PublishStatus
 from fairlead.nvml import Health
 from fairlead.publish.devices import devices
-from fairlead.publish.offers import Plan, offers
+from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import slices
-from fairlead.serve.agent.agent import Agent, Clock
-from fairlead.serve.agent.watch import NvmlLine, Watch
+from fairlead.serve.agent.agent import Agent, AgentClock
+from fairlead.serve.agent.watch import MachineMonitor, NvmlReconnector
 from fairlead.settings.agent import AgentSettings
 from fairlead.units import Seconds
 from tests.serve.agent.test_watch import FIRST, SECOND, Driver
@@ -39,8 +39,8 @@ class Office:
     def problem(self) -> str:
         return ""
 
-    def snapshot(self) -> Publishing:
-        return Publishing()
+    def snapshot(self) -> PublishStatus:
+        return PublishStatus()
 
 
 @dataclass
@@ -70,8 +70,8 @@ def node(world: World, catalog: Catalog, policy: XidPolicy | None = None) -> Nod
     root = world(files).root
     driver = Driver([FIRST, SECOND], health={0: WELL, 1: WELL})
     office, said, now = Office(), list[str](), [0.0]
-    watch = Watch(lambda: Host(root, here=True), catalog, NvmlLine(driver.session), policy)
-    clock = Clock(lambda: now[0], lambda: 1e9 + now[0])
+    watch = MachineMonitor(lambda: Host(root, here=True), catalog, NvmlReconnector(driver.session), policy)
+    clock = AgentClock(lambda: now[0], lambda: 1e9 + now[0])
     made = Node(Agent(SETTINGS, watch, said.append, clock, office), driver, office, said, now)
     made.agent.step()
     assert [acc.state for acc in office.offered[-1].accelerators if acc.kind == "gpu"] == [State.HEALTHY] * 2
@@ -100,7 +100,7 @@ def test_a_gpu_that_fails_is_unhealthy_within_one_sample(world: World, catalog: 
     acc, inventory = made.first(), made.office.offered[-1]
     assert not acc.state.allocatable
     assert any(line.startswith(f"{acc.id}: ") and acc.reason in line for line in made.said)
-    whole = next(offer for offer in offers(inventory, (), Plan()) if offer.resource.endswith("/t4"))
+    whole = next(offer for offer in offers(inventory, (), OfferPlan()) if offer.resource.endswith("/t4"))
     assert [block.healthy for block in whole.blocks] == [False, True]
     listed = {each.id: each for each in parse_devices(devices(inventory, ())) or ()}
     assert (listed[acc.id].healthy, listed[acc.id].reason) == (False, acc.reason)

@@ -10,9 +10,9 @@ import pytest
 
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import T
-from fairlead.errors import AccessError, ClusterAwayError, KubeletError
+from fairlead.errors import AccessError, ClusterUnavailableError, KubeletError
 from fairlead.keys import HANDS_OVER, PLACEMENT
-from fairlead.placement import Share
+from fairlead.placement import DeviceShare
 from fairlead.units import Bytes
 from tests.fakecluster.cluster import FakeCluster
 from tests.serve.agent.test_publisher import GPU, MEMORY, OTHER, WHOLE, Place, nook, place, until
@@ -37,7 +37,7 @@ async def promised(it: Place) -> bool:
 
 async def bound(it: Place, name: str, size: int, *chosen: str, resource: str = MEMORY) -> None:
     """Make a pod that a scheduler of ours, if anything was chosen, has given to the node."""
-    shares = [Share(each, Bytes(size << 20), whole=resource != MEMORY) for each in chosen]
+    shares = [DeviceShare(each, Bytes(size << 20), whole=resource != MEMORY) for each in chosen]
     notes = {PLACEMENT: json.dumps([each.to_json() for each in shares])} if chosen else {}
     limits = {resource: str(size)}
     spec = {"nodeName": "n1", "containers": [{"name": "main", "resources": {"limits": limits}}]}
@@ -47,7 +47,7 @@ async def bound(it: Place, name: str, size: int, *chosen: str, resource: str = M
 
 async def many(it: Place, name: str, containers: int, device: str) -> None:
     """Make a pod of containers that want a MiB each, placed on a device; the kubelet lists all of them."""
-    share = Share(device, Bytes(containers << 20))
+    share = DeviceShare(device, Bytes(containers << 20))
     names = [f"c{at}" for at in range(containers)]
     wants = [{"name": each, "resources": {"limits": {MEMORY: "1"}}} for each in names]
     meta = {"name": name, "namespace": "default", "annotations": {PLACEMENT: json.dumps([share.to_json()])}}
@@ -173,7 +173,7 @@ def test_while_the_api_server_is_away_nobody_gets_what_may_be_the_wrong_one(nook
             await until(lambda: it.kubelet.healthy(MEMORY) == 12288)
             await until(lambda: promised(it))
             await bound(it, "a", 128, GPU.id)
-            cluster.error = ClusterAwayError("it does not answer")
+            cluster.error = ClusterUnavailableError("it does not answer")
             with pytest.raises(KubeletError, match="asked in vain which accelerator was chosen"):
                 await given(it, "a", 128)
 

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.serve.agent.plan import Plan, nudged, sampled, scanned, trigger, wait
+from fairlead.serve.agent.plan import ScanSchedule, nudged, sampled, scanned, trigger, wait
 from fairlead.settings.agent import AgentSettings
 from fairlead.units import Seconds
 
 SETTINGS = AgentSettings(sweep=Seconds(300), sample=Seconds(10), debounce=Seconds(1))
-START = Plan(sweep_at=Seconds(0), sample_at=Seconds(0))
+START = ScanSchedule(sweep_at=Seconds(0), sample_at=Seconds(0))
 
 
 def test_a_new_agent_scans_at_once_and_measures_what_it_found() -> None:
@@ -20,7 +20,7 @@ def test_a_new_agent_scans_at_once_and_measures_what_it_found() -> None:
 
 
 def test_measurements_keep_their_beat_and_skip_what_they_missed() -> None:
-    plan = sampled(Plan(Seconds(999), Seconds(10)), Seconds(10.4), SETTINGS)
+    plan = sampled(ScanSchedule(Seconds(999), Seconds(10)), Seconds(10.4), SETTINGS)
     assert plan.sample_at == Seconds(20)
     assert sampled(plan, Seconds(95), SETTINGS).sample_at == Seconds(105)
 
@@ -35,14 +35,14 @@ def test_a_burst_of_events_is_one_scan_once_it_settled() -> None:
 
 
 def test_nothing_is_due_before_the_wait_is_over() -> None:
-    plan = nudged(Plan(Seconds(300), Seconds(10)), Seconds(4), SETTINGS)
+    plan = nudged(ScanSchedule(Seconds(300), Seconds(10)), Seconds(4), SETTINGS)
     assert wait(plan, Seconds(4)) == Seconds(1)
     assert wait(plan, Seconds(50)) == Seconds(0)
 
 
 @given(st.lists(st.floats(0.01, 0.9), min_size=1, max_size=200))
 def test_a_storm_puts_the_scan_off_for_ten_debounce_times_at_most(gaps: list[float]) -> None:
-    plan, now = Plan(Seconds(1e6), Seconds(1e6)), 0.0
+    plan, now = ScanSchedule(Seconds(1e6), Seconds(1e6)), 0.0
     for gap in gaps:
         plan = nudged(plan, Seconds(now), SETTINGS)
         assert plan.event_at is not None

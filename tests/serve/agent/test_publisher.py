@@ -20,7 +20,7 @@ from fairlead.errors import KubeletError
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, State
 from fairlead.keys import ALLOCATED
-from fairlead.serve.agent.publisher import Publisher, World
+from fairlead.serve.agent.publisher import PublisherEnvironment, PublisherThread
 from fairlead.settings.publishing import PublishConfig
 from tests.accelerators import accelerator, node
 from tests.fakecluster.cluster import FakeCluster
@@ -54,8 +54,8 @@ class Place:
 
     kubelet: Kubelet
     cluster: FakeCluster
-    world: World
-    publisher: Publisher
+    world: PublisherEnvironment
+    publisher: PublisherThread
     said: list[str]
     cdi: Path
 
@@ -68,7 +68,7 @@ class Place:
     def again(self) -> None:
         """Start the publisher anew, as after a crash: nothing is handed over but what lies on disk."""
         self.publisher.stop()
-        self.publisher = Publisher(self.world, self.said.append)
+        self.publisher = PublisherThread(self.world, self.said.append)
         self.publisher.start()
 
 
@@ -100,8 +100,8 @@ async def place(
         device_root=str(folder / "machine"),
     )
     said: list[str] = []
-    world = World(terms, lambda: nullcontext(cluster), lambda: Host(str(folder / "machine")))
-    it = Place(kubelet, cluster, world, Publisher(world, said.append), said, folder / "cdi")
+    world = PublisherEnvironment(terms, lambda: nullcontext(cluster), lambda: Host(str(folder / "machine")))
+    it = Place(kubelet, cluster, world, PublisherThread(world, said.append), said, folder / "cdi")
     try:
         await until((folder / "w" / "cdi.sock").exists)
         await kubelet.start()

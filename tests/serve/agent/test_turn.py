@@ -9,9 +9,9 @@ import pytest
 
 from fairlead.cluster.objects import Pod
 from fairlead.keys import PLACEMENT
-from fairlead.kubelet.podresources import Listed
-from fairlead.placement import Share
-from fairlead.serve.agent.turn import Wish, agree, candidates, wish
+from fairlead.kubelet.podresources import KubeletPod
+from fairlead.placement import DeviceShare
+from fairlead.serve.agent.turn import PodRequest, agree, candidates, wish
 from fairlead.units import Bytes
 
 MEMORY = "fairlead.dev/gpu-mem"
@@ -19,22 +19,24 @@ NONE: frozenset[str] = frozenset()
 HELD = frozenset({MEMORY})
 
 
-def wants(uid: str, begun: bool = False, on: str | None = None, **sizes: int) -> Wish:
+def wants(uid: str, begun: bool = False, on: str | None = None, **sizes: int) -> PodRequest:
     """Return a pod whose containers want so much; `early` is an init container that ends."""
     units = {name: {MEMORY: size} for name, size in sizes.items()}
-    return Wish(uid, units, frozenset({"early"}), begun, None if on is None else (Share(on),))
+    return PodRequest(uid, units, frozenset({"early"}), begun, None if on is None else (DeviceShare(on),))
 
 
-def listed(name: str, **held: frozenset[str]) -> Listed:
-    return Listed("default", name, held)
+def listed(name: str, **held: frozenset[str]) -> KubeletPod:
+    return KubeletPod("default", name, held)
 
 
 WAITS, HAS = listed("a", main=NONE), listed("a", main=HELD)
-ROWS: dict[str, tuple[list[Listed], dict[str, Wish], set[tuple[str, str]], list[tuple[str, str]]]] = {
+ROWS: dict[
+    str, tuple[list[KubeletPod], dict[str, PodRequest], set[tuple[str, str]], list[tuple[str, str]]]
+] = {
     "who holds nothing": ([WAITS], {"a": wants("a", main=5)}, set(), [("a", "main")]),
     "not who holds it": ([HAS], {"a": wants("a", main=5)}, set(), []),
     "not who wants another size": ([WAITS], {"a": wants("a", main=6)}, set(), []),
-    "not who wants nothing": ([WAITS], {"a": Wish("a")}, set(), []),
+    "not who wants nothing": ([WAITS], {"a": PodRequest("a")}, set(), []),
     "not whom nobody knows": ([WAITS], {}, set(), []),
     "the second container": (
         [listed("a", main=HELD, side=NONE)],
@@ -72,8 +74,8 @@ ROWS: dict[str, tuple[list[Listed], dict[str, Wish], set[tuple[str, str]], list[
 
 @pytest.mark.parametrize(("books", "wishes", "answered", "expected"), ROWS.values(), ids=ROWS)
 def test_whose_turn_it_is(
-    books: list[Listed],
-    wishes: Mapping[str, Wish],
+    books: list[KubeletPod],
+    wishes: Mapping[str, PodRequest],
     answered: set[tuple[str, str]],
     expected: list[tuple[str, str]],
 ) -> None:
@@ -107,10 +109,12 @@ def pod(note: str | None = None, node: str = "n1", **status: Any) -> Pod:
 
 
 def test_a_pod_is_read_as_far_as_it_matters() -> None:
-    share = Share("gpu-0", Bytes(1 << 20), 0)
+    share = DeviceShare("gpu-0", Bytes(1 << 20), 0)
     note = json.dumps([share.to_json()])
-    assert wish(pod(note), "n1") == Wish("u", {"main": {MEMORY: 2000}}, frozenset({"early"}), False, (share,))
-    assert wish(pod(note, node="n2"), "n1") == Wish("u")
+    assert wish(pod(note), "n1") == PodRequest(
+        "u", {"main": {MEMORY: 2000}}, frozenset({"early"}), False, (share,)
+    )
+    assert wish(pod(note, node="n2"), "n1") == PodRequest("u")
     assert wish(pod(), "n1").shares is None
     assert wish(pod("nonsense"), "n1").shares == ()
     assert wish(pod(startTime="2026-01-01T00:00:00Z"), "n1").begun

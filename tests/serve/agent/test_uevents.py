@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.serve.agent.uevents import Event, Uevents, parse
+from fairlead.serve.agent.uevents import Uevent, UeventSocket, parse
 
 NULL = "/sys/devices/virtual/mem/null/uevent"
 PCI = b"add@/devices/pci0000:00/0000:01:00.0\0ACTION=add\0DEVPATH=/devices/x\0SUBSYSTEM=pci\0SEQNUM=1\0"
@@ -15,17 +15,17 @@ PCI = b"add@/devices/pci0000:00/0000:01:00.0\0ACTION=add\0DEVPATH=/devices/x\0SU
 @pytest.mark.parametrize(
     ("message", "event"),
     [
-        (PCI, Event("add", "/devices/pci0000:00/0000:01:00.0", "pci")),
-        (b"remove@/devices/usb1/1-1\0SUBSYSTEM=usb\0", Event("remove", "/devices/usb1/1-1", "usb")),
-        (b"change@/x\0", Event("change", "/x", "")),
-        (b"bind@/a\xff\n\0SUBSYSTEM\0=\0\0", Event("bind", "/a\ufffd\ufffd", "")),
+        (PCI, Uevent("add", "/devices/pci0000:00/0000:01:00.0", "pci")),
+        (b"remove@/devices/usb1/1-1\0SUBSYSTEM=usb\0", Uevent("remove", "/devices/usb1/1-1", "usb")),
+        (b"change@/x\0", Uevent("change", "/x", "")),
+        (b"bind@/a\xff\n\0SUBSYSTEM\0=\0\0", Uevent("bind", "/a\ufffd\ufffd", "")),
         (b"libudev\0\xfe\xed\xca\xfe@/x", None),
         (b"add@relative\0", None),
         (b"@/x\0", None),
         (b"", None),
     ],
 )
-def test_reports_are_read(message: bytes, event: Event | None) -> None:
+def test_reports_are_read(message: bytes, event: Uevent | None) -> None:
     assert parse(message) == event
 
 
@@ -39,24 +39,24 @@ def test_any_message_is_survived(message: bytes) -> None:
     "subsystem", ["pci", "usb", "accel", "apex", "hailo_chardev", "platform", "devfreq", "drm"]
 )
 def test_some_subsystems_can_hold_an_accelerator(subsystem: str) -> None:
-    assert Event("add", "/x", subsystem).matters
+    assert Uevent("add", "/x", subsystem).matters
 
 
 @pytest.mark.parametrize("subsystem", ["block", "net", "mem", "power_supply", ""])
 def test_others_cannot(subsystem: str) -> None:
-    assert not Event("add", "/x", subsystem).matters
+    assert not Uevent("add", "/x", subsystem).matters
 
 
 def test_a_real_report_arrives() -> None:
     try:
-        line = Uevents.open()
+        line = UeventSocket.open()
     except OSError as error:
         pytest.skip(f"this sandbox has no kernel events: {error}")
     try:
         _trigger()
         assert select.select([line], [], [], 10)[0], "no report within ten seconds"
         events, lost = line.read()
-        assert Event("add", "/devices/virtual/mem/null", "mem") in events
+        assert Uevent("add", "/devices/virtual/mem/null", "mem") in events
         assert not lost
         assert not line.changed()
     finally:

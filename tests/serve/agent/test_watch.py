@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from fairlead.catalog import Catalog
-from fairlead.nvml import Gpu, Health, Reading
-from fairlead.serve.agent.watch import NvmlLine, watched
+from fairlead.nvml import Gpu, GpuReading, Health
+from fairlead.serve.agent.watch import NvmlReconnector, watched
 from fairlead.telemetry import Metric
 from fairlead.units import Seconds
 from tests.worlds import X86, World, memory, pci
 
 FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
-SILENT = Reading(None, None, None, None, None, None, None, None, None, None)
+SILENT = GpuReading(None, None, None, None, None, None, None, None, None, None)
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Opened:
         rows = enumerate(self.addresses)
         return [Gpu(index, address, "T4", "", None, None, "550", None) for index, address in rows]
 
-    def reading(self, index: int) -> Reading | None:
+    def reading(self, index: int) -> GpuReading | None:
         health = self.health.get(index)
         return None if health is None else replace(SILENT, health=health)
 
@@ -57,7 +57,7 @@ class Opened:
 
 def test_a_session_is_kept_open() -> None:
     driver = Driver([FIRST])
-    line = NvmlLine(driver.session)
+    line = NvmlReconnector(driver.session)
     for _ in range(3):
         assert [gpu.address for gpu in line.gpus(frozenset({FIRST}))] == [FIRST]
     line.close()
@@ -66,7 +66,7 @@ def test_a_session_is_kept_open() -> None:
 
 def test_a_new_gpu_is_seen_by_a_new_session() -> None:
     driver = Driver([FIRST])
-    line = NvmlLine(driver.session)
+    line = NvmlReconnector(driver.session)
     line.gpus(frozenset({FIRST}))
     driver.addresses.append(SECOND)
     assert len(line.gpus(frozenset({FIRST, SECOND}))) == 2
@@ -75,7 +75,7 @@ def test_a_new_gpu_is_seen_by_a_new_session() -> None:
 
 def test_a_gpu_that_nvml_cannot_open_is_asked_for_once_only() -> None:
     driver = Driver([FIRST])
-    line = NvmlLine(driver.session)
+    line = NvmlReconnector(driver.session)
     for _ in range(5):
         line.gpus(frozenset({FIRST, SECOND}))
     assert driver.opened == 2
@@ -83,7 +83,7 @@ def test_a_gpu_that_nvml_cannot_open_is_asked_for_once_only() -> None:
 
 def test_a_driver_that_comes_later_is_found_later() -> None:
     driver = Driver([FIRST], loaded=False)
-    line = NvmlLine(driver.session)
+    line = NvmlReconnector(driver.session)
     assert line.gpus(frozenset()) == []
     assert line.reading(0) is None
     driver.loaded = True

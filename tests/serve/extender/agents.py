@@ -9,8 +9,8 @@ from random import Random
 
 from fairlead import keys
 from fairlead.cache import types as seen
-from fairlead.cache.types import Pod
-from fairlead.cluster.changes import Change
+from fairlead.cache.types import LivePod
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.client import Client
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import NODES
@@ -86,7 +86,7 @@ class Agents:
             for node in self._books:  # with the agents goes what they said
                 await self._client.patch(NODES, node, {"metadata": {"annotations": {keys.ALLOCATED: None}}})
 
-    def _heard(self, change: Change[Pod]) -> None:
+    def _heard(self, change: ObjectChange[LivePod]) -> None:
         pod, before = change.object, change.old
         node, size = pod.spec.node_name, _asked(pod)
         if self._group is None or node not in self._books or not size:
@@ -115,5 +115,5 @@ class Agents:
             await self._client.patch(NODES, node, note)
 
 
-def _asked(pod: Pod) -> int:
+def _asked(pod: LivePod) -> int:
     return int(str(pod.spec.containers[0].resources.limits.get(keys.GPU_MEM, 0)))

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from fairlead.cache import types as seen
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, PODS
@@ -26,12 +26,12 @@ from fairlead.errors import ClusterError, LabError
 from fairlead.lab import home, tuning
 from fairlead.lab.down import down
 from fairlead.lab.dummy import manifests
-from fairlead.lab.fleet import Fitting, Fleet, Group
+from fairlead.lab.fleet import Fleet, FleetDevice, NodeGroup
 from fairlead.lab.kit import gather
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 from fairlead.lab.restart import restart
-from fairlead.lab.state import Lab, Profile
-from fairlead.lab.up import Wish, up
+from fairlead.lab.state import Lab, LabProfile
+from fairlead.lab.up import LabSpec, up
 from fairlead.serve.extender.config import configuration
 from tests import catalogs
 from tests.labs import give_up
@@ -99,7 +99,7 @@ class Stock:
 
     def _reconfigure(self, path: Path, text: str) -> None:
         path.write_text(text)
-        restart(home.default(os.environ), self.lab.name, "kube-scheduler", Narrator(io.StringIO()))
+        restart(home.default(os.environ), self.lab.name, "kube-scheduler", StepPrinter(io.StringIO()))
 
     @contextmanager
     def pods(self) -> Iterator["Pods"]:
@@ -136,11 +136,11 @@ class Pods:
 
         asyncio.run(deleted())
 
-    def until(self, right: Callable[[dict[str, Pod]], bool]) -> dict[str, Pod]:
+    def until(self, right: Callable[[dict[str, LivePod]], bool]) -> dict[str, LivePod]:
         """Wait until the pods are as they should be, and return them by name."""
         return asyncio.run(self._until(right))
 
-    async def _until(self, right: Callable[[dict[str, Pod]], bool]) -> dict[str, Pod]:
+    async def _until(self, right: Callable[[dict[str, LivePod]], bool]) -> dict[str, LivePod]:
         async with Client.connect(self._config) as client, asyncio.timeout(90):
             while True:
                 items = (await client.list(seen.PODS, NAMESPACE)).items
@@ -176,7 +176,7 @@ def body(name: str, mib: int) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [container]}}
 
 
-def placed(*names: str) -> Callable[[dict[str, Pod]], bool]:
+def placed(*names: str) -> Callable[[dict[str, LivePod]], bool]:
     """Return what says whether these pods have a node; without names, all."""
     return lambda pods: all(pods[name].spec.node_name for name in names or pods)
 
@@ -184,17 +184,17 @@ def placed(*names: str) -> Callable[[dict[str, Pod]], bool]:
 @contextmanager
 def started(folder: Path) -> Iterator[Stock]:
     """Start a lab whose kube-scheduler asks an extender, and the extender; both are gone afterwards."""
-    quiet, where, name = Narrator(io.StringIO()), home.default(os.environ), f"stock-{os.getpid()}"
+    quiet, where, name = StepPrinter(io.StringIO()), home.default(os.environ), f"stock-{os.getpid()}"
     try:
-        gather(Profile.CONTROL, quiet, kwok=True)
+        gather(LabProfile.CONTROL, quiet, kwok=True)
     except LabError as error:
         give_up(str(error).splitlines()[0])
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     asked = yaml.safe_load(configuration(f"http://127.0.0.1:{port}"))
     del asked["clientConnection"]  # the lab has its own
-    tuned = tuning.Tuning(scheduler=asked)
-    wish = Wish(Profile.CONTROL, name, fleet=_nodes(), owner=os.getpid(), tuning=tuned)
+    tuned = tuning.LabTuning(scheduler=asked)
+    wish = LabSpec(LabProfile.CONTROL, name, fleet=_nodes(), owner=os.getpid(), tuning=tuned)
     stock = Stock(up(where, wish, quiet), port, folder / "extender.log")
     try:
         stock.start_extender()
@@ -208,7 +208,7 @@ def started(folder: Path) -> Iterator[Stock]:
 def _nodes() -> tuple[dict[str, Any], ...]:
     """Return three nodes with two accelerators of 16 GiB each."""
     catalog = catalogs.shipped()
-    group = Group("gpu", 3, (Fitting(catalog.get("t4"), 2),), cpu=32)
+    group = NodeGroup("gpu", 3, (FleetDevice(catalog.get("t4"), 2),), cpu=32)
     return tuple(manifests(Fleet((group,)), catalog))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.cluster.kinds import PODS as ANY_PODS
@@ -57,13 +57,13 @@ def played(catalog: Catalog, script: Script, hold: float = 30.0) -> None:
     asyncio.run(scenario())
 
 
-async def make(cluster: FakeCluster, name: str, mib: int) -> Pod:
+async def make(cluster: FakeCluster, name: str, mib: int) -> LivePod:
     """Make a pod that waits, and return it as kube-scheduler would send it."""
     made = await cluster.create(ANY_PODS.raw(), plain(pod(name, mib=mib)), "default")
-    return msgspec.convert(made.document(), Pod)
+    return msgspec.convert(made.document(), LivePod)
 
 
-async def filtered(extender: Extender, asked: Pod, *names: str) -> dict[str, Any]:
+async def filtered(extender: Extender, asked: LivePod, *names: str) -> dict[str, Any]:
     body = json.dumps({"Pod": msgspec.to_builtins(asked), "NodeNames": names}).encode()
     answer = await extender.verbs["/filter"](body)
     assert answer.status == 200, answer.body

@@ -4,12 +4,12 @@ import pytest
 from msgspec import convert, to_builtins
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.placement import Reason
 from fairlead.schedule import policy_named
-from fairlead.serve.extender.judge import DOUBT, UNSEEN, Judge, Verdict
+from fairlead.serve.extender.judge import DOUBT, UNSEEN, NodeEvaluator, NodeVerdicts
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 LACKS = "node(s) whose accelerators lack memory (need 3.0 GiB, most 1.0 GiB free)"
@@ -20,19 +20,19 @@ class World:
 
     def __init__(self, catalog: Catalog, policy: str = "fairlead") -> None:
         self.cache = SchedulerCache(catalog, "")
-        self.judge = Judge(self.cache, policy_named(policy))
+        self.judge = NodeEvaluator(self.cache, policy_named(policy))
         for name in ("a", "b", "c"):
-            self.cache.on_event(Change(None, node(name)))
+            self.cache.on_event(ObjectChange(None, node(name)))
         for name in ("a", "b"):
-            self.cache.on_event(Change(None, device_slice(name)))
+            self.cache.on_event(ObjectChange(None, device_slice(name)))
         self.cache.sync()
 
-    def see(self, now: Pod, before: Pod | None = None) -> None:
+    def see(self, now: LivePod, before: LivePod | None = None) -> None:
         """Let the watch show a pod."""
-        self.judge.hear(Change(before, now))
+        self.judge.hear(ObjectChange(before, now))
         self.cache.sync()
 
-    def filter(self, asked: Pod, *names: str, now: float = 0.0) -> Verdict:
+    def filter(self, asked: LivePod, *names: str, now: float = 0.0) -> NodeVerdicts:
         return self.judge.filter(asked, names or ("a", "b", "c"), now)
 
 
@@ -58,7 +58,9 @@ def test_nodes_pass_where_one_accelerator_has_room(world: World) -> None:
         (pod("p", mib=64, notes={"fairlead.dev/accelerators": "a10"}), "are not a10"),
     ],
 )
-def test_where_nobodys_leaving_would_help_no_preemption_is_tried(world: World, asked: Pod, text: str) -> None:
+def test_where_nobodys_leaving_would_help_no_preemption_is_tried(
+    world: World, asked: LivePod, text: str
+) -> None:
     verdict = world.filter(asked, "a", "b")
     assert not verdict.failed
     assert verdict.for_good == dict.fromkeys(("a", "b"), f"node(s) whose accelerators {text}")
@@ -90,7 +92,7 @@ def test_a_node_that_was_not_seen_is_refused_for_now(world: World) -> None:
     assert verdict.passed == ["a"]
     assert verdict.failed == {"new": "node(s) that fairlead has not seen yet"}
     assert verdict.reasons == {UNSEEN: 1}
-    world.cache.on_event(Change(None, node("odd", cpu="x")))
+    world.cache.on_event(ObjectChange(None, node("odd", cpu="x")))
     world.cache.sync()
     assert world.filter(pod("p", mib=1024), "odd").failed["odd"].startswith("node(s) that cannot be read: ")
 
@@ -121,7 +123,7 @@ def test_doubt_ends_with_news_of_the_pod(world: World, end: str) -> None:
     elif end == "ended":
         world.see(pod("first", 2, phase="Failed", mib=3072), first)
     elif end == "gone":
-        world.judge.hear(Change(first, None))
+        world.judge.hear(ObjectChange(first, None))
         world.cache.sync()
     elif end == "given up":
         world.see(told(first, status), first)
@@ -130,10 +132,10 @@ def test_doubt_ends_with_news_of_the_pod(world: World, end: str) -> None:
     assert world.filter(other, "a", now=31.0 if end == "late" else 0.0).passed == ("a",)
 
 
-def told(of: Pod, condition: dict[str, str]) -> Pod:
+def told(of: LivePod, condition: dict[str, str]) -> LivePod:
     """Return a pod with a condition."""
     document = to_builtins(of)
-    return convert({**document, "status": {"conditions": [condition]}}, Pod)
+    return convert({**document, "status": {"conditions": [condition]}}, LivePod)
 
 
 def test_scores_follow_the_policy(catalog: Catalog) -> None:

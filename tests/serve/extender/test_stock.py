@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from fairlead import keys
-from fairlead.cache.types import SCHEDULED, Pod
+from fairlead.cache.types import SCHEDULED, LivePod
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
@@ -39,12 +39,12 @@ def pods(stock: Stock) -> Iterator[Pods]:
         yield pods
 
 
-def told(name: str, text: str) -> Callable[[Mapping[str, Pod]], bool]:
+def told(name: str, text: str) -> Callable[[Mapping[str, LivePod]], bool]:
     """Return what says whether a pod waits for this reason."""
     return lambda pods: text in pods[name].condition(SCHEDULED).message
 
 
-def by_node(pods: Mapping[str, Pod]) -> dict[str, list[int]]:
+def by_node(pods: Mapping[str, LivePod]) -> dict[str, list[int]]:
     """Return what pods hold, by node."""
     held: dict[str, list[int]] = {}
     for pod in pods.values():
@@ -76,7 +76,7 @@ def test_pods_go_where_one_accelerator_has_room_and_the_others_are_told_why(pods
 def test_a_burst_of_many_sizes_is_never_more_than_accelerators_hold(pods: Pods) -> None:
     pods.make(**{f"p{number:02}": SIZES[number % len(SIZES)] for number in range(24)})
 
-    def settled(found: dict[str, Pod]) -> bool:
+    def settled(found: dict[str, LivePod]) -> bool:
         assert all(map(fit, by_node(found).values())), by_node(found)
         return all(_placed(pod) or pod.condition(SCHEDULED).message for pod in found.values())
 
@@ -159,5 +159,5 @@ def test_what_was_asked_is_counted_and_a_stop_is_clean(stock: Stock, pods: Pods)
     stock.start_extender()
 
 
-def _placed(pod: Pod) -> bool:
+def _placed(pod: LivePod) -> bool:
     return bool(pod.spec.node_name)

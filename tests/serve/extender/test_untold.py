@@ -7,10 +7,10 @@ import pytest
 from msgspec import convert, to_builtins
 
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.manifest.shapes import Node
-from fairlead.schedule.doubt import PATIENCE, Doubt, Doubts
-from fairlead.serve.extender.untold import Untold, mentions
+from fairlead.schedule.doubt import PATIENCE, UnconfirmedPod, UnconfirmedPods
+from fairlead.serve.extender.untold import UnreportedPods, mentions
 from tests.serve.extender.test_judge import World
 from tests.serve.scheduler.objects import node, pod
 
@@ -29,7 +29,7 @@ def agents_word(name: str, **held: int) -> Node:
 def world(catalog: Catalog) -> World:
     """Return a world in which node `a` has an agent and node `b` has none."""
     world = World(catalog)
-    world.judge.hear(Change(node("a"), agents_word("a")))
+    world.judge.hear(ObjectChange(node("a"), agents_word("a")))
     world.cache.sync()
     return world
 
@@ -51,7 +51,7 @@ def test_of_two_the_order_is_not_until_the_agent_tells(world: World) -> None:
         arrive(world, name, "a", 1024)
     assert len(world.judge.doubts) == 2
     assert not world.filter(pod("large", mib=4096), "a").passed
-    world.judge.hear(Change(agents_word("a"), agents_word("a", one=1024)))
+    world.judge.hear(ObjectChange(agents_word("a"), agents_word("a", one=1024)))
     assert len(world.judge.doubts) == 0  # of the one that is left it is known
     world.cache.sync()
     assert world.filter(pod("large", mib=4096), "a").passed
@@ -62,21 +62,21 @@ def test_a_pod_that_goes_is_in_doubt_no_more(world: World) -> None:
         arrive(world, name, "a", 64)
     world.see(pod("one", 3, on="a", mib=64, phase="Failed"), pod("one", 2, on="a", mib=64))
     assert len(world.judge.doubts) == 2
-    world.judge.hear(Change(pod("two", 2, on="a", mib=64), None))
+    world.judge.hear(ObjectChange(pod("two", 2, on="a", mib=64), None))
     assert len(world.judge.doubts) == 1
 
 
 def test_of_one_the_place_is_not_known_where_another_left_meanwhile(world: World) -> None:
     """The agent may come to the pod before it hears of the leaving, and then the room is elsewhere."""
     arrive(world, "old", "a", 3072)
-    world.judge.hear(Change(agents_word("a"), agents_word("a", old=3072)))
+    world.judge.hear(ObjectChange(agents_word("a"), agents_word("a", old=3072)))
     arrive(world, "new", "a", 1024)  # beside the old one, says the cache
-    world.judge.hear(Change(pod("plain", on="a"), None))
+    world.judge.hear(ObjectChange(pod("plain", on="a"), None))
     assert len(world.judge.doubts) == 0
-    world.judge.hear(Change(pod("old", 2, on="a", mib=3072), None))
+    world.judge.hear(ObjectChange(pod("old", 2, on="a", mib=3072), None))
     assert len(world.judge.doubts) == 1
     assert world.filter(pod("middle", mib=3072), "a").passed
-    world.judge.hear(Change(agents_word("a", old=3072), agents_word("a", new=1024)))
+    world.judge.hear(ObjectChange(agents_word("a", old=3072), agents_word("a", new=1024)))
     assert len(world.judge.doubts) == 1, "of the middle one, which nobody has seen anywhere"
     arrive(world, "newer", "a", 64)
     assert world.filter(pod("middle", mib=3072), "a").passed
@@ -89,10 +89,10 @@ def test_where_there_is_no_agent_nobody_is_waited_for(world: World) -> None:
 
 
 def test_an_agent_that_never_tells_is_not_waited_for_for_ever() -> None:
-    doubts = Doubts()
-    untold = Untold(doubts)
+    doubts = UnconfirmedPods()
+    untold = UnreportedPods(doubts)
     for uid in ("x", "y"):
-        untold.add("a", uid, f"default/{uid}", Doubt(np.zeros(1, np.int64), 1, 8, 0, since=0.0))
+        untold.add("a", uid, f"default/{uid}", UnconfirmedPod(np.zeros(1, np.int64), 1, 8, 0, since=0.0))
     assert len(doubts) == 2
     untold.expire(PATIENCE + 1)
     untold.drop("x")

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import UserError
 from fairlead.serve.extender import wire
-from fairlead.serve.extender.judge import Verdict
+from fairlead.serve.extender.judge import NodeVerdicts
 
 POD = {"metadata": {"name": "p", "uid": "u", "unknown": [1]}, "spec": {"containers": []}}
 
@@ -45,7 +45,7 @@ def test_what_cannot_be_read_is_said(sent: bytes, says: str) -> None:
 
 
 def test_answers_are_spelt_as_kube_scheduler_reads_them() -> None:
-    verdict = Verdict(["a"], {"b": "full"}, {"c": "none"})
+    verdict = NodeVerdicts(["a"], {"b": "full"}, {"c": "none"})
     assert json.loads(wire.encode_verdict(verdict)) == {
         "NodeNames": ["a"],
         "FailedNodes": {"b": "full"},

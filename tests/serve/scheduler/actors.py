@@ -14,10 +14,10 @@ from typing import Any, Literal
 from fairlead.cache.types import CLAIMS, PODS
 from fairlead.catalog import Catalog
 from fairlead.cluster import codec
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.replica import Replica, Timing
-from fairlead.errors import ClusterAwayError, ClusterError
+from fairlead.cluster.replica import Reflector, WatchTiming
+from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
 from fairlead.serve.machine.flow import Answered, Effect, Sleep
 from fairlead.serve.machine.recording import encode_effects
@@ -35,9 +35,9 @@ Fate = Literal["done", "lost", "late"]
 """A request that is `lost` is carried out and never answered; one that is `late`, some other time."""
 
 
-def lost() -> ClusterAwayError:
+def lost() -> ClusterUnavailableError:
     """Return what the sender of a lost request is told."""
-    error = ClusterAwayError("the connection broke")
+    error = ClusterUnavailableError("the connection broke")
     error.maybe_done = True
     return error
 
@@ -109,7 +109,9 @@ class Actor:
         self.name = name
         self._post = post
         self._clock = clock
-        self._known: dict[str, Replica[Any]] = {kind.plural: Replica(Timing(), Random(0)) for kind in KINDS}
+        self._known: dict[str, Reflector[Any]] = {
+            kind.plural: Reflector(WatchTiming(), Random(0)) for kind in KINDS
+        }
         self._heard = dict.fromkeys(self._known, 0)
         self.machine = SchedulerMachine(catalog, settings_of(name))
         self.naps: list[Sleep] = []
@@ -163,7 +165,7 @@ class Actor:
 
     def know(self, item: Any) -> None:
         """Learn of something that does not change."""
-        self.handle(Change(None, item))
+        self.handle(ObjectChange(None, item))
 
     def begin(self) -> None:
         """List everything, and seek the Lease."""

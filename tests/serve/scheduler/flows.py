@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeVar
 
 from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster import codec
-from fairlead.errors import ClusterAwayError, ClusterError
+from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Sleep
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
-from fairlead.serve.scheduler.performer import ApiClient, Performer
+from fairlead.serve.scheduler.performer import Performer, RequestClient
 from tests.serve.scheduler.model import Api
 
 T = TypeVar("T")
@@ -49,9 +49,9 @@ def _answered(effect: Effect, perform: Perform) -> Answered:
         return Answered(effect.id, error=error)
 
 
-def lost() -> ClusterAwayError:
+def lost() -> ClusterUnavailableError:
     """Return the error of a request that may have been carried out."""
-    error = ClusterAwayError("the connection broke")
+    error = ClusterUnavailableError("the connection broke")
     error.maybe_done = True
     return error
 
@@ -107,7 +107,7 @@ class Wire:
         return self.api.request(request.method, request.path, body, request.content_type)
 
 
-async def performed(client: ApiClient, flow: Flow[T]) -> T:
+async def performed(client: RequestClient, flow: Flow[T]) -> T:
     """Run a flow against a real API server; return its result."""
     flows, performer, results = Flows(), Performer(client, in_flight=4), list[T]()
 

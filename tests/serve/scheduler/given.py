@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from fairlead.cache.types import PLACEMENT, Claim, Pod
+from fairlead.cache.types import PLACEMENT, LiveClaim, LivePod
 from fairlead.manifest import amounts
 from fairlead.placement import parse_shares
 
@@ -11,7 +11,7 @@ Device = tuple[str, str]
 """A node, and a device of it."""
 
 
-def given(pods: Iterable[Pod], claims: Iterable[Claim], whole: int) -> Counter[Device]:
+def given(pods: Iterable[LivePod], claims: Iterable[LiveClaim], whole: int) -> Counter[Device]:
     """Return the bytes given away of each device; what a claim says is not counted again for its pods."""
     held: Counter[Device] = Counter()
     claimed: set[str] = set()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from fairlead.cache.types import PLACEMENT, SCHEDULED, Pod
+from fairlead.cache.types import PLACEMENT, SCHEDULED, LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, NODES, PODS, RESOURCE_SLICES
@@ -85,7 +85,7 @@ class Mixed(World):
     async def told(self, name: str, word: str = "") -> str:
         """Wait until a pod that waits is told why, in a condition that holds a word, and return it."""
 
-        def said(pods: tuple[Pod, ...]) -> bool:
+        def said(pods: tuple[LivePod, ...]) -> bool:
             return word in (text := _named(pods, name).condition(SCHEDULED).message) and bool(text)
 
         return _named(await self.until(said, 60.0), name).condition(SCHEDULED).message
@@ -125,8 +125,8 @@ def _policy(gib: int) -> dict[str, Any]:
     return {"default": f"{gib}Gi", "validRange": {"min": "1Mi", "step": "1Mi"}}
 
 
-def _named(pods: tuple[Pod, ...], name: str) -> Pod:
-    return next((pod for pod in pods if pod.metadata.name == name), Pod())
+def _named(pods: tuple[LivePod, ...], name: str) -> LivePod:
+    return next((pod for pod in pods if pod.metadata.name == name), LivePod())
 
 
 def _quiet(_: str) -> None:

@@ -66,10 +66,10 @@ def pod(
     uid: str = "",
     notes: dict[str, str] | None = None,
     **spec: Any,
-) -> seen.Pod:
+) -> seen.LivePod:
     """Return a pod; `mib` of an accelerator's memory."""
     asked = {"cpu": "100m", **({"fairlead.dev/gpu-mem": str(mib)} if mib else {})}
-    found: seen.Pod = read(
+    found: seen.LivePod = read(
         seen.PODS,
         {
             "metadata": {
@@ -91,7 +91,7 @@ def pod(
     return found
 
 
-def claim(name: str, user: seen.Pod, on: str = "", version: int = 1, mib: int = 1024) -> seen.Claim:
+def claim(name: str, user: seen.LivePod, on: str = "", version: int = 1, mib: int = 1024) -> seen.LiveClaim:
     """Return a claim that a scheduler made for a pod; `on` is a node, or nothing was given yet."""
     given = {
         "driver": "fairlead.dev",
@@ -102,7 +102,7 @@ def claim(name: str, user: seen.Pod, on: str = "", version: int = 1, mib: int = 
     reserved = [{"resource": "pods", "name": user.metadata.name, "uid": user.metadata.uid}]
     status = {"allocation": {"devices": {"results": [given]}}, "reservedFor": reserved} if on else {}
     owner = {"kind": "Pod", "name": user.metadata.name, "uid": user.metadata.uid, "controller": True}
-    found: seen.Claim = read(
+    found: seen.LiveClaim = read(
         seen.CLAIMS,
         {
             "metadata": {

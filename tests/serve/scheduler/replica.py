@@ -18,7 +18,7 @@ from typing import Any
 from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
 from fairlead.cluster.transport import Transport
-from fairlead.errors import ClusterAwayError, ClusterError
+from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
 from tests import catalogs
@@ -71,7 +71,7 @@ class Dawdler(Client):
 
     async def request(self, method: str, path: str, **named: Any) -> bytes:
         if method == "PUT" and "/leases/" in path and not self._going.is_set():
-            raise ClusterAwayError("dawdling")  # so the lease runs out
+            raise ClusterUnavailableError("dawdling")  # so the lease runs out
         if path.endswith("/binding") or ("/resourceclaims/" in path and path.endswith("/status")):
             await self._going.wait()
         answer = await super().request(method, path, **named)

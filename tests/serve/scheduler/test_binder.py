@@ -8,14 +8,14 @@ from itertools import count
 import msgspec
 import pytest
 
-from fairlead.cache.types import CLAIMS, OWN_CLAIM, PODS, Claim, Pod
+from fairlead.cache.types import CLAIMS, OWN_CLAIM, PODS, LiveClaim, LivePod
 from fairlead.errors import AccessError, ClusterError, ConflictError, TooLargeError
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler.binder import Binder
 from fairlead.serve.scheduler.effects import STRATEGIC
 from fairlead.serve.scheduler.requests import Fences
-from fairlead.serve.scheduler.writes import Plan, fence_pod
+from fairlead.serve.scheduler.writes import BindingPlan, fence_pod
 from fairlead.units import Bytes
 from tests.serve.scheduler.flows import Fate, Wire, lost, run
 from tests.serve.scheduler.objects import GIB, pod, read
@@ -39,15 +39,15 @@ def binder(leads: Callable[[int], bool] = always) -> Binder:
     return Binder(leads, fences())
 
 
-def plan_for(wire: Wire, name: str, *, own: bool = True) -> Plan:
+def plan_for(wire: Wire, name: str, *, own: bool = True) -> BindingPlan:
     """Return a plan for a pod that is created for it."""
     made = wire.api.create("pods", msgspec.to_builtins(pod(name, mib=1024)))
-    found: Pod = read(PODS, made)
+    found: LivePod = read(PODS, made)
     request = Request(name, uid=found.metadata.uid)
-    return Plan(found, Placement(request, "n", (Share("gpu-0", Bytes(GIB)),)), own=own)
+    return BindingPlan(found, Placement(request, "n", (DeviceShare("gpu-0", Bytes(GIB)),)), own=own)
 
 
-def bind(wire: Wire, *plans: Plan, leads: Callable[[int], bool] = always) -> dict[str, str]:
+def bind(wire: Wire, *plans: BindingPlan, leads: Callable[[int], bool] = always) -> dict[str, str]:
     return run(binder(leads).bind(plans, EPOCH), wire.perform)
 
 
@@ -99,8 +99,8 @@ def test_a_binding_that_is_late_is_made_impossible_each_time() -> None:
     wire = Wire(lambda method, path: "late" if path.endswith("/binding") else None)
     plan = plan_for(wire, "a", own=False)
     assert set(bind(wire, plan)) == {plan.uid}
-    again: Pod = read(PODS, wire.api.found("pods", "a"))
-    assert set(bind(wire, Plan(again, plan.placement))) == {plan.uid}
+    again: LivePod = read(PODS, wire.api.found("pods", "a"))
+    assert set(bind(wire, BindingPlan(again, plan.placement))) == {plan.uid}
     assert wire.arrive() == ["ConflictError", "ConflictError"]
 
 
@@ -145,11 +145,13 @@ def test_what_others_write_to_a_pods_status_does_not_keep_it_from_being_bound() 
     assert wire.requests == [("POST", "pods/a/binding"), ("GET", "pods/a"), ("POST", "pods/a/binding")]
 
 
-def marked(wire: Wire, pod: Pod, epoch: int, nonce: str) -> Pod:
+def marked(wire: Wire, pod: LivePod, epoch: int, nonce: str) -> LivePod:
     """Mark a pod as a leader does, and return it."""
     write = fence_pod(pod, epoch, nonce)
     body = msgspec.json.encode(write.body)
-    found: Pod = read(PODS, json.loads(wire.api.request(write.method, write.path, body, write.content_type)))
+    found: LivePod = read(
+        PODS, json.loads(wire.api.request(write.method, write.path, body, write.content_type))
+    )
     return found
 
 
@@ -210,7 +212,7 @@ def test_an_object_that_cannot_be_made_smaller_keeps_nobody_from_going_on() -> N
     assert bind(wire, plan) == {plan.uid: "too large"}
 
 
-def _status(pod: Pod) -> str:
+def _status(pod: LivePod) -> str:
     return PODS.path("default", pod.metadata.name, "status")
 
 
@@ -226,7 +228,7 @@ def test_a_claim_of_its_owner_is_not_deleted_under_another_pod_whatever_its_anno
         "ownerReferences": [owner],
     }
     made = wire.api.create("resourceclaims", {"metadata": meta, "status": {"reservedFor": reserved}})
-    claim: Claim = read(CLAIMS, made)
+    claim: LiveClaim = read(CLAIMS, made)
     run(binder().deallocate(claim, other, EPOCH), wire.perform)
     assert claims(wire) == ["c"], "it is in use"
     run(binder().deallocate(claim, user, EPOCH), wire.perform)

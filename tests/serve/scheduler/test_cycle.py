@@ -7,10 +7,10 @@ import msgspec
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, PODS, TURN
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.schedule import policy_named, preempt
 from fairlead.serve.scheduler.cycle import CycleResult, SchedulingCycle
-from fairlead.serve.scheduler.metrics import Gauges, render
+from fairlead.serve.scheduler.metrics import SchedulerGauges, render
 from fairlead.serve.scheduler.queue import SchedulingQueue
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 from tests.work import calls
@@ -20,7 +20,7 @@ def cycle_of(catalog: Catalog, *objects: Any) -> SchedulingCycle:
     cache, queue = SchedulerCache(catalog), SchedulingQueue()
     cycle = SchedulingCycle(cache, queue, policy_named("fairlead"), own_claims=True)
     for each in objects:
-        cycle.cache.on_event(Change(None, each))
+        cycle.cache.on_event(ObjectChange(None, each))
     cycle.refresh(0.0)
     return cycle
 
@@ -64,7 +64,7 @@ def test_who_does_not_fit_is_told_why_and_wakes_when_a_pod_goes(catalog: Catalog
 
     cycle.refresh(1.0)
     assert cycle.run(1.0).plans == (), "nothing happened that could help"
-    cycle.cache.on_event(Change(full[0], None))
+    cycle.cache.on_event(ObjectChange(full[0], None))
     cycle.refresh(2.0)
     (plan,) = cycle.run(2.0).plans
     assert plan.pod.metadata.name == "a"
@@ -76,7 +76,7 @@ def test_a_pod_that_asks_for_no_cpu_wakes_on_a_node_whose_cpu_is_over_committed(
     strained = [node("n", cpu="100m"), device_slice("n"), *full, pod("z", on="n")]
     cycle = cycle_of(catalog, *strained, pod("a", containers=[bare]))
     assert cycle.run(0.0).plans == ()
-    cycle.cache.on_event(Change(full[0], None))
+    cycle.cache.on_event(ObjectChange(full[0], None))
     cycle.refresh(2.0)
     assert cycle.cache.cluster.free("n").cpu < 0
     (plan,) = cycle.run(2.0).plans
@@ -85,7 +85,7 @@ def test_a_pod_that_asks_for_no_cpu_wakes_on_a_node_whose_cpu_is_over_committed(
 
 def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=8192))
-    cycle.cache.on_event(Change(None, pod("b", mib=8192)))
+    cycle.cache.on_event(ObjectChange(None, pod("b", mib=8192)))
     cycle.refresh(5.0)
     run_all(cycle, 5.0)
     assert cycle.newcomers(0.5) == {"uid-a", "uid-b"}
@@ -97,7 +97,7 @@ def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
 def test_a_gang_is_planned_together_or_waits_together(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), gang("a"), gang("b"))
     assert cycle.run(0.0).plans == ()
-    cycle.cache.on_event(Change(device_slice("n", devices=1), device_slice("n", 2, devices=2)))
+    cycle.cache.on_event(ObjectChange(device_slice("n", devices=1), device_slice("n", 2, devices=2)))
     cycle.refresh(1.0)
     assert sorted(plan.pod.metadata.name for plan in cycle.run(1.0).plans) == ["a", "b"]
 
@@ -109,14 +109,14 @@ def test_the_more_important_has_others_put_out_once_and_takes_their_place(catalo
     assert result.plans == ()
     (name,) = victims(result)
     (victim,) = [each for each in low if each.metadata.name == name]
-    cycle.cache.on_event(Change(None, pod("other", on="n")))
-    cycle.cache.on_event(Change(pod("other", on="n"), None))
+    cycle.cache.on_event(ObjectChange(None, pod("other", on="n")))
+    cycle.cache.on_event(ObjectChange(pod("other", on="n"), None))
     cycle.refresh(1.0)
     again = run_all(cycle, 1.0)
     assert again.plans == ()
     assert victims(again) == [], "it is on its way out"
 
-    cycle.cache.on_event(Change(victim, None))
+    cycle.cache.on_event(ObjectChange(victim, None))
     cycle.refresh(2.0)
     assert [plan.pod.metadata.name for plan in cycle.run(2.0).plans] == ["vip"]
 
@@ -139,7 +139,7 @@ def test_for_many_pods_of_one_shape_victims_are_sought_once(catalog: Catalog) ->
     assert calls(preempt, lambda: results.extend(cycle.run(0.0) for _ in vips)) == 1
     assert [plan for result in results for plan in result.plans] == []
     assert cycle.runs == len(vips)
-    cycle.cache.on_event(Change(held[0], None))
+    cycle.cache.on_event(ObjectChange(held[0], None))
     cycle.refresh(1.0)
     results += [cycle.run(1.0) for _ in vips]
     assert len([plan for result in results for plan in result.plans]) == 1
@@ -156,7 +156,7 @@ def test_a_gang_that_is_more_important_has_as_many_put_out_as_it_needs(catalog: 
     assert [result.plans for result in results] == [(), ()]
     assert sorted(name for result in results for name in victims(result)) == ["x", "y"]
     for each in low:
-        cycle.cache.on_event(Change(each, None))
+        cycle.cache.on_event(ObjectChange(each, None))
     cycle.refresh(1.0)
     result = cycle.run(1.0)
     assert sorted(plan.pod.metadata.name for plan in result.plans) == ["a", "b"]
@@ -168,7 +168,7 @@ def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
     low = pod("x", on="n", mib=4096)
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), low)
     for name in "ab":
-        cycle.cache.on_event(Change(None, pod(name, mib=4096, notes=ring, priority=10)))
+        cycle.cache.on_event(ObjectChange(None, pod(name, mib=4096, notes=ring, priority=10)))
         cycle.refresh(0.0)
         result = cycle.run(0.0)
         assert result.plans == ()
@@ -190,7 +190,7 @@ def test_a_pod_that_goes_while_it_is_being_placed_leaves_nothing_behind(catalog:
     waiting = pod("a", mib=1024)
     cycle = cycle_of(catalog, node("n"), device_slice("n"), waiting)
     (plan,) = cycle.run(0.0).plans
-    cycle.cache.on_event(Change(waiting, None))
+    cycle.cache.on_event(ObjectChange(waiting, None))
     cycle.refresh(0.0)
     free = cycle.cache.cluster.free("n").devices
     assert sum(each.memory >> 20 for each in free) == 7168, "what is under way may yet take effect"
@@ -207,7 +207,7 @@ def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_
     nodes = (node("n", here="yes"), device_slice("n", devices=1), node("m"), device_slice("m", devices=1))
     cycle = cycle_of(catalog, *nodes, waiting)
     (plan,) = cycle.run(0.0).plans
-    cycle.cache.on_event(Change(waiting, pod("a", 2, on="m", mib=4096, nodeSelector={"here": "yes"})))
+    cycle.cache.on_event(ObjectChange(waiting, pod("a", 2, on="m", mib=4096, nodeSelector={"here": "yes"})))
     cycle.refresh(0.0)
     free = cycle.cache.cluster.free
     assert [free(name).devices[0].memory for name in "nm"] == [0, 0]
@@ -244,15 +244,15 @@ def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catal
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), waiting)
     (plan,) = cycle.run(0.0).plans
     bound = pod("a", 2, on="n", mib=4096)
-    cycle.cache.on_event(Change(waiting, bound))
+    cycle.cache.on_event(ObjectChange(waiting, bound))
     cycle.done(plan.uid, 0.0)
-    cycle.cache.on_event(Change(bound, None))
+    cycle.cache.on_event(ObjectChange(bound, None))
     delta = cycle.refresh(0.0)
     assert cycle.cache.cluster.free("n").devices[0].memory == 0
     assert [uid for uid, _ in delta.orphaned] == [plan.uid]
 
     made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
-    cycle.cache.on_event(Change(None, made))
+    cycle.cache.on_event(ObjectChange(None, made))
     cycle.refresh(0.0)
     assert [each.request.id for each in cycle.cache.cluster.placements()] == [plan.uid], "once, not twice"
     cycle.cache.forget(plan.uid)  # its claims were taken back as far as that was possible
@@ -260,7 +260,7 @@ def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catal
     assert [each.request.id for each in cycle.cache.cluster.placements()] == [
         f"claim default/{plan.giving[0][1]}"
     ]
-    cycle.cache.on_event(Change(made, None))
+    cycle.cache.on_event(ObjectChange(made, None))
     cycle.refresh(0.0)
     assert cycle.cache.cluster.placements() == ()
 
@@ -272,16 +272,16 @@ def test_a_pod_that_is_seen_gone_just_before_its_claim_is_seen_is_counted_by_its
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), waiting)
     (plan,) = cycle.run(0.0).plans
     bound = pod("a", 2, on="n", mib=4096)
-    cycle.cache.on_event(Change(waiting, bound))
+    cycle.cache.on_event(ObjectChange(waiting, bound))
     cycle.done(plan.uid, 0.0)
-    cycle.cache.on_event(Change(bound, None))
+    cycle.cache.on_event(ObjectChange(bound, None))
     made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
-    cycle.cache.on_event(Change(None, made))
+    cycle.cache.on_event(ObjectChange(None, made))
     assert cycle.refresh(0.0).orphaned == ()
     assert [each.request.id for each in cycle.cache.cluster.placements()] == [
         f"claim default/{plan.giving[0][1]}"
     ]
-    cycle.cache.on_event(Change(made, None))
+    cycle.cache.on_event(ObjectChange(made, None))
     cycle.refresh(0.0)
     assert cycle.cache.cluster.placements() == ()
 
@@ -291,9 +291,9 @@ def test_one_freed_device_does_not_have_thousands_of_shapes_judged_anew(catalog:
     crowd = [pod(f"p{number}", mib=1 + number) for number in range(1, 2000)]
     cycle = cycle_of(catalog, node("n", cpu="4000"), device_slice("n"), *full, *crowd)
     run_all(cycle)
-    cycle.cache.on_event(Change(full[0], pod("x", 2, on="n", mib=4096, phase="Succeeded")))
+    cycle.cache.on_event(ObjectChange(full[0], pod("x", 2, on="n", mib=4096, phase="Succeeded")))
     small = pod("s", on="n", mib=4090)
-    cycle.cache.on_event(Change(None, small))
+    cycle.cache.on_event(ObjectChange(None, small))
     cycle.refresh(1.0)
     asked = cycle.metrics.decisions.total()
     run_all(cycle, 1.0)
@@ -306,7 +306,7 @@ def test_who_is_gated_or_on_its_way_out_does_not_wait(catalog: Catalog) -> None:
     leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x.dev/wait"]}
     cycle = cycle_of(catalog, node("n"), device_slice("n"), gated, read(PODS, leaving))
     assert cycle.run(0.0).plans == ()
-    cycle.cache.on_event(Change(gated, pod("a", 2, mib=1024)))
+    cycle.cache.on_event(ObjectChange(gated, pod("a", 2, mib=1024)))
     cycle.refresh(1.0)
     assert [plan.pod.metadata.resource_version for plan in cycle.run(1.0).plans] == ["2"]
 
@@ -314,11 +314,11 @@ def test_who_is_gated_or_on_its_way_out_does_not_wait(catalog: Catalog) -> None:
 def test_a_node_that_goes_while_a_pod_is_being_bound_there_is_forgotten_with_it(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
     (plan,) = cycle.run(0.0).plans
-    cycle.cache.on_event(Change(node("n"), None))
+    cycle.cache.on_event(ObjectChange(node("n"), None))
     cycle.refresh(0.0)
     cycle.failed(plan.uid, 0.0)
     cycle.refresh(0.0)
-    cycle.cache.on_event(Change(None, node("n", 2)))
+    cycle.cache.on_event(ObjectChange(None, node("n", 2)))
     cycle.refresh(0.0)
     assert cycle.cache.cluster.placements() == ()
     cycle.queue.flush_expired(1.0)
@@ -335,7 +335,7 @@ def test_nonsense_is_told_to_its_user_and_disturbs_nobody(catalog: Catalog) -> N
 def test_the_page_counts_decisions_with_their_reason(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), pod("a", mib=1024), pod("b"))
     run_all(cycle)
-    text = render(cycle.metrics, Gauges(True, 3, {"ready": 0, "parked": 1}, 1), {}).decode()
+    text = render(cycle.metrics, SchedulerGauges(True, 3, {"ready": 0, "parked": 1}, 1), {}).decode()
     assert 'fairlead_scheduler_decisions_total{result="placed",reason=""} 1.0\n' in text
     assert 'fairlead_scheduler_decisions_total{result="refused",reason="no-accelerator"} 1.0\n' in text
     assert "fairlead_scheduler_leading 1.0\n" in text

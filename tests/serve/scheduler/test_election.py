@@ -3,8 +3,8 @@
 import pytest
 
 from fairlead.cluster.kinds import LEASES
-from fairlead.errors import ClusterAwayError, ClusterError, ConflictError
-from fairlead.serve.machine.clock import Clock
+from fairlead.errors import ClusterError, ClusterUnavailableError, ConflictError
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Answered, Flow, Flows, Sleep
 from fairlead.serve.scheduler.effects import Get, RenewLease
 from fairlead.serve.scheduler.election import LeaderElection
@@ -20,7 +20,7 @@ class Candidate:
     """A replica that wants to lead, with a clock of its own."""
 
     def __init__(self, wire: Wire, name: str, floor: list[int], *, began: bool = False) -> None:
-        self.clock = Clock(now=100.0)
+        self.clock = MachineClock(now=100.0)
         self.flows = Flows()
         self._wire = wire
         self.election = LeaderElection(self.flows, self.clock, name, CONFIG, lambda: floor[0], lambda: began)
@@ -216,11 +216,11 @@ def test_requests_for_the_lease_are_given_up_while_there_is_time_for_another() -
 
 
 def test_an_election_goes_on_after_an_error_and_says_what_it_was() -> None:
-    wire, flows, clock = Wire(), Flows(), Clock()
+    wire, flows, clock = Wire(), Flows(), MachineClock()
     election = LeaderElection(flows, clock, "one", CONFIG)
     flows.start(election.run())
     (read,) = flows.take()
-    flows.resume(Answered(read.id, error=ClusterAwayError("no route")))
+    flows.resume(Answered(read.id, error=ClusterUnavailableError("no route")))
     assert election.trouble == "no route"
     (pause,) = flows.take()
     assert isinstance(pause, Sleep)

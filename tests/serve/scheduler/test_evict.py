@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.types import DISRUPTION, PODS, Pod
+from fairlead.cache.types import DISRUPTION, PODS, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.errors import ConflictError, TooManyRequestsError
-from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Effect, Sleep
 from fairlead.serve.scheduler import evict
 from fairlead.serve.scheduler.election import LeaderTerm
@@ -26,19 +26,19 @@ from tests.serve.scheduler.test_binder import always, binder, fences
 BOTH = [("PATCH", "pods/low/status"), ("POST", "pods/low/eviction")]
 
 
-def victim(wire: Wire) -> Pod:
+def victim(wire: Wire) -> LivePod:
     document = msgspec.to_builtins(pod("low", on="n", mib=1024))
-    found: Pod = read(PODS, wire.api.create("pods", document))
+    found: LivePod = read(PODS, wire.api.create("pods", document))
     return found
 
 
 def evicted(
     wire: Wire,
-    one: Pod,
+    one: LivePod,
     needed: Callable[[], bool] = lambda: True,
     leads: Callable[[int], bool] = always,
 ) -> str:
-    return run(Evictor(leads, Clock()).evict(one, "shop/vip", 3, needed), wire.perform)
+    return run(Evictor(leads, MachineClock()).evict(one, "shop/vip", 3, needed), wire.perform)
 
 
 def condition(wire: Wire) -> dict[str, Any]:
@@ -106,10 +106,10 @@ def test_a_new_leader_takes_the_mark_off_so_that_a_late_eviction_fails(catalog: 
         """Perform an effect; while the flow sleeps, the watch of pods catches up."""
         if isinstance(effect, Sleep):
             for each in wire.api.seen(PODS):
-                cache.on_event(Change(None, each))
+                cache.on_event(ObjectChange(None, each))
         return wire.perform(effect)
 
-    failover = Failover(cache, binder(), fences(), Clock(), "fairlead", claims=False)
+    failover = Failover(cache, binder(), fences(), MachineClock(), "fairlead", claims=False)
     assert run(failover.fence_previous(LeaderTerm(4, clean=False)), perform) == 0, "no pod waits"
     with pytest.raises(ConflictError):
         wire.perform(late)

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from fairlead import keys
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.serve.scheduler.cycle import SchedulingCycle
 from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.explain import Explainer, signs
@@ -44,7 +44,9 @@ def test_a_refusal_is_told_in_the_words_of_the_condition_and_with_what_would_fit
 def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=8192))
     assert "most 0 B free" in cycle.reporter.take(0.0, 9)["uid-a"]
-    cycle.cache.on_event(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
+    cycle.cache.on_event(
+        ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
+    )
     cycle.refresh(40.0)
     assert not cycle.queue.ready, "what became free is too little: nothing is decided for it"
     told = asked(cycle, "a", 40.0)
@@ -55,7 +57,9 @@ def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
 
 def test_a_pod_that_fits_meanwhile_is_told_the_age_of_its_refusal_and_no_advice(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=1024))
-    cycle.cache.on_event(Change(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded")))
+    cycle.cache.on_event(
+        ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
+    )
     cycle.refresh(40.0)
     told = asked(cycle, "a", 40.0)
     assert (told["state"], told["changes"], told["decided_seconds_ago"]) == ("ready", [], 40)
@@ -144,7 +148,7 @@ def unknown(namespace: str, name: str) -> dict[str, str]:
     return {"namespace": namespace, "name": name, "state": "unknown"}
 
 
-def elsewhere(one: Pod) -> Pod:
+def elsewhere(one: LivePod) -> LivePod:
     return replace(one, metadata=replace(one.metadata, namespace="theirs"))
 
 
@@ -176,7 +180,7 @@ def test_an_answer_is_worked_out_again_after_a_while(catalog: Catalog) -> None:
 
 def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=8192))
-    cycle.cache.on_event(Change(pod("a", mib=8192), None))
+    cycle.cache.on_event(ObjectChange(pod("a", mib=8192), None))
     cycle.refresh(1.0)
     assert (asked(cycle, "a")["state"], cycle.verdicts) == ("unknown", {})
 

@@ -19,10 +19,10 @@ from fairlead.errors import LabError, MissingApiError
 from fairlead.lab import home
 from fairlead.lab.down import down
 from fairlead.lab.kit import gather
-from fairlead.lab.narrate import Narrator
-from fairlead.lab.state import Profile
-from fairlead.lab.tuning import Tuning
-from fairlead.lab.up import Wish, up
+from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.state import LabProfile
+from fairlead.lab.tuning import LabTuning
+from fairlead.lab.up import LabSpec, up
 from fairlead.serve.scheduler.podgroup_status import PLACED_ONCE
 from tests.labs import (
     LABEL,
@@ -40,7 +40,7 @@ GROUPS = Kind.of("scheduling.k8s.io", "v1beta1", "podgroups", namespaced=True, n
 CLASSES = Kind.of("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass")
 GPUS = {"a": ("t4", 16), "b": ("t4", 16)}
 WHOLE = {"fairlead.dev/gpu-mem": "16384"}
-WITH_GROUPS = Tuning("GenericWorkload=true", "scheduling.k8s.io/v1beta1=true")
+WITH_GROUPS = LabTuning("GenericWorkload=true", "scheduling.k8s.io/v1beta1=true")
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +52,12 @@ def api() -> Iterator[RealApi]:
             pytest.skip("a cluster of the user's own without PodGroups")
         yield RealApi(config, Path(own), None)
         return
-    where, name, quiet = home.default(os.environ), f"test-{os.getpid()}-groups", Narrator(io.StringIO())
+    where, name, quiet = home.default(os.environ), f"test-{os.getpid()}-groups", StepPrinter(io.StringIO())
     try:
-        gather(Profile.API, quiet, kwok=False)
+        gather(LabProfile.API, quiet, kwok=False)
     except LabError as error:
         give_up(str(error).splitlines()[0])
-    lab = up(where, Wish(Profile.API, name, owner=os.getpid(), tuning=WITH_GROUPS), quiet)
+    lab = up(where, LabSpec(LabProfile.API, name, owner=os.getpid(), tuning=WITH_GROUPS), quiet)
     try:
         yield RealApi(kubeconfig.load(str(lab.kubeconfig)), lab.kubeconfig, lab)
     finally:

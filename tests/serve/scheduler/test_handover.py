@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from fairlead.cache import types as seen
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
 from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
 from fairlead.manifest.shapes import Node
-from fairlead.placement import Share
+from fairlead.placement import DeviceShare
 from fairlead.serve.scheduler.handover import why_claim
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects
@@ -19,8 +19,8 @@ from tests.serve.scheduler.test_cycle import cycle_of, run_all
 
 MIB = 1 << 20
 MEMORY, WHOLE = "fairlead.dev/gpu-mem", "fairlead.dev/t4"
-SOME = (Share("gpu-0", Bytes(1000 * MIB), 0),)
-ALL = (Share("gpu-0", Bytes(4096 * MIB), 1000, whole=True),)
+SOME = (DeviceShare("gpu-0", Bytes(1000 * MIB), 0),)
+ALL = (DeviceShare("gpu-0", Bytes(4096 * MIB), 1000, whole=True),)
 
 
 OFFERED = '[{"id":"gpu-%s","model":"t4","vendor":"NVIDIA","memory_mib":4096,"by_units":true}]'
@@ -33,37 +33,37 @@ def node(note: str = "{}", promise: str = BY_PLACEMENT, devices: str = "", **off
     return found
 
 
-def asking(name: str = "a", claim: str = "", **limits: str) -> Pod:
+def asking(name: str = "a", claim: str = "", **limits: str) -> LivePod:
     made = {
         "name": "main",
         "resources": {"limits": {key.replace("__", "/"): each for key, each in limits.items()}},
     }
     document: dict[str, Any] = msgspec.to_builtins(pod(name, containers=[made]))
     document["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": claim}
-    return msgspec.convert(document, Pod)
+    return msgspec.convert(document, LivePod)
 
 
-def share(mib: str = "1000", **more: str) -> Pod:
+def share(mib: str = "1000", **more: str) -> LivePod:
     return asking(**{"fairlead.dev__gpu-mem": mib}, **more)
 
 
-def whole(count: str = "1", **more: str) -> Pod:
+def whole(count: str = "1", **more: str) -> LivePod:
     return asking(**{"fairlead.dev__t4": count}, **more)
 
 
-BINDING: dict[str, tuple[Pod, tuple[Share, ...], Node, list[Pod]]] = {
+BINDING: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node, list[LivePod]]] = {
     "a share": (share(), SOME, node(), []),
     "as the API server writes thousands": (share("1k"), SOME, node(**{"gpu-mem": "1k"}), []),
     "in GiB": (
         asking(**{"fairlead.dev__gpu-mem-gib": "2"}),
-        (Share("gpu-0", Bytes(2048 * MIB), 0),),
+        (DeviceShare("gpu-0", Bytes(2048 * MIB), 0),),
         node(**{"gpu-mem-gib": "8"}),
         [],
     ),
     "of what is offered": (share(), SOME, node(devices=OFFERED % 0), []),
     "a whole one": (whole(), ALL, node(), []),
     "a whole one that is large": (whole(), ALL, node(devices=OFFERED % 1), []),
-    "two whole ones": (whole("2"), (*ALL, Share("gpu-1", whole=True)), node(), []),
+    "two whole ones": (whole("2"), (*ALL, DeviceShare("gpu-1", whole=True)), node(), []),
     "beside others, with room": (share(), SOME, node(), [share("7192", name="b"), pod("plain")]),
     "beside itself": (share(), SOME, node(**{"gpu-mem": "1000"}), [share()]),
     "beside shares": (share(), SOME, node('{"gpu-0":{"memory":{"default/b/main":9}}}'), []),
@@ -71,7 +71,7 @@ BINDING: dict[str, tuple[Pod, tuple[Share, ...], Node, list[Pod]]] = {
     "in the place of a whole one": (whole(), ALL, node('{"gpu-0":{"whole":{"default/b/main":0}}}'), []),
     "with nonsense from the agent": (share(), SOME, node("nonsense"), []),
 }
-CLAIM: dict[str, tuple[Pod, tuple[Share, ...], Node | None, list[Pod], str]] = {
+CLAIM: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node | None, list[LivePod], str]] = {
     "no promise": (share(), SOME, node(promise="nothing"), [], "does not go by bindings"),
     "no node": (share(), SOME, None, [], "does not go by bindings"),
     "a pointer": (share(claim="old"), SOME, node(), [], "points to a claim"),
@@ -83,7 +83,7 @@ CLAIM: dict[str, tuple[Pod, tuple[Share, ...], Node | None, list[Pod], str]] = {
         [],
         "more than one resource",
     ),
-    "shares of two": (share(), (*SOME, Share("gpu-1", Bytes(1000 * MIB), 0)), node(), [], "cannot say"),
+    "shares of two": (share(), (*SOME, DeviceShare("gpu-1", Bytes(1000 * MIB), 0)), node(), [], "cannot say"),
     "a share that became a whole": (share(), ALL, node(), [], "cannot say"),
     "another size": (share("999"), SOME, node(), [], "cannot say"),
     "too large for units": (share(), SOME, node(devices=OFFERED % 1), [], "cannot say"),
@@ -105,13 +105,15 @@ CLAIM: dict[str, tuple[Pod, tuple[Share, ...], Node | None, list[Pod], str]] = {
 
 
 @pytest.mark.parametrize(("asks", "shares", "there", "others"), BINDING.values(), ids=BINDING)
-def test_the_binding_does(asks: Pod, shares: tuple[Share, ...], there: Node, others: list[Pod]) -> None:
+def test_the_binding_does(
+    asks: LivePod, shares: tuple[DeviceShare, ...], there: Node, others: list[LivePod]
+) -> None:
     assert why_claim(asks, shares, there, others) == ""
 
 
 @pytest.mark.parametrize(("asks", "shares", "there", "others", "reason"), CLAIM.values(), ids=CLAIM)
 def test_a_claim_must_tell(
-    asks: Pod, shares: tuple[Share, ...], there: Node | None, others: list[Pod], reason: str
+    asks: LivePod, shares: tuple[DeviceShare, ...], there: Node | None, others: list[LivePod], reason: str
 ) -> None:
     assert reason in why_claim(asks, shares, there, others)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.meta import Metadata
 from fairlead.errors import ConflictError, NotFoundError
-from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flows
 from fairlead.serve.scheduler.election import LeaderElection
 from fairlead.serve.scheduler.in_flight import ANNOTATION, EVERYTHING, MOST, InFlightSet, choose, parse
@@ -62,7 +62,7 @@ CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0)
 
 
 def test_only_the_leader_can_add_to_it_and_the_next_reads_the_last_one() -> None:
-    wire, flows, clock = Wire(), Flows(), Clock()
+    wire, flows, clock = Wire(), Flows(), MachineClock()
     one, other = (LeaderElection(flows, clock, name, CONFIG) for name in ("one", "other"))
     run(one.look(), wire.perform, flows)
     run(other.look(), wire.perform, flows)
@@ -87,7 +87,7 @@ def test_only_the_leader_can_add_to_it_and_the_next_reads_the_last_one() -> None
 
 
 def test_flows_that_want_to_be_in_the_set_at_the_same_time_share_one_write() -> None:
-    wire, flows, clock = Wire(), Flows(), Clock()
+    wire, flows, clock = Wire(), Flows(), MachineClock()
     one = LeaderElection(flows, clock, "one", CONFIG)
     run(one.look(), wire.perform, flows)
     busy: list[str] = []
@@ -101,7 +101,7 @@ def test_flows_that_want_to_be_in_the_set_at_the_same_time_share_one_write() -> 
 
 def test_a_pod_that_is_in_one_of_two_sets_whose_writes_have_no_answer_is_not_covered() -> None:
     wire, flows = Wire(), Flows()
-    one = LeaderElection(flows, Clock(), "one", CONFIG)
+    one = LeaderElection(flows, MachineClock(), "one", CONFIG)
     run(one.look(), wire.perform, flows)
     wanted = [InFlightSet(uids=frozenset({"u1"}))]
     run(one.enrol(1, lambda: wanted[-1]), wire.perform, flows)

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, DISRUPTION, NODES, PODS
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.keys import BY_PLACEMENT, HANDS_OVER
 from fairlead.manifest.volumeshapes import LATE, SELECTED, STORAGE_CLASSES, VOLUME_CLAIMS
 from fairlead.serve.machine.flow import Effect
@@ -337,10 +337,10 @@ class Play(RuleBasedStateMachine):
         """See that what each replica knows is a fold of the list."""
         truth = SchedulerCache(catalogs.shipped())
         for each in surroundings():
-            truth.on_event(Change(None, each))
+            truth.on_event(ObjectChange(None, each))
         for kind in KINDS:
             for item in self.api.seen(kind):
-                truth.on_event(Change(None, item))
+                truth.on_event(ObjectChange(None, item))
         truth.sync()
         for actor in self.cast:
             actor.hear_all()

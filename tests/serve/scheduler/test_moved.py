@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from deploy import render
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import Kind
 from fairlead.lab import helm
-from fairlead.lab.narrate import Narrator
+from fairlead.lab.narrate import StepPrinter
 from tests.labs import LABEL, RealCluster
 from tests.serve.scheduler.mixed import Mixed, mixed
 
@@ -118,7 +118,7 @@ async def policy(client: Client, namespace: str) -> AsyncIterator[None]:
         "--api-versions=resource.k8s.io/v1",
         "--show-only=templates/mutate-fractions.yaml",
     ]
-    text = render.template(helm.program(Narrator(io.StringIO())), *options)
+    text = render.template(helm.program(StepPrinter(io.StringIO())), *options)
     for each in yaml.safe_load_all(text.replace("fairlead-fractions", namespace)):
         each["metadata"]["labels"] = {LABEL: namespace}
         await client.create(POLICIES[each["kind"]], each)
@@ -149,7 +149,7 @@ def test_who_asks_by_annotation_gets_a_resource_by_which_it_is_handed_over(
     asyncio.run(scenario())
 
 
-async def _mutated(world: Mixed) -> Pod:
+async def _mutated(world: Mixed) -> LivePod:
     """Make pods until the server has taken the policy in, and return the first that was changed, bound."""
     async with asyncio.timeout(30):
         for number in range(100):
@@ -164,5 +164,5 @@ async def _mutated(world: Mixed) -> Pod:
     raise AssertionError("the policy was never taken in")
 
 
-def _mappings(pod: Pod) -> tuple[Any, ...]:
+def _mappings(pod: LivePod) -> tuple[Any, ...]:
     return pod.status.extended_resource_claim_status.request_mappings

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from fairlead.manifest.shapes import PodGroup
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler import podgroup_status
 from fairlead.serve.scheduler.podgroup_status import PLACED_ONCE
-from fairlead.serve.scheduler.writes import Plan
+from fairlead.serve.scheduler.writes import BindingPlan
 from tests.serve.scheduler.objects import pod
 
 NOW = "2026-11-16T04:00:00Z"
@@ -26,13 +26,13 @@ def group(status: str = "", message: str = "") -> PodGroup:
     return msgspec.convert(document, PodGroup)
 
 
-def plan(mib: int = 0, *, own: bool = False) -> Plan:
-    share = Share("gpu-0")
-    return Plan(pod("a", mib=mib), Placement(Request("a"), "n", (share,)), own=own)
+def plan(mib: int = 0, *, own: bool = False) -> BindingPlan:
+    share = DeviceShare("gpu-0")
+    return BindingPlan(pod("a", mib=mib), Placement(Request("a"), "n", (share,)), own=own)
 
 
 @pytest.mark.parametrize(("found", "said"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own=True), 0)])
-def test_who_is_bound_and_handed_nothing_is_told(found: Plan, said: int) -> None:
+def test_who_is_bound_and_handed_nothing_is_told(found: BindingPlan, said: int) -> None:
     writes = podgroup_status.bound([found], None, NOW)
     assert [each.body["reason"] for each in writes] == ["NothingHandedOver"] * said
     assert all("gpu-0 of n" in each.body["message"] for each in writes)

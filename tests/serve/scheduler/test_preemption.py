@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.cache.types import PODS, Pod
+from fairlead.cache.types import PODS, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.manifest.policy_types import BUDGETS
 from fairlead.serve.scheduler.preemption import UNNEEDED
-from fairlead.serve.scheduler.writes import Plan
+from fairlead.serve.scheduler.writes import BindingPlan
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 from tests.serve.scheduler.test_cycle import cycle_of, victims
 
@@ -32,14 +32,14 @@ class Story:
         self.cycle = cycle_of(catalog, *(node(name, cpu="64") for name in names), *slices, *self.low)
         self.there = {each.metadata.uid: each for each in self.low}
         self.evicted: list[str] = []
-        self.bound: list[Plan] = []
+        self.bound: list[BindingPlan] = []
         self.now = 0.0
 
-    def come(self, *pods: Pod) -> None:
+    def come(self, *pods: LivePod) -> None:
         """Let pods come."""
         for each in pods:
             self.there[each.metadata.uid] = each
-            self.cycle.cache.on_event(Change(None, each))
+            self.cycle.cache.on_event(ObjectChange(None, each))
 
     def step(self, *, gone: bool = True) -> None:
         """Decide all that can be decided; victims end at once where they are `gone`, else they leave."""
@@ -55,7 +55,7 @@ class Story:
                     self.evict(victim, gone=gone)
             self.cycle.refresh(self.now)
 
-    def bind(self, plan: Plan) -> None:
+    def bind(self, plan: BindingPlan) -> None:
         """Let a pod be bound."""
         shares = [each.to_json() for each in plan.placement.shares]
         note = {
@@ -69,7 +69,7 @@ class Story:
         self.bound.append(plan)
         self.cycle.done(plan.uid, self.now)
 
-    def evict(self, victim: Pod, *, gone: bool = True) -> None:
+    def evict(self, victim: LivePod, *, gone: bool = True) -> None:
         """Let a pod be evicted."""
         self.evicted.append(victim.metadata.name)
         self.cycle.evicted(victim.metadata.uid, "", self.now)
@@ -86,9 +86,9 @@ class Story:
         """Let a pod be gone."""
         self._seen(self.there[uid], None)
 
-    def _seen(self, before: Pod, now: Pod | None) -> None:
+    def _seen(self, before: LivePod, now: LivePod | None) -> None:
         uid = before.metadata.uid
-        self.cycle.cache.on_event(Change(self.there[uid], now))
+        self.cycle.cache.on_event(ObjectChange(self.there[uid], now))
         if now is None:
             del self.there[uid]
         else:
@@ -176,11 +176,11 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
     held = claim("gone-claim", gone, on="n0", mib=2048)
     other = pod("other", on="n0", mib=2048, notes=placed(0, 2048))
     story.come(other)
-    story.cycle.cache.on_event(Change(None, held))
+    story.cycle.cache.on_event(ObjectChange(None, held))
     story.come(pod("vip", mib=2048, priority=9))
     story.step()
     assert story.evicted == []
-    story.cycle.cache.on_event(Change(held, None))
+    story.cycle.cache.on_event(ObjectChange(held, None))
     story.step()
     assert story.names() == ["vip"]
 
@@ -191,14 +191,14 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
     held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
     story.come(*low)
     for each in (node("n"), device_slice("n", devices=1, gib=8), *held):
-        story.cycle.cache.on_event(Change(None, each))
+        story.cycle.cache.on_event(ObjectChange(None, each))
     story.come(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
     story.step()
     assert sorted(story.evicted) == ["low-0", "low-1"]
     for each in held:
         story.step()
         assert story.names() == [], "its claim still holds the device"
-        story.cycle.cache.on_event(Change(each, None))
+        story.cycle.cache.on_event(ObjectChange(each, None))
     story.step()
     assert sorted(story.names()) == ["a", "b"]
 
@@ -219,8 +219,8 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
     story = Story(catalog, nodes=1, devices=1)
     story.come(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    story.cycle.cache.on_event(Change(None, node("fresh")))
-    story.cycle.cache.on_event(Change(None, device_slice("fresh")))
+    story.cycle.cache.on_event(ObjectChange(None, node("fresh")))
+    story.cycle.cache.on_event(ObjectChange(None, device_slice("fresh")))
     story.step()
     assert [plan.placement.node for plan in story.bound] == ["fresh"]
     story.come(pod("wait", mib=2048))
@@ -262,11 +262,11 @@ def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for
 def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_says_it_is_bound(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), pod("low", mib=4096))
     (plan,) = cycle.run(0.0).plans
-    cycle.cache.on_event(Change(None, pod("vip", mib=4096, priority=9)))
+    cycle.cache.on_event(ObjectChange(None, pod("vip", mib=4096, priority=9)))
     cycle.refresh(1.0)
     result = cycle.run(1.0)
     assert (result.plans, result.preemptions) == ((), ())
-    cycle.cache.on_event(Change(plan.pod, pod("low", 2, on="n", mib=4096)))
+    cycle.cache.on_event(ObjectChange(plan.pod, pod("low", 2, on="n", mib=4096)))
     cycle.done(plan.uid, 2.0)
     cycle.refresh(2.0)
     result = cycle.run(2.0)
@@ -334,14 +334,14 @@ def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(cat
     cycle = cycle_of(catalog, node("n"), device_slice("n"), web, free, guard, pod("a", mib=4096, priority=9))
     result = cycle.run(0.0)
     assert (result.plans, victims(result)) == ((), ["free"])
-    cycle.cache.on_event(Change(None, pod("b", mib=4096, priority=9)))
+    cycle.cache.on_event(ObjectChange(None, pod("b", mib=4096, priority=9)))
     cycle.refresh(1.0)
     result = cycle.run(1.0)
     assert (result.plans, result.preemptions) == ((), ())
     text = cycle.reporter.text("uid-b")
     assert "forbidden by PodDisruptionBudget web-guard (0 allowed)" in text
     assert cycle.verdicts["uid-b"].decision.sentence() == text
-    cycle.cache.on_event(Change(guard, budget("web-guard", 1, app="web")))
+    cycle.cache.on_event(ObjectChange(guard, budget("web-guard", 1, app="web")))
     cycle.refresh(2.0)
     result = cycle.run(2.0)
     assert (result.plans, victims(result)) == ((), ["web"])

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from fairlead import keys
-from fairlead.cache.quota import MEMORY, SHARES, Charge, charge
+from fairlead.cache.quota import MEMORY, SHARES, UncountedUse, charge
 from fairlead.cache.types import QUOTAS, ResourceQuota
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
-from fairlead.placement import Share
+from fairlead.cluster.changes import ObjectChange
+from fairlead.placement import DeviceShare
 from fairlead.serve.scheduler.cycle import SchedulingCycle
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import device_slice, node, pod, read
@@ -37,56 +37,58 @@ def asking(limits: dict[str, str], notes: dict[str, str] | None = None, **spec: 
     return pod("a", notes=notes, **{"containers": [container], **spec})
 
 
-def taken(*mib: int, compute: int = 0, whole: bool = False) -> list[Share]:
-    return [Share(f"gpu-{at}", Bytes(size * MIB), compute, whole) for at, size in enumerate(mib)]
+def taken(*mib: int, compute: int = 0, whole: bool = False) -> list[DeviceShare]:
+    return [DeviceShare(f"gpu-{at}", Bytes(size * MIB), compute, whole) for at, size in enumerate(mib)]
 
 
-CHARGES: dict[str, tuple[Any, list[Share], Charge]] = {
-    "gpu-mem": (asking({keys.GPU_MEM: "1024"}), taken(1024), Charge()),
-    "gpu-mem-gib": (asking({keys.GPU_MEM_GIB: "1"}), taken(1024), Charge()),
-    "model": (asking({"fairlead.dev/t4": "2"}), taken(4096, 4096, whole=True), Charge()),
-    "whole": (asking({"nvidia.com/gpu": "2"}), taken(4096, 4096, whole=True), Charge()),
-    "gpushare": (asking({keys.ALIYUN_MEM: "1"}), taken(1024), Charge()),
+CHARGES: dict[str, tuple[Any, list[DeviceShare], UncountedUse]] = {
+    "gpu-mem": (asking({keys.GPU_MEM: "1024"}), taken(1024), UncountedUse()),
+    "gpu-mem-gib": (asking({keys.GPU_MEM_GIB: "1"}), taken(1024), UncountedUse()),
+    "model": (asking({"fairlead.dev/t4": "2"}), taken(4096, 4096, whole=True), UncountedUse()),
+    "whole": (asking({"nvidia.com/gpu": "2"}), taken(4096, 4096, whole=True), UncountedUse()),
+    "gpushare": (asking({keys.ALIYUN_MEM: "1"}), taken(1024), UncountedUse()),
     "hami": (
         asking({"nvidia.com/gpu": "2", keys.HAMI_MEM: "1024", keys.HAMI_CORES: "30"}),
         taken(1024, 1024, compute=300),
-        Charge(),
+        UncountedUse(),
     ),
-    "hami-percent": (asking({keys.HAMI_PERCENT: "25"}), taken(1024), Charge()),
+    "hami-percent": (asking({keys.HAMI_PERCENT: "25"}), taken(1024), UncountedUse()),
     "claim": (
         asking({}, resourceClaims=[{"name": "c", "resourceClaimName": "c"}]),
         taken(1024, compute=500),
-        Charge(),
+        UncountedUse(),
     ),
-    "fraction": (asking({}, HALF), taken(2048), Charge(2048, 1)),
-    "fraction-with-share": (asking({keys.SHARE: "1"}, HALF), taken(2048), Charge(2048)),
-    "share-of-zero": (asking({keys.SHARE: "0"}, HALF), taken(2048), Charge(2048, 1)),
-    "zero-by-resource": (asking({keys.GPU_MEM: "0"}, HALF), taken(2048), Charge(2048, 1)),
-    "kai-memory": (asking({}, {keys.KAI_MEMORY: "1000"}), taken(1000), Charge(1000, 1)),
+    "fraction": (asking({}, HALF), taken(2048), UncountedUse(2048, 1)),
+    "fraction-with-share": (asking({keys.SHARE: "1"}, HALF), taken(2048), UncountedUse(2048)),
+    "share-of-zero": (asking({keys.SHARE: "0"}, HALF), taken(2048), UncountedUse(2048, 1)),
+    "zero-by-resource": (asking({keys.GPU_MEM: "0"}, HALF), taken(2048), UncountedUse(2048, 1)),
+    "kai-memory": (asking({}, {keys.KAI_MEMORY: "1000"}), taken(1000), UncountedUse(1000, 1)),
     "kai-devices": (
         asking({keys.SHARE: "1"}, {**HALF, keys.KAI_DEVICES: "2"}),
         taken(2048, 2048),
-        Charge(4096),
+        UncountedUse(4096),
     ),
-    "model-by-name": (asking({}, {keys.MODEL: "m"}), taken(300), Charge(300, 1)),
-    "compute": (asking({}, {keys.COMPUTE: "50%"}), taken(0, compute=500), Charge(0, 1)),
+    "model-by-name": (asking({}, {keys.MODEL: "m"}), taken(300), UncountedUse(300, 1)),
+    "compute": (asking({}, {keys.COMPUTE: "50%"}), taken(0, compute=500), UncountedUse(0, 1)),
     "compute-beside": (
         asking({keys.GPU_MEM: "1"}, {keys.COMPUTE: "100%"}),
         taken(1, compute=1000),
-        Charge(0, 1),
+        UncountedUse(0, 1),
     ),
-    "count": (asking({}, {keys.COUNT: "2"}), taken(4096, 4096, whole=True), Charge(8192, 1)),
+    "count": (asking({}, {keys.COUNT: "2"}), taken(4096, 4096, whole=True), UncountedUse(8192, 1)),
     "count-beside": (
         asking({keys.GPU_MEM: "1024"}, {keys.COUNT: "3"}),
         taken(1024, 1024, 1024),
-        Charge(2048, 1),
+        UncountedUse(2048, 1),
     ),
-    "edited": (asking({}, {}), taken(2048), Charge(2048, 1)),
+    "edited": (asking({}, {}), taken(2048), UncountedUse(2048, 1)),
 }
 
 
 @pytest.mark.parametrize("case", CHARGES.values(), ids=CHARGES)
-def test_what_the_api_server_has_not_counted_is_charged(case: tuple[Any, list[Share], Charge]) -> None:
+def test_what_the_api_server_has_not_counted_is_charged(
+    case: tuple[Any, list[DeviceShare], UncountedUse],
+) -> None:
     asked, shares, expected = case
     assert charge(asked, shares) == expected
 
@@ -126,17 +128,17 @@ def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Cata
     cycle = cycle_of(catalog, node("n"), device_slice("n"), before, pod("a", notes=HALF))
     (first,) = cycle.run(0.0).plans
     for each in running:
-        cycle.cache.on_event(Change(None, each))
+        cycle.cache.on_event(ObjectChange(None, each))
     cycle.refresh(1.0)
     assert decide_all(cycle, 1.0) == []
-    cycle.cache.on_event(Change(None, pod("plain", on="n")))
+    cycle.cache.on_event(ObjectChange(None, pod("plain", on="n")))
     cycle.refresh(2.0)
     assert not cycle.queue.ready, "a pod that comes helps with no quota"
     cycle.failed(first.uid, 2.0)
     cycle.refresh(2.0)
     assert decide_all(cycle, 2.0) == ["b"]
     grown = quota({SHARES: "2"}, version=2)
-    cycle.cache.on_event(Change(before, grown))
+    cycle.cache.on_event(ObjectChange(before, grown))
     cycle.refresh(3.0)
     assert decide_all(cycle, 3.0) == ["c"]
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import pytest
 
-from fairlead.cache.types import CLAIMS, SCHEDULED, TURN, Pod
+from fairlead.cache.types import CLAIMS, SCHEDULED, TURN, LivePod
 from fairlead.catalog import Catalog
 from fairlead.cli.main import main
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.binder import Binder
@@ -191,7 +191,7 @@ def test_a_tenant_that_edits_its_running_pod_keeps_what_it_holds(
                 await world.delete("mal-0")
                 await world.until(bound("late"))
 
-    def late(pods: Iterable[Pod]) -> list[Pod]:
+    def late(pods: Iterable[LivePod]) -> list[LivePod]:
         return [each for each in pods if each.metadata.name == "late"]
 
     asyncio.run(scenario())
@@ -234,11 +234,11 @@ def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
     asyncio.run(scenario())
 
 
-def _planned(pod: Pod, node: str) -> writes.Plan:
+def _planned(pod: LivePod, node: str) -> writes.BindingPlan:
     """Return what an earlier leader decided: both pods to one device, one after the other."""
-    share = Share("gpu-0", Bytes(4 * GIB), 0)
+    share = DeviceShare("gpu-0", Bytes(4 * GIB), 0)
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
-    return writes.Plan(pod, Placement(request, node, (share,)), own=True)
+    return writes.BindingPlan(pod, Placement(request, node, (share,)), own=True)
 
 
 def test_what_a_replica_recorded_on_a_cluster_is_replayed_without_one(

@@ -12,8 +12,8 @@ import pytest
 from fairlead.cache.types import NODES, PODS
 from fairlead.catalog import Catalog
 from fairlead.cli.main import main
-from fairlead.cluster.changes import Change
-from fairlead.errors import ClusterAwayError, ConflictError, RecordingError
+from fairlead.cluster.changes import ObjectChange
+from fairlead.errors import ClusterUnavailableError, ConflictError, RecordingError
 from fairlead.serve.machine.flow import Answered
 from fairlead.serve.machine.recording import Recorder, encode_effects, read_events, read_header
 from fairlead.serve.scheduler.events import Cycle, Explain, Start, Synced, Tick
@@ -105,7 +105,7 @@ def test_a_crash_is_repeated_with_its_traceback(tmp_path: Path, capsys: pytest.C
 def test_a_line_that_no_scheduler_wrote_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "recording"
     writing = recorder(path, settings_of("one"))
-    writing.event(Change(None, pod("a")), 1.0)
+    writing.event(ObjectChange(None, pod("a")), 1.0)
     writing.effects([])
     writing.close()
     path.write_bytes(path.read_bytes().replace(b'"kind":"Pod"', b'"kind":"Cat"'))
@@ -126,15 +126,15 @@ def test_a_recording_that_was_cut_off_is_replayed_as_far_as_it_goes(
 
 
 def test_every_kind_of_event_comes_back_as_it_was(tmp_path: Path) -> None:
-    away = ClusterAwayError("no answer", "wait")
+    away = ClusterUnavailableError("no answer", "wait")
     away.maybe_done = True
     old, new = pod("a"), pod("a", 2, on="n", mib=1024)
     events: list[Any] = [
         Start(1.5, "n"),
-        Change(None, old),
-        Change(old, new),
-        Change(new, None),
-        Change(pod("b"), pod("b", 3)),
+        ObjectChange(None, old),
+        ObjectChange(old, new),
+        ObjectChange(new, None),
+        ObjectChange(pod("b"), pod("b", 3)),
         Answered(1, b'{"kind": "Pod"}'),
         Answered(2, (old, new)),
         Answered(3, ()),

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlead.cache.types import RULES, Pod
+from fairlead.cache.types import RULES, LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import MODEL_PROFILES
 from fairlead.cluster.knowledge import of_calibration
 from fairlead.manifest.volumeshapes import NO_PROVISIONER
 from fairlead.schedule import policy_named
-from fairlead.serve.extender.judge import Judge
+from fairlead.serve.extender.judge import NodeEvaluator
 from fairlead.serve.scheduler.cycle import SchedulingCycle
 from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.explain import Explainer
@@ -59,7 +59,7 @@ def profile_named(profile: Any, name: str) -> Any:
     return replace(profile, spec=replace(profile.spec, model=name))
 
 
-def ours() -> dict[str, Pod]:
+def ours() -> dict[str, LivePod]:
     """Return pods of ours that cannot be placed, each for another reason, many of them for a near name."""
     gang = {"fairlead.dev/gang": f"{SECRET[1:]}-gang", "fairlead.dev/gang-size": "3"}
     port = [{"name": "main", "ports": [{"hostPort": 80, "containerPort": 80}]}]
@@ -100,7 +100,7 @@ def test_conditions_and_explanations_name_nothing_of_others(cycle: SchedulingCyc
 
 
 def test_the_extender_names_nothing_of_others(cycle: SchedulingCycle) -> None:
-    judge = Judge(cycle.cache, policy_named("fairlead"))
+    judge = NodeEvaluator(cycle.cache, policy_named("fairlead"))
     for name, one in ours().items():
         verdict = judge.filter(one, ["n", "unseen"], 0.0)
         said = str((verdict.failed, verdict.for_good)).replace(f"'{SECRET}' may be", "")

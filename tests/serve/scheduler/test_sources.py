@@ -9,14 +9,14 @@ import pytest
 from msgspec import structs
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.translator import Unreadable
-from fairlead.cache.types import CLAIMS, SLICES, Claim, Pod
+from fairlead.cache.translator import UnreadablePod
+from fairlead.cache.types import CLAIMS, SLICES, LiveClaim, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT
 from fairlead.manifest.deviceshapes import Slice
 from fairlead.manifest.shapes import Node
-from fairlead.placement import Decision, Share
+from fairlead.placement import Decision, DeviceShare
 from fairlead.schedule import place
 from fairlead.units import Bytes
 from tests.cache.test_cache import folded, shares
@@ -56,18 +56,18 @@ def sliced(names: Sequence[str]) -> Slice:
     return found
 
 
-def holding(name: str, device: str, mib: int = 0, uid: str = "") -> Pod:
+def holding(name: str, device: str, mib: int = 0, uid: str = "") -> LivePod:
     """Return a bound pod whose binding notes a device: so much of it, or the whole of it."""
-    note = json.dumps([Share(device, Bytes(mib << 20), whole=not mib).to_json()])
+    note = json.dumps([DeviceShare(device, Bytes(mib << 20), whole=not mib).to_json()])
     return pod(name, on="n", mib=mib or 40960, notes={PLACEMENT: note}, uid=uid)
 
 
-def claim_on(device: str, user: Pod) -> Claim:
+def claim_on(device: str, user: LivePod) -> LiveClaim:
     """Return a claim that was given 20 GiB of a device for a pod."""
     made = claim("c", user, on="n", mib=MIB)
     document = json.loads(msgspec.json.encode(made))
     document["status"]["allocation"]["devices"]["results"][0]["device"] = device
-    found: Claim = read(CLAIMS, document)
+    found: LiveClaim = read(CLAIMS, document)
     return found
 
 
@@ -78,9 +78,9 @@ def devices_of(cache: SchedulerCache) -> dict[str, int]:
 
 def decided(cache: SchedulerCache, name: str = "new", mib: int = MIB) -> Decision:
     """Return what is decided for one more pod."""
-    cache.on_event(Change(None, pod(name, mib=mib)))
+    cache.on_event(ObjectChange(None, pod(name, mib=mib)))
     (asked,) = cache.sync().pending
-    assert not isinstance(asked, Unreadable)
+    assert not isinstance(asked, UnreadablePod)
     return place(cache.cluster, asked)
 
 
@@ -90,7 +90,7 @@ def test_a_device_that_is_held_whole_is_not_there_a_second_time_when_another_lea
     both = sliced(COUNTED)
     cache = folded(catalog, [labelled(), both, holding("owner", "a40-1")])
     assert devices_of(cache) == {"a40-0": 40, "a40-1": 0}
-    cache.on_event(Change(both, sliced(["a40-1"])))
+    cache.on_event(ObjectChange(both, sliced(["a40-1"])))
     cache.sync()
     assert devices_of(cache) == {"a40-1": 0}
     assert not decided(cache).placed
@@ -113,10 +113,10 @@ def test_holders_of_a_device_that_the_slice_left_out_take_nothing_of_another(
     world: list[Any] = [labelled(notes if told == "agent" else {}), sliced(BY_BUS), owner]
     cache = folded(catalog, [*world, given] if told == "claim" else world)
     assert devices_of(cache) == {gone: 20, stays: 40}
-    cache.on_event(Change(sliced(BY_BUS), sliced([stays])))
+    cache.on_event(ObjectChange(sliced(BY_BUS), sliced([stays])))
     cache.sync()
     assert (devices_of(cache), shares(cache, "uid-owner")) == ({stays: 40}, [])
-    cache.on_event(Change(sliced([stays]), sliced(BY_BUS)))
+    cache.on_event(ObjectChange(sliced([stays]), sliced(BY_BUS)))
     cache.sync()
     assert devices_of(cache) == {gone: 20, stays: 40}, "it came back, and with it who holds it"
 
@@ -127,7 +127,7 @@ def test_what_is_being_bound_to_a_device_that_leaves_the_slice_does_no_harm(cata
     made = decided(cache).placement
     assert made is not None
     cache.assume([made])
-    cache.on_event(Change(sliced([gone]), sliced([stays])))
+    cache.on_event(ObjectChange(sliced([gone]), sliced([stays])))
     cache.sync()
     assert devices_of(cache) == {stays: 20}, "who holds what nobody tells is counted where it may be"
 

@@ -11,7 +11,7 @@ from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import asks_for_devices
 from fairlead.cache.types import CLAIMS, NODES, PLACEMENT, PODS, RULES
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from tests.cache.test_cache import folded, shares
 from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
 
@@ -106,7 +106,7 @@ def test_a_running_pod_is_read_again_when_its_owner_edits_it(catalog: Catalog) -
     document = msgspec.to_builtins(before)
     document["metadata"] |= {"labels": {"app": "web"}, "resourceVersion": "2"}
     cache = folded(catalog, [node("n"), device_slice("n"), before])
-    cache.on_event(Change(before, read(PODS, document)))
+    cache.on_event(ObjectChange(before, read(PODS, document)))
     cache.sync()
     placed = cache.cluster.placement("uid-a")
     assert placed is not None
@@ -225,7 +225,7 @@ def test_what_a_tenant_changes_has_only_its_own_pods_read_again(catalog: Catalog
 
     def changed(kind: str, before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
         of = next(each for each in RULES if each.name == kind)
-        cache.on_event(Change(read(of, before) if before is not None else None, read(of, after)))
+        cache.on_event(ObjectChange(read(of, before) if before is not None else None, read(of, after)))
         return sorted(each.name for each in cache.sync().pending)
 
     named: dict[str, Any] = {

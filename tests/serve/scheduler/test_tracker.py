@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import LEASES
 from fairlead.compat.times import UTC
 from fairlead.errors import ConflictError
-from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow, Flows
 from fairlead.serve.scheduler.election import LeaderElection
 from fairlead.serve.scheduler.in_flight import ANNOTATION, InFlightSet, parse
@@ -28,7 +28,7 @@ class Leader:
     """A replica that leads, whose wall clock is of long ago: no pod is in the set by its age."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.wire, self.flows, clock = Wire(), Flows(), Clock()
+        self.wire, self.flows, clock = Wire(), Flows(), MachineClock()
         clock.set_wall(datetime(1999, 1, 1, tzinfo=UTC).timestamp())
         self.election = LeaderElection(self.flows, clock, "one", CONFIG)
         self.tracker = InFlightTracker(self.election, SchedulerCache(catalog), SchedulingQueue(), clock)
@@ -43,7 +43,7 @@ class Leader:
         return parse(lease["metadata"]["annotations"].get(ANNOTATION, ""))
 
 
-def late_pod() -> Pod:
+def late_pod() -> LivePod:
     late = pod("late")
     return replace(late, metadata=replace(late.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
 

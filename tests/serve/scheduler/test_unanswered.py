@@ -7,9 +7,9 @@ import msgspec
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.transport import SILENCE
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
-from fairlead.serve.scheduler.writes import Plan
+from fairlead.serve.scheduler.writes import BindingPlan
 from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import Bytes
 from tests.cluster.loopback import talking
@@ -30,8 +30,8 @@ def test_a_binding_without_an_answer_is_read_back_and_found_done() -> None:
         await writer.drain()
 
     async def scenario() -> None:
-        share = (Share("gpu-0", Bytes(GIB)),)
-        plan = Plan(pod("a", mib=1024), Placement(Request("a", uid="uid-a"), "n", share))
+        share = (DeviceShare("gpu-0", Bytes(GIB)),)
+        plan = BindingPlan(pod("a", mib=1024), Placement(Request("a", uid="uid-a"), "n", share))
         async with talking(talk) as seen, Client.connect(seen.config, silence=0.2) as client:
             assert await performed(client, binder().bind([plan], 3)) == {}
             assert [line.split(" ")[0] for line in seen.requests] == ["POST", "PATCH"]

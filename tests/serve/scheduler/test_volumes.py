@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.cache.types import SCHEDULED, Pod
+from fairlead.cache.types import SCHEDULED, LivePod
 from fairlead.cache.volumes import VolumeBinding
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.kinds import EVENTS
 from fairlead.manifest.pod import request
 from fairlead.manifest.volumeshapes import (
@@ -83,7 +83,7 @@ def storage(name: str, *zones: str, mode: str = LATE, usual: bool = False, made_
     return read(STORAGE_CLASSES, document)
 
 
-def using(name: str, *claims: str, **spec: Any) -> Pod:
+def using(name: str, *claims: str, **spec: Any) -> LivePod:
     volumes = [
         {"name": f"v{at}", "persistentVolumeClaim": {"claimName": each}} for at, each in enumerate(claims)
     ]
@@ -133,9 +133,9 @@ def test_what_is_not_to_be_had_is_told(catalog: Catalog, there: list[Any], says:
     assert list(all_of(cycle)) == ["other"]
     assert says in cycle.reporter.text("uid-a")
     for each in there:
-        cycle.cache.on_event(Change(each, None))
+        cycle.cache.on_event(ObjectChange(each, None))
     for each in (volume("v", "n2"), claim("data", "v")):
-        cycle.cache.on_event(Change(None, each))
+        cycle.cache.on_event(ObjectChange(None, each))
     cycle.refresh(1.0)
     assert all_of(cycle) == {"a": "n2"}
 
@@ -156,17 +156,17 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     assert (told["state"], told["sentence"]) == ("volumes", cycle.reporter.text(uid))
 
     for name in ("b", "c", "d", "e"):  # four GPUs, one of which is kept
-        cycle.cache.on_event(Change(None, pod(name, mib=4096)))
+        cycle.cache.on_event(ObjectChange(None, pod(name, mib=4096)))
     chosen = claim("data", kind=None, node="n2")
-    cycle.cache.on_event(Change(unmade, chosen))
+    cycle.cache.on_event(ObjectChange(unmade, chosen))
     cycle.refresh(1.0)
     result = run_all(cycle)
     assert len(result.plans) == 3
     assert result.volumes == (), "it is noted already"
     assert list(cycle.cache.held) == ["uid-a"]
 
-    cycle.cache.on_event(Change(None, volume("v", "n2")))
-    cycle.cache.on_event(Change(chosen, claim("data", "v", kind=None, node="n2")))
+    cycle.cache.on_event(ObjectChange(None, volume("v", "n2")))
+    cycle.cache.on_event(ObjectChange(chosen, claim("data", "v", kind=None, node="n2")))
     cycle.refresh(2.0)
     assert all_of(cycle) == {"a": "n2"}
     assert cycle.cache.held == {}
@@ -189,12 +189,12 @@ def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
     assert write.body["spec"] == {"claimRef": {**whose, "name": "data", "uid": "c-data"}}
 
     for each, wanting in ((fitting, unmade), (large, second)):
-        cycle.cache.on_event(Change(each, kept(each, wanting)))
+        cycle.cache.on_event(ObjectChange(each, kept(each, wanting)))
     cycle.refresh(1.0)
     result = run_all(cycle)
     assert (result.plans, result.volumes) == ((), ()), "both are kept for it already"
     for wanting, name in ((unmade, "f"), (second, "l")):
-        cycle.cache.on_event(Change(wanting, claim(wanting.metadata.name, name)))
+        cycle.cache.on_event(ObjectChange(wanting, claim(wanting.metadata.name, name)))
     cycle.refresh(2.0)
     assert all_of(cycle) == {"a": "n2"}
 
@@ -214,7 +214,7 @@ def test_where_no_volume_is_free_the_pod_is_told(catalog: Catalog, wrong: dict[s
     cycle = two(catalog, local, claim("data", size=2), there, using("a", "data"))
     assert all_of(cycle) == {}
     assert "no free volume of class late" in cycle.reporter.text("uid-a")
-    cycle.cache.on_event(Change(None, free("w", 4, "n1")))
+    cycle.cache.on_event(ObjectChange(None, free("w", 4, "n1")))
     cycle.refresh(1.0)
     result = run_all(cycle)
     assert result.plans == ()
@@ -238,8 +238,8 @@ def test_where_no_volume_could_be_made_another_node_is_chosen(catalog: Catalog) 
     result = run_all(cycle)
     assert (result.plans, result.volumes) == ((), ())
     assert cycle.reporter.text("uid-a").startswith("a has its place on n1")
-    cycle.cache.on_event(Change(node("n1", zone="a"), None))
-    cycle.cache.on_event(Change(chosen, unmade))
+    cycle.cache.on_event(ObjectChange(node("n1", zone="a"), None))
+    cycle.cache.on_event(ObjectChange(chosen, unmade))
     cycle.refresh(1.0)
     result = run_all(cycle)
     assert result.plans == ()
@@ -255,8 +255,8 @@ def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
     assert result.plans == ()
     ((_, binding),) = result.volumes
     assert set(cycle.cache.held) == {"uid-a", "uid-b"}
-    cycle.cache.on_event(Change(None, volume("v", binding.node)))
-    cycle.cache.on_event(Change(unmade, claim("data", "v")))
+    cycle.cache.on_event(ObjectChange(None, volume("v", binding.node)))
+    cycle.cache.on_event(ObjectChange(unmade, claim("data", "v")))
     cycle.refresh(1.0)
     assert set(all_of(cycle)) == {"a", "b"}
 
@@ -265,7 +265,7 @@ def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) ->
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
     results = []
     for each in (using("a", "data", mib=4096), pod("vip", mib=4096, priority=9)):
-        cycle.cache.on_event(Change(None, each))
+        cycle.cache.on_event(ObjectChange(None, each))
         cycle.refresh(0.0)
         results.append(cycle.run(0.0))
     assert [result.plans for result in results] == [(), ()]
@@ -280,7 +280,7 @@ def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) ->
 def test_a_place_that_waits_for_volumes_too_long_goes_to_another_pod(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), storage("late"), claim("data"))
     for each in (using("a", "data", mib=4096), pod("b", mib=4096)):
-        cycle.cache.on_event(Change(None, each))
+        cycle.cache.on_event(ObjectChange(None, each))
         cycle.refresh(0.0)
         assert cycle.run(0.0).plans == ()
     cycle.refresh(599.0)
@@ -297,7 +297,7 @@ def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: s
     cycle = two(catalog, storage("late"), claim("data"), member, pod("b", mib=4096, notes=ring))
     assert all_of(cycle) == {}
     over = using("a", "data", mib=4096, notes=ring, phase="Failed") if end == "ended" else None
-    cycle.cache.on_event(Change(member, over))
+    cycle.cache.on_event(ObjectChange(member, over))
     cycle.refresh(1.0)
     assert (cycle.cache.held, cycle.cache.cluster.placements()) == ({}, ())
     assert "uid-a" not in cycle.verdicts
@@ -310,7 +310,7 @@ def test_a_claim_that_is_made_for_one_pod_is_found_by_its_name(catalog: Catalog)
     assert all_of(cycle) == {}
     assert "no PersistentVolumeClaim default/a-scratch" in cycle.reporter.text("uid-a")
     for each in (volume("v", "n1"), claim("a-scratch", "v")):
-        cycle.cache.on_event(Change(None, each))
+        cycle.cache.on_event(ObjectChange(None, each))
     cycle.refresh(1.0)
     assert all_of(cycle) == {"a": "n1"}
 

@@ -6,21 +6,23 @@ from typing import Any
 import pytest
 
 from fairlead.cache import types as seen
-from fairlead.cache.types import PLACEMENT, Pod
-from fairlead.placement import Placement, Share
+from fairlead.cache.types import PLACEMENT, LivePod
+from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.effects import Deallocate
-from fairlead.serve.scheduler.writes import Plan
+from fairlead.serve.scheduler.writes import BindingPlan
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, claim, pod, read
 
-SHARE = Share("gpu-0", Bytes(GIB), 250)
-WHOLE = Share("gpu-1", Bytes(4 * GIB), 1000, whole=True)
+SHARE = DeviceShare("gpu-0", Bytes(GIB), 250)
+WHOLE = DeviceShare("gpu-1", Bytes(4 * GIB), 1000, whole=True)
 
 
-def plan(given: Pod, *shares: Share, **more: Any) -> Plan:
-    return Plan(given, Placement(Request(given.metadata.name, uid=given.metadata.uid), "n", shares), **more)
+def plan(given: LivePod, *shares: DeviceShare, **more: Any) -> BindingPlan:
+    return BindingPlan(
+        given, Placement(Request(given.metadata.name, uid=given.metadata.uid), "n", shares), **more
+    )
 
 
 def test_a_plain_pod_is_bound_by_one_write_that_names_it_by_uid() -> None:
@@ -55,7 +57,7 @@ def test_a_pod_points_to_its_claim_only_as_it_was_seen() -> None:
         (WHOLE, None, None),
     ],
 )
-def test_a_claim_says_what_is_taken_of_which_device(share: Share, capacity: Any, consumed: Any) -> None:
+def test_a_claim_says_what_is_taken_of_which_device(share: DeviceShare, capacity: Any, consumed: Any) -> None:
     given = pod("a", mib=1024)
     made = writes.create_claim(given, [share]).body
     assert made["spec"]["devices"]["requests"][0]["exactly"].get("capacity") == capacity
@@ -81,7 +83,7 @@ def test_the_shares_go_to_the_requests_of_named_claims_in_order() -> None:
             }
         },
     }
-    shares = [Share(f"gpu-{number}", whole=True) for number in range(3)]
+    shares = [DeviceShare(f"gpu-{number}", whole=True) for number in range(3)]
     named = read(seen.CLAIMS, document)
     assert writes.by_request(plan(pod("a"), *shares, named=(named,))) == [
         (named, {"one": shares[:1], "two": shares[1:]})

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead.cache import types as seen
-from fairlead.cache.types import PLACEMENT, Claim, Pod
+from fairlead.cache.types import PLACEMENT, LiveClaim, LivePod
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES
 from fairlead.errors import ClusterError
@@ -90,10 +90,10 @@ class World:
                     await self.client.patch(seen.CLAIMS, claim.metadata.name, free, self.namespace)
                     await self.client.delete(seen.CLAIMS, claim.metadata.name, self.namespace)
 
-    async def pods(self) -> tuple[Pod, ...]:
+    async def pods(self) -> tuple[LivePod, ...]:
         return (await self.client.list(seen.PODS, self.namespace)).items
 
-    async def claims(self) -> tuple[Claim, ...]:
+    async def claims(self) -> tuple[LiveClaim, ...]:
         return (await self.client.list(seen.CLAIMS, self.namespace)).items
 
     async def held(self) -> Counter[tuple[str, str]]:
@@ -125,9 +125,11 @@ class World:
                     held[pod.spec.node_name, share.device] += share.memory
         return held
 
-    async def until(self, right: Callable[[tuple[Pod, ...]], bool], seconds: float = 60.0) -> tuple[Pod, ...]:
+    async def until(
+        self, right: Callable[[tuple[LivePod, ...]], bool], seconds: float = 60.0
+    ) -> tuple[LivePod, ...]:
         """Wait until the pods are as they should be; at every look nothing may be given away twice."""
-        pods: tuple[Pod, ...] = ()
+        pods: tuple[LivePod, ...] = ()
         try:
             async with asyncio.timeout(seconds):
                 while not right(pods := await self.pods()):
@@ -149,6 +151,6 @@ async def opened(room: RealCluster, nodes: int, devices: int = 2) -> AsyncIterat
         yield world
 
 
-def bound(*names: str) -> Callable[[tuple[Pod, ...]], bool]:
+def bound(*names: str) -> Callable[[tuple[LivePod, ...]], bool]:
     """Return what says whether these pods have a node; without names, all."""
     return lambda pods: all(pod.spec.node_name for pod in pods if not names or pod.metadata.name in names)

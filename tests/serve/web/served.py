@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from fairlead.serve.web.httpd import Front, Response, Server, listen
+from fairlead.serve.web.httpd import PageServer, Response, ServingOptions, listen
 from fairlead.settings import Address, TlsFiles
 from fairlead.units import Seconds
 from tests.cluster.loopback import Authority, Pair
@@ -27,7 +27,7 @@ def pages(path: str) -> Response:
 
 
 @contextmanager
-def serving(front: Front) -> Iterator[int]:
+def serving(front: ServingOptions) -> Iterator[int]:
     """Serve until the end; yield the port."""
     listener = listen(LOOPBACK)
     here, there = socket.socketpair()
@@ -43,9 +43,9 @@ def serving(front: Front) -> Iterator[int]:
         there.close()
 
 
-def _serve(listener: socket.socket, front: Front, stop: socket.socket) -> None:
+def _serve(listener: socket.socket, front: ServingOptions, stop: socket.socket) -> None:
     stopped: list[Seconds] = []
-    with selectors.DefaultSelector() as selector, closing(Server(listener, selector, pages, front)):
+    with selectors.DefaultSelector() as selector, closing(PageServer(listener, selector, pages, front)):
         selector.register(stop, selectors.EVENT_READ, stopped.append)
         while not stopped:
             for key, _ in selector.select():

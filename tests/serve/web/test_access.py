@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.serve.web.access import TokenGuard, shown
-from fairlead.serve.web.httpd import Front, Response, answer
+from fairlead.serve.web.httpd import Response, ServingOptions, answer
 from tests.serve.web.served import ask, serving
 
 TOKEN = b"s3cret.token-_~+/=="
@@ -27,7 +27,7 @@ def head(authorization: bytes = b"", path: bytes = b"/metrics") -> bytes:
 
 def test_only_the_token_opens_the_pages(tmp_path: Path) -> None:
     guard = TokenGuard(write(tmp_path / "token", TOKEN + b"\n"), lambda _: None)
-    with serving(Front(guard=guard)) as port:
+    with serving(ServingOptions(guard=guard)) as port:
         assert ask(port, head(b"Bearer " + TOKEN)).endswith(b"\r\n\r\n/metrics")
         for path in (b"/metrics", b"/", b"/elsewhere"):
             reply = ask(port, head(path=path))

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from fairlead.serve.web.bodies import BODY_LIMIT
-from fairlead.serve.web.connections import Connections, Limits
+from fairlead.serve.web.connections import ConnectionLimits, ConnectionPool
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.serve.web.router import Router, opened
 from fairlead.serve.web.tls import prepared
@@ -20,7 +20,7 @@ from tests.serve.web.test_router import echo, written
 
 LONG = 600.0
 """Seconds that no test waits: where a limit is as long, another one closes the connection."""
-PATIENT = Limits(handshake=LONG, head=LONG, body=LONG, answer=LONG, idle=LONG)
+PATIENT = ConnectionLimits(handshake=LONG, head=LONG, body=LONG, answer=LONG, idle=LONG)
 HEAD = b"POST /filter HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -30,7 +30,7 @@ class Door:
 
     port: int
     router: Router
-    connections: Connections
+    connections: ConnectionPool
     crowd: greedy.Crowd
 
     async def answered(self) -> bool:
@@ -47,7 +47,9 @@ async def answered(port: int) -> bool:
 
 
 @asynccontextmanager
-async def door(limits: Limits, verb: Callable[[bytes], Awaitable[Response]] = echo) -> AsyncIterator[Door]:
+async def door(
+    limits: ConnectionLimits, verb: Callable[[bytes], Awaitable[Response]] = echo
+) -> AsyncIterator[Door]:
     listener = listen(Address("127.0.0.1", 0))
     router = Router({"/filter": verb}, {}, known_only=False, limits=limits)
     port = listener.getsockname()[1]
@@ -56,7 +58,7 @@ async def door(limits: Limits, verb: Callable[[bytes], Awaitable[Response]] = ec
 
 
 def test_the_limits_that_are_documented_are_the_ones_in_force() -> None:
-    assert Limits() == Limits(256, 10.0, 10.0, 10.0, 10.0, 120.0, 32 << 20)
+    assert ConnectionLimits() == ConnectionLimits(256, 10.0, 10.0, 10.0, 10.0, 120.0, 32 << 20)
     text = Path("docs/reference/extender.md").read_text(encoding="utf-8")
     for bound in ("256 connections", "32 MiB", "4 MiB", "10 seconds", "120 seconds"):
         assert bound in text
@@ -65,7 +67,7 @@ def test_the_limits_that_are_documented_are_the_ones_in_force() -> None:
 @pytest.mark.parametrize("begun", [b"", HEAD, b"POST"])
 def test_a_head_that_does_not_end_ends_the_connection(begun: bytes) -> None:
     async def scenario() -> None:
-        async with door(Limits(head=0.2, body=LONG, idle=LONG)) as here:
+        async with door(ConnectionLimits(head=0.2, body=LONG, idle=LONG)) as here:
             await asyncio.gather(
                 *[greedy.drip(await here.crowd.connected(begun)) for _ in range(20)],
                 *[greedy.ended(await here.crowd.connected(begun)) for _ in range(20)],
@@ -77,7 +79,7 @@ def test_a_head_that_does_not_end_ends_the_connection(begun: bytes) -> None:
 
 def test_a_second_head_has_as_much_time_from_its_first_byte() -> None:
     async def scenario() -> None:
-        async with door(Limits(head=0.2, body=LONG, idle=LONG)) as here:
+        async with door(ConnectionLimits(head=0.2, body=LONG, idle=LONG)) as here:
             reader, writer = await here.crowd.connected(HEAD + b"Content-Length: 0\r\n\r\n")
             assert await reader.readuntil(b"\r\n0") is not None
             await greedy.drip((reader, writer))
@@ -90,7 +92,7 @@ def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> N
 
     async def scenario() -> None:
         listener = listen(Address("127.0.0.1", 0))
-        limits = Limits(handshake=0.2, head=LONG, idle=LONG)
+        limits = ConnectionLimits(handshake=0.2, head=LONG, idle=LONG)
         router = Router({"/filter": echo}, {}, known_only=False, limits=limits)
         async with (
             opened(listener, router, prepared(files, "", print).context) as connections,
@@ -104,7 +106,7 @@ def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> N
 
 def test_a_body_that_does_not_end_is_refused_in_time() -> None:
     async def scenario() -> None:
-        async with door(Limits(head=LONG, body=0.2, idle=LONG)) as here:
+        async with door(ConnectionLimits(head=LONG, body=0.2, idle=LONG)) as here:
             stream = await here.crowd.unfinished(1000)
             assert b" 408 " in await stream[0].readline()
             await greedy.ended(stream)
@@ -118,7 +120,7 @@ def test_an_answer_that_is_not_taken_ends_the_connection() -> None:
         return Response(200, bytes(64 << 20))
 
     async def scenario() -> None:
-        async with door(Limits(head=LONG, body=LONG, answer=0.2, idle=LONG), large) as here:
+        async with door(ConnectionLimits(head=LONG, body=LONG, answer=0.2, idle=LONG), large) as here:
             await here.crowd.connected(HEAD + b"Content-Length: 0\r\n\r\n")
             while not len(here.connections):
                 await asyncio.sleep(0.01)
@@ -127,7 +129,7 @@ def test_an_answer_that_is_not_taken_ends_the_connection() -> None:
     asyncio.run(scenario())
 
 
-async def settled(connections: Connections, number: int) -> None:
+async def settled(connections: ConnectionPool, number: int) -> None:
     """Wait until so many connections are open."""
     async with asyncio.timeout(30):
         while len(connections) != number:
@@ -136,7 +138,7 @@ async def settled(connections: Connections, number: int) -> None:
 
 def test_connections_are_bounded_and_one_that_is_used_outlives_those_that_are_not() -> None:
     async def scenario() -> None:
-        async with door(Limits(8, LONG, LONG, LONG, LONG, LONG)) as here:
+        async with door(ConnectionLimits(8, LONG, LONG, LONG, LONG, LONG)) as here:
             reader, writer = await here.crowd.connected()
             for _ in range(3):
                 writer.write(HEAD + b"Content-Length: 4\r\n\r\nfour")
@@ -158,7 +160,7 @@ def test_connections_that_are_answered_are_not_closed_to_make_room() -> None:
             await release.wait()
             return Response(200, b"done")
 
-        async with door(Limits(4, LONG, LONG, LONG, LONG, LONG), held) as here:
+        async with door(ConnectionLimits(4, LONG, LONG, LONG, LONG, LONG), held) as here:
             whole = [await here.crowd.connected(HEAD + b"Content-Length: 0\r\n\r\n") for _ in range(4)]
             for _ in whole:
                 await begun.acquire()
@@ -173,7 +175,7 @@ def test_connections_that_are_answered_are_not_closed_to_make_room() -> None:
 def test_bodies_are_bounded_in_all_and_the_oldest_unfinished_makes_room() -> None:
     async def scenario() -> None:
         bound = 3 * BODY_LIMIT
-        async with door(Limits(64, LONG, LONG, LONG, LONG, LONG, bodies=bound)) as here:
+        async with door(ConnectionLimits(64, LONG, LONG, LONG, LONG, LONG, bodies=bound)) as here:
             stalled = []
             for _ in range(8):
                 stalled.append(await here.crowd.unfinished(BODY_LIMIT))
@@ -201,7 +203,7 @@ def test_whole_bodies_hold_their_memory_until_they_are_answered() -> None:
                 await release.wait()
             return await echo(body)
 
-        async with door(Limits(bodies=1000), held) as here, aiohttp.ClientSession() as session:
+        async with door(ConnectionLimits(bodies=1000), held) as here, aiohttp.ClientSession() as session:
             url = f"http://127.0.0.1:{here.port}/filter"
             first = asyncio.create_task(session.post(url, data=bytes(998)))
             await begun.wait()

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.serve.agent.loop import open_front
-from fairlead.serve.web.httpd import Front
+from fairlead.serve.web.httpd import ServingOptions
 from fairlead.settings import TlsFiles
 from fairlead.settings.agent import AgentSettings
 from tests.cluster.loopback import Authority, Pair
@@ -25,7 +25,7 @@ def silent(_: str) -> None:
 
 
 def test_without_tls_and_token_everybody_comes_in_plainly() -> None:
-    assert open_front(AgentSettings(), silent) == Front()
+    assert open_front(AgentSettings(), silent) == ServingOptions()
 
 
 def test_openssl_is_not_loaded_for_nothing() -> None:

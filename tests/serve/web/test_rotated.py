@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.serve.web.rotated import Rotated, said
+from fairlead.serve.web.rotated import ReloadedFiles, said
 
 
 class Number:
@@ -22,8 +22,8 @@ class Number:
         self.reads += 1
         return int(self.path.read_text())
 
-    def rotated(self) -> Rotated[int]:
-        return Rotated((str(self.path),), self.read, self.said.append)
+    def rotated(self) -> ReloadedFiles[int]:
+        return ReloadedFiles((str(self.path),), self.read, self.said.append)
 
     def write(self, text: str) -> None:
         """Replace the file; by rename, as everybody does who wants readers to see the old or the new one."""
@@ -75,7 +75,7 @@ def test_what_is_read_in_the_middle_of_a_change_is_read_again(number: Number) ->
             raise ValueError("half of it")
         return value
 
-    rotated = Rotated((str(number.path),), read, number.said.append)
+    rotated = ReloadedFiles((str(number.path),), read, number.said.append)
     number.write("2")
     assert rotated.current() == 3
     assert number.said == []

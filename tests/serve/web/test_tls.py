@@ -14,8 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import SettingsError
-from fairlead.serve.web.httpd import CONNECTION_LIMIT, REQUEST_LIMIT, TIME_LIMIT, Front, Server, listen
-from fairlead.serve.web.tls import TlsDoor, context
+from fairlead.serve.web.httpd import (
+    CONNECTION_LIMIT,
+    REQUEST_LIMIT,
+    TIME_LIMIT,
+    PageServer,
+    ServingOptions,
+    listen,
+)
+from fairlead.serve.web.tls import TlsAcceptor, context
 from fairlead.settings import TlsFiles
 from fairlead.units import Seconds
 from tests.cluster.loopback import Authority, Pair
@@ -37,8 +44,8 @@ HOME = Authority("home")
 CLIENT = served.trusting(HOME)
 
 
-def front(files: TlsFiles) -> Front:
-    return Front(TlsDoor(files, lambda _: None))
+def front(files: TlsFiles) -> ServingOptions:
+    return ServingOptions(TlsAcceptor(files, lambda _: None))
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +190,7 @@ def test_a_handshake_has_no_more_time_than_a_request(files: TlsFiles) -> None:
     listener = listen(LOOPBACK)
     with (
         selectors.DefaultSelector() as selector,
-        closing(Server(listener, selector, served.pages, front(files))) as server,
+        closing(PageServer(listener, selector, served.pages, front(files))) as server,
         closing(connect(listener.getsockname()[1])) as line,
     ):
         line.sendall(hello()[:50])
@@ -206,7 +213,9 @@ def serial(port: int) -> int:
 
 def test_a_new_certificate_is_shown_once_it_is_there(tmp_path: Path) -> None:
     said: list[str] = []
-    with serving(Front(TlsDoor(mount(tmp_path, "..1", HOME.leaf("agent")), said.append))) as port:
+    with serving(
+        ServingOptions(TlsAcceptor(mount(tmp_path, "..1", HOME.leaf("agent")), said.append))
+    ) as port:
         first = serial(port)
         with closing(greeted(port, CLIENT)) as under_way:
             mount(tmp_path, "..2", HOME.leaf("agent"))
@@ -220,7 +229,7 @@ def test_a_new_certificate_is_shown_once_it_is_there(tmp_path: Path) -> None:
 def test_a_broken_new_pair_is_said_once_and_the_old_one_stays(tmp_path: Path) -> None:
     said: list[str] = []
     one, other = HOME.leaf("agent"), HOME.leaf("agent")
-    with serving(Front(TlsDoor(mount(tmp_path, "..1", one), said.append))) as port:
+    with serving(ServingOptions(TlsAcceptor(mount(tmp_path, "..1", one), said.append))) as port:
         first = serial(port)
         mount(tmp_path, "..2", Pair(one.certificate, other.key))
         assert [serial(port), serial(port)] == [first, first]
@@ -261,5 +270,5 @@ ONE, OTHER = HOME.leaf("one"), HOME.leaf("other")
 )
 def test_a_pair_that_cannot_be_used_at_the_start_is_the_users_to_change(tmp_path: Path, pair: Pair) -> None:
     with pytest.raises(SettingsError, match=r"tls\.crt and key .*tls\.key cannot be used: .") as error:
-        TlsDoor(mount(tmp_path, "..1", pair), lambda _: None)
+        TlsAcceptor(mount(tmp_path, "..1", pair), lambda _: None)
     assert "PEM" in error.value.hint

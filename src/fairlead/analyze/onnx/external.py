@@ -12,7 +12,7 @@ _HINT = "keep the model and its data in one folder, as they were exported"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExternalData:
     """Where in which file a tensor's data lies."""
 
     path: str
@@ -31,7 +31,7 @@ class Place:
         return data if len(data) == size else None
 
 
-class Shelf:
+class ExternalDataFolder:
     """The folder of a model, and the files that it names there."""
 
     def __init__(self, model: str) -> None:
@@ -44,7 +44,7 @@ class Shelf:
         self.missing: set[str] = set()
         """Files that are not there: the sizes are known all the same."""
 
-    def find(self, entries: Mapping[str, str], size: int, tensor: str) -> Place | None:
+    def find(self, entries: Mapping[str, str], size: int, tensor: str) -> ExternalData | None:
         """Return where a tensor's data lies, or None where that file is missing."""
         location = entries.get("location", "")
         found = self._file(location, tensor)
@@ -57,7 +57,7 @@ class Shelf:
             raise self._wrong(tensor, f"has {held} bytes of external data where its dims say {size}")
         if offset + held > length:
             raise self._wrong(tensor, f"lies beyond the end of {shown(location)!r}: that file is cut off")
-        return Place(path, offset)
+        return ExternalData(path, offset)
 
     def _file(self, location: str, tensor: str) -> tuple[str, int] | None:
         if location not in self._sizes:

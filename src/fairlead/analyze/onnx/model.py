@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from fairlead.analyze import bounds, dtypes
-from fairlead.analyze.graph import Attribute, Constant, Function, Graph, Model, Node, Reference, Value
-from fairlead.analyze.onnx.external import Shelf
-from fairlead.analyze.onnx.tensor import Tensors
-from fairlead.analyze.onnx.wire import FLOAT, NUMBER, PIECE, Wire, number, piece, signed
-from fairlead.analyze.source import Source
+from fairlead.analyze.graph import Attribute, Constant, Function, Graph, GraphNode, Model, Reference, Value
+from fairlead.analyze.onnx.external import ExternalDataFolder
+from fairlead.analyze.onnx.tensor import TensorReader
+from fairlead.analyze.onnx.wire import FLOAT, NUMBER, PIECE, ProtobufReader, number, piece, signed
+from fairlead.analyze.source import ModelSource
 from fairlead.errors import AnalysisError
 
 _OWN: Final = ("", "ai.onnx")
@@ -21,7 +21,7 @@ _NO_NAMES: Final = ("", "?", "-1", "None", "unknown")
 _GRAPH, _OPSET, _FUNCTION = piece(7), piece(8), piece(25)
 
 
-def read(source: Source) -> Model:
+def read(source: ModelSource) -> Model:
     """Return the model of an ONNX file."""
     return _Reader(source).model()
 
@@ -32,11 +32,11 @@ def qualified(domain: str, op: str) -> str:
 
 
 class _Reader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ModelSource) -> None:
         self._source = source
-        self._wire = Wire(source)
-        self._shelf = Shelf(source.path)
-        self._tensors = Tensors(self._wire, self._shelf)
+        self._wire = ProtobufReader(source)
+        self._shelf = ExternalDataFolder(source.path)
+        self._tensors = TensorReader(self._wire, self._shelf)
         self._nodes = bounds.NODES
         self._edges = bounds.EDGES
 
@@ -79,7 +79,7 @@ class _Reader:
     def _graph(self, start: int, end: int, depth: int) -> Graph:
         if depth > bounds.DEPTH:
             raise self._wire.too_much(f"more than {bounds.DEPTH} graphs within graphs")
-        name, nodes, outputs = "", list[Node](), list[str]()
+        name, nodes, outputs = "", list[GraphNode](), list[str]()
         inputs: dict[str, Value] = {}
         values: dict[str, Value] = {}
         constants: dict[str, Constant] = {}
@@ -108,7 +108,7 @@ class _Reader:
         own = {key: value for key, value in inputs.items() if key not in constants}
         return Graph(name, tuple(nodes), own, tuple(outputs), constants, values)
 
-    def _node(self, start: int, end: int, depth: int) -> Node:
+    def _node(self, start: int, end: int, depth: int) -> GraphNode:
         self._nodes -= 1
         if self._nodes < 0:
             raise self._wire.too_much(f"more than {bounds.NODES:,} operators")
@@ -132,7 +132,7 @@ class _Reader:
         self._edges -= len(inputs) + len(outputs)
         if self._edges < 0:
             raise self._wire.too_much(f"more than {bounds.EDGES:,} inputs and outputs of operators")
-        return Node(qualified(domain, op), name, tuple(inputs), tuple(outputs), attributes)
+        return GraphNode(qualified(domain, op), name, tuple(inputs), tuple(outputs), attributes)
 
     def _attribute(self, found: dict[str, Attribute], start: int, end: int, depth: int) -> None:
         name, value = "", None
@@ -225,7 +225,7 @@ class _Reader:
 
     def _function(self, start: int, end: int) -> tuple[str, Function]:
         name = domain = ""
-        inputs, outputs, nodes = list[str](), list[str](), list[Node]()
+        inputs, outputs, nodes = list[str](), list[str](), list[GraphNode]()
         defaults: dict[str, Attribute] = {}
         text = self._wire.text
         for tag, first, last in self._wire.fields(start, end):

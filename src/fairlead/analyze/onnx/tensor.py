@@ -8,8 +8,8 @@ from typing import Final
 from fairlead.analyze import bounds, dtypes
 from fairlead.analyze.graph import Constant, Number
 from fairlead.analyze.names import shown
-from fairlead.analyze.onnx.external import Place, Shelf
-from fairlead.analyze.onnx.wire import NUMBER, PIECE, Wire, number, piece, signed
+from fairlead.analyze.onnx.external import ExternalData, ExternalDataFolder
+from fairlead.analyze.onnx.wire import NUMBER, PIECE, ProtobufReader, number, piece, signed
 
 _CODES: Final = {
     "fp32": "f",
@@ -41,12 +41,12 @@ class _Parts:
     location: int = 0
 
 
-class Tensors:
+class TensorReader:
     """Reads tensors, and knows the folder that their data may lie in."""
 
     __slots__ = ("_left", "_shelf", "_wire", "stripped")
 
-    def __init__(self, wire: Wire, shelf: Shelf) -> None:
+    def __init__(self, wire: ProtobufReader, shelf: ExternalDataFolder) -> None:
         self._wire = wire
         self._shelf = shelf
         self._left = bounds.TENSORS
@@ -177,7 +177,7 @@ class Tensors:
         found = self._wire.numbers(start, end, elements)
         return tuple(found) if len(found) == elements else None
 
-    def _outside(self, place: Place, elements: int, dtype: str) -> tuple[Number, ...] | None:
+    def _outside(self, place: ExternalData, elements: int, dtype: str) -> tuple[Number, ...] | None:
         data = place.read(dtypes.size(elements, dtype))
         return _unpack(data, elements, dtype) if data is not None else None
 

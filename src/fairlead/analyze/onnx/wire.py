@@ -7,7 +7,7 @@ from typing import Final
 from fairlead import varint
 from fairlead.analyze import bounds
 from fairlead.analyze.names import shown
-from fairlead.analyze.source import Source
+from fairlead.analyze.source import ModelSource
 from fairlead.errors import AnalysisError
 
 NUMBER, DOUBLE, PIECE, FLOAT = 0, 1, 2, 5
@@ -30,12 +30,12 @@ def signed(value: int) -> int:
     return value - _WORD if value & _SIGN else value
 
 
-class Wire:
+class ProtobufReader:
     """A source as protocol buffers, with what is left of the bounds."""
 
     __slots__ = ("_fields", "_text", "source")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ModelSource) -> None:
         self.source = source
         self._fields = bounds.FIELDS
         self._text = bounds.TEXT

@@ -13,7 +13,7 @@ class UnknownShapeError(Exception):
 
 
 @dataclass(slots=True)
-class Call:
+class OperatorCall:
     """An operator about to be understood."""
 
     op: str
@@ -80,7 +80,7 @@ class Call:
         return value if isinstance(value, Constant) else None
 
 
-Rule: TypeAlias = Callable[[Call], list[Fact]]
+Rule: TypeAlias = Callable[[OperatorCall], list[Fact]]
 """What an operator makes of its inputs; raises where it cannot say."""
 
 

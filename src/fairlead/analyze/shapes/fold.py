@@ -8,14 +8,14 @@ from typing import Final, TypeAlias
 
 from fairlead.analyze import bounds
 from fairlead.analyze.graph import Fact, Number
-from fairlead.analyze.shapes.call import Call, UnknownShapeError, axis_of
+from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, axis_of
 from fairlead.analyze.shapes.move import bounds_of_slice
 
 Values: TypeAlias = tuple[Number, ...]
-_Fold: TypeAlias = Callable[[Call, tuple[int, ...]], Values]
+_Fold: TypeAlias = Callable[[OperatorCall, tuple[int, ...]], Values]
 
 
-def folded(call: Call, results: Sequence[Fact]) -> list[Fact]:
+def folded(call: OperatorCall, results: Sequence[Fact]) -> list[Fact]:
     """Return the results with their values, where those can be known."""
     first = results[0]
     if first.values is not None or not first.known or first.elements > bounds.VALUES:
@@ -43,7 +43,7 @@ def _typed(values: Values, dtype: str) -> Values:
     return whole
 
 
-def _given(call: Call, place: int) -> tuple[Values, tuple[int, ...]]:
+def _given(call: OperatorCall, place: int) -> tuple[Values, tuple[int, ...]]:
     """Return the values and sizes of an input."""
     fact = call.arg(place)
     if fact.values is None or fact.dims is None:
@@ -63,7 +63,7 @@ def _strides(dims: Sequence[int]) -> list[int]:
     return [math.prod(dims[place + 1 :]) for place in range(len(dims))]
 
 
-def _stretched(call: Call, place: int, dims: tuple[int, ...]) -> Values:
+def _stretched(call: OperatorCall, place: int, dims: tuple[int, ...]) -> Values:
     """Return an input's values as often as stretching repeats them."""
     values, own = _given(call, place)
     if own == dims:
@@ -83,7 +83,7 @@ def _one(function: Callable[[Number], Number]) -> _Fold:
 
 
 def _two(function: Callable[[Number, Number], Number]) -> _Fold:
-    def fold(call: Call, dims: tuple[int, ...]) -> Values:
+    def fold(call: OperatorCall, dims: tuple[int, ...]) -> Values:
         left, right = _stretched(call, 0, dims), _stretched(call, 1, dims)
         return tuple(function(*pair) for pair in zip(left, right, strict=True))
 
@@ -91,7 +91,7 @@ def _two(function: Callable[[Number, Number], Number]) -> _Fold:
 
 
 def _many(function: Callable[[Sequence[Number]], Number]) -> _Fold:
-    def fold(call: Call, dims: tuple[int, ...]) -> Values:
+    def fold(call: OperatorCall, dims: tuple[int, ...]) -> Values:
         columns = (_stretched(call, place, dims) for place in range(len(call.args)))
         return tuple(function(row) for row in zip(*columns, strict=True))
 
@@ -113,15 +113,15 @@ def _power(left: Number, right: Number) -> Number:
     return result
 
 
-def _same(call: Call, dims: tuple[int, ...]) -> Values:
+def _same(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     return _given(call, 0)[0]
 
 
-def _expand(call: Call, dims: tuple[int, ...]) -> Values:
+def _expand(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     return _stretched(call, 0, dims)
 
 
-def _fill(call: Call, dims: tuple[int, ...]) -> Values:
+def _fill(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     value = call.tensor("value")
     if value is None:
         return (0.0,) * math.prod(dims)
@@ -130,7 +130,7 @@ def _fill(call: Call, dims: tuple[int, ...]) -> Values:
     return (value.values[0],) * math.prod(dims)
 
 
-def _range(call: Call, dims: tuple[int, ...]) -> Values:
+def _range(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     (start,), (step,) = _given(call, 0)[0], _given(call, 2)[0]
     return tuple(start + step * place for place in range(dims[0]))
 
@@ -143,7 +143,7 @@ def _pick(values: Values, dims: Sequence[int], choice: Sequence[Sequence[int]]) 
     )
 
 
-def _gather(call: Call, dims: tuple[int, ...]) -> Values:
+def _gather(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     values, own = _given(call, 0)
     rows, _ = _given(call, 1)
     axis = axis_of(call.integer("axis"), len(own))
@@ -152,7 +152,7 @@ def _gather(call: Call, dims: tuple[int, ...]) -> Values:
     return _pick(values, own, choice)
 
 
-def _slice(call: Call, dims: tuple[int, ...]) -> Values:
+def _slice(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     values, own = _given(call, 0)
     choice: list[Sequence[int]] = [range(size) for size in own]
     for axis, start, end, step in bounds_of_slice(call):
@@ -161,7 +161,7 @@ def _slice(call: Call, dims: tuple[int, ...]) -> Values:
     return _pick(values, own, choice)
 
 
-def _transpose(call: Call, dims: tuple[int, ...]) -> Values:
+def _transpose(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     values, own = _given(call, 0)
     order = call.ints("perm") or tuple(reversed(range(len(own))))
     steps = _strides(own)
@@ -172,7 +172,7 @@ def _transpose(call: Call, dims: tuple[int, ...]) -> Values:
     )
 
 
-def _concat(call: Call, dims: tuple[int, ...]) -> Values:
+def _concat(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     axis = axis_of(call.integer("axis", 1), len(dims))
     outer = math.prod(dims[:axis])
     parts = [_given(call, place) for place in range(len(call.args))]
@@ -185,7 +185,7 @@ def _concat(call: Call, dims: tuple[int, ...]) -> Values:
     )
 
 
-def _split(call: Call, results: Sequence[Fact]) -> list[Fact]:
+def _split(call: OperatorCall, results: Sequence[Fact]) -> list[Fact]:
     """Cut known values of one dimension."""
     fact = call.args[0]
     if fact is None or fact.values is None or fact.dims is None or len(fact.dims) != 1:
@@ -199,7 +199,7 @@ def _split(call: Call, results: Sequence[Fact]) -> list[Fact]:
 
 
 def _reduce(function: Callable[[Sequence[Number]], Number]) -> _Fold:
-    def fold(call: Call, dims: tuple[int, ...]) -> Values:
+    def fold(call: OperatorCall, dims: tuple[int, ...]) -> Values:
         values, own = _given(call, 0)
         if math.prod(dims) == 1 and values:
             return (function(values),)
@@ -210,18 +210,18 @@ def _reduce(function: Callable[[Sequence[Number]], Number]) -> _Fold:
     return fold
 
 
-def _non_zero(call: Call, dims: tuple[int, ...]) -> Values:
+def _non_zero(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     values, own = _given(call, 0)
     found = [at for at, value in zip(places(*map(range, own)), values, strict=True) if value]
     return tuple(at[axis] for axis in range(len(own)) for at in found)
 
 
-def _where(call: Call, dims: tuple[int, ...]) -> Values:
+def _where(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     columns = [_stretched(call, place, dims) for place in range(3)]
     return tuple(yes if test else no for test, yes, no in zip(*columns, strict=True))
 
 
-def _tile(call: Call, dims: tuple[int, ...]) -> Values:
+def _tile(call: OperatorCall, dims: tuple[int, ...]) -> Values:
     values, own = _given(call, 0)
     choice = [[at % size for at in range(total)] for size, total in zip(own, dims, strict=True)]
     return _pick(values, own, choice)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fairlead.analyze.graph import Dims, Fact
-from fairlead.analyze.shapes.call import Call, UnknownShapeError, broadcast
+from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, broadcast
 
 _LONGEST_EQUATION = 200
 
@@ -21,41 +21,41 @@ def _turned(dims: Dims, *, turn: bool) -> Dims:
     return (*dims[:-2], dims[-1], dims[-2]) if turn and len(dims) > 1 else dims
 
 
-def matmul(call: Call) -> list[Fact]:
+def matmul(call: OperatorCall) -> list[Fact]:
     """Shape a matrix product; ONNX Runtime's own kinds may turn either side."""
     left = _turned(call.dims(0), turn=bool(call.integer("transA")))
     right = _turned(call.dims(1), turn=bool(call.integer("transB")))
     return [Fact(call.arg(0).dtype, product_dims(left, right))]
 
 
-def integer_matmul(call: Call) -> list[Fact]:
+def integer_matmul(call: OperatorCall) -> list[Fact]:
     """Shape a matrix product of integers that keeps every bit."""
     return [Fact("int32", product_dims(call.dims(0), call.dims(1)))]
 
 
-def float_from_integers(call: Call) -> list[Fact]:
+def float_from_integers(call: OperatorCall) -> list[Fact]:
     """Shape a matrix product of integers, scaled back."""
     return [Fact("fp32", product_dims(call.dims(0), call.dims(1)))]
 
 
-def q_matmul(call: Call) -> list[Fact]:
+def q_matmul(call: OperatorCall) -> list[Fact]:
     """Shape a matrix product of quantised values: each comes with a scale and a zero."""
     return [Fact(call.arg(0).dtype, product_dims(call.dims(0), call.dims(3)))]
 
 
-def packed_matmul(call: Call) -> list[Fact]:
+def packed_matmul(call: OperatorCall) -> list[Fact]:
     """Shape a product with a matrix whose weights are packed into few bits."""
     return [Fact(call.arg(0).dtype, (*call.dims(0)[:-1], call.integer("N")))]
 
 
-def gemm(call: Call) -> list[Fact]:
+def gemm(call: OperatorCall) -> list[Fact]:
     """Shape a matrix product with a sum."""
     left = _turned(call.dims(0), turn=bool(call.integer("transA")))
     right = _turned(call.dims(1), turn=bool(call.integer("transB")))
     return [Fact(call.arg(0).dtype, (left[0], right[-1]))]
 
 
-def q_gemm(call: Call) -> list[Fact]:
+def q_gemm(call: OperatorCall) -> list[Fact]:
     """Shape the same of quantised values."""
     left = _turned(call.dims(0), turn=bool(call.integer("transA")))
     right = _turned(call.dims(3), turn=bool(call.integer("transB")))
@@ -97,7 +97,7 @@ def einsum_sizes(terms: Sequence[Sequence[str]], shapes: Sequence[Dims]) -> dict
     return sizes
 
 
-def einsum(call: Call) -> list[Fact]:
+def einsum(call: OperatorCall) -> list[Fact]:
     """Shape a product by an equation."""
     shapes = [call.dims(place) for place in range(len(call.args))]
     terms, result = einsum_terms(call.text("equation"), shapes)
@@ -105,7 +105,7 @@ def einsum(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(sizes[letter] for letter in result))]
 
 
-def recurrent(call: Call) -> list[Fact]:
+def recurrent(call: OperatorCall) -> list[Fact]:
     """Shape a recurrent layer: every step, the last state, and of an LSTM the last cell."""
     dims, directions = call.dims(0), call.dims(1)[0]
     hidden = call.integer("hidden_size") or call.dims(2)[-1]
@@ -117,7 +117,7 @@ def recurrent(call: Call) -> list[Fact]:
     return [Fact(dtype, (dims[0], directions, dims[1], hidden)), Fact(dtype, last), Fact(dtype, last)]
 
 
-def attention(call: Call) -> list[Fact]:
+def attention(call: OperatorCall) -> list[Fact]:
     """Shape ONNX's attention: query, key, value, a mask, and a past that key and value follow."""
     query, key, value = call.dims(0), call.dims(1), call.dims(2)
     dtype = call.arg(0).dtype
@@ -138,7 +138,7 @@ def attention(call: Call) -> list[Fact]:
     return [Fact(dtype, result), Fact(dtype, key), Fact(dtype, value), Fact(dtype, scores)]
 
 
-def packed_attention(call: Call) -> list[Fact]:
+def packed_attention(call: OperatorCall) -> list[Fact]:
     """Shape ONNX Runtime's attention that begins with the projection of one input."""
     dims, weights = call.dims(0), call.dims(1)
     split = call.ints("qkv_hidden_sizes")
@@ -153,7 +153,7 @@ def packed_attention(call: Call) -> list[Fact]:
     return [Fact(dtype, (*dims[:2], width)), Fact(dtype, (2, dims[0], heads, total, _share(width, heads)))]
 
 
-def multi_head_attention(call: Call) -> list[Fact]:
+def multi_head_attention(call: OperatorCall) -> list[Fact]:
     """Shape ONNX Runtime's attention of a query with keys and values."""
     query = call.dims(0)
     dtype, heads = call.arg(0).dtype, call.integer("num_heads", 1)
@@ -174,7 +174,7 @@ def multi_head_attention(call: Call) -> list[Fact]:
     return [Fact(dtype, (*query[:2], width)), Fact(dtype, cache), Fact(dtype, cache)]
 
 
-def group_query_attention(call: Call) -> list[Fact]:
+def group_query_attention(call: OperatorCall) -> list[Fact]:
     """Shape ONNX Runtime's attention where several heads share a key; the query may hold all three."""
     query, heads = call.dims(0), call.integer("num_heads", 1)
     shared = call.integer("kv_num_heads", heads)
@@ -192,7 +192,7 @@ def _share(width: int | None, heads: int) -> int | None:
     return None if width is None else width // max(heads, 1)
 
 
-def embed_norm(call: Call) -> list[Fact]:
+def embed_norm(call: OperatorCall) -> list[Fact]:
     """Shape ONNX Runtime's sum of embeddings, normalised."""
     fact = Fact(call.arg(2).dtype, (*call.dims(0), call.dims(2)[-1]))
     return [fact, Fact("int32", call.dims(0)[:1]), fact]

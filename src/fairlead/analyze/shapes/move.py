@@ -5,10 +5,10 @@ from math import ceil
 
 from fairlead.analyze import dtypes
 from fairlead.analyze.graph import Dims, Fact
-from fairlead.analyze.shapes.call import Call, UnknownShapeError, axis_of, broadcast, product
+from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, axis_of, broadcast, product
 
 
-def reshape(call: Call) -> list[Fact]:
+def reshape(call: OperatorCall) -> list[Fact]:
     """Shape the same elements in another shape; -1 is what is left over, 0 stays as it was."""
     data = call.arg(0)
     wanted: Sequence[int] = call.values(1) if call.has(1) else call.ints("shape")
@@ -31,7 +31,7 @@ def _only_unknown(dims: Dims, result: list[int | None], hole: int) -> int | None
     return 0 if 0 in dims and None not in dims and 0 not in result[:hole] + result[hole + 1 :] else None
 
 
-def flatten(call: Call) -> list[Fact]:
+def flatten(call: OperatorCall) -> list[Fact]:
     """Shape a matrix: the axes before a place, and the rest."""
     dims = call.dims(0)
     axis = call.integer("axis", 1)
@@ -39,7 +39,7 @@ def flatten(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (product(dims[:axis]), product(dims[axis:])))]
 
 
-def squeeze(call: Call) -> list[Fact]:
+def squeeze(call: OperatorCall) -> list[Fact]:
     """Shape without axes of size one."""
     dims = call.dims(0)
     axes = _axes(call)
@@ -49,7 +49,7 @@ def squeeze(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(dim for place, dim in enumerate(dims) if place not in gone))]
 
 
-def unsqueeze(call: Call) -> list[Fact]:
+def unsqueeze(call: OperatorCall) -> list[Fact]:
     """Shape with more axes of size one."""
     dims, axes = list(call.dims(0)), _axes(call)
     if axes is None:
@@ -59,20 +59,20 @@ def unsqueeze(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(dims))]
 
 
-def _axes(call: Call) -> tuple[int, ...] | None:
+def _axes(call: OperatorCall) -> tuple[int, ...] | None:
     if call.has(1):
         return call.values(1)
     return call.ints("axes") or None
 
 
-def transpose(call: Call) -> list[Fact]:
+def transpose(call: OperatorCall) -> list[Fact]:
     """Shape the axes in another order."""
     dims = call.dims(0)
     order = call.ints("perm") or tuple(reversed(range(len(dims))))
     return [Fact(call.arg(0).dtype, tuple(dims[axis] for axis in order))]
 
 
-def concat(call: Call) -> list[Fact]:
+def concat(call: OperatorCall) -> list[Fact]:
     """Shape inputs laid end to end."""
     shapes = [call.dims(place) for place, fact in enumerate(call.args) if fact is not None]
     axis = axis_of(call.integer("axis", 1), len(shapes[0]))
@@ -85,7 +85,7 @@ def concat(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(result))]
 
 
-def split(call: Call) -> list[Fact]:
+def split(call: OperatorCall) -> list[Fact]:
     """Shape an input cut into parts."""
     dims = call.dims(0)
     axis = axis_of(call.integer("axis"), len(dims))
@@ -99,7 +99,7 @@ def split(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (*dims[:axis], size, *dims[axis + 1 :])) for size in sizes]
 
 
-def bounds_of_slice(call: Call) -> list[tuple[int, int, int, int]]:
+def bounds_of_slice(call: OperatorCall) -> list[tuple[int, int, int, int]]:
     """Return axis, start, end and step of every axis that is cut, as they are written."""
     if len(call.args) < 2:
         starts, ends, axes = call.ints("starts"), call.ints("ends"), call.ints("axes")
@@ -113,7 +113,7 @@ def bounds_of_slice(call: Call) -> list[tuple[int, int, int, int]]:
     return list(zip(places, starts, ends, steps or (1,) * len(starts), strict=True))
 
 
-def slice_(call: Call) -> list[Fact]:
+def slice_(call: OperatorCall) -> list[Fact]:
     """Shape a part of the input."""
     dims = list(call.dims(0))
     for axis, start, end, step in bounds_of_slice(call):
@@ -127,7 +127,7 @@ def _end(end: int, step: int) -> int | None:
     return None if step < 0 and end < -(2**31) + 2 else end
 
 
-def pad(call: Call) -> list[Fact]:
+def pad(call: OperatorCall) -> list[Fact]:
     """Shape the input with a margin."""
     dims = list(call.dims(0))
     pads = call.values(1) if call.has(1) else call.ints("pads") or call.ints("paddings")
@@ -141,31 +141,31 @@ def pad(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(dims))]
 
 
-def tile(call: Call) -> list[Fact]:
+def tile(call: OperatorCall) -> list[Fact]:
     """Shape the input several times over."""
     dims = call.dims(0)
     sizes = (None if dim is None else dim * times for dim, times in zip(dims, call.values(1), strict=True))
     return [Fact(call.arg(0).dtype, tuple(sizes))]
 
 
-def expand(call: Call) -> list[Fact]:
+def expand(call: OperatorCall) -> list[Fact]:
     """Shape the input stretched to a shape."""
     return [Fact(call.arg(0).dtype, broadcast(call.dims(0), call.values(1)))]
 
 
-def gather(call: Call) -> list[Fact]:
+def gather(call: OperatorCall) -> list[Fact]:
     """Shape rows picked by number."""
     dims = call.dims(0)
     axis = axis_of(call.integer("axis"), len(dims))
     return [Fact(call.arg(0).dtype, (*dims[:axis], *call.dims(1), *dims[axis + 1 :]))]
 
 
-def gather_elements(call: Call) -> list[Fact]:
+def gather_elements(call: OperatorCall) -> list[Fact]:
     """Shape elements picked by number."""
     return [Fact(call.arg(0).dtype, call.dims(1))]
 
 
-def gather_nd(call: Call) -> list[Fact]:
+def gather_nd(call: OperatorCall) -> list[Fact]:
     """Shape parts picked by several numbers."""
     dims, places = call.dims(0), call.dims(1)
     if places[-1] is None:
@@ -174,14 +174,14 @@ def gather_nd(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (*places[:-1], *kept))]
 
 
-def one_hot(call: Call) -> list[Fact]:
+def one_hot(call: OperatorCall) -> list[Fact]:
     """Shape a row of one for each number."""
     dims, (depth, *_) = call.dims(0), call.values(1)
     axis = axis_of(call.integer("axis", -1), len(dims) + 1)
     return [Fact(call.arg(2).dtype, (*dims[:axis], depth, *dims[axis:]))]
 
 
-def range_(call: Call) -> list[Fact]:
+def range_(call: OperatorCall) -> list[Fact]:
     """Shape numbers from one to another."""
     ends = [call.numbers(place) for place in range(3)]
     start, limit, step = (numbers[0] if numbers else None for numbers in ends)
@@ -191,25 +191,25 @@ def range_(call: Call) -> list[Fact]:
     return [Fact(dtype, (max(ceil((limit - start) / step), 0),))]
 
 
-def filled(call: Call) -> list[Fact]:
+def filled(call: OperatorCall) -> list[Fact]:
     """Shape one value in a given shape."""
     value = call.tensor("value")
     shape = call.values(0) if call.args else call.ints("shape")
     return [Fact(value.dtype if value else "fp32", shape)]
 
 
-def eye(call: Call) -> list[Fact]:
+def eye(call: OperatorCall) -> list[Fact]:
     """Shape ones on a diagonal."""
     return [Fact(dtypes.ONNX.get(call.integer("dtype"), call.arg(0).dtype), call.dims(0))]
 
 
-def random(call: Call) -> list[Fact]:
+def random(call: OperatorCall) -> list[Fact]:
     """Shape random numbers in a shape that is given, or that an input has."""
     dtype = dtypes.ONNX.get(call.integer("dtype"), call.arg(0).dtype if call.args else "fp32")
     return [Fact(dtype, call.dims(0) if call.args else call.ints("shape"))]
 
 
-def shape(call: Call) -> list[Fact]:
+def shape(call: OperatorCall) -> list[Fact]:
     """Shape the sizes of the input, as numbers."""
     dims = call.dims(0)
     start, end = call.integer("start"), call.attributes.get("end")
@@ -218,13 +218,13 @@ def shape(call: Call) -> list[Fact]:
     return [Fact("int64", (len(part),), values if len(values) == len(part) else None)]
 
 
-def count(call: Call) -> list[Fact]:
+def count(call: OperatorCall) -> list[Fact]:
     """Shape how many elements the input has."""
     total = product(call.dims(0))
     return [Fact("int64", (), None if total is None else (total,))]
 
 
-def crop_pad(call: Call) -> list[Fact]:
+def crop_pad(call: OperatorCall) -> list[Fact]:
     """Shape the middle of the input, or the input with a margin, in a given size."""
     dims, sizes = list(call.dims(0)), call.values(1)
     for axis, size in zip(call.ints("axes") or range(len(sizes)), sizes, strict=True):

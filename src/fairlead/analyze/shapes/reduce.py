@@ -1,10 +1,10 @@
 """Shapes of what makes few numbers of many, or as many as the data holds."""
 
 from fairlead.analyze.graph import Dims, Fact
-from fairlead.analyze.shapes.call import Call, UnknownShapeError, axis_of, product
+from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, axis_of, product
 
 
-def reduced(call: Call) -> list[Fact]:
+def reduced(call: OperatorCall) -> list[Fact]:
     """Shape some axes made one; no axes named means all, unless told to do nothing."""
     dims = call.dims(0)
     axes = call.values(1) if call.has(1) else call.ints("axes")
@@ -18,14 +18,14 @@ def _without(dims: Dims, gone: set[int], *, keep: bool) -> Dims:
     return tuple(1 if place in gone else dim for place, dim in enumerate(dims) if keep or place not in gone)
 
 
-def arg_reduced(call: Call) -> list[Fact]:
+def arg_reduced(call: OperatorCall) -> list[Fact]:
     """Shape the place of the largest or smallest along one axis."""
     dims = call.dims(0)
     axis = axis_of(call.integer("axis"), len(dims))
     return [Fact("int64", _without(dims, {axis}, keep=bool(call.integer("keepdims", 1))))]
 
 
-def top_k(call: Call) -> list[Fact]:
+def top_k(call: OperatorCall) -> list[Fact]:
     """Shape the largest along one axis, and their places."""
     dims = list(call.dims(0))
     numbers = call.numbers(1)
@@ -35,19 +35,19 @@ def top_k(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(dims)), Fact("int64", tuple(dims))]
 
 
-def non_zero(call: Call) -> list[Fact]:
+def non_zero(call: OperatorCall) -> list[Fact]:
     """Shape the places of what is not zero: as many as the data holds."""
     values = call.numbers(0)
     found = sum(1 for value in values if value) if values is not None else None
     return [Fact("int64", (len(call.dims(0)), found))]
 
 
-def non_max(call: Call) -> list[Fact]:
+def non_max(call: OperatorCall) -> list[Fact]:
     """Shape the boxes that no better one covers."""
     return [Fact("int64", (None, 3))]
 
 
-def unique(call: Call) -> list[Fact]:
+def unique(call: OperatorCall) -> list[Fact]:
     """Shape what occurs, once each: as much as the data holds."""
     dims = list(call.dims(0))
     if "axis" in call.attributes:
@@ -64,7 +64,7 @@ def unique(call: Call) -> list[Fact]:
     ]
 
 
-def compress(call: Call) -> list[Fact]:
+def compress(call: OperatorCall) -> list[Fact]:
     """Shape what a condition lets through."""
     dims = list(call.dims(0))
     kept = call.numbers(1)
@@ -75,17 +75,17 @@ def compress(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(dims))]
 
 
-def scalar(call: Call) -> list[Fact]:
+def scalar(call: OperatorCall) -> list[Fact]:
     """Shape one number."""
     return [Fact(call.arg(0).dtype, ())]
 
 
-def determinant(call: Call) -> list[Fact]:
+def determinant(call: OperatorCall) -> list[Fact]:
     """Shape one number for each matrix."""
     return [Fact(call.arg(0).dtype, call.dims(0)[:-2])]
 
 
-def fourier(call: Call) -> list[Fact]:
+def fourier(call: OperatorCall) -> list[Fact]:
     """Shape a Fourier transform along one axis: real and imaginary parts."""
     dims = list(call.dims(0))
     axis = int((call.numbers(2) or (call.integer("axis", -2 if call.opset >= 20 else 1),))[0])
@@ -101,7 +101,7 @@ def fourier(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(dims))]
 
 
-def short_fourier(call: Call) -> list[Fact]:
+def short_fourier(call: OperatorCall) -> list[Fact]:
     """Shape fourier transforms of a signal, frame by frame."""
     dims, (step, *_) = call.dims(0), call.values(1)
     window = call.dims(2)[0] if call.has(2) else None
@@ -112,6 +112,6 @@ def short_fourier(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (dims[0], (dims[1] - length) // step + 1, bins, 2))]
 
 
-def window(call: Call) -> list[Fact]:
+def window(call: OperatorCall) -> list[Fact]:
     """Shape the weights of a window over a signal."""
     return [Fact("fp32", call.values(0)[:1])]

@@ -3,10 +3,10 @@
 from math import floor
 
 from fairlead.analyze.graph import Dims, Fact
-from fairlead.analyze.shapes.call import Call, UnknownShapeError, product
+from fairlead.analyze.shapes.call import OperatorCall, UnknownShapeError, product
 
 
-def _spatial(call: Call, kernel: Dims, sizes: Dims, *, ceil: bool = False) -> Dims:
+def _spatial(call: OperatorCall, kernel: Dims, sizes: Dims, *, ceil: bool = False) -> Dims:
     """Return the sizes after a window has slid over them."""
     rank = len(sizes)
     strides = call.ints("strides") or (1,) * rank
@@ -40,27 +40,27 @@ def _begins_in_padding(count: int | None, stride: int, limit: int) -> bool:
     return count is not None and (count - 1) * stride >= limit
 
 
-def _last(call: Call) -> bool:
+def _last(call: OperatorCall) -> bool:
     """Say whether channels come last, as in some of ONNX Runtime's own operators."""
     return bool(call.integer("channels_last"))
 
 
-def conv(call: Call) -> list[Fact]:
+def conv(call: OperatorCall) -> list[Fact]:
     """Shape a convolution."""
     return [_conv(call, call.args[0], 1)]
 
 
-def q_conv(call: Call) -> list[Fact]:
+def q_conv(call: OperatorCall) -> list[Fact]:
     """Shape a convolution of quantised values: each comes with a scale and a zero."""
     return [_conv(call, call.args[0], 3)]
 
 
-def integer_conv(call: Call) -> list[Fact]:
+def integer_conv(call: OperatorCall) -> list[Fact]:
     """Shape a convolution of integers that keeps every bit."""
     return [Fact("int32", _conv(call, call.args[0], 1).dims)]
 
 
-def _conv(call: Call, image: Fact | None, weights: int) -> Fact:
+def _conv(call: OperatorCall, image: Fact | None, weights: int) -> Fact:
     dims, kernel = call.dims(0), call.dims(weights)
     if image is None or len(kernel) < 3:
         raise UnknownShapeError
@@ -70,7 +70,7 @@ def _conv(call: Call, image: Fact | None, weights: int) -> Fact:
     return Fact(image.dtype, (dims[0], kernel[0], *_spatial(call, kernel[2:], dims[2:])))
 
 
-def conv_transpose(call: Call) -> list[Fact]:
+def conv_transpose(call: OperatorCall) -> list[Fact]:
     """Shape a convolution run backwards."""
     dims, kernel = call.dims(0), call.dims(1)
     channels = None if kernel[1] is None else kernel[1] * call.integer("group", 1)
@@ -93,13 +93,13 @@ def conv_transpose(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (dims[0], channels, *result))]
 
 
-def deform_conv(call: Call) -> list[Fact]:
+def deform_conv(call: OperatorCall) -> list[Fact]:
     """Shape a convolution whose window is bent by the third input."""
     dims, kernel, bend = call.dims(0), call.dims(1), call.dims(2)
     return [Fact(call.arg(0).dtype, (dims[0], kernel[0], *bend[2:]))]
 
 
-def pool(call: Call) -> list[Fact]:
+def pool(call: OperatorCall) -> list[Fact]:
     """Shape a pool over windows, with the places of what was found where wanted."""
     dims, kernel = call.dims(0), call.ints("kernel_shape")
     ceil = bool(call.integer("ceil_mode"))
@@ -110,7 +110,7 @@ def pool(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, shape), Fact("int64", shape)]
 
 
-def global_pool(call: Call) -> list[Fact]:
+def global_pool(call: OperatorCall) -> list[Fact]:
     """Shape a pool over the whole image."""
     dims = call.dims(0)
     ones = (1,) * (len(dims) - 2)
@@ -118,7 +118,7 @@ def global_pool(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, shape)]
 
 
-def unpool(call: Call) -> list[Fact]:
+def unpool(call: OperatorCall) -> list[Fact]:
     """Shape a pool undone."""
     dims, kernel = call.dims(0), call.ints("kernel_shape")
     if call.has(2):
@@ -132,13 +132,13 @@ def unpool(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (*dims[:2], *sizes))]
 
 
-def regions(call: Call) -> list[Fact]:
+def regions(call: OperatorCall) -> list[Fact]:
     """Shape windows cut out of an image, all of one size."""
     rows = call.ints("pooled_shape") or (call.integer("output_height", 1), call.integer("output_width", 1))
     return [Fact(call.arg(0).dtype, (call.dims(1)[0], call.dims(0)[1], *rows))]
 
 
-def resize(call: Call) -> list[Fact]:
+def resize(call: OperatorCall) -> list[Fact]:
     """Shape an image in another size, by scales or by sizes."""
     dims = call.dims(0)
     axes = [axis % len(dims) for axis in call.ints("axes")] or range(len(dims))
@@ -162,7 +162,7 @@ def resize(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(result))]
 
 
-def upsample(call: Call) -> list[Fact]:
+def upsample(call: OperatorCall) -> list[Fact]:
     """Shape an image enlarged, as it was written before Resize."""
     dims = call.dims(0)
     scales = call.numbers(1) or call.floats("scales")
@@ -170,18 +170,18 @@ def upsample(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, tuple(sizes))]
 
 
-def sampled(call: Call) -> list[Fact]:
+def sampled(call: OperatorCall) -> list[Fact]:
     """Shape an image read at the places of a grid."""
     return [Fact(call.arg(0).dtype, (*call.dims(0)[:2], *call.dims(1)[1:-1]))]
 
 
-def affine_grid(call: Call) -> list[Fact]:
+def affine_grid(call: OperatorCall) -> list[Fact]:
     """Shape the places of a grid."""
     size = call.values(1)
     return [Fact(call.arg(0).dtype, (size[0], *size[2:], len(size) - 2))]
 
 
-def to_depth(call: Call) -> list[Fact]:
+def to_depth(call: OperatorCall) -> list[Fact]:
     """Shape blocks of an image laid into channels."""
     batch, channels, *sizes = call.dims(0)
     block = call.integer("blocksize", 1)
@@ -189,7 +189,7 @@ def to_depth(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (batch, depth, *(None if s is None else s // block for s in sizes)))]
 
 
-def to_space(call: Call) -> list[Fact]:
+def to_space(call: OperatorCall) -> list[Fact]:
     """Shape channels laid out as blocks of an image."""
     batch, channels, *sizes = call.dims(0)
     block = call.integer("blocksize", 1)
@@ -197,7 +197,7 @@ def to_space(call: Call) -> list[Fact]:
     return [Fact(call.arg(0).dtype, (batch, depth, *(None if s is None else s * block for s in sizes)))]
 
 
-def col_to_im(call: Call) -> list[Fact]:
+def col_to_im(call: OperatorCall) -> list[Fact]:
     """Shape columns put back into an image."""
     block = product(call.values(2))
     batch, rows = call.dims(0)[:2]

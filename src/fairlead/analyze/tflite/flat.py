@@ -4,7 +4,7 @@ import struct
 from typing import Final
 
 from fairlead.analyze import bounds
-from fairlead.analyze.source import Source
+from fairlead.analyze.source import ModelSource
 from fairlead.errors import AnalysisError
 
 _BYTE, _SHORT, _INT, _WORD = (struct.Struct(form) for form in ("<b", "<H", "<i", "<I"))
@@ -12,19 +12,19 @@ _LONG: Final = struct.Struct("<Q")
 _LARGEST_VTABLE: Final = 1024
 
 
-class Flat:
+class FlatbufferReader:
     """A source as flatbuffers."""
 
     __slots__ = ("_text", "_vtables", "source")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ModelSource) -> None:
         self.source = source
         self._text = bounds.TEXT
         self._vtables: dict[int, tuple[int, ...]] = {}
 
-    def root(self) -> "Table":
+    def root(self) -> "FlatbufferTable":
         """Return the table that everything hangs from."""
-        return Table(self, self.word(0))
+        return FlatbufferTable(self, self.word(0))
 
     def word(self, place: int) -> int:
         """Return an unsigned number of four bytes."""
@@ -87,12 +87,12 @@ class Flat:
         )
 
 
-class Table:
+class FlatbufferTable:
     """One table: fields by their number in the schema, with what they are when left out."""
 
     __slots__ = ("_at", "_flat", "_slots")
 
-    def __init__(self, flat: Flat, at: int) -> None:
+    def __init__(self, flat: FlatbufferReader, at: int) -> None:
         self._flat = flat
         self._at = at
         vtable = at - flat.signed(at)
@@ -123,14 +123,14 @@ class Table:
         place = self._place(field)
         return self._flat.text(place) if place else ""
 
-    def table(self, field: int) -> "Table | None":
+    def table(self, field: int) -> "FlatbufferTable | None":
         """Return a table within this one."""
         place = self._place(field)
-        return Table(self._flat, place + self._flat.word(place)) if place else None
+        return FlatbufferTable(self._flat, place + self._flat.word(place)) if place else None
 
-    def tables(self, field: int, limit: int) -> "list[Table]":
+    def tables(self, field: int, limit: int) -> "list[FlatbufferTable]":
         """Return a list of tables."""
-        return [Table(self._flat, at + self._flat.word(at)) for at in self._items(field, limit)]
+        return [FlatbufferTable(self._flat, at + self._flat.word(at)) for at in self._items(field, limit)]
 
     def ints(self, field: int, limit: int) -> tuple[int, ...]:
         """Return a list of numbers of four bytes."""

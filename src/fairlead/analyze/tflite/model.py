@@ -5,10 +5,10 @@ from math import prod
 from typing import Final
 
 from fairlead.analyze import bounds, dtypes
-from fairlead.analyze.graph import Attribute, Constant, Graph, Model, Node, Number, Value
+from fairlead.analyze.graph import Attribute, Constant, Graph, GraphNode, Model, Number, Value
 from fairlead.analyze.names import shown
-from fairlead.analyze.source import Source
-from fairlead.analyze.tflite.flat import Flat, Table
+from fairlead.analyze.source import ModelSource
+from fairlead.analyze.tflite.flat import FlatbufferReader, FlatbufferTable
 from fairlead.analyze.tflite.names import CUSTOM, name
 from fairlead.errors import AnalysisError
 
@@ -24,19 +24,19 @@ _OPTIONS: Final = {
 _CODES: Final = {"int32": "i", "int64": "q", "fp32": "f", "bool": "?"}
 
 
-def read(source: Source) -> Model:
+def read(source: ModelSource) -> Model:
     """Return the model of a TFLite file."""
     return _Reader(source).model()
 
 
 class _Reader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ModelSource) -> None:
         self._source = source
-        self._flat = Flat(source)
+        self._flat = FlatbufferReader(source)
         self._nodes, self._edges = bounds.NODES, bounds.EDGES
         self._tensors = bounds.TENSORS
         self._codes: list[str] = []
-        self._buffers: list[Table] = []
+        self._buffers: list[FlatbufferTable] = []
 
     def model(self) -> Model:
         root = self._flat.root()
@@ -49,11 +49,11 @@ class _Reader:
             )
         return Model("tflite", graphs[0], bodies=tuple(graphs))
 
-    def _code(self, table: Table) -> str:
+    def _code(self, table: FlatbufferTable) -> str:
         number = max(table.byte(0), table.number(3))  # old writers fill the first, new ones both
         return f"custom.{table.text(1)}" if number == CUSTOM else name(number)
 
-    def _graph(self, table: Table) -> Graph:
+    def _graph(self, table: FlatbufferTable) -> Graph:
         tensors = table.tables(0, bounds.TENSORS)
         self._tensors -= len(tensors)
         if self._tensors < 0:
@@ -79,7 +79,7 @@ class _Reader:
             raise self._source.damaged(self._source.base)
         return tuple(names[index] if index >= 0 else "" for index in indices)
 
-    def _value(self, tensor: Table) -> Value:
+    def _value(self, tensor: FlatbufferTable) -> Value:
         kind = tensor.byte(1)
         dtype = dtypes.TFLITE[kind] if 0 <= kind < len(dtypes.TFLITE) else dtypes.UNKNOWN
         dims, signature = tensor.ints(0, bounds.RANK), tensor.ints(7, bounds.RANK)
@@ -92,7 +92,7 @@ class _Reader:
             tuple(_dim(place, *pair) for place, pair in enumerate(zip(dims, signature, strict=True))),
         )
 
-    def _constant(self, key: str, tensor: Table) -> Constant | None:
+    def _constant(self, key: str, tensor: FlatbufferTable) -> Constant | None:
         start, length = self._data(tensor.number(2))
         if not length:
             return None
@@ -123,7 +123,7 @@ class _Reader:
             return start, length
         return buffer.span(0)
 
-    def _node(self, table: Table, names: list[str]) -> Node:
+    def _node(self, table: FlatbufferTable, names: list[str]) -> GraphNode:
         self._nodes -= 1
         code = table.number(0)
         if self._nodes < 0:
@@ -133,9 +133,9 @@ class _Reader:
         op = self._codes[code]
         inputs = self._named(table.ints(1, bounds.EDGES), names)
         outputs = self._named(table.ints(2, bounds.EDGES), names)
-        return Node(op, outputs[0] if outputs else op, inputs, outputs, self._options(op, table))
+        return GraphNode(op, outputs[0] if outputs else op, inputs, outputs, self._options(op, table))
 
-    def _options(self, op: str, table: Table) -> dict[str, Attribute]:
+    def _options(self, op: str, table: FlatbufferTable) -> dict[str, Attribute]:
         found: dict[str, Attribute] = {}
         if op.startswith("custom."):
             found["opaque"] = max(table.span(5)[1], table.long(10))

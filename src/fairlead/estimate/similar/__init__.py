@@ -4,14 +4,24 @@
     predictor = fit(device, [(traits, seconds), ...], library)  ten runs on the new device; may be none
     [[estimate]] = predictor.predict([traits])                 mean, p90 and confidence
 
-`Device` holds the words and the data sheet's figures of a device, runtime, precision and mode.
+`DeviceTraits` holds the words and the data sheet's figures of a device, runtime, precision and mode.
 `together([...])` joins predictors that were fitted with the same library. Values may be watts as well as
 seconds.
 """
 
-from fairlead.estimate.similar.device import Device, words
-from fairlead.estimate.similar.library import Library
-from fairlead.estimate.similar.predictor import Estimate, Predictor, fit, fit_columns, together
-from fairlead.estimate.similar.traits import Traits
+from fairlead.estimate.similar.device import DeviceTraits, words
+from fairlead.estimate.similar.library import MeasurementLibrary
+from fairlead.estimate.similar.predictor import Predictor, SimilarityEstimate, fit, fit_columns, together
+from fairlead.estimate.similar.traits import ModelTraits
 
-__all__ = ["Device", "Estimate", "Library", "Predictor", "Traits", "fit", "fit_columns", "together", "words"]
+__all__ = [
+    "DeviceTraits",
+    "MeasurementLibrary",
+    "ModelTraits",
+    "Predictor",
+    "SimilarityEstimate",
+    "fit",
+    "fit_columns",
+    "together",
+    "words",
+]

@@ -12,7 +12,7 @@ _WORD = re.compile(r"[a-z]+|[0-9]+(?:\.[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceTraits:
     """A device as models meet it: another runtime, precision or mode is another device."""
 
     name: str
@@ -29,12 +29,12 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def likeness(one: Device, others: Sequence[Device]) -> Array:
+def likeness(one: DeviceTraits, others: Sequence[DeviceTraits]) -> Array:
     """Return for each other device the shares of words in common, added over the aspects."""
     return np.array([sum(map(_shared, one.aspects, other.aspects)) for other in others], dtype=np.float64)
 
 
-def shared_words(devices: Sequence[Device]) -> Array:
+def shared_words(devices: Sequence[DeviceTraits]) -> Array:
     """Return by aspect, device x device, the share of words that two of them have in common."""
     aspects = max((len(device.aspects) for device in devices), default=0)
     shares = np.zeros((aspects, len(devices), len(devices)))

@@ -7,10 +7,10 @@ import numpy as np
 
 from fairlead.estimate import nonnegative
 from fairlead.estimate.similar.krige import explain
-from fairlead.estimate.similar.library import Library
-from fairlead.estimate.similar.near import Near, weigh
-from fairlead.estimate.similar.surface import Questions, Surface, neighbours
-from fairlead.estimate.similar.traits import Array, Columns, Scale
+from fairlead.estimate.similar.library import MeasurementLibrary
+from fairlead.estimate.similar.near import NeighbourWeights, weigh
+from fairlead.estimate.similar.surface import FittedModel, ModelQueries, neighbours
+from fairlead.estimate.similar.traits import Array, Columns, TraitScale
 
 _BLENDED: Final = 5
 """A blend is made of so many devices."""
@@ -23,7 +23,7 @@ _USUAL: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedRuns:
     """What was measured on the new device: columns of the library, and logarithms."""
 
     columns: Columns
@@ -40,9 +40,11 @@ class _Made:
     weights: Array
 
 
-def surface(library: Library, scale: Scale, observed: Observed, found: Near) -> Surface:
+def surface(
+    library: MeasurementLibrary, scale: TraitScale, observed: ObservedRuns, found: NeighbourWeights
+) -> FittedModel:
     """Fit one device to what was observed on it and to the devices that were found near."""
-    asked = Questions.at(library, observed.columns, scale)
+    asked = ModelQueries.at(library, observed.columns, scale)
     nearest = np.argsort(-found.weights, kind="stable")[:_BLENDED] if found.weights.any() else np.arange(0)
     made = _make(asked, scale, observed, found, nearest)
     total = max(float(found.weights.sum() + made.weights.sum()), 1e-300)
@@ -51,7 +53,9 @@ def surface(library: Library, scale: Scale, observed: Observed, found: Near) -> 
     return _explained(blank, observed, np.vstack([said, made.said]), scale.alike(asked.sheet, asked.sheet))
 
 
-def _make(asked: Questions, scale: Scale, observed: Observed, found: Near, nearest: Columns) -> _Made:
+def _make(
+    asked: ModelQueries, scale: TraitScale, observed: ObservedRuns, found: NeighbourWeights, nearest: Columns
+) -> _Made:
     """Make up devices from what was observed: a roofline of every view, a blend of the nearest devices."""
     times = np.exp(observed.values)
     designs = _designs(asked, scale, found, nearest) if len(times) else []
@@ -66,7 +70,9 @@ def _make(asked: Questions, scale: Scale, observed: Observed, found: Near, neare
     return _Made(coefficients, said, weights)
 
 
-def _designs(asked: Questions, scale: Scale, found: Near, nearest: Columns) -> list[tuple[Columns, Array]]:
+def _designs(
+    asked: ModelQueries, scale: TraitScale, found: NeighbourWeights, nearest: Columns
+) -> list[tuple[Columns, Array]]:
     """Return for each made-up device which coefficients it has, and what they are multiplied with."""
     size = len(nearest)
     designs: list[tuple[Columns, Array]] = []
@@ -83,13 +89,18 @@ def _designs(asked: Questions, scale: Scale, found: Near, nearest: Columns) -> l
 
 
 def _blank(
-    library: Library, found: Near, made: _Made, nearest: Columns, total: float, observed: Observed
-) -> Surface:
+    library: MeasurementLibrary,
+    found: NeighbourWeights,
+    made: _Made,
+    nearest: Columns,
+    total: float,
+    observed: ObservedRuns,
+) -> FittedModel:
     """Return a surface that is the weighted mean alone."""
     rows = len(made.weights)
     least = float(np.exp(observed.values.min())) if len(observed.values) else 1.0
     one = np.zeros((1, 1))
-    return Surface(
+    return FittedModel(
         weights=found.weights[None] / total,
         offsets=found.offsets[None],
         pattern=np.zeros((1, len(library.rows))),
@@ -108,7 +119,7 @@ def _blank(
     )
 
 
-def _explained(blank: Surface, observed: Observed, said: Array, alike: Array) -> Surface:
+def _explained(blank: FittedModel, observed: ObservedRuns, said: Array, alike: Array) -> FittedModel:
     """Add what explains the errors that the weighted mean makes at the observed models."""
     weights = np.append(blank.weights[0], blank.made_weights[0])
     known = ~np.isnan(said)

@@ -28,7 +28,7 @@ _SAMPLE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class GaussianProcessFit:
     """What explains the errors at observed models."""
 
     level: float
@@ -42,16 +42,16 @@ class Left:
     """The errors of this explanation at each observed model, made without it."""
 
 
-def explain(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> Left:
+def explain(errors: Array, pattern: Array, smooth: Array, tilt: Array) -> GaussianProcessFit:
     """Explain errors by covariances of pattern and smooth function, and by places along the prediction."""
     if not len(errors):
-        return Left(0.0, errors, errors, 0.0, errors)
+        return GaussianProcessFit(0.0, errors, errors, 0.0, errors)
     mean = float(errors.mean())
     sizes, share, noise = _evidence(errors - mean, pattern, smooth, tilt)
     inverse = np.linalg.inv(_covariance(sizes, pattern, smooth, tilt, noise))
     parts = inverse @ (errors - mean)
     combined = share[:, None] * parts
-    return Left(
+    return GaussianProcessFit(
         level=mean + _LEVEL * float(combined.sum()),
         pattern=sizes[:, 0] @ combined,
         smooth=sizes[:, 1] @ combined,

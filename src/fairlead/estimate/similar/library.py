@@ -5,32 +5,34 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fairlead.estimate.similar.device import Device
-from fairlead.estimate.similar.traits import Array, Scale, Sheet, Traits, Vocabulary
+from fairlead.estimate.similar.device import DeviceTraits
+from fairlead.estimate.similar.traits import Array, ModelTraits, TraitColumns, TraitMatrix, TraitScale
 
 _ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class MeasurementLibrary:
     """A table of devices x models. Quantities are logarithms: of seconds, or of watts."""
 
-    devices: tuple[Device, ...]
-    models: tuple[Traits, ...]
+    devices: tuple[DeviceTraits, ...]
+    models: tuple[ModelTraits, ...]
     rows: Array
     """Devices x models, nan where nothing was measured; the last row is of a device that is quite usual."""
     levels: Array
     """How slow each device is on the whole, beside the usual one."""
-    sheet: Sheet
-    vocabulary: Vocabulary
-    scale: Scale | None
+    sheet: TraitMatrix
+    vocabulary: TraitColumns
+    scale: TraitScale | None
     """What is usual among the models that were measured; None while none was."""
     _columns: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, devices: Sequence[Device], models: Sequence[Traits], values: Array) -> "Library":
+    def of(
+        cls, devices: Sequence[DeviceTraits], models: Sequence[ModelTraits], values: Array
+    ) -> "MeasurementLibrary":
         """Make a library; of models of one name the first one counts."""
-        vocabulary = Vocabulary.of(models)
+        vocabulary = TraitColumns.of(models)
         columns: dict[str, int] = {}
         for index, model in enumerate(models):
             columns.setdefault(model.name, index)
@@ -42,21 +44,21 @@ class Library:
         """Return where a model stands, if it is known."""
         return self._columns.get(name)
 
-    def holding(self, devices: Sequence[Device], values: Array) -> "Library":
+    def holding(self, devices: Sequence[DeviceTraits], values: Array) -> "MeasurementLibrary":
         """Return a library of the same models for these devices and their values."""
         levels, usual = _parts(values)
         known = np.flatnonzero(~np.isnan(usual))
-        scale = Scale.of(self.sheet.take(known)) if len(known) else None
+        scale = TraitScale.of(self.sheet.take(known)) if len(known) else None
         rows = np.vstack([values, usual])
         return replace(self, devices=tuple(devices), rows=rows, levels=levels, scale=scale)
 
-    def including(self, models: Iterable[Traits]) -> "Library":
+    def including(self, models: Iterable[ModelTraits]) -> "MeasurementLibrary":
         """Return the library with columns, as yet empty, for models that it does not know."""
         new = list({model.name: model for model in models if model.name not in self._columns}.values())
         if not new:
             return self
         empty = np.full((len(self.devices), len(new)), np.nan)
-        return Library.of(self.devices, (*self.models, *new), np.hstack([self.rows[:-1], empty]))
+        return MeasurementLibrary.of(self.devices, (*self.models, *new), np.hstack([self.rows[:-1], empty]))
 
 
 def _parts(values: Array) -> tuple[Array, Array]:

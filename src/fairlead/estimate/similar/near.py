@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.estimate.similar.library import Library
+from fairlead.estimate.similar.library import MeasurementLibrary
 from fairlead.estimate.similar.traits import Array, Columns
 
 _SHARPNESS = 2.5
@@ -16,7 +16,7 @@ _WORDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NeighbourWeights:
     """Known devices as seen from a new one."""
 
     weights: Array
@@ -27,7 +27,7 @@ class Near:
     """How much a made-up device counts beside a real one that is as near."""
 
 
-def near(library: Library, columns: Columns, observed: Array, affinity: Array) -> Near:
+def near(library: MeasurementLibrary, columns: Columns, observed: Array, affinity: Array) -> NeighbourWeights:
     """Compare every known device with a new one over the models that were observed on both.
 
     `affinity` says how alike rows of the library are by their words.
@@ -42,12 +42,14 @@ def near(library: Library, columns: Columns, observed: Array, affinity: Array) -
     if not usable.any():
         return nobody(library)
     pull = np.exp(_WORDS * (affinity - affinity[usable].max()))
-    return Near(np.where(usable, pull * weigh(distance), 0.0), offsets, float(np.median(pull[usable])))
+    return NeighbourWeights(
+        np.where(usable, pull * weigh(distance), 0.0), offsets, float(np.median(pull[usable]))
+    )
 
 
-def nobody(library: Library) -> Near:
+def nobody(library: MeasurementLibrary) -> NeighbourWeights:
     """Return what there is to see where no device can be compared."""
-    return Near(np.zeros(len(library.rows)), np.zeros(len(library.rows)))
+    return NeighbourWeights(np.zeros(len(library.rows)), np.zeros(len(library.rows)))
 
 
 def weigh(distance: Array) -> Array:

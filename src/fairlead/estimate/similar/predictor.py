@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.estimate.similar.device import Device, likeness
-from fairlead.estimate.similar.fitting import Observed, surface
-from fairlead.estimate.similar.library import Library
+from fairlead.estimate.similar.device import DeviceTraits, likeness
+from fairlead.estimate.similar.fitting import ObservedRuns, surface
+from fairlead.estimate.similar.library import MeasurementLibrary
 from fairlead.estimate.similar.near import near, nobody
-from fairlead.estimate.similar.prior import Guess, unseen
-from fairlead.estimate.similar.surface import Questions, Surface, stack
-from fairlead.estimate.similar.traits import Array, Columns, Scale, Traits
+from fairlead.estimate.similar.prior import DevicePrior, unseen
+from fairlead.estimate.similar.surface import FittedModel, ModelQueries, stack
+from fairlead.estimate.similar.traits import Array, Columns, ModelTraits, TraitScale
 from fairlead.prediction import NINTH, confidence
 
 _MOST: Final = 800
@@ -22,7 +22,7 @@ _ENOUGH: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SimilarityEstimate:
     """A prediction and how far to trust it."""
 
     mean: float
@@ -37,30 +37,30 @@ class Estimate:
 class Predictor:
     """Predictions for one device, or for a stack of them."""
 
-    library: Library
-    scale: Scale
-    warm: Surface
+    library: MeasurementLibrary
+    scale: TraitScale
+    warm: FittedModel
     """For models that devices of the library know."""
-    cold: Surface
+    cold: FittedModel
     """For models that nobody has run, from their traits alone."""
 
     def at(self, columns: Columns) -> tuple[Array, Array]:
         """Return logarithms and their spreads, devices x models, for columns of the library."""
-        return self._answer(Questions.at(self.library, columns, self.scale))
+        return self._answer(ModelQueries.at(self.library, columns, self.scale))
 
-    def predict(self, models: Sequence[Traits]) -> list[list[Estimate]]:
+    def predict(self, models: Sequence[ModelTraits]) -> list[list[SimilarityEstimate]]:
         """Return estimates, by device and then by model."""
         columns = [self.library.column(model.name) for model in models]
         known = [column for column in columns if column is not None]
         values = np.full((len(self.library.rows), len(models)), np.nan)
         values[:, [column is not None for column in columns]] = self.library.rows[:, known]
-        asked = Questions.of(values, self.library.vocabulary.sheet(models), self.scale)
+        asked = ModelQueries.of(values, self.library.vocabulary.sheet(models), self.scale)
         logs, spreads = self._answer(asked)
         return [
             [_estimate(*pair) for pair in zip(*row, strict=True)] for row in zip(logs, spreads, strict=True)
         ]
 
-    def _answer(self, asked: Questions) -> tuple[Array, Array]:
+    def _answer(self, asked: ModelQueries) -> tuple[Array, Array]:
         knows = self.warm.knows(asked)
         logs, spreads = np.zeros(knows.shape), np.zeros(knows.shape)
         for chosen, part in ((knows, self.warm), (~knows, self.cold)):
@@ -71,7 +71,9 @@ class Predictor:
         return logs, spreads
 
 
-def fit(device: Device, runs: Sequence[tuple[Traits, float]], library: Library) -> Predictor:
+def fit(
+    device: DeviceTraits, runs: Sequence[tuple[ModelTraits, float]], library: MeasurementLibrary
+) -> Predictor:
     """Fit a device to the seconds (or watts) that models took on it, and to the library of other devices.
 
     With no runs, the device's words and figures are compared with those of the library's devices.
@@ -82,12 +84,14 @@ def fit(device: Device, runs: Sequence[tuple[Traits, float]], library: Library) 
     return fit_columns(device, np.array(columns, dtype=np.intp), values, shelf)
 
 
-def fit_columns(device: Device, columns: Columns, values: Array, library: Library) -> Predictor:
+def fit_columns(
+    device: DeviceTraits, columns: Columns, values: Array, library: MeasurementLibrary
+) -> Predictor:
     """Fit a device to logarithms observed on it, of models that are columns of the library."""
-    observed = Observed(
+    observed = ObservedRuns(
         np.asarray(columns, dtype=np.intp)[:_MOST], np.asarray(values, dtype=np.float64)[:_MOST]
     )
-    scale = library.scale or Scale.of(library.sheet.take(observed.columns))
+    scale = library.scale or TraitScale.of(library.sheet.take(observed.columns))
     affinity = _affinity(device, library)
     if not len(observed.columns):
         return _unseen(library, scale, unseen(device, library, affinity))
@@ -96,7 +100,7 @@ def fit_columns(device: Device, columns: Columns, values: Array, library: Librar
     shared = (~np.isnan(library.rows[found.weights > 0][:, observed.columns])).any(0)
     if not shared.any():
         return Predictor(library, scale, cold, cold)
-    known = Observed(observed.columns[shared], observed.values[shared])
+    known = ObservedRuns(observed.columns[shared], observed.values[shared])
     return Predictor(library, scale, surface(library, scale, known, found), cold)
 
 
@@ -109,22 +113,22 @@ def together(predictors: Sequence[Predictor]) -> Predictor:
     return Predictor(first.library, first.scale, warm, stack([one.cold for one in predictors]))
 
 
-def _unseen(library: Library, scale: Scale, guessed: Guess) -> Predictor:
+def _unseen(library: MeasurementLibrary, scale: TraitScale, guessed: DevicePrior) -> Predictor:
     """Predict by the mean of devices that ought to be alike; a roofline of that mean serves cold models."""
     known = np.flatnonzero(~np.isnan(library.rows[-1]))[:_ENOUGH]
-    nothing = Observed(known[:0], np.zeros(0))
+    nothing = ObservedRuns(known[:0], np.zeros(0))
     warm = surface(library, scale, nothing, guessed.near)
-    mean = warm.mean(Questions.at(library, known, scale))[0][0]
-    cold = surface(library, scale, Observed(known, mean), nobody(library))
+    mean = warm.mean(ModelQueries.at(library, known, scale))[0][0]
+    cold = surface(library, scale, ObservedRuns(known, mean), nobody(library))
     spread = np.array([[guessed.spread]])
     return Predictor(library, scale, replace(warm, spread=spread), replace(cold, spread=spread))
 
 
-def _affinity(device: Device, library: Library) -> Array:
+def _affinity(device: DeviceTraits, library: MeasurementLibrary) -> Array:
     """Return how alike rows of the library are by their words; the usual device is like any other."""
     alike = likeness(device, library.devices)
     return np.append(alike, np.median(alike) if len(alike) else 0.0)
 
 
-def _estimate(log: float, spread: float) -> Estimate:
-    return Estimate(float(np.exp(log)), float(np.exp(log + NINTH * spread)), confidence(spread))
+def _estimate(log: float, spread: float) -> SimilarityEstimate:
+    return SimilarityEstimate(float(np.exp(log)), float(np.exp(log + NINTH * spread)), confidence(spread))

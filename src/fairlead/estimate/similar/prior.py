@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from fairlead.estimate.similar.device import Device, shared_words
-from fairlead.estimate.similar.library import Library
-from fairlead.estimate.similar.near import Near
+from fairlead.estimate.similar.device import DeviceTraits, shared_words
+from fairlead.estimate.similar.library import MeasurementLibrary
+from fairlead.estimate.similar.near import NeighbourWeights
 from fairlead.estimate.similar.traits import Array, Columns
 
 _GAIN: Final = 0.7
@@ -27,22 +27,22 @@ _SHAPE: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class DevicePrior:
     """Known devices as they would be seen from the new one, and how wrong that may be."""
 
-    near: Near
+    near: NeighbourWeights
     spread: float
 
 
-def unseen(device: Device, library: Library, affinity: Array) -> Guess:
+def unseen(device: DeviceTraits, library: MeasurementLibrary, affinity: Array) -> DevicePrior:
     """Guess what a device is like; `affinity` is by row of the library."""
     weights = np.exp(_SHAPE * (affinity - affinity.max()))
     levels = np.append(library.levels, 0.0)
     level, spread = _level(device, library, np.argsort(-affinity[:-1], kind="stable")[:_ENOUGH])
-    return Guess(Near(weights, level - levels), spread)
+    return DevicePrior(NeighbourWeights(weights, level - levels), spread)
 
 
-def _level(device: Device, library: Library, chosen: Columns) -> tuple[float, float]:
+def _level(device: DeviceTraits, library: MeasurementLibrary, chosen: Columns) -> tuple[float, float]:
     """Return how slow the device ought to be beside the usual one, and the standard deviation of that."""
     if not len(chosen):
         return 0.0, 1.0
@@ -62,7 +62,7 @@ def _level(device: Device, library: Library, chosen: Columns) -> tuple[float, fl
     return level, float(np.sqrt(max(covariance[-1, -1] - toward @ covariance[:-1, -1], 0.01)))
 
 
-def _speeds(devices: list[Device], shares: Array) -> tuple[Array, Array]:
+def _speeds(devices: list[DeviceTraits], shares: Array) -> tuple[Array, Array]:
     """Return logarithms of operations, about their mean, and 1 where one is only guessed from words."""
     known = np.array([bool(one.ops) for one in devices])
     speeds = np.log([one.ops or 1.0 for one in devices])

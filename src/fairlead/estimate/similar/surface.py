@@ -10,15 +10,15 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from fairlead.estimate.similar.library import Library
-from fairlead.estimate.similar.traits import Array, Columns, Mask, Scale, Sheet
+from fairlead.estimate.similar.library import MeasurementLibrary
+from fairlead.estimate.similar.traits import Array, Columns, Mask, TraitMatrix, TraitScale
 
 _RARE = 0.02
 """A model is known if devices of at least this share of the weight have measured it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class ModelQueries:
     """Models to be predicted, as a library knows them."""
 
     values: Array
@@ -27,22 +27,22 @@ class Questions:
     """1 where a value is known."""
     design: Array
     """Models x a constant and amounts."""
-    sheet: Sheet
+    sheet: TraitMatrix
 
     @classmethod
-    def of(cls, values: Array, sheet: Sheet, scale: Scale) -> "Questions":
+    def of(cls, values: Array, sheet: TraitMatrix, scale: TraitScale) -> "ModelQueries":
         """Ask for models of these values, nan where not known, and traits."""
         known = ~np.isnan(values)
         return cls(np.where(known, values, 0.0), known.astype(np.float64), scale.design(sheet), sheet)
 
     @classmethod
-    def at(cls, library: Library, columns: Columns, scale: Scale) -> "Questions":
+    def at(cls, library: MeasurementLibrary, columns: Columns, scale: TraitScale) -> "ModelQueries":
         """Ask for models of the library."""
         return cls.of(library.rows[:, columns], library.sheet.take(columns), scale)
 
 
 @dataclass(frozen=True, slots=True)
-class Surface:
+class FittedModel:
     """One prediction for each device of a stack: every array but `anchors` has them as its first axis."""
 
     weights: Array
@@ -69,7 +69,7 @@ class Surface:
     spread: Array
     """The standard deviation of errors at observed models, each predicted without it."""
 
-    def mean(self, asked: Questions) -> tuple[Array, Array]:
+    def mean(self, asked: ModelQueries) -> tuple[Array, Array]:
         """Return the weighted mean, devices x models, and the made-up rows, devices x rows x models."""
         known = self.weights @ asked.known
         said = self.weights @ asked.values + (self.weights * self.offsets) @ asked.known
@@ -77,7 +77,7 @@ class Surface:
         said = said + np.einsum("nr,nrm->nm", self.made_weights, rows)
         return _over(said, known + self.made_weights.sum(1, keepdims=True)), rows
 
-    def predict(self, asked: Questions, likeness: Array) -> Array:
+    def predict(self, asked: ModelQueries, likeness: Array) -> Array:
         """Return logarithms, devices x models; `likeness` is models x anchors."""
         mean, rows = self.mean(asked)
         ways = self.pattern @ asked.values + (self.pattern * self.offsets) @ asked.known
@@ -87,13 +87,13 @@ class Surface:
         predicted: Array = mean + self.level + ways + tilt + self.smooth @ likeness.T
         return predicted
 
-    def knows(self, asked: Questions) -> Mask:
+    def knows(self, asked: ModelQueries) -> Mask:
         """Say for which models the library's devices have enough to say, devices x models."""
         share = self.weights @ asked.known
         known: Mask = share > _RARE * np.maximum(self.weights.sum(1, keepdims=True), 1e-300)
         return known
 
-    def _rows(self, asked: Questions, usual: Array) -> Array:
+    def _rows(self, asked: ModelQueries, usual: Array) -> Array:
         size = self.nearest.shape[1]
         seconds = self.made[:, :, size:] @ asked.design.T
         if size:
@@ -102,24 +102,24 @@ class Surface:
         return np.log(np.maximum(seconds, self.floor[:, :, None]))
 
 
-def neighbours(asked: Questions, nearest: Columns, offsets: Array, usual: Array) -> Array:
+def neighbours(asked: ModelQueries, nearest: Columns, offsets: Array, usual: Array) -> Array:
     """Return what the nearest devices say, or the mean where they are silent: devices x nearest x models."""
     shifts = np.take_along_axis(offsets, nearest, axis=1)
     said = asked.values[nearest] + shifts[:, :, None]
     return np.where(asked.known[nearest] > 0, said, usual[:, None])
 
 
-def stack(surfaces: Sequence[Surface]) -> Surface:
+def stack(surfaces: Sequence[FittedModel]) -> FittedModel:
     """Join surfaces of one library, so that one pass over arrays predicts for all of them."""
     anchors = np.unique(np.concatenate([surface.anchors for surface in surfaces]))
     rows = max(surface.made.shape[1] for surface in surfaces)
     aligned = [_aligned(surface, anchors, rows) for surface in surfaces]
-    names = [field.name for field in fields(Surface) if field.name != "anchors"]
+    names = [field.name for field in fields(FittedModel) if field.name != "anchors"]
     joined = {name: np.concatenate([getattr(surface, name) for surface in aligned]) for name in names}
-    return Surface(anchors=anchors, **joined)
+    return FittedModel(anchors=anchors, **joined)
 
 
-def _aligned(surface: Surface, anchors: Columns, rows: int) -> Surface:
+def _aligned(surface: FittedModel, anchors: Columns, rows: int) -> FittedModel:
     smooth = np.zeros((len(surface.weights), len(anchors)))
     smooth[:, np.searchsorted(anchors, surface.anchors)] = surface.smooth
     more = ((0, 0), (0, rows - surface.made.shape[1]))

@@ -16,7 +16,7 @@ _WIDTH = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class ModelTraits:
     """A model as predictions see it."""
 
     name: str
@@ -31,7 +31,7 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class TraitMatrix:
     """Models as rows of numbers; all sheets of one vocabulary can be compared."""
 
     views: tuple[Array, ...]
@@ -41,25 +41,25 @@ class Sheet:
     counts: Array
     """How many words each model has, those outside the vocabulary too."""
 
-    def take(self, rows: Columns) -> "Sheet":
+    def take(self, rows: Columns) -> "TraitMatrix":
         """Return some of the models."""
-        return Sheet(tuple(view[rows] for view in self.views), self.words[rows], self.counts[rows])
+        return TraitMatrix(tuple(view[rows] for view in self.views), self.words[rows], self.counts[rows])
 
-    def with_rows(self, other: "Sheet") -> "Sheet":
+    def with_rows(self, other: "TraitMatrix") -> "TraitMatrix":
         """Return these models and, after them, those of another sheet of the same vocabulary."""
         views = tuple(np.vstack(pair) for pair in zip(self.views, other.views, strict=True))
-        return Sheet(views, np.vstack([self.words, other.words]), np.append(self.counts, other.counts))
+        return TraitMatrix(views, np.vstack([self.words, other.words]), np.append(self.counts, other.counts))
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class TraitColumns:
     """The order of amounts and words in the columns of a sheet."""
 
     amounts: tuple[tuple[str, ...], ...]
     words: Mapping[str, int]
 
     @classmethod
-    def of(cls, models: Iterable[Traits]) -> "Vocabulary":
+    def of(cls, models: Iterable[ModelTraits]) -> "TraitColumns":
         """Collect every amount and word, in the order in which they come."""
         amounts: list[dict[str, None]] = []
         words: dict[str, int] = {}
@@ -72,7 +72,7 @@ class Vocabulary:
                 words.setdefault(word, len(words))
         return cls(tuple(tuple(view) for view in amounts), words)
 
-    def sheet(self, models: Sequence[Traits]) -> Sheet:
+    def sheet(self, models: Sequence[ModelTraits]) -> TraitMatrix:
         """Write models down in these columns; what the vocabulary lacks is left out."""
         views = tuple(
             np.array([_amounts(model, index, names) for model in models]).reshape(len(models), len(names))
@@ -81,11 +81,11 @@ class Vocabulary:
         words = np.zeros((len(models), len(self.words)))
         for row, model in enumerate(models):
             words[row, [self.words[word] for word in model.words if word in self.words]] = 1
-        return Sheet(views, words, np.array([float(len(model.words)) for model in models]))
+        return TraitMatrix(views, words, np.array([float(len(model.words)) for model in models]))
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class TraitScale:
     """What is usual among known models: fills gaps, and says how alike two models are."""
 
     usual: tuple[Array, ...]
@@ -94,7 +94,7 @@ class Scale:
     spread: Array
 
     @classmethod
-    def of(cls, known: Sheet) -> "Scale":
+    def of(cls, known: TraitMatrix) -> "TraitScale":
         """Learn it from models that are known."""
         logs = _logs(known)
         seen = ~np.isnan(logs)
@@ -104,7 +104,7 @@ class Scale:
         useful = (seen.sum(0) > len(logs) / 2) & (spread > 1e-6)
         return cls(tuple(_medians(view) for view in known.views), centre, np.where(useful, spread, np.inf))
 
-    def design(self, sheet: Sheet) -> Array:
+    def design(self, sheet: TraitMatrix) -> Array:
         """Return a constant, then the amounts of all views; unknown ones as usual."""
         parts: list[Array] = [np.ones((len(sheet.counts), 1))]
         for view, usual in zip(sheet.views, self.usual, strict=True):
@@ -116,7 +116,7 @@ class Scale:
         ends = np.cumsum([1, *(len(usual) for usual in self.usual)])
         return [np.append(0, np.arange(first, last)) for first, last in pairwise(ends)]
 
-    def alike(self, left: Sheet, right: Sheet) -> Array:
+    def alike(self, left: TraitMatrix, right: TraitMatrix) -> Array:
         """Return a kernel, `left` x `right`, over the logarithms of amounts and over words."""
         one, two = self._points(left), self._points(right)
         size = max(int(np.isfinite(self.spread).sum()), 1)
@@ -128,12 +128,12 @@ class Scale:
         kernel: Array = linear + near + shared / np.maximum(either, 1)
         return kernel
 
-    def _points(self, sheet: Sheet) -> Array:
+    def _points(self, sheet: TraitMatrix) -> Array:
         points: Array = np.nan_to_num((_logs(sheet) - self.centre) / self.spread)
         return points
 
 
-def _amounts(model: Traits, index: int, names: Sequence[str]) -> list[float]:
+def _amounts(model: ModelTraits, index: int, names: Sequence[str]) -> list[float]:
     view = model.views[index] if index < len(model.views) else {}
     return [view.get(name, np.nan) for name in names]
 
@@ -143,7 +143,7 @@ def _medians(view: Array) -> Array:
     return np.array([np.median(column) if len(column) else np.nan for column in columns])
 
 
-def _logs(sheet: Sheet) -> Array:
+def _logs(sheet: TraitMatrix) -> Array:
     """Return the logarithms of all amounts, and of what the first of a view is to each of the others."""
     found: list[Array] = [np.zeros((len(sheet.counts), 0))]
     for view in sheet.views:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.serve.admission.webhook import Webhook
 from fairlead.serve.until import run_until_told
 from fairlead.serve.web.httpd import Response, listen
@@ -20,7 +20,7 @@ _TICK: Final = 5.0
 """Seconds between looks at the TLS files."""
 
 
-def run(config: Config, settings: AdmissionSettings, say: Callable[[str], None]) -> None:
+def run(config: ClusterConfig, settings: AdmissionSettings, say: Callable[[str], None]) -> None:
     """Answer until SIGTERM or SIGINT."""
     tls = prepared(settings.tls, "", say)
     listener = listen(settings.listen)

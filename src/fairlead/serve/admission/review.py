@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.cluster import codec
-from fairlead.cluster.meta import Object, Part
+from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.cluster.objects import Condition
 from fairlead.errors import ClusterError
 from fairlead.keys import PREEMPTOR
@@ -27,23 +27,23 @@ _MOST: Final = 3
 """Pods that a message may name."""
 
 
-class SchedulingGroup(Part, frozen=True):
+class ReviewedGroup(ObjectPart, frozen=True):
     """The group that a pod is placed with."""
 
     pod_group_name: str = ""
 
 
-class PodSpec(Part, frozen=True):
+class PodSpec(ObjectPart, frozen=True):
     """As much of a pod as the rules look at."""
 
     scheduler_name: str = ""
     node_name: str = ""
     priority: int = 0
     preemption_policy: str = ""
-    scheduling_group: SchedulingGroup = SchedulingGroup()
+    scheduling_group: ReviewedGroup = ReviewedGroup()
 
 
-class PodStatus(Part, frozen=True):
+class PodStatus(ObjectPart, frozen=True):
     """How a pod is doing."""
 
     phase: str = ""
@@ -57,15 +57,15 @@ class Pod(Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class _User(Part, frozen=True):
+class _User(ObjectPart, frozen=True):
     username: str = ""
 
 
-class _Preconditions(Part, frozen=True):
+class _Preconditions(ObjectPart, frozen=True):
     uid: str = ""
 
 
-class _DeleteOptions(Part, frozen=True):
+class _DeleteOptions(ObjectPart, frozen=True):
     preconditions: _Preconditions = _Preconditions()
 
 
@@ -76,7 +76,7 @@ class _Asked(Object, frozen=True):
     delete_options: _DeleteOptions = _DeleteOptions()
 
 
-class _Request(Part, frozen=True):
+class _Request(ObjectPart, frozen=True):
     uid: str = ""
     namespace: str = ""
     name: str = ""
@@ -84,14 +84,14 @@ class _Request(Part, frozen=True):
     object: _Asked = _Asked()
 
 
-class _Review(Part, frozen=True):
+class _Review(ObjectPart, frozen=True):
     api_version: str = ""
     kind: str = ""
     request: _Request = _Request()
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AdmissionRequest:
     """A binding or an eviction that an account wants."""
 
     uid: str
@@ -107,7 +107,7 @@ class Question:
     """The pod for which room is made, where the Eviction names it: `namespace/name`."""
 
 
-def parse(body: bytes) -> Question:
+def parse(body: bytes) -> AdmissionRequest:
     """Read an AdmissionReview; ValueError where it is none."""
     try:
         review = codec.decode_as(_Review, body, "AdmissionReview")
@@ -118,7 +118,7 @@ def parse(body: bytes) -> Question:
     asked, meta = review.request, review.request.object.metadata
     what = asked.object.kind.lower()
     uid = asked.object.delete_options.preconditions.uid if what == EVICTION else meta.uid
-    return Question(
+    return AdmissionRequest(
         asked.uid,
         asked.user_info.username,
         what,
@@ -139,7 +139,7 @@ def answer(uid: str, refusal: str) -> bytes:
     )
 
 
-def refuse_binding(asked: Question, pod: Pod | None, scheduler: str) -> str:
+def refuse_binding(asked: AdmissionRequest, pod: Pod | None, scheduler: str) -> str:
     """Return why a pod may not be bound by our scheduler's account; empty where it may."""
     if pod is None or not asked.pod_uid or pod.metadata.uid != asked.pod_uid:
         return "fairlead-scheduler/pod-uid: the binding names no pod that exists by its uid"
@@ -148,7 +148,7 @@ def refuse_binding(asked: Question, pod: Pod | None, scheduler: str) -> str:
     return ""
 
 
-def refuse_victim(asked: Question, victim: Pod | None, protected: Sequence[str]) -> str:
+def refuse_victim(asked: AdmissionRequest, victim: Pod | None, protected: Sequence[str]) -> str:
     """Return why a pod may not be evicted, whatever needs its place; empty where it may."""
     if victim is None or not asked.pod_uid or victim.metadata.uid != asked.pod_uid:
         return "fairlead-scheduler/pod-uid: the eviction names no pod that exists by its uid"
@@ -161,7 +161,7 @@ def refuse_victim(asked: Question, victim: Pod | None, protected: Sequence[str])
     return ""
 
 
-def named_preemptors(asked: Question, victim: Pod) -> list[tuple[str, str]]:
+def named_preemptors(asked: AdmissionRequest, victim: Pod) -> list[tuple[str, str]]:
     """Return namespaces and names of the pods for which a victim is said to make room."""
     said = next((each.message for each in victim.status.conditions if each.type == DISRUPTED), "")
     texts = [asked.preemptor, said]

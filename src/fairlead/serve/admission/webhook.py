@@ -11,10 +11,10 @@ from typing import Final
 from fairlead.cluster import codec
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
-from fairlead.cluster.meta import Part
+from fairlead.cluster.meta import ObjectPart
 from fairlead.errors import ClusterError, MissingApiError, NotFoundError
 from fairlead.serve.admission import review
-from fairlead.serve.admission.review import Pod, Question
+from fairlead.serve.admission.review import AdmissionRequest, Pod
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.admission import Rules
 
@@ -24,15 +24,15 @@ _PAGE: Final = "500"
 """Waiting pods that are looked through where an eviction names no preemptor."""
 
 
-class _GroupSpec(Part, frozen=True):
+class _GroupSpec(ObjectPart, frozen=True):
     priority: int = 0
 
 
-class _Group(Part, frozen=True):
+class _Group(ObjectPart, frozen=True):
     spec: _GroupSpec = _GroupSpec()
 
 
-class _Pods(Part, frozen=True):
+class _Pods(ObjectPart, frozen=True):
     items: tuple[Pod, ...] = ()
 
 
@@ -59,7 +59,7 @@ class Webhook:
             self._say(f"refused {asked.what} of {asked.namespace}/{asked.pod}: {refusal}")
         return Response(200, review.answer(asked.uid, refusal), _JSON)
 
-    async def _refusal(self, asked: Question) -> str:
+    async def _refusal(self, asked: AdmissionRequest) -> str:
         if asked.user != self._rules.account:
             return ""
         if asked.what == review.BINDING:
@@ -73,7 +73,7 @@ class Webhook:
             return refusal if refusal or victim is None else await self._unneeded(asked, victim)
         return f"fairlead-scheduler/known: a webhook for bindings and evictions was asked about {asked.what}"
 
-    async def _unneeded(self, asked: Question, victim: Pod) -> str:
+    async def _unneeded(self, asked: AdmissionRequest, victim: Pod) -> str:
         """Return why no pod needs a victim's place: of those that are named, else of all that wait."""
         named = [await self._pod(*each) for each in review.named_preemptors(asked, victim)]
         waiting = [pod for pod in named if pod is not None] or await self._waiting()

@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory, Machine
-from fairlead.metrics import CONTENT_TYPE, Publishing, Snapshot, render
-from fairlead.serve.agent.plan import Plan, nudged, sampled, scanned, trigger, wait
+from fairlead.metrics import CONTENT_TYPE, MetricsSnapshot, PublishStatus, render
+from fairlead.serve.agent.plan import ScanSchedule, nudged, sampled, scanned, trigger, wait
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Sample
@@ -24,7 +24,7 @@ _INDEX: Final = b"""<!doctype html><title>fairlead agent</title><h1>fairlead age
 """
 
 
-class Watched(Protocol):
+class MonitoredMachine(Protocol):
     """A machine under watch."""
 
     def scan(self) -> Inventory:
@@ -37,7 +37,7 @@ class Watched(Protocol):
         """Return what the last scan found, with the health that the last sample showed."""
 
 
-class Published(Protocol):
+class PublisherPort(Protocol):
     """Whoever publishes what is found."""
 
     def offer(self, inventory: Inventory) -> None:
@@ -50,12 +50,12 @@ class Published(Protocol):
     def problem(self) -> str:
         """Return why not everything is published yet; empty when it is."""
 
-    def snapshot(self) -> Publishing:
+    def snapshot(self) -> PublishStatus:
         """Return what can be counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class AgentClock:
     """The time: `now` never steps back, `date` is that of the calendar."""
 
     now: Callable[[], float] = time.monotonic
@@ -68,21 +68,23 @@ class Agent:
     def __init__(
         self,
         settings: AgentSettings,
-        machine: Watched,
+        machine: MonitoredMachine,
         say: Callable[[str], None],
-        clock: Clock | None = None,
-        publisher: Published | None = None,
+        clock: AgentClock | None = None,
+        publisher: PublisherPort | None = None,
     ) -> None:
         self._publisher = publisher
         self._settings = settings
         self._machine = machine
         self._say = say
-        self._clock = clock or Clock()
-        self._snapshot = Snapshot(Inventory(Machine()), node=settings.node, dcgm_names=settings.dcgm_names)
+        self._clock = clock or AgentClock()
+        self._snapshot = MetricsSnapshot(
+            Inventory(Machine()), node=settings.node, dcgm_names=settings.dcgm_names
+        )
         self._scanned: Seconds | None = None
         self._page = b""
         now = self._now()
-        self._plan = Plan(sweep_at=now, sample_at=now)
+        self._plan = ScanSchedule(sweep_at=now, sample_at=now)
 
     def step(self) -> Seconds:
         """Do what is due, and return how long nothing will be."""

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import RESOURCE_CLAIMS
 from fairlead.errors import KubeletError, NotFoundError
-from fairlead.kubelet.claims import Claim
+from fairlead.kubelet.claims import KubeletClaim
 from fairlead.offer import DRIVER
 from fairlead.units import parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
-class Allotment:
+class ClaimDevice:
     """One device of ours that a claim got."""
 
     request: str
@@ -30,10 +30,10 @@ class Allotment:
 class ClaimReader:
     """Reads claims from the API server."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
 
-    async def read(self, claim: Claim, node: str) -> list[Allotment]:
+    async def read(self, claim: KubeletClaim, node: str) -> list[ClaimDevice]:
         """Return what a claim was allotted on this node; KubeletError where that is nothing to go by."""
         try:
             found = await self._cluster.get(RESOURCE_CLAIMS, claim.name, claim.namespace)
@@ -44,7 +44,7 @@ class ClaimReader:
         return allotments(found.document(), node)
 
 
-def allotments(document: dict[str, Any], node: str) -> list[Allotment]:
+def allotments(document: dict[str, Any], node: str) -> list[ClaimDevice]:
     """Return our devices of a claim that are on this node."""
     allocation = (document.get("status") or {}).get("allocation") or {}
     results: Sequence[dict[str, Any]] = (allocation.get("devices") or {}).get("results") or ()
@@ -59,9 +59,9 @@ def allotments(document: dict[str, Any], node: str) -> list[Allotment]:
     return [_allotment(row) for row in mine]
 
 
-def _allotment(row: dict[str, Any]) -> Allotment:
+def _allotment(row: dict[str, Any]) -> ClaimDevice:
     amount = (row.get("consumedCapacity") or {}).get("memory")
-    return Allotment(
+    return ClaimDevice(
         request=str(row.get("request", "")).partition("/")[0],
         pool=str(row.get("pool", "")),
         device=str(row.get("device", "")),

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead.compat.aio import TIMEOUTS
-from fairlead.errors import KubeletError, RefusedError
+from fairlead.errors import AllocationRefusedError, KubeletError
 from fairlead.inventory import Inventory, Machine
 from fairlead.kubelet import podresources
-from fairlead.kubelet.claims import Claim
-from fairlead.kubelet.podresources import HeldClaim, read_books
+from fairlead.kubelet.claims import KubeletClaim
+from fairlead.kubelet.podresources import ContainerClaimDevice, read_pod_resources
 from fairlead.offer import Form, Holder, Holding
 from fairlead.publish.ledger import GRACE, Ledger, admit_all, claimed, holdings_of_books, observed, released
 from fairlead.publish.parts import Refusal
@@ -28,7 +28,7 @@ _SOON: Final = Seconds(2.0)
 """So long after something was given out the kubelet has written it down, mostly."""
 
 
-class Books:
+class PodResourcesTracker:
     """Who holds what on this node, as far as can be known."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Books:
             self._inventory = inventory
         else:
             began = self._clock()
-            self._note(await read_books(self._socket), inventory, began)
+            self._note(await read_pod_resources(self._socket), inventory, began)
 
     def give(self, asked: Sequence[Holding]) -> None:
         """Note what a container is about to be given, all of it or nothing; RefusedError with the reason."""
@@ -105,11 +105,11 @@ class Books:
         again = asyncio.get_running_loop().call_later(_SOON, self._look_early) if rest > 0 else None
         self._timer = again
 
-    def claim(self, claim: Claim, asked: Sequence[Holding]) -> None:
+    def claim(self, claim: KubeletClaim, asked: Sequence[Holding]) -> None:
         """Note a claim that is about to be prepared, here and on disk; RefusedError with the reason."""
         self._change(self._admitted(asked), "noted")
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: KubeletClaim) -> None:
         """Forget a claim; one that is not known is forgotten already."""
         ledger = self.ledger
         for holder in (holder_of(claim), Holder(claim.namespace, claim.name)):
@@ -147,7 +147,7 @@ class Books:
     def _admitted(self, asked: Sequence[Holding]) -> Ledger:
         answer = admit_all(self.ledger, self._inventory, asked, self._clock())
         if isinstance(answer, Refusal):
-            raise RefusedError(answer.reason)
+            raise AllocationRefusedError(answer.reason)
         return answer
 
     async def _follow(self) -> None:
@@ -167,7 +167,7 @@ class Books:
         """Look into the books once, and return how much work that was."""
         began, worked = self._clock(), time.thread_time()
         try:
-            books = await read_books(socket)
+            books = await read_pod_resources(socket)
         except KubeletError as error:
             if str(error) != self._trouble:
                 self._say(f"cannot read the kubelet's books: {error}")
@@ -176,7 +176,7 @@ class Books:
         self._note(books, self._inventory, began)
         return time.thread_time() - worked
 
-    def _note(self, books: podresources.Books, inventory: Inventory, began: float) -> None:
+    def _note(self, books: podresources.PodResourcesListing, inventory: Inventory, began: float) -> None:
         """Believe the kubelet, and together with it that this is what there is."""
         if self._read_at is None:
             self._recall(books.claims)
@@ -187,7 +187,7 @@ class Books:
         if first or self.ledger != before:
             self._due.set()
 
-    def _recall(self, claims: Iterable[HeldClaim]) -> None:
+    def _recall(self, claims: Iterable[ContainerClaimDevice]) -> None:
         """Note claims that containers have and the file does not: how much is unknown, so count all of it."""
         known = {(each.holder.namespace, each.holder.name, each.accelerator) for each in self.ledger.claims}
         for held in claims:
@@ -209,7 +209,7 @@ class Books:
         aside.replace(self._file)
 
 
-def holder_of(claim: Claim) -> Holder:
+def holder_of(claim: KubeletClaim) -> Holder:
     """Return a claim as a holder; its uid tells it from a later one of the same name."""
     return Holder(claim.namespace, claim.name, claim.uid)
 

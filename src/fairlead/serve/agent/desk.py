@@ -9,18 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from fairlead.errors import KubeletError, RefusedError, WardenError
+from fairlead.errors import AllocationRefusedError, KubeletError, WardenError
 from fairlead.host import Host
 from fairlead.inventory import Accelerator, Inventory, Machine
-from fairlead.kubelet.claims import Claim, Prepared
+from fairlead.kubelet.claims import KubeletClaim, Prepared
 from fairlead.offer import DRIVER, Form, Grant, Holding, Offer
 from fairlead.publish import access, cdi
 from fairlead.publish.ledger import UNNAMED
 from fairlead.publish.offers import parse_units, prefer
 from fairlead.publish.parts import MEMORY_RESOURCES, MemoryUnit, Refusal
-from fairlead.serve.agent.allotment import Allotment, ClaimReader
-from fairlead.serve.agent.books import Books, holder_of
-from fairlead.serve.agent.handover import Chosen, Handover
+from fairlead.serve.agent.allotment import ClaimDevice, ClaimReader
+from fairlead.serve.agent.books import PodResourcesTracker, holder_of
+from fairlead.serve.agent.handover import ChosenAccelerators, PlacementLookup
 from fairlead.settings.publishing import PublishConfig
 from fairlead.warden.client import CdiWriter
 
@@ -29,16 +29,20 @@ _CDI_AGE: Final = 60.0
 """Seconds for which it is believed that NVIDIA's CDI file is there, or not."""
 
 
-class Desk:
+class Allocator:
     """Gives out what the kubelet asks for, never anything twice."""
 
     def __init__(
-        self, terms: PublishConfig, books: Books, handover: Handover, look: Callable[[], Host]
+        self,
+        terms: PublishConfig,
+        books: PodResourcesTracker,
+        handover: PlacementLookup,
+        look: Callable[[], Host],
     ) -> None:
         self._terms = terms
         self._books = books
         self._handover = handover
-        self._chosen: dict[str, Chosen] = {}
+        self._chosen: dict[str, ChosenAccelerators] = {}
         """By resource: for whom the kubelet asked last, until it takes units."""
         self._look = look
         self._writer = CdiWriter(terms.cdi) if terms.cdi else None
@@ -96,7 +100,7 @@ class Desk:
             units = prefer(part_of(offer, chosen.devices), available, required, size)
             if not units:
                 where = " or ".join(sorted(chosen.devices)) or "nothing"
-                raise RefusedError(
+                raise AllocationRefusedError(
                     f"{resource}: {chosen.pod} was placed on {where}, which has not {size} free"
                 )
             return units
@@ -108,16 +112,18 @@ class Desk:
         with self._counted(resource):
             parts = parse_units(ids, self._inventory, unit)
             if isinstance(parts, Refusal):
-                raise RefusedError(f"{resource}: {parts.reason}")
+                raise AllocationRefusedError(f"{resource}: {parts.reason}")
             held = [part.holding(UNNAMED, unit) for part in parts]
             strange = {each.accelerator for each in held} - (chosen.devices if chosen else set())
             if chosen and strange:
                 where, there = " and ".join(sorted(chosen.devices)), " and ".join(sorted(strange))
-                raise RefusedError(f"{resource}: {chosen.pod} was placed on {where}, not on {there}")
+                raise AllocationRefusedError(
+                    f"{resource}: {chosen.pod} was placed on {where}, not on {there}"
+                )
             await self._noted(partial(self._books.give, held))
         return self._with_nodes([self._given(holding, resource) for holding in held], held)
 
-    async def prepare(self, claim: Claim) -> list[Prepared]:
+    async def prepare(self, claim: KubeletClaim) -> list[Prepared]:
         """Make a claim's accelerators ready, and note that it has them."""
         if self.claims is None or self._writer is None:
             raise KubeletError("claims cannot be prepared yet: the API server has not been reached")
@@ -125,14 +131,14 @@ class Desk:
         spec, prepared = self._prepared(claim, allotments)
         try:
             await self._noted(partial(self._books.claim, claim, _holdings(claim, allotments)))
-        except RefusedError:
+        except AllocationRefusedError:
             self.refused[Form.CLAIM] += 1
             raise
         if spec["devices"]:
             await asyncio.to_thread(self._writer.put, claim_file(claim), spec)
         return prepared
 
-    async def unprepare(self, claim: Claim) -> None:
+    async def unprepare(self, claim: KubeletClaim) -> None:
         """Let a claim go; one that is not known is gone already."""
         if self._writer is not None:
             await asyncio.to_thread(self._writer.remove, claim_file(claim))
@@ -142,7 +148,7 @@ class Desk:
         """Note that something is given; who stands against it may be gone since the books were read."""
         try:
             note()
-        except RefusedError:
+        except AllocationRefusedError:
             await self._books.again()
             note()
 
@@ -151,12 +157,12 @@ class Desk:
         """Count a refusal."""
         try:
             yield
-        except RefusedError:
+        except AllocationRefusedError:
             self.refused[Form.MEMORY if resource in MEMORY_RESOURCES else Form.WHOLE] += 1
             raise
 
     def _prepared(
-        self, claim: Claim, allotments: Sequence[Allotment]
+        self, claim: KubeletClaim, allotments: Sequence[ClaimDevice]
     ) -> tuple[dict[str, object], list[Prepared]]:
         """Return a claim's CDI document and what the kubelet is told of it: one device for each request."""
         grants = {id(each): self._allotted(each) for each in allotments}
@@ -181,7 +187,7 @@ class Desk:
         ]
         return cdi.claim_spec(claim.uid, entries), prepared
 
-    def _allotted(self, each: Allotment) -> Grant:
+    def _allotted(self, each: ClaimDevice) -> Grant:
         acc = self._accelerator(each.device)
         memory = each.mebibytes or None
         return self._grant(acc, f"{DRIVER}/{each.request}", memory=memory, share=each.share)
@@ -219,7 +225,7 @@ class Desk:
     def _accelerator(self, name: str) -> Accelerator:
         found = next((acc for acc in self._inventory.accelerators if acc.id == name), None)
         if found is None:
-            raise RefusedError(f"{name} is not on this node any more")
+            raise AllocationRefusedError(f"{name} is not on this node any more")
         return found
 
 
@@ -228,12 +234,12 @@ def part_of(offer: Offer, accelerators: Collection[str]) -> Offer:
     return replace(offer, blocks=tuple(each for each in offer.blocks if each.accelerator in accelerators))
 
 
-def claim_file(claim: Claim) -> str:
+def claim_file(claim: KubeletClaim) -> str:
     """Return the name of a claim's CDI file."""
     return f"{DRIVER}-claim-{claim.uid}.json"
 
 
-def _holdings(claim: Claim, allotments: Sequence[Allotment]) -> list[Holding]:
+def _holdings(claim: KubeletClaim, allotments: Sequence[ClaimDevice]) -> list[Holding]:
     """Return what a claim holds: the sum of its requests per accelerator, without mere looks."""
     sums: dict[str, int] = {}
     for each in allotments:

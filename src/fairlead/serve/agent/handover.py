@@ -11,13 +11,22 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import PODS
 from fairlead.compat.aio import timeout
-from fairlead.errors import AccessError, ClusterError, KubeletError, NotFoundError, RefusedError
-from fairlead.kubelet.podresources import Listed, PodReader
+from fairlead.errors import AccessError, AllocationRefusedError, ClusterError, KubeletError, NotFoundError
+from fairlead.kubelet.podresources import KubeletPod, PodReader
 from fairlead.offer import Form
-from fairlead.serve.agent.turn import Candidate, Key, Wish, agree, candidates, devices, pending, wish
+from fairlead.serve.agent.turn import (
+    CandidateContainer,
+    Key,
+    PodRequest,
+    agree,
+    candidates,
+    devices,
+    pending,
+    wish,
+)
 from fairlead.settings.publishing import PublishConfig
 
 _PATIENCE: Final = 2.0
@@ -33,14 +42,14 @@ _NOBODY: Final = ("default", "fairlead-nobody")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenAccelerators:
     """The accelerators that a scheduler chose for a pod."""
 
     pod: str
     devices: frozenset[str]
 
 
-class Handover:
+class PlacementLookup:
     """Finds out what was chosen for whom."""
 
     def __init__(self, terms: PublishConfig, due: asyncio.Event, say: Callable[[str], None]) -> None:
@@ -49,23 +58,23 @@ class Handover:
         self._pods = PodReader(terms.books) if terms.books and units else None
         self._due = due
         self._say = say
-        self._cluster: Cluster | None = None
-        self._known: dict[Key, Wish] = {}
+        self._cluster: ClusterClient | None = None
+        self._known: dict[Key, PodRequest] = {}
         self._answered: set[tuple[str, str]] = set()
-        self._last: tuple[Candidate, str] | None = None
+        self._last: tuple[CandidateContainer, str] | None = None
         """The container that was answered for last, and the resource."""
         self._room = asyncio.Semaphore(_AT_ONCE)
         self.able = False
         """Whether the choices of schedulers are heeded."""
 
-    async def keep(self, cluster: Cluster) -> None:
+    async def keep(self, cluster: ClusterClient) -> None:
         """Find out again and again whether pods may be read: rights come and go."""
         self._cluster = cluster
         while self._pods is not None:
             self._turn(able=await self._allowed(cluster))
             await asyncio.sleep(_PROBE * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
-    async def chosen(self, resource: str, size: int) -> Chosen | None:
+    async def chosen(self, resource: str, size: int) -> ChosenAccelerators | None:
         """Return what was chosen for the container that a kubelet asks so many units for; None: nothing was.
 
         RefusedError where that cannot be found out: any accelerator might be the wrong one.
@@ -79,7 +88,7 @@ class Handover:
             self._turn(able=False)
             return None
         except (ClusterError, TimeoutError) as error:
-            raise RefusedError(
+            raise AllocationRefusedError(
                 f"{resource}: the API server was asked in vain which accelerator was chosen: {error}",
                 "a controller's pod is tried again; else make the pod anew when the API server is back",
             ) from None
@@ -87,9 +96,9 @@ class Handover:
         self._answered |= {each.mark for each in found[:1]}
         if not found or found[0].wish.shares is None:
             return None
-        return Chosen(found[0].pod, devices(found[0].wish.shares))
+        return ChosenAccelerators(found[0].pod, devices(found[0].wish.shares))
 
-    async def _settled(self, resource: str, size: int) -> list[Candidate]:
+    async def _settled(self, resource: str, size: int) -> list[CandidateContainer]:
         """Return for whom it can be; where that makes a difference, wait until it is one only."""
         until = time.monotonic() + _PATIENCE
         while True:
@@ -103,10 +112,10 @@ class Handover:
                 if agree(found):
                     return found
                 if late:
-                    raise RefusedError(_unclear(resource, size, found))
+                    raise AllocationRefusedError(_unclear(resource, size, found))
             await asyncio.sleep(_PAUSE)
 
-    async def _candidates(self, resource: str, size: int) -> list[Candidate]:
+    async def _candidates(self, resource: str, size: int) -> list[CandidateContainer]:
         assert self._pods is not None, "asked only where the books can be read"
         listed = await self._pods.read()
         self._forget({(each.namespace, each.name) for each in listed})
@@ -127,7 +136,7 @@ class Handover:
         uids = {each.uid for each in self._known.values()}
         self._answered = {mark for mark in self._answered if mark[0] in uids}
 
-    def _goes_on(self, doubtful: Sequence[Listed]) -> bool:
+    def _goes_on(self, doubtful: Sequence[KubeletPod]) -> bool:
         """Say whether the kubelet goes on with the pod that was answered for last, so that it is known.
 
         No other pod is in question, and the pod holds what was answered: it is the same pod, further on.
@@ -140,25 +149,25 @@ class Handover:
         same = known is not None and known.uid == last.wish.uid
         return same and resource in pod.held.get(last.container, ())
 
-    def _doubtful(self, listed: Listed, resource: str, size: int) -> bool:
+    def _doubtful(self, listed: KubeletPod, resource: str, size: int) -> bool:
         """Say whether a pod must be looked at: it is not known, or it may be the one in question."""
         known = self._known.get((listed.namespace, listed.name))
         return known is None or bool(pending(known, listed, resource, size))
 
-    async def _read(self, listed: Sequence[Listed]) -> None:
+    async def _read(self, listed: Sequence[KubeletPod]) -> None:
         keys = [(each.namespace, each.name) for each in listed]
         self._known |= dict(zip(keys, await asyncio.gather(*map(self._wish, keys)), strict=True))
 
-    async def _wish(self, key: Key) -> Wish:
+    async def _wish(self, key: Key) -> PodRequest:
         assert self._cluster is not None, "able only with a cluster"
         namespace, name = key
         async with self._room:
             try:
                 return wish(await self._cluster.get(PODS, name, namespace), self._node)
             except NotFoundError:
-                return Wish()
+                return PodRequest()
 
-    async def _allowed(self, cluster: Cluster) -> bool:
+    async def _allowed(self, cluster: ClusterClient) -> bool:
         namespace, name = _NOBODY
         try:
             async with timeout(_LIMIT):
@@ -178,7 +187,7 @@ class Handover:
             self._due.set()
 
 
-def _unclear(resource: str, size: int, found: Sequence[Candidate]) -> str:
+def _unclear(resource: str, size: int, found: Sequence[CandidateContainer]) -> str:
     names = " and ".join(sorted({each.pod for each in found}))
     return (
         f"{resource}: it is not clear which of {names} asks for {size}, "

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Protocol
 
 from fairlead.serve.agent.agent import Agent
-from fairlead.serve.agent.uevents import Uevents
-from fairlead.serve.web.httpd import Front, Server, listen
+from fairlead.serve.agent.uevents import UeventSocket
+from fairlead.serve.web.httpd import PageServer, ServingOptions, listen
 from fairlead.settings import Address
 from fairlead.settings.agent import AgentSettings
 from fairlead.signals import stop_signals
 from fairlead.units import Seconds
 
 
-class EventLine(Protocol):
+class DeviceEvents(Protocol):
     """A line on which changes of devices are reported."""
 
     def fileno(self) -> int:
@@ -43,13 +43,13 @@ def run(agent: Agent, settings: AgentSettings, say: Callable[[str], None]) -> No
     say("stopped")
 
 
-def open_front(settings: AgentSettings, say: Callable[[str], None]) -> Front:
+def open_front(settings: AgentSettings, say: Callable[[str], None]) -> ServingOptions:
     """Return how clients come in; what TLS and tokens need is imported only where they are asked for."""
-    front = Front()
+    front = ServingOptions()
     if settings.tls:
-        from fairlead.serve.web.tls import TlsDoor  # noqa: PLC0415  # OpenSSL: 6 MiB resident
+        from fairlead.serve.web.tls import TlsAcceptor  # noqa: PLC0415  # OpenSSL: 6 MiB resident
 
-        front = replace(front, line=TlsDoor(settings.tls, say))
+        front = replace(front, line=TlsAcceptor(settings.tls, say))
     if settings.token_file:
         from fairlead.serve.web.access import TokenGuard  # noqa: PLC0415  # hmac brings half of OpenSSL
 
@@ -61,13 +61,13 @@ def serve(
     agent: Agent,
     listener: socket.socket,
     stop: socket.socket,
-    events: EventLine | None,
-    front: Front | None = None,
+    events: DeviceEvents | None,
+    front: ServingOptions | None = None,
 ) -> None:
     """Run until something can be read from `stop`."""
     with selectors.DefaultSelector() as selector:
         stopped: list[Seconds] = []
-        server = Server(listener, selector, agent.answer, front)
+        server = PageServer(listener, selector, agent.answer, front)
         selector.register(stop, selectors.EVENT_READ, stopped.append)
         if events:
             selector.register(
@@ -81,10 +81,10 @@ def serve(
                 server.expire(_now())
 
 
-def open_uevents(say: Callable[[str], None]) -> Uevents | None:
+def open_uevents(say: Callable[[str], None]) -> UeventSocket | None:
     """Listen to the kernel, or say why not and be content with sweeps."""
     try:
-        return Uevents.open()
+        return UeventSocket.open()
     except OSError as error:
         say(f"no kernel events here ({error.strerror or error}): changes show at the next sweep")
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from fairlead.annotations import allocated
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
 from fairlead.cluster.meta import Object
@@ -37,7 +37,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PublishedFacts:
     """What there is to tell beside the accelerators themselves."""
 
     held: Iterable[Holding]
@@ -50,11 +50,11 @@ class Told:
     """Whether pods get the accelerators that their bindings note."""
 
 
-class Notices:
+class NodeReconciler:
     """Keeps the API server's picture of this node's accelerators true."""
 
     def __init__(
-        self, terms: PublishConfig, cluster: Cluster, due: asyncio.Event, say: Callable[[str], None]
+        self, terms: PublishConfig, cluster: ClusterClient, due: asyncio.Event, say: Callable[[str], None]
     ) -> None:
         self._terms = terms
         self._cluster = cluster
@@ -91,7 +91,7 @@ class Notices:
         """Return why not everything is told yet."""
         return "" if self._told else self._trouble or "the API server has not been told yet"
 
-    async def show(self, inventory: Inventory, told: Told, *, claims: bool) -> None:
+    async def show(self, inventory: Inventory, told: PublishedFacts, *, claims: bool) -> None:
         """Write what differs; slices only once the kubelet knows the driver, or it would delete them."""
         if NODES.plural not in self._seen:
             return
@@ -109,7 +109,7 @@ class Notices:
                 async with timeout(_PARTING):
                     await self._cluster.patch(NODES, self._terms.node, patch, field_manager=MANAGER)
 
-    async def _show_node(self, inventory: Inventory, told: Told) -> Node:
+    async def _show_node(self, inventory: Inventory, told: PublishedFacts) -> Node:
         node = self._nodes.get(self._terms.node)
         if node is not None and self._patch_of(node, inventory, told) is None:
             return node
@@ -122,7 +122,7 @@ class Notices:
             kind, self._cluster.patch(NODES, node.metadata.name, patch, field_manager=MANAGER)
         )
 
-    def _patch_of(self, node: Node, inventory: Inventory, told: Told) -> dict[str, Any] | None:
+    def _patch_of(self, node: Node, inventory: Inventory, told: PublishedFacts) -> dict[str, Any] | None:
         wanted: dict[str, str] = {}
         if "labels" in self._terms.ways:
             wanted = {**labels.labels(inventory), **labels.restricted_labels(inventory)}

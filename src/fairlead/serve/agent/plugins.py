@@ -10,19 +10,19 @@ from fairlead.kubelet.claims import ClaimPlugin
 from fairlead.kubelet.plugin import LIST_LIMIT, DevicePlugin, encoded_size
 from fairlead.kubelet.registration import Registered
 from fairlead.offer import Form, Holding, Offer
-from fairlead.publish.offers import MemoryUnit, Plan, fitting, offers
-from fairlead.serve.agent.desk import Desk
+from fairlead.publish.offers import MemoryUnit, OfferPlan, fitting, offers
+from fairlead.serve.agent.desk import Allocator
 from fairlead.settings.publishing import PublishConfig, bearable
 
 CLAIMS: Final = "claims"
 """The name of the claims' plugin among those of the resources."""
 
 
-class Plugins:
+class PluginSet:
     """Opens, updates and closes plugins, so that the kubelet sees what there is."""
 
     def __init__(
-        self, terms: PublishConfig, desk: Desk, due: asyncio.Event, say: Callable[[str], None]
+        self, terms: PublishConfig, desk: Allocator, due: asyncio.Event, say: Callable[[str], None]
     ) -> None:
         self._terms = terms
         self._desk = desk
@@ -59,7 +59,7 @@ class Plugins:
     ) -> None:
         """Offer what there is to a kubelet of some version; what nothing is left of is withdrawn."""
         limit = self._terms.most_units or bearable(kubelet)
-        plan = Plan(unit=self._unit, forms=self._terms.forms, together=together)
+        plan = OfferPlan(unit=self._unit, forms=self._terms.forms, together=together)
         wanted = {offer.resource: offer for offer in self._fitting(offers(inventory, held, plan), limit)}
         self._desk.offered = wanted
         for name in self._open.keys() - wanted.keys():

@@ -12,17 +12,17 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead.cluster.api import Cluster
+from fairlead.cluster.api import ClusterClient
 from fairlead.errors import FairleadError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
-from fairlead.metrics import Publishing
+from fairlead.metrics import PublishStatus
 from fairlead.serve.agent.allotment import ClaimReader
-from fairlead.serve.agent.books import Books
-from fairlead.serve.agent.desk import Desk
-from fairlead.serve.agent.handover import Handover
-from fairlead.serve.agent.notices import Notices, Told
-from fairlead.serve.agent.plugins import Plugins
+from fairlead.serve.agent.books import PodResourcesTracker
+from fairlead.serve.agent.desk import Allocator
+from fairlead.serve.agent.handover import PlacementLookup
+from fairlead.serve.agent.notices import NodeReconciler, PublishedFacts
+from fairlead.serve.agent.plugins import PluginSet
 from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
 
@@ -34,20 +34,20 @@ _PATIENCE: Final = Seconds(8.0)
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class PublisherEnvironment:
     """What a publisher stands on."""
 
     terms: PublishConfig
-    connect: Callable[[], AbstractAsyncContextManager[Cluster]]
+    connect: Callable[[], AbstractAsyncContextManager[ClusterClient]]
     """How the API server is reached."""
     look: Callable[[], Host]
     """Returns the machine as it is now."""
 
 
-class Publisher:
+class PublisherThread:
     """Publishes what it is given, until it is stopped."""
 
-    def __init__(self, world: World, say: Callable[[str], None]) -> None:
+    def __init__(self, world: PublisherEnvironment, say: Callable[[str], None]) -> None:
         self._world = world
         self._say = say
         self._inventory: Inventory | None = None
@@ -56,7 +56,7 @@ class Publisher:
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._started = threading.Event()
-        self._office: Office | None = None
+        self._office: Publisher | None = None
         self.failed = ""
         """Why publishing has ended though nobody stopped it; empty while it goes on."""
 
@@ -76,9 +76,9 @@ class Publisher:
             return self.failed
         return self._office.problem() if self._office else "not started yet"
 
-    def snapshot(self) -> Publishing:
+    def snapshot(self) -> PublishStatus:
         """Return what can be counted."""
-        return self._office.snapshot() if self._office else Publishing()
+        return self._office.snapshot() if self._office else PublishStatus()
 
     def stop(self) -> None:
         """End, leaving labels and slices as they are: the next agent of this node takes them over."""
@@ -114,7 +114,7 @@ class Publisher:
     async def _publish(self) -> None:
         assert self._due is not None
         async with AsyncExitStack() as stack:
-            self._office = Office(self._world, self._due, self._say)
+            self._office = Publisher(self._world, self._due, self._say)
             await self._office.open(stack)
             wait = _BACK_OFF[0]
             while True:
@@ -134,18 +134,18 @@ class Publisher:
         self._loop.call_later(wait * random.uniform(0.8, 1.2), self._wake)  # noqa: S311 - spreads load
 
 
-class Office:
+class Publisher:
     """Everything that publishing needs, in the order in which it must happen."""
 
-    def __init__(self, world: World, due: asyncio.Event, say: Callable[[str], None]) -> None:
+    def __init__(self, world: PublisherEnvironment, due: asyncio.Event, say: Callable[[str], None]) -> None:
         terms = world.terms
         self._terms = terms
         self._world = world
-        self._books = Books(terms, due, say)
-        self._handover = Handover(terms, due, say)
-        self._desk = Desk(terms, self._books, self._handover, world.look)
-        self._plugins = Plugins(terms, self._desk, due, say)
-        self._notices: Notices | None = None
+        self._books = PodResourcesTracker(terms, due, say)
+        self._handover = PlacementLookup(terms, due, say)
+        self._desk = Allocator(terms, self._books, self._handover, world.look)
+        self._plugins = PluginSet(terms, self._desk, due, say)
+        self._notices: NodeReconciler | None = None
         self._due = due
         self._say = say
 
@@ -154,7 +154,7 @@ class Office:
         stack.push_async_callback(self._desk.forget)
         stack.push_async_callback(self._plugins.close)
         cluster = await stack.enter_async_context(self._world.connect())
-        self._notices = Notices(self._terms, cluster, self._due, self._say)
+        self._notices = NodeReconciler(self._terms, cluster, self._due, self._say)
         self._notices.open(stack)
         self._desk.claims = ClaimReader(cluster)
         stack.push_async_callback(self._notices.withdraw)
@@ -189,7 +189,7 @@ class Office:
     async def _tell_cluster(self, inventory: Inventory) -> None:
         if self._notices is not None:
             said, units = self._books.said(), self._desk.by_units() if self._books.known else None
-            told = Told(self._books.ledger, said, units, hands_over=self._handover.able)
+            told = PublishedFacts(self._books.ledger, said, units, hands_over=self._handover.able)
             await self._notices.show(inventory, told, claims=self._plugins.claims_registered)
 
     def problem(self) -> str:
@@ -198,11 +198,11 @@ class Office:
         waiting += [self._notices.problem()] if self._notices else []
         return "; ".join(filter(None, waiting))
 
-    def snapshot(self) -> Publishing:
+    def snapshot(self) -> PublishStatus:
         """Return what can be counted."""
         written = self._notices.written if self._notices else {}
         failed = self._notices.failed if self._notices else {}
-        return Publishing(
+        return PublishStatus(
             writes=dict(written),
             errors=dict(failed),
             registered=self._plugins.registered(),

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead.cluster.objects import Container, Mapped, Pod
+from fairlead.cluster.objects import Container, ContainerExtendedResourceRequest, Pod
 from fairlead.keys import PLACEMENT
-from fairlead.kubelet.podresources import Listed
+from fairlead.kubelet.podresources import KubeletPod
 from fairlead.offer import DRIVER
-from fairlead.placement import Share, parse_shares
+from fairlead.placement import DeviceShare, parse_shares
 from fairlead.units import parse_quantity
 
 Key = tuple[str, str]
@@ -22,7 +22,7 @@ _WAITING: Final = ("", "Pending")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PodRequest:
     """A pod as far as it says what it wants, and what was chosen for it."""
 
     uid: str = ""
@@ -32,7 +32,7 @@ class Wish:
     """Init containers that come to an end: the books never show them."""
     begun: bool = False
     """The kubelet has reported of it, so it was let in, or refused, before."""
-    shares: tuple[Share, ...] | None = None
+    shares: tuple[DeviceShare, ...] | None = None
     """What a scheduler of ours chose; None: another placed it."""
     sizes: Mapping[tuple[str, int], Sequence[str]] = field(init=False, compare=False, repr=False)
     """By resource and units, the containers that want just these, in the kubelet's order."""
@@ -47,13 +47,13 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateContainer:
     """A container that the kubelet may be asking for."""
 
     pod: str
     """`namespace/name`."""
     container: str
-    wish: Wish
+    wish: PodRequest
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -61,14 +61,14 @@ class Candidate:
         return self.wish.uid, self.container
 
 
-def wish(pod: Pod, node: str) -> Wish:
+def wish(pod: Pod, node: str) -> PodRequest:
     """Return what a pod wants of a node; nothing where it is not, or no longer, there."""
     if pod.spec.node_name != node:
-        return Wish(pod.metadata.uid)
+        return PodRequest(pod.metadata.uid)
     every = (*pod.spec.init_containers, *pod.spec.containers)
     by_claim = pod.status.extended_resource_claim_status.request_mappings
     note = pod.metadata.annotations.get(PLACEMENT)
-    return Wish(
+    return PodRequest(
         pod.metadata.uid,
         {each.name: found for each in every if (found := _units(each, by_claim))},
         frozenset(each.name for each in pod.spec.init_containers if each.restart_policy != "Always"),
@@ -77,7 +77,7 @@ def wish(pod: Pod, node: str) -> Wish:
     )
 
 
-def pending(wanted: Wish, listed: Listed, resource: str, size: int) -> list[str]:
+def pending(wanted: PodRequest, listed: KubeletPod, resource: str, size: int) -> list[str]:
     """Return the containers of a pod for which a kubelet may ask for so many units, in its order.
 
     Of init containers the books cannot tell; whether one had its turn must be remembered.
@@ -90,12 +90,12 @@ def pending(wanted: Wish, listed: Listed, resource: str, size: int) -> list[str]
 
 
 def candidates(
-    listed: Iterable[Listed],
-    wishes: Mapping[Key, Wish],
+    listed: Iterable[KubeletPod],
+    wishes: Mapping[Key, PodRequest],
     resource: str,
     size: int,
     answered: Collection[tuple[str, str]],
-) -> list[Candidate]:
+) -> list[CandidateContainer]:
     """Return for whom a kubelet may be asking: mostly one.
 
     Who was let in or refused before is in question only where nobody else is: so it is after a restart of
@@ -106,27 +106,27 @@ def candidates(
     return [each for each in new if each.mark not in answered] or new or found
 
 
-def agree(found: Iterable[Candidate]) -> bool:
+def agree(found: Iterable[CandidateContainer]) -> bool:
     """Say whether it is all the same who is asked for: the same was chosen for all, or nothing for any."""
     chosen = {None if each.wish.shares is None else devices(each.wish.shares) for each in found}
     return len(chosen) <= 1
 
 
-def devices(shares: Iterable[Share]) -> frozenset[str]:
+def devices(shares: Iterable[DeviceShare]) -> frozenset[str]:
     """Return the accelerators of shares."""
     return frozenset(each.device for each in shares)
 
 
 def _open(
-    listed: Iterable[Listed], wishes: Mapping[Key, Wish], resource: str, size: int
-) -> Iterator[Candidate]:
+    listed: Iterable[KubeletPod], wishes: Mapping[Key, PodRequest], resource: str, size: int
+) -> Iterator[CandidateContainer]:
     for each in listed:
-        wanted = wishes.get((each.namespace, each.name), Wish())
+        wanted = wishes.get((each.namespace, each.name), PodRequest())
         for container in pending(wanted, each, resource, size):
-            yield Candidate(f"{each.namespace}/{each.name}", container, wanted)
+            yield CandidateContainer(f"{each.namespace}/{each.name}", container, wanted)
 
 
-def _units(container: Container, by_claim: Iterable[Mapped]) -> dict[str, int]:
+def _units(container: Container, by_claim: Iterable[ContainerExtendedResourceRequest]) -> dict[str, int]:
     asked = {**container.resources.limits, **container.resources.requests}
     apart = {each.resource_name for each in by_claim if each.container_name == container.name}
     return {

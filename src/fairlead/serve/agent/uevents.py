@@ -21,7 +21,7 @@ SUBSYSTEMS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Uevent:
     """One report."""
 
     action: str
@@ -34,28 +34,28 @@ class Event:
         return self.subsystem in SUBSYSTEMS
 
 
-def parse(message: bytes) -> Event | None:
+def parse(message: bytes) -> Uevent | None:
     """Read `add@/devices/...` and the fields behind it; None for anything else, such as udev's own."""
     head, *fields = message.split(b"\0")
     action, at, path = head.partition(b"@")
     if not at or not action.isalpha() or not path.startswith(b"/"):
         return None
     named = dict(field.partition(b"=")[::2] for field in fields)
-    return Event(action.decode("ascii"), _text(path), _text(named.get(b"SUBSYSTEM", b"")))
+    return Uevent(action.decode("ascii"), _text(path), _text(named.get(b"SUBSYSTEM", b"")))
 
 
 def _text(data: bytes) -> str:
     return printable(data.decode("utf-8", "replace"))
 
 
-class Uevents:
+class UeventSocket:
     """An open line to the kernel's reports."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
 
     @classmethod
-    def open(cls) -> "Uevents":
+    def open(cls) -> "UeventSocket":
         """Open the line; raises OSError where there is none, as in some sandboxes."""
         line = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, _KOBJECT_UEVENT)
         try:
@@ -74,9 +74,9 @@ class Uevents:
         events, lost = self.read()
         return lost or any(event.matters for event in events)
 
-    def read(self) -> tuple[list[Event], bool]:
+    def read(self) -> tuple[list[Uevent], bool]:
         """Return the reports that came, and whether some were lost: then any device may have changed."""
-        events: list[Event] = []
+        events: list[Uevent] = []
         lost = False
         for _ in range(_BATCH):
             try:

@@ -13,31 +13,31 @@ from fairlead.faults import XidPolicy
 from fairlead.host import Host
 from fairlead.inventory import Inventory, Machine
 from fairlead.measure import GpuHealth, Observer, index_of
-from fairlead.nvml import Gpu, Health, Reading
+from fairlead.nvml import Gpu, GpuReading, Health
 from fairlead.telemetry import Sample
 from fairlead.units import Seconds
 
 
-class Session(Protocol):
+class NvmlSession(Protocol):
     """An open NVML session, as far as it is needed here."""
 
     def gpus(self, expected: Collection[str] = ()) -> list[Gpu]:
         """Return every GPU; of `expected`, the addresses that the driver has, also those that are lost."""
 
-    def reading(self, index: int) -> Reading | None:
+    def reading(self, index: int) -> GpuReading | None:
         """Return what is measured of one GPU now; None when it is gone."""
 
     def xids(self) -> dict[int, list[int]]:
         """Return the XIDs since this was last asked, of every GPU that can report any."""
 
 
-class NvmlLine:
+class NvmlReconnector:
     """An NVML session that is kept open, and opened anew when it no longer sees every GPU."""
 
-    def __init__(self, connect: Callable[[], AbstractContextManager[Session | None]]) -> None:
+    def __init__(self, connect: Callable[[], AbstractContextManager[NvmlSession | None]]) -> None:
         self._connect = connect
         self._stack = ExitStack()
-        self._session: Session | None = None
+        self._session: NvmlSession | None = None
         self._missed: frozenset[str] = frozenset()
         self.health: dict[int, Health] = {}
         """How well each GPU was when it was last measured, by NVML's number."""
@@ -56,7 +56,7 @@ class NvmlLine:
         self._missed = missed
         return found
 
-    def reading(self, index: int) -> Reading | None:
+    def reading(self, index: int) -> GpuReading | None:
         """Return what is measured of one GPU now; None when it is gone."""
         reading = self._session.reading(index) if self._session else None
         if reading is not None:
@@ -81,14 +81,14 @@ class NvmlLine:
         return self._session.gpus(expected) if self._session else []
 
 
-class Watch:
+class MachineMonitor:
     """A watch on one machine."""
 
     def __init__(
         self,
         look: Callable[[], Host],
         catalog: Catalog,
-        line: NvmlLine | None,
+        line: NvmlReconnector | None,
         xids: XidPolicy | None = None,
     ) -> None:
         self.look = look
@@ -151,16 +151,16 @@ def watched(
     here: bool = False,
     dev: bool = True,
     xids: XidPolicy | None = None,
-) -> Iterator[Watch]:
+) -> Iterator[MachineMonitor]:
     """Open the machine below a root folder or in a captured tarball.
 
     `here`: the root shows this machine; `dev`: its device nodes are among what it shows; `xids`: which XIDs
     leave a GPU healthy.
     """
     with opened(place) as root:
-        line = NvmlLine(nvml.session) if use_nvml else None
+        line = NvmlReconnector(nvml.session) if use_nvml else None
         try:
-            yield Watch(lambda: Host(root, here=here, dev=dev), catalog, line, xids)
+            yield MachineMonitor(lambda: Host(root, here=here, dev=dev), catalog, line, xids)
         finally:
             if line:
                 line.close()

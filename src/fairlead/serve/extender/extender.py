@@ -7,21 +7,21 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.types import CLAIMS, NODES, PODS, RULES, SLICES, Pod
+from fairlead.cache.types import CLAIMS, NODES, PODS, RULES, SLICES, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.api import Cluster
-from fairlead.cluster.changes import Change
+from fairlead.cluster.api import ClusterClient
+from fairlead.cluster.changes import ObjectChange
 from fairlead.errors import UserError
 from fairlead.metrics import CONTENT_TYPE, Histogram
 from fairlead.schedule import policy_named
 from fairlead.serve.extender import page, wire
-from fairlead.serve.extender.judge import Judge, Verdict
+from fairlead.serve.extender.judge import NodeEvaluator, NodeVerdicts
 from fairlead.serve.follow import Follower
 from fairlead.serve.web.httpd import Response
 from fairlead.serve.web.router import Page, Router, Verb
 from fairlead.units import counted
 
-Work = Callable[[Pod, Sequence[str]], Awaitable[bytes]]
+Work = Callable[[LivePod, Sequence[str]], Awaitable[bytes]]
 """What answers for a pod and the names of nodes."""
 HOLD: Final = 1.0
 """Seconds that an answer is held back where others may have taken the last place: a binding is seen sooner,
@@ -41,7 +41,7 @@ class Extender:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         catalog: Catalog,
         policy: str,
         say: Callable[[str], None],
@@ -50,8 +50,8 @@ class Extender:
         self._cluster = cluster
         self._hold = hold
         self._say = say
-        self._judge = Judge(SchedulerCache(catalog, _NOBODY), policy_named(policy))
-        self._counts = page.Counts()
+        self._judge = NodeEvaluator(SchedulerCache(catalog, _NOBODY), policy_named(policy))
+        self._counts = page.ExtenderMetrics()
         self._known = False
         """Whether everything has been listed."""
         self._bell = asyncio.Event()
@@ -78,7 +78,7 @@ class Extender:
             self._known = True
             self._say(f"the cluster is known: {counted(len(self._judge.cache.cluster.nodes()), 'node')}")
 
-    def _heard(self, change: Change[Any]) -> None:
+    def _heard(self, change: ObjectChange[Any]) -> None:
         self._judge.hear(change)
         self._bell.set()
 
@@ -100,7 +100,7 @@ class Extender:
         self._counts.requests[verb, str(found.status)] += 1
         return found
 
-    async def _judged(self, pod: Pod, names: Sequence[str]) -> bytes:
+    async def _judged(self, pod: LivePod, names: Sequence[str]) -> bytes:
         verdict = self._look(pod, names)
         if verdict.may_change_soon:
             verdict = await self._look_again(pod, names)
@@ -109,15 +109,15 @@ class Extender:
             self._counts.nodes["refused", reason] += number
         return wire.encode_verdict(verdict)
 
-    async def _scored(self, pod: Pod, names: Sequence[str]) -> bytes:
+    async def _scored(self, pod: LivePod, names: Sequence[str]) -> bytes:
         self._judge.cache.sync()
         return wire.encode_scores(names, self._judge.prioritize(pod, names))
 
-    def _look(self, pod: Pod, names: Sequence[str]) -> Verdict:
+    def _look(self, pod: LivePod, names: Sequence[str]) -> NodeVerdicts:
         self._judge.cache.sync()
         return self._judge.filter(pod, names, time.monotonic())
 
-    async def _look_again(self, pod: Pod, names: Sequence[str]) -> Verdict:
+    async def _look_again(self, pod: LivePod, names: Sequence[str]) -> NodeVerdicts:
         """Hold the answer back until it is known where others went, but not for long."""
         self._counts.waits += 1
         verdict = self._look(pod, names)

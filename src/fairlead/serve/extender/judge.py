@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from fairlead import keys
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.translator import Unreadable
-from fairlead.cache.types import SCHEDULED, Pod
-from fairlead.cluster.changes import Change
+from fairlead.cache.translator import UnreadablePod
+from fairlead.cache.types import SCHEDULED, LivePod
+from fairlead.cluster.changes import ObjectChange
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.shapes import Node
 from fairlead.placement import Reason, Rejection
@@ -21,9 +21,9 @@ from fairlead.request import Request, Toleration, problems
 from fairlead.schedule import Policy
 from fairlead.schedule.cluster import ABSENT
 from fairlead.schedule.columns import Ints, Mask
-from fairlead.schedule.doubt import Doubt, Doubts
-from fairlead.schedule.survey import Survey, ranks, refusals, survey
-from fairlead.serve.extender.untold import Untold, mentions
+from fairlead.schedule.doubt import UnconfirmedPod, UnconfirmedPods
+from fairlead.schedule.survey import NodeSurvey, ranks, refusals, survey
+from fairlead.serve.extender.untold import UnreportedPods, mentions
 
 BEST: Final = 10
 """What kube-scheduler takes an extender's highest score to be."""
@@ -36,7 +36,7 @@ _NO_DEVICE: Final = "node(s) without an accelerator"
 
 
 @dataclass(slots=True)
-class Verdict:
+class NodeVerdicts:
     """What is said of each node: it passes, or it does not and why."""
 
     passed: Sequence[str] = ()
@@ -52,24 +52,24 @@ class Verdict:
         return not self.passed and bool(self.reasons[DOUBT])
 
 
-class Judge:
+class NodeEvaluator:
     """Judges by what is known of the cluster, and by what was answered before."""
 
     def __init__(self, cache: SchedulerCache, policy: Policy) -> None:
         self.cache = cache
-        self.doubts = Doubts()
-        self._untold = Untold(self.doubts)
+        self.doubts = UnconfirmedPods()
+        self._untold = UnreportedPods(self.doubts)
         self._policy = policy
 
-    def hear(self, change: Change[Any]) -> None:
+    def hear(self, change: ObjectChange[Any]) -> None:
         """Take in a change of the cluster."""
         self.cache.on_event(change)
-        if isinstance(change.object, Pod):
+        if isinstance(change.object, LivePod):
             self._hear_pod(change.object.metadata.uid, change.old, change.new)
         elif isinstance(change.object, Node):
             self._untold.hear(change.object.metadata.name, _told(change.new))
 
-    def _hear_pod(self, uid: str, before: Pod | None, now: Pod | None) -> None:
+    def _hear_pod(self, uid: str, before: LivePod | None, now: LivePod | None) -> None:
         if now is None or now.ended:
             self._untold.drop(uid)
             self.doubts.drop(uid)
@@ -82,7 +82,7 @@ class Judge:
         elif _given_up(before, now):
             self.doubts.drop(uid)
 
-    def _arrived(self, pod: Pod, doubt: Doubt) -> None:
+    def _arrived(self, pod: LivePod, doubt: UnconfirmedPod) -> None:
         """Wait for the agent's word on a pod, where there is an agent and more than one accelerator."""
         name = pod.spec.node_name
         state, said = self.cache.cluster.node(name), _told(self.cache.node(name))
@@ -90,7 +90,7 @@ class Judge:
             here = replace(doubt, rows=self.cache.cluster.seek([name]))
             self._untold.add(name, pod.metadata.uid, "/".join(pod.key), here)
 
-    def filter(self, pod: Pod, names: Sequence[str], now: float) -> Verdict:
+    def filter(self, pod: LivePod, names: Sequence[str], now: float) -> NodeVerdicts:
         """Say which nodes can take a pod; it is counted on each of them until it is seen on one."""
         uid = pod.metadata.uid or "/".join(pod.key)
         self.doubts.drop(uid)
@@ -98,10 +98,10 @@ class Judge:
         self._untold.expire(now)
         asked = self._asked(pod)
         if asked is None:
-            return Verdict(names)
+            return NodeVerdicts(names)
         if isinstance(asked, str):
             text = f"node(s) could not be asked: {asked}"
-            return Verdict(
+            return NodeVerdicts(
                 for_good=dict.fromkeys(names, text), reasons=Counter({Reason.INVALID.value: len(names)})
             )
         found = survey(self.cache.cluster, asked, self._policy, names)
@@ -110,7 +110,7 @@ class Judge:
             self.doubts.add(uid, found.ask, found.rows[sure], now)
         return self._verdict(found, names, sure)
 
-    def prioritize(self, pod: Pod, names: Sequence[str]) -> list[int]:
+    def prioritize(self, pod: LivePod, names: Sequence[str]) -> list[int]:
         """Return how good nodes are, from 0 to 10, in the order of their names."""
         asked = self._asked(pod)
         if asked is None or isinstance(asked, str):
@@ -119,12 +119,12 @@ class Judge:
         scores: list[int] = ranks(found.score, BEST).tolist()
         return scores
 
-    def _asked(self, pod: Pod) -> Request | str | None:
+    def _asked(self, pod: LivePod) -> Request | str | None:
         """Return what a pod asks of accelerators: None for nothing, or why it cannot be meant."""
         if pod.spec.resource_claims:
             return None  # kube-scheduler gives claims their devices itself
         read = self.cache.read(pod)
-        if isinstance(read, Unreadable):
+        if isinstance(read, UnreadablePod):
             return read.reason
         if not read.demand.count:
             return None
@@ -132,10 +132,10 @@ class Judge:
         wrong = problems(asked)
         return "; ".join(wrong) if wrong else asked
 
-    def _verdict(self, found: Survey, names: Sequence[str], sure: Mask) -> Verdict:
+    def _verdict(self, found: NodeSurvey, names: Sequence[str], sure: Mask) -> NodeVerdicts:
         if sure.all():
-            return Verdict(names)
-        verdict = Verdict([name for name, fine in zip(names, sure.tolist(), strict=True) if fine])
+            return NodeVerdicts(names)
+        verdict = NodeVerdicts([name for name, fine in zip(names, sure.tolist(), strict=True) if fine])
         doubted = found.fits & ~sure
         self._fail(verdict, names, doubted.nonzero()[0], _DOUBTED, DOUBT)
         unseen = found.rows == ABSENT
@@ -145,12 +145,12 @@ class Judge:
         self._refuse(verdict, names, found, (~found.fits & ~unseen).nonzero()[0])
         return verdict
 
-    def _fail(self, verdict: Verdict, names: Sequence[str], at: Ints, text: str, reason: str) -> None:
+    def _fail(self, verdict: NodeVerdicts, names: Sequence[str], at: Ints, text: str, reason: str) -> None:
         if len(at):
             verdict.failed |= {names[each]: text for each in at.tolist()}
             verdict.reasons[reason] += len(at)
 
-    def _refuse(self, verdict: Verdict, names: Sequence[str], found: Survey, at: Ints) -> None:
+    def _refuse(self, verdict: NodeVerdicts, names: Sequence[str], found: NodeSurvey, at: Ints) -> None:
         against = refusals(found.ask, found.rows[at])
         texts = [_words(each) for each in against.reasons]
         for each, which, good in zip(
@@ -191,14 +191,14 @@ def _told(node: Node | None) -> str:
     return node.metadata.annotations.get(keys.ALLOCATED, "") if node is not None else ""
 
 
-def _holds(pod: Pod) -> bool:
+def _holds(pod: LivePod) -> bool:
     """Say whether a pod was on a node for its accelerators."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     asked = (name for each in containers for name in (*each.resources.requests, *each.resources.limits))
     return bool(pod.spec.node_name) and any(map(is_accelerator, asked))
 
 
-def _given_up(before: Pod | None, now: Pod) -> bool:
+def _given_up(before: LivePod | None, now: LivePod) -> bool:
     """Say whether kube-scheduler has just told that it found no place."""
     said = now.condition(SCHEDULED)
     return said.status == "False" and (before is None or before.condition(SCHEDULED) != said)

@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from fairlead.metrics import Family, Histogram
+from fairlead.metrics import Histogram, MetricFamily
 
 
 @dataclass(slots=True)
-class Counts:
+class ExtenderMetrics:
     """What has been counted since the start."""
 
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -20,7 +20,7 @@ class Counts:
     prioritizing: Histogram = field(default_factory=Histogram)
 
 
-def render(counts: Counts, doubts: int, nodes: int, unreadable: int) -> bytes:
+def render(counts: ExtenderMetrics, doubts: int, nodes: int, unreadable: int) -> bytes:
     """Return the page."""
     families = (
         _one("nodes", "gauge", "Nodes that are known.", nodes),
@@ -36,10 +36,10 @@ def render(counts: Counts, doubts: int, nodes: int, unreadable: int) -> bytes:
     return "".join(lines).encode()
 
 
-def _one(name: str, kind: str, text: str, value: int) -> Family:
-    return Family(f"fairlead_extender_{name}", kind, text, (), {(): float(value)})
+def _one(name: str, kind: str, text: str, value: int) -> MetricFamily:
+    return MetricFamily(f"fairlead_extender_{name}", kind, text, (), {(): float(value)})
 
 
-def _many(name: str, text: str, labels: tuple[str, str], found: Counter[tuple[str, str]]) -> Family:
+def _many(name: str, text: str, labels: tuple[str, str], found: Counter[tuple[str, str]]) -> MetricFamily:
     series: dict[tuple[str, ...], float] = {key: float(value) for key, value in sorted(found.items())}
-    return Family(f"fairlead_extender_{name}", "counter", text, labels, series)
+    return MetricFamily(f"fairlead_extender_{name}", "counter", text, labels, series)

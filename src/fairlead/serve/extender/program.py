@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.serve.extender.extender import Extender
 from fairlead.serve.until import run_until_told
 from fairlead.serve.web.httpd import listen
@@ -19,7 +19,9 @@ _TICK: Final = 5.0
 """Seconds between looks at the TLS files."""
 
 
-def run(config: Config, catalog: Catalog, settings: ExtenderSettings, say: Callable[[str], None]) -> None:
+def run(
+    config: ClusterConfig, catalog: Catalog, settings: ExtenderSettings, say: Callable[[str], None]
+) -> None:
     """Answer until told to stop."""
     tls = prepared(settings.tls, settings.client_authority, say) if settings.tls else None
     listener = listen(settings.listen)

@@ -7,32 +7,32 @@ meanwhile, on whether the kubelet came before or after; so they are in doubt.
 
 from dataclasses import dataclass
 
-from fairlead.schedule.doubt import PATIENCE, Doubt, Doubts
+from fairlead.schedule.doubt import PATIENCE, UnconfirmedPod, UnconfirmedPods
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class UnreportedPod:
     """A pod that the agent has yet to tell of."""
 
     name: str
     """With its namespace."""
-    doubt: Doubt
+    doubt: UnconfirmedPod
 
 
-class Untold:
+class UnreportedPods:
     """Keeps those in doubt that are on a node together."""
 
-    def __init__(self, doubts: Doubts) -> None:
+    def __init__(self, doubts: UnconfirmedPods) -> None:
         self._doubts = doubts
-        self._on: dict[str, dict[str, Waiting]] = {}
+        self._on: dict[str, dict[str, UnreportedPod]] = {}
         self._where: dict[str, str] = {}
         self._stirred: set[str] = set()
         """Nodes that somebody left since those came who are on them."""
 
-    def add(self, node: str, uid: str, name: str, doubt: Doubt) -> None:
+    def add(self, node: str, uid: str, name: str, doubt: UnconfirmedPod) -> None:
         """Note that a pod is on a node; `doubt` is of that node alone."""
         self.drop(uid)
-        self._on.setdefault(node, {})[uid] = Waiting(name, doubt)
+        self._on.setdefault(node, {})[uid] = UnreportedPod(name, doubt)
         self._where[uid] = node
         self._recount(node)
 

@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.errors import UserError
-from fairlead.serve.extender.judge import Verdict
+from fairlead.serve.extender.judge import NodeVerdicts
 
 NODES_LIMIT: Final = 65_536
 """Nodes of one request: a body of the largest size can name a million, which take 130 MiB when read."""
@@ -16,10 +16,10 @@ _NULL: Final = b"null"
 JSON: Final = "application/json"
 
 
-class Args(Struct, frozen=True):
+class ExtenderArgs(Struct, frozen=True):
     """ExtenderArgs: a pod, and the nodes in question."""
 
-    pod: Pod = field(name="Pod")
+    pod: LivePod = field(name="Pod")
     nodes: msgspec.Raw = field(name="Nodes", default=msgspec.Raw(_NULL))
     names: tuple[str, ...] | None = field(name="NodeNames", default=None)
 
@@ -40,11 +40,11 @@ class _HostPriority(Struct, frozen=True, gc=False):
     score: int = field(name="Score")
 
 
-_ARGS: Final = msgspec.json.Decoder(Args)
+_ARGS: Final = msgspec.json.Decoder(ExtenderArgs)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def decode(body: bytes) -> Args:
+def decode(body: bytes) -> ExtenderArgs:
     """Read a request; UserError says what is wrong with it."""
     try:
         found = _ARGS.decode(body)
@@ -58,7 +58,7 @@ def decode(body: bytes) -> Args:
     return found
 
 
-def encode_verdict(verdict: Verdict) -> bytes:
+def encode_verdict(verdict: NodeVerdicts) -> bytes:
     """Return an ExtenderFilterResult."""
     return _ENCODER.encode(_FilterResult(verdict.passed, verdict.failed, verdict.for_good))
 

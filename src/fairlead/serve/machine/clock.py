@@ -7,7 +7,7 @@ from fairlead.compat.times import UTC
 
 
 @dataclass(slots=True)
-class Clock:
+class MachineClock:
     """Both clocks as of the event that is handled."""
 
     now: float = 0.0

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 from fairlead import errors
 from fairlead.cluster import codec
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Object
 from fairlead.errors import ClusterError, RecordingError
@@ -25,7 +25,7 @@ _HINT: Final = "record one with: fairlead serve scheduler --record FILE"
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
+class EventTypes:
     """The types of one program's events."""
 
     kinds: Mapping[str, type[Object]]
@@ -34,7 +34,7 @@ class Shapes:
     """Types of events by their names, beside changes and answers."""
 
     @classmethod
-    def of(cls, kinds: Iterable[Kind[Any]], events: Iterable[type[Any]]) -> "Shapes":
+    def of(cls, kinds: Iterable[Kind[Any]], events: Iterable[type[Any]]) -> "EventTypes":
         """Return the types for changes of these kinds and for these events."""
         return cls(
             {each.type.__name__: each.type for each in kinds}, {each.__name__: each for each in events}
@@ -73,13 +73,13 @@ class Recorder:
         self._file.close()
 
     def _fields(self, event: Any) -> dict[str, Any]:
-        if isinstance(event, Change):
+        if isinstance(event, ObjectChange):
             return self._change(event)
         if isinstance(event, Answered):
             return {"id": event.id, **_answer(event)}
         return {"fields": event}
 
-    def _change(self, change: Change[Any]) -> dict[str, Any]:
+    def _change(self, change: ObjectChange[Any]) -> dict[str, Any]:
         """Return a change; its old object is left out where it is the new one of the change before."""
         kind = type(change.object).__name__
         key = (kind, *change.key)
@@ -100,7 +100,7 @@ def encode_effects(effects: Sequence[Effect]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedEvent:
     """One event of a recording."""
 
     number: int
@@ -126,7 +126,7 @@ def read_header(lines: Iterator[bytes], where: str) -> dict[str, Any]:
     return header
 
 
-def read_events(lines: Iterator[bytes], shapes: Shapes, where: str) -> Iterator[Recorded]:
+def read_events(lines: Iterator[bytes], shapes: EventTypes, where: str) -> Iterator[RecordedEvent]:
     """Yield the events of a recording; a last line that was cut off is left out."""
     reader = _Reader(shapes)
     for number, line in enumerate(lines, 1):
@@ -139,13 +139,13 @@ def read_events(lines: Iterator[bytes], shapes: Shapes, where: str) -> Iterator[
             raise RecordingError(f"{where}: event {number}: {what}", _HINT) from None
         effects = next(lines, b"")
         whole = effects.endswith(b"\n")
-        yield Recorded(number, now, event, effects.removesuffix(b"\n") if whole else None)
+        yield RecordedEvent(number, now, event, effects.removesuffix(b"\n") if whole else None)
 
 
 class _Reader:
     """Reads events; of each object it knows the last version, as the recorder did."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: EventTypes) -> None:
         self._shapes = shapes
         self._last: dict[tuple[str, str, str], Object] = {}
 
@@ -153,13 +153,13 @@ class _Reader:
         """Return the time and the event of a line."""
         found = json.loads(line)
         name, now = found["event"], found["now"]
-        if name == Change.__name__:
+        if name == ObjectChange.__name__:
             return now, self._change(found)
         if name == Answered.__name__:
             return now, self._answered(found)
         return now, codec.typed(self._shapes.events[name], found["fields"])
 
-    def _change(self, found: Mapping[str, Any]) -> Change[Any]:
+    def _change(self, found: Mapping[str, Any]) -> ObjectChange[Any]:
         shape = self._shapes.kinds[found["kind"]]
         key = (found["kind"], *found["key"])
         last = self._last.pop(key, None)
@@ -167,7 +167,7 @@ class _Reader:
         new = _object(found["new"], shape)
         if new is not None:
             self._last[key] = new
-        return Change(old, new)
+        return ObjectChange(old, new)
 
     def _answered(self, found: Mapping[str, Any]) -> Answered:
         if "error" in found:

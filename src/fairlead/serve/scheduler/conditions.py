@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.cache.types import SCHEDULED, Pod
+from fairlead.cache.types import SCHEDULED, LivePod
 from fairlead.cluster.kinds import EVENTS
 from fairlead.serve.scheduler.effects import Report
 from fairlead.serve.scheduler.writes import pod_status
@@ -41,7 +41,7 @@ def waits_for(namespace: str, pods: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedReason:
     """The reason that was reported last for a pod, and when."""
 
     text: str
@@ -52,7 +52,7 @@ class StatusReporter:
     """The reasons that are to be reported for pods that wait."""
 
     def __init__(self) -> None:
-        self._reported: dict[str, Reported] = {}
+        self._reported: dict[str, ReportedReason] = {}
         self._due: dict[str, str] = {}
 
     def add(self, uid: str, text: str) -> None:
@@ -81,7 +81,7 @@ class StatusReporter:
         """Take out `most` reasons that may be reported now, and none of pods that are `silent`."""
         ready = [uid for uid in self._due if uid not in silent and self._may(uid, now)][:most]
         found = {uid: self._due.pop(uid) for uid in ready}
-        self._reported |= {uid: Reported(text, now) for uid, text in found.items()}
+        self._reported |= {uid: ReportedReason(text, now) for uid, text in found.items()}
         return found
 
     def _may(self, uid: str, now: float) -> bool:
@@ -89,17 +89,17 @@ class StatusReporter:
         return reported is None or now - reported.at >= EVERY
 
 
-def refused(pod: Pod, text: str, now: str) -> list[Report]:
+def refused(pod: LivePod, text: str, now: str) -> list[Report]:
     """Return what tells a pod why it waits."""
     return [condition(pod, text, now), event(pod, "Warning", "FailedScheduling", text, now)]
 
 
-def kept(pod: Pod, text: str, now: str) -> list[Report]:
+def kept(pod: LivePod, text: str, now: str) -> list[Report]:
     """Return what tells a pod what its place is kept for; no autoscaler need bring another node."""
     return [condition(pod, text, now, PLACE_KEPT), event(pod, "Normal", PLACE_KEPT, text, now)]
 
 
-def condition(pod: Pod, text: str, now: str, reason: str = "Unschedulable") -> Report:
+def condition(pod: LivePod, text: str, now: str, reason: str = "Unschedulable") -> Report:
     """Return what puts the reason where `kubectl describe` and autoscalers look for it."""
     said = pod.condition(SCHEDULED)
     body = {
@@ -112,7 +112,7 @@ def condition(pod: Pod, text: str, now: str, reason: str = "Unschedulable") -> R
     return pod_status(Report, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [body]}})
 
 
-def event(pod: Pod, kind: str, reason: str, text: str, now: str) -> Report:
+def event(pod: LivePod, kind: str, reason: str, text: str, now: str) -> Report:
     """Return an event on a pod; the same words on the same pod are the same event."""
     meta = pod.metadata
     words = hashlib.sha256(f"{meta.uid} {reason} {text} {now}".encode()).hexdigest()[:12]

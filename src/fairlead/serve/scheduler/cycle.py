@@ -10,8 +10,8 @@ from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.delta import CacheDelta
 from fairlead.cache.events import ClusterEvent, queueing_hints
 from fairlead.cache.nominations import Nomination
-from fairlead.cache.translator import Unreadable
-from fairlead.cache.types import Claim, Pod
+from fairlead.cache.translator import UnreadablePod
+from fairlead.cache.types import LiveClaim, LivePod
 from fairlead.cache.volumes import VolumeBinding
 from fairlead.manifest.volumeshapes import VolumeClaim
 from fairlead.placement import Decision, Placement, Reason
@@ -20,10 +20,10 @@ from fairlead.schedule import Policy, place, place_gang
 from fairlead.schedule.hints import resource_fit_hint
 from fairlead.serve.scheduler.conditions import StatusReporter, waits_for
 from fairlead.serve.scheduler.handover import why_claim
-from fairlead.serve.scheduler.metrics import Metrics
+from fairlead.serve.scheduler.metrics import SchedulerMetrics
 from fairlead.serve.scheduler.preemption import PATIENCE, Preemption, Preemptions, names_budget
 from fairlead.serve.scheduler.queue import Could, SchedulingQueue
-from fairlead.serve.scheduler.writes import Plan, claim_name, given_for, mapped
+from fairlead.serve.scheduler.writes import BindingPlan, claim_name, given_for, mapped
 
 _MOMENT: Final = 1.0
 """Seconds for which nothing is said of a newcomer: its claim may be on its way, or a place."""
@@ -34,7 +34,7 @@ _MANY: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LastDecision:
     """What was decided last for somebody who waits, and when."""
 
     decision: Decision
@@ -45,12 +45,12 @@ class Verdict:
 class CycleResult:
     """What one scheduling cycle leads to."""
 
-    plans: tuple[Plan, ...] = ()
+    plans: tuple[BindingPlan, ...] = ()
     """Placements to be written; they belong together."""
     preemptions: tuple[Preemption, ...] = ()
     volumes: tuple[tuple[str, VolumeBinding], ...] = ()
     """Volumes to be bound for pods, each by its id, that have a node now."""
-    stranded: tuple[tuple[Pod, Claim], ...] = ()
+    stranded: tuple[tuple[LivePod, LiveClaim], ...] = ()
     """Claims that hold devices for a pod alone which finds no place with them."""
 
 
@@ -63,11 +63,11 @@ class SchedulingCycle:
         self.cache = cache
         self.queue = queue
         self.reporter = StatusReporter()
-        self.metrics = Metrics()
+        self.metrics = SchedulerMetrics()
         self.runs = 0
         """Cycles in which something was decided."""
         self.policy = policy
-        self.verdicts: dict[str, Verdict] = {}
+        self.verdicts: dict[str, LastDecision] = {}
         """By id, of every pod that waits or is being placed."""
         self.unreadable: set[str] = set()
         """Pods that wait and cannot be placed as they are written."""
@@ -94,7 +94,7 @@ class SchedulingCycle:
             self._first_seen.setdefault(each.id, now)
             if self._held_until.pop(each.id, None) is not None:
                 self.reporter.drop(each.id)  # it waits for its volumes no more
-            if isinstance(each, Unreadable):
+            if isinstance(each, UnreadablePod):
                 self._refuse_unreadable(each)
             else:
                 self.unreadable.discard(each.id)
@@ -116,7 +116,7 @@ class SchedulingCycle:
         nominations = self.cache.nominations
         withdrawn = [each for one in members if (each := nominations.withdraw(one.id)) is not None]
         decisions = self.cache.quotas.decided(members, self.policy.name, self._decided)
-        self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
+        self.verdicts |= {each.request.id: LastDecision(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
         self.cache.assume(each.placement for each in placed if each.placement is not None)
@@ -137,7 +137,7 @@ class SchedulingCycle:
             self.stranded(each.request.id for each in refused),
         )
 
-    def stranded(self, uids: Iterable[str]) -> tuple[tuple[Pod, Claim], ...]:
+    def stranded(self, uids: Iterable[str]) -> tuple[tuple[LivePod, LiveClaim], ...]:
         """Return the claims that were given devices for one of these pods alone, which has no place.
 
         A leader that did not come to bind the pod gave them; without them it can go elsewhere.
@@ -258,7 +258,7 @@ class SchedulingCycle:
             self.reporter.add(uid, f"{each.request.name} {text}")
         return volumes
 
-    def _refuse_unreadable(self, pod: Unreadable) -> None:
+    def _refuse_unreadable(self, pod: UnreadablePod) -> None:
         self.unreadable.add(pod.id)
         self.queue.remove(pod.id)
         self.cache.nominations.give_up(pod.id)
@@ -289,10 +289,10 @@ class SchedulingCycle:
         written = Preemption(nominated_pods, victims) if nominated_pods or victims else None
         if not any(map(names_budget, decisions)):
             return refused, written
-        self.verdicts |= {each.request.id: Verdict(each, now) for each in decisions}
+        self.verdicts |= {each.request.id: LastDecision(each, now) for each in decisions}
         return decisions, written
 
-    def _nominate(self, request: Request) -> tuple[Pod, str] | None:
+    def _nominate(self, request: Request) -> tuple[LivePod, str] | None:
         """Give a pod its rank in the queue; return it with its node where the API says another."""
         nomination, pod = self.cache.nominations.of(request.id), self.cache.pod(request.id)
         self.queue.nominate(request.id, reserved=nomination is not None)
@@ -330,7 +330,7 @@ class SchedulingCycle:
 
         return could
 
-    def _planned(self, decision: Decision) -> Plan:
+    def _planned(self, decision: Decision) -> BindingPlan:
         """Return how a placement is written; it counts until the API shows what became of it."""
         self.reporter.drop(decision.request.id)
         self.metrics.decisions["placed", ""] += 1
@@ -341,11 +341,11 @@ class SchedulingCycle:
         own = self.own_claims and not claims and self._needs_claim(pod, placement)
         made = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
         ordered = [claims[each.name] for each in pod.spec.resource_claims if each.name in claims]
-        plan = Plan(pod, placement, tuple(ordered), own, made)
+        plan = BindingPlan(pod, placement, tuple(ordered), own, made)
         self.cache.unobserved.add(placement, plan.giving)
         return plan
 
-    def _needs_claim(self, pod: Pod, placement: Placement) -> bool:
+    def _needs_claim(self, pod: LivePod, placement: Placement) -> bool:
         """Say whether a claim must tell the node's agent what the binding would not."""
         if not placement.shares or not mapped(pod):
             return False

@@ -15,7 +15,7 @@ from uuid import uuid4
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SLICES, STORAGE
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.client import Client
 from fairlead.errors import ClusterError
 from fairlead.metrics import CONTENT_TYPE
@@ -161,7 +161,7 @@ class Scheduler:
         self._bell.set()
         return effects
 
-    def _on_change(self, change: Change[Any]) -> None:
+    def _on_change(self, change: ObjectChange[Any]) -> None:
         self._feed(change)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

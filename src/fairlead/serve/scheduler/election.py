@@ -20,7 +20,7 @@ from fairlead.cluster.meta import Metadata, replace
 from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.cluster.times import format_micro
 from fairlead.errors import ClusterError, ConflictError, NotFoundError
-from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow, Flows, Lock, Sleep
 from fairlead.serve.scheduler import in_flight
 from fairlead.serve.scheduler.effects import Get, RenewLease
@@ -80,7 +80,7 @@ class LeaderElection:
     def __init__(
         self,
         flows: Flows,
-        clock: Clock,
+        clock: MachineClock,
         me: str,
         config: LeaderElectionConfig,
         floor: Callable[[], int] = lambda: 0,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.serve.machine.flow import Answered
 
 
@@ -60,4 +60,4 @@ class Stop:
     """Finish what is in flight, and release the Lease."""
 
 
-Event = Change[Any] | Answered | Start | Synced | Cycle | Tick | Explain | Announce | Stop
+Event = ObjectChange[Any] | Answered | Start | Synced | Cycle | Tick | Explain | Announce | Stop

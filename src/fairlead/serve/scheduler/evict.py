@@ -11,10 +11,10 @@ leader before that comes late fails from then on.
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead.cache.types import DISRUPTION, PREEMPTED, PREEMPTING, Pod
+from fairlead.cache.types import DISRUPTION, PREEMPTED, PREEMPTING, LivePod
 from fairlead.cluster.times import format_time
-from fairlead.errors import ClusterAwayError, ClusterError, ConflictError, NotFoundError
-from fairlead.serve.machine.clock import Clock
+from fairlead.errors import ClusterError, ClusterUnavailableError, ConflictError, NotFoundError
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow
 from fairlead.serve.scheduler.effects import Evict, Report
 from fairlead.serve.scheduler.preemption import UNNEEDED
@@ -28,18 +28,18 @@ _TRIES: Final = 5
 class Evictor:
     """Performs evictions as flows."""
 
-    def __init__(self, leads: Callable[[int], bool], clock: Clock) -> None:
+    def __init__(self, leads: Callable[[int], bool], clock: MachineClock) -> None:
         self._leads = leads
         self._clock = clock
 
-    def evict(self, victim: Pod, preemptor: str, epoch: int, needed: Callable[[], bool]) -> Flow[str]:
+    def evict(self, victim: LivePod, preemptor: str, epoch: int, needed: Callable[[], bool]) -> Flow[str]:
         """Evict a bound pod for `preemptor` while that is needed; return why not, empty where it is done."""
         now = format_time(self._clock.wall)
         for _ in range(_TRIES):
             if not (self._leads(epoch) and needed()):
                 return UNNEEDED
             try:
-                victim = read(Pod, (yield mark(victim, preemptor, now)))
+                victim = read(LivePod, (yield mark(victim, preemptor, now)))
                 if self._leads(epoch) and needed():
                     yield eviction(victim)
                     yield from send_once(mark(victim, preemptor, now, precise=False))
@@ -48,7 +48,7 @@ class Evictor:
                 return UNNEEDED
             except NotFoundError:
                 return ""
-            except (ConflictError, ClusterAwayError):
+            except (ConflictError, ClusterUnavailableError):
                 there = yield from get_pod(victim)
                 if there is None or _is_leaving(there, victim):
                     return ""
@@ -59,7 +59,7 @@ class Evictor:
         return "other clients changed it again and again"
 
 
-def refusal(victim: Pod) -> Flow[str]:
+def refusal(victim: LivePod) -> Flow[str]:
     """Ask the API server whether a pod may be evicted, without doing it; return why not."""
     try:
         yield eviction(victim, dry_run=True)
@@ -70,13 +70,13 @@ def refusal(victim: Pod) -> Flow[str]:
     return ""
 
 
-def nominate(pod: Pod, node: str) -> Report:
+def nominate(pod: LivePod, node: str) -> Report:
     """Say on a preemptor for which node pods are evicted; an empty name takes that back."""
     body = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node or None}}
     return pod_status(Report, pod, body)
 
 
-def mark(victim: Pod, preemptor: str, now: str, *, precise: bool = True) -> Evict:
+def mark(victim: LivePod, preemptor: str, now: str, *, precise: bool = True) -> Evict:
     """Say on a pod that it is evicted, and for which; `precise`: only if it is as we saw it, bound."""
     assert victim.spec.node_name, "only bound pods are victims"
     meta = victim.metadata
@@ -87,7 +87,7 @@ def mark(victim: Pod, preemptor: str, now: str, *, precise: bool = True) -> Evic
     )
 
 
-def unmark(victim: Pod, now: str, why: str = "the eviction was given up") -> Evict:
+def unmark(victim: LivePod, now: str, why: str = "the eviction was given up") -> Evict:
     """Take the mark off a pod that stays."""
     condition = _condition("False", "PreemptionAbandoned", f"fairlead-scheduler: {why}", now)
     return pod_status(
@@ -95,7 +95,7 @@ def unmark(victim: Pod, now: str, why: str = "the eviction was given up") -> Evi
     )
 
 
-def eviction(victim: Pod, *, dry_run: bool = False) -> Evict:
+def eviction(victim: LivePod, *, dry_run: bool = False) -> Evict:
     """Evict a pod, only if it is as we saw it; the server says no where a budget forbids it.
 
     With `dry_run` the server only says whether it would, for this pod in any version.
@@ -111,7 +111,7 @@ def eviction(victim: Pod, *, dry_run: bool = False) -> Evict:
     return Evict("POST", f"{pod_path(victim)}/eviction", body)
 
 
-def _is_leaving(now: Pod, before: Pod) -> bool:
+def _is_leaving(now: LivePod, before: LivePod) -> bool:
     return now.metadata.uid != before.metadata.uid or bool(now.metadata.deletion_timestamp)
 
 

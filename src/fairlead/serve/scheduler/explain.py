@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fairlead import keys
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.placement import Decision
 from fairlead.request import Request
 from fairlead.schedule import decide, explained, place_gang
 from fairlead.serve.scheduler.conditions import neighbours, spoken
-from fairlead.serve.scheduler.cycle import SchedulingCycle, Verdict
+from fairlead.serve.scheduler.cycle import LastDecision, SchedulingCycle
 from fairlead.serve.scheduler.events import Explain
 from fairlead.serve.scheduler.preemption import names_budget
-from fairlead.serve.scheduler.queue import Group
+from fairlead.serve.scheduler.queue import QueuedGroup
 from fairlead.settings import Address
 
 PATH: Final = "/explain/"
@@ -32,12 +32,12 @@ _FITS: Final = "it fits as the cluster is now, and is tried again"
 
 
 @dataclass(frozen=True, slots=True)
-class _Current:
+class _CurrentReasons:
     """Why a pod has no place and what would let it fit, both as of one moment."""
 
     since: Decision
     """The decision under which the pod waits."""
-    verdict: Verdict
+    verdict: LastDecision
     note: str = ""
 
 
@@ -47,7 +47,7 @@ class Explainer:
     def __init__(self, cycle: SchedulingCycle, me: str, scheduler: str) -> None:
         self._cycle = cycle
         self._who = {"leader": me, "scheduler": scheduler}
-        self._known: dict[str, _Current] = {}
+        self._known: dict[str, _CurrentReasons] = {}
         self.searches = 0
         """Answers that were worked out."""
 
@@ -62,7 +62,7 @@ class Explainer:
         standing = self._standing(pod, asked.rest, now) if pod is not None and mine else None
         return {**self._who, **(standing or _stranger(asked.namespace, asked.name))}
 
-    def _standing(self, pod: Pod, rest: float, now: float) -> dict[str, Any] | None:
+    def _standing(self, pod: LivePod, rest: float, now: float) -> dict[str, Any] | None:
         uid = pod.metadata.uid
         verdict, group = self._cycle.verdicts.get(uid), self._cycle.queue.group_of(uid)
         if not self._cycle.cache.waits(uid):
@@ -81,7 +81,7 @@ class Explainer:
             return judged
         return {**judged, "state": "nominated", "sentence": spoken(self._cycle.reporter.text(uid))}
 
-    def _judged(self, verdict: Verdict, group: Group, rest: float, now: float) -> dict[str, Any]:
+    def _judged(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> dict[str, Any]:
         state = "ready" if group.helps is None else "parked"
         if verdict.decision.placed:
             return {**_unwritten(verdict, now), "state": state, **_times(group, now)}
@@ -90,7 +90,7 @@ class Explainer:
         told = _told(current.verdict, state, now)
         return {**told, "changes": changes, "note": current.note, **_times(group, now)}
 
-    def _current(self, verdict: Verdict, group: Group, rest: float, now: float) -> _Current:
+    def _current(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> _CurrentReasons:
         """Return the refusal as the cluster is now; the decision that the pod waits under, in a rest."""
         uid = verdict.decision.request.id
         known = self._known.get(uid)
@@ -98,18 +98,20 @@ class Explainer:
             return known
         if rest > 0:
             note = f"what would let it fit was not looked for: ask again in {rest:.0f} s"
-            return _Current(verdict.decision, verdict, note)
+            return _CurrentReasons(verdict.decision, verdict, note)
         self.searches += 1
         decision = self._decided(verdict.decision.request, group, now)
         if len(self._known) >= _MOST:
             self._known.clear()
         fits = decision.placed
-        found = _Current(verdict.decision, verdict if fits else Verdict(decision, now), _FITS if fits else "")
+        found = _CurrentReasons(
+            verdict.decision, verdict if fits else LastDecision(decision, now), _FITS if fits else ""
+        )
         if not fits:
             self._known[uid] = found
         return found
 
-    def _decided(self, request: Request, group: Group, now: float) -> Decision:
+    def _decided(self, request: Request, group: QueuedGroup, now: float) -> Decision:
         """Decide for a request, with its gang, as the cluster is now; nothing is changed."""
         cluster, policy = self._cycle.cache.cluster, self._cycle.policy
         members = list(group.members.values())
@@ -146,26 +148,26 @@ def _stranger(namespace: str, name: str) -> dict[str, Any]:
     return {"namespace": namespace, "name": name, "state": "unknown"}
 
 
-def _bare(pod: Pod, state: str, sentence: str) -> dict[str, Any]:
+def _bare(pod: LivePod, state: str, sentence: str) -> dict[str, Any]:
     """Return the fields of a decision that was not made."""
     nobody = Decision(Request(pod.metadata.name, pod.metadata.namespace), "").to_json()
     return {**nobody, "state": state, "sentence": spoken(sentence)}
 
 
-def _told(verdict: Verdict, state: str, now: float) -> dict[str, Any]:
+def _told(verdict: LastDecision, state: str, now: float) -> dict[str, Any]:
     decision = replace(verdict.decision, changes=()).to_json()
     said = spoken(decision["sentence"])
     return {**decision, "sentence": said, "state": state, "decided_seconds_ago": round(now - verdict.at, 1)}
 
 
-def _unwritten(verdict: Verdict, now: float) -> dict[str, Any]:
+def _unwritten(verdict: LastDecision, now: float) -> dict[str, Any]:
     """Return a decision that could not be carried out: for who waits, it is none."""
     told = _told(verdict, "parked", now)
     sentence = f"{told['sentence']}, but that could not be written; it is tried again"
     return {**told, "placed": False, "node": None, "shares": [], "sentence": sentence}
 
 
-def _times(group: Group, now: float) -> dict[str, Any]:
+def _times(group: QueuedGroup, now: float) -> dict[str, Any]:
     if group.helps is None:
         return {"wakes_on": [], "tried_again_in_seconds": None}
     left = round(max(0.0, group.until - now), 1)

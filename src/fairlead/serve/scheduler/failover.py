@@ -12,10 +12,10 @@ from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import asks_for_devices
-from fairlead.cache.types import CLAIMS, PODS, TURN, Claim, Pod
+from fairlead.cache.types import CLAIMS, PODS, TURN, LiveClaim, LivePod
 from fairlead.cluster.times import format_time
 from fairlead.manifest.claims import claims_named
-from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow, Sleep
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.binder import Binder
@@ -38,7 +38,7 @@ class Failover:
     cache: SchedulerCache
     binder: Binder
     fences: Fences
-    clock: Clock
+    clock: MachineClock
     scheduler: str
     claims: bool
     """Whether the API server serves ResourceClaims."""
@@ -52,9 +52,11 @@ class Failover:
         if term.clean:
             yield from self._until_seen(objects)
             return 0
-        pods = [each for each in objects if isinstance(each, Pod) and self._may_be_in_flight(each, term.left)]
-        victims = [each for each in objects if isinstance(each, Pod) and each.is_victim]
-        open_claims = [each for each in objects if isinstance(each, Claim) and _is_open(each)]
+        pods = [
+            each for each in objects if isinstance(each, LivePod) and self._may_be_in_flight(each, term.left)
+        ]
+        victims = [each for each in objects if isinstance(each, LivePod) and each.is_victim]
+        open_claims = [each for each in objects if isinstance(each, LiveClaim) and _is_open(each)]
         ended = yield from together([self._fence(pod, term.epoch) for pod in pods])
         now = format_time(self.clock.wall)
         why = f"leader {term.epoch} decides again"  # the previous leader's eviction would come too late
@@ -65,10 +67,10 @@ class Failover:
         yield from self._until_seen(latest.values())
         return len(pods)
 
-    def _may_be_in_flight(self, pod: Pod, left: InFlightSet) -> bool:
+    def _may_be_in_flight(self, pod: LivePod, left: InFlightSet) -> bool:
         return pod.waits_for(self.scheduler) and left.covers(pod.metadata) and asks_for_devices(pod)
 
-    def _fence(self, pod: Pod, epoch: int) -> Flow[list[Pod | Claim]]:
+    def _fence(self, pod: LivePod, epoch: int) -> Flow[list[LivePod | LiveClaim]]:
         """End what may be half done for one pod, and return the objects that it led to."""
         now = yield from self.fences.fence_pod(pod, epoch)
         if now is None:
@@ -79,7 +81,7 @@ class Failover:
         keys = [*claims_named(now).values()]
         if own and (yield from send_with_retry(writes.create_claim(now, ()))) is None:
             keys.insert(0, (now.metadata.namespace, own))
-        objects: list[Pod | Claim] = [now]
+        objects: list[LivePod | LiveClaim] = [now]
         for key in keys:
             claim = yield from self.fences.fence_claim(key, epoch)
             objects += [claim] if claim is not None else []
@@ -87,7 +89,7 @@ class Failover:
                 yield from self.binder.deallocate(claim, now, epoch)
         return objects
 
-    def _until_seen(self, objects: Iterable[Pod | Claim]) -> Flow[None]:
+    def _until_seen(self, objects: Iterable[LivePod | LiveClaim]) -> Flow[None]:
         """Wait until the cache is no older than any of these; what is gone is not waited for."""
         left = list(objects)
         while True:
@@ -99,11 +101,11 @@ class Failover:
             there = {each.metadata.uid for each in (yield from self._list())}
             left = [each for each in left if each.metadata.uid in there]
 
-    def _list(self) -> Flow[list[Pod | Claim]]:
+    def _list(self) -> Flow[list[LivePod | LiveClaim]]:
         claims = (yield ListObjects(CLAIMS.plural)) if self.claims else ()
         return [*claims, *(yield ListObjects(PODS.plural))]
 
 
-def _is_open(claim: Claim) -> bool:
+def _is_open(claim: LiveClaim) -> bool:
     """Say whether a leader may be about to give a claim something, whatever became of its pod."""
     return TURN in claim.metadata.annotations and not claim.results

@@ -11,20 +11,22 @@ from typing import Final
 
 from fairlead import keys
 from fairlead.annotations import ALL, parse_allocated, parse_devices
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.effective import effective
 from fairlead.manifest.shapes import Amount, Node
 from fairlead.offer import Form
-from fairlead.placement import Share
+from fairlead.placement import DeviceShare
 from fairlead.units import parse_quantity
 
 _UNITS: Final[Mapping[str, int]] = {keys.GPU_MEM: 1 << 20, keys.GPU_MEM_GIB: 1 << 30}
 """Resources that are shares of one accelerator's memory, and how many bytes a unit has."""
 
 
-def why_claim(pod: Pod, shares: Sequence[Share], node: Node | None, others: Iterable[Pod]) -> str:
+def why_claim(
+    pod: LivePod, shares: Sequence[DeviceShare], node: Node | None, others: Iterable[LivePod]
+) -> str:
     """Return why the binding alone would not do for a pod on a node with others; empty where it does."""
     if node is None or node.metadata.annotations.get(HANDS_OVER) != BY_PLACEMENT:
         return "the node's agent does not go by bindings"
@@ -45,7 +47,7 @@ def why_claim(pod: Pod, shares: Sequence[Share], node: Node | None, others: Iter
     return _held_otherwise(resource, shares, notes.get(ALLOCATED, ""))
 
 
-def _units_can_say(resource: str, count: int, shares: Sequence[Share]) -> bool:
+def _units_can_say(resource: str, count: int, shares: Sequence[DeviceShare]) -> bool:
     """Say whether so many units of a resource are just these shares."""
     if resource in _UNITS:
         return [(each.memory, each.whole) for each in shares] == [(count * _UNITS[resource], False)]
@@ -53,14 +55,14 @@ def _units_can_say(resource: str, count: int, shares: Sequence[Share]) -> bool:
     return whole and len(shares) == count
 
 
-def _offered(resource: str, shares: Sequence[Share], note: str) -> bool:
+def _offered(resource: str, shares: Sequence[DeviceShare], note: str) -> bool:
     """Say whether there are units of just these accelerators: a kubelet cannot bear as many as some have."""
     told = parse_devices(note)
     by_units = {each.id for each in told or () if each.by_units}
     return told is None or resource not in _UNITS or by_units.issuperset(each.device for each in shares)
 
 
-def _counted(pod: Pod, resource: str) -> int:
+def _counted(pod: LivePod, resource: str) -> int:
     """Return at least as much as the kubelet counts a pod for, when it lets another one in.
 
     A pod that has it by a claim counts twice: its request stands, and the agent withdraws its units.
@@ -71,7 +73,7 @@ def _counted(pod: Pod, resource: str) -> int:
     return sum(map(_read, asked)) * (2 if by_claim else 1)
 
 
-def _held_otherwise(resource: str, shares: Sequence[Share], note: str) -> str:
+def _held_otherwise(resource: str, shares: Sequence[DeviceShare], note: str) -> str:
     """Return which of the accelerators a node's agent still says to be held in a form that excludes this."""
     held = parse_allocated(note) or {}
     for device in (*(each.device for each in shares), ALL):

@@ -13,14 +13,14 @@ from functools import partial
 from typing import Any, Final
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.types import Claim, Pod
+from fairlead.cache.types import LiveClaim, LivePod
 from fairlead.cache.volumes import VolumeBinding
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Change, Key
+from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.times import format_time
 from fairlead.errors import ClusterError
 from fairlead.schedule import policy_named
-from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log, Sleep, Together
 from fairlead.serve.scheduler import conditions, evict, podgroup_status, writes
 from fairlead.serve.scheduler.binder import Binder
@@ -30,12 +30,12 @@ from fairlead.serve.scheduler.election import LeaderElection, LeaderTerm
 from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Start, Stop, Synced, Tick
 from fairlead.serve.scheduler.explain import Explainer
 from fairlead.serve.scheduler.failover import Failover
-from fairlead.serve.scheduler.metrics import Gauges
+from fairlead.serve.scheduler.metrics import SchedulerGauges
 from fairlead.serve.scheduler.preemption import Preemption
 from fairlead.serve.scheduler.queue import SchedulingQueue
 from fairlead.serve.scheduler.requests import Fences, send_once, together
 from fairlead.serve.scheduler.tracker import InFlightTracker
-from fairlead.serve.scheduler.writes import Plan
+from fairlead.serve.scheduler.writes import BindingPlan
 from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import counted
 
@@ -54,7 +54,7 @@ class SchedulerMachine:
     def __init__(self, catalog: Catalog, settings: SchedulerSettings) -> None:
         self._settings = settings
         self._flows = Flows()
-        self._clock = Clock()
+        self._clock = MachineClock()
         self._nonces = 0
         self._seed = ""
         self.cache = SchedulerCache(catalog, settings.name)
@@ -80,7 +80,7 @@ class SchedulerMachine:
         self.finished = False
         """Whether the program can end."""
         self._handlers: Mapping[type, Callable[[Any], None]] = {
-            Change: self.cache.on_event,
+            ObjectChange: self.cache.on_event,
             Answered: self._flows.resume,
             Start: self._on_start,
             Synced: self._on_synced,
@@ -113,13 +113,13 @@ class SchedulerMachine:
         term = self.election.term
         return term if term is not None and self.cache.epoch <= term.epoch else None
 
-    def gauges(self, now: float) -> Gauges:
+    def gauges(self, now: float) -> SchedulerGauges:
         """Return how things stand."""
         self._clock.now = now
         unschedulable, waiting = self._queue.parked, len(self._queue)
         states = {"ready": waiting - unschedulable, "parked": unschedulable, "in-flight": self.in_flight}
         nodes = len(self.cache.cluster.rows())
-        return Gauges(self.term is not None, self.epoch, states, nodes, len(self.cache.complaints))
+        return SchedulerGauges(self.term is not None, self.epoch, states, nodes, len(self.cache.complaints))
 
     # Events
 
@@ -224,7 +224,7 @@ class SchedulerMachine:
             self._deallocate_stranded(self.cycle.stranded(sorted(self.cycle.unreadable)))
         self._failing_over = False
 
-    def _bind(self, plans: Sequence[Plan], epoch: int) -> Flow[None]:
+    def _bind(self, plans: Sequence[BindingPlan], epoch: int) -> Flow[None]:
         began = self._clock.now
         fenced = [plan.pod for plan in plans if plan.fenced]
         try:
@@ -246,16 +246,16 @@ class SchedulerMachine:
             for report in podgroup_status.bound(bound, group, self._time()):
                 yield from send_once(report)
 
-    def _drop_orphan(self, uid: str, pod: Pod) -> Flow[None]:
+    def _drop_orphan(self, uid: str, pod: LivePod) -> Flow[None]:
         """Take back the claims of a pod that went before they were seen."""
         yield from self._binder.drop_claims(pod, self.cache.unobserved.claims(uid), self.epoch)
         self.cache.forget(uid)
 
-    def _deallocate_stranded(self, stranded: Sequence[tuple[Pod, Claim]]) -> None:
+    def _deallocate_stranded(self, stranded: Sequence[tuple[LivePod, LiveClaim]]) -> None:
         for pod, claim in stranded:
             self._begin(self._deallocate(pod, claim, self.epoch))
 
-    def _deallocate(self, pod: Pod, claim: Claim, epoch: int) -> Flow[None]:
+    def _deallocate(self, pod: LivePod, claim: LiveClaim, epoch: int) -> Flow[None]:
         """Take back what a pending pod's claim was given; if we stop in between, the next leader does."""
         try:
             yield from self._tracker.during([pod], epoch, self._binder.deallocate(claim, pod, epoch))
@@ -274,7 +274,7 @@ class SchedulerMachine:
                 self.cycle.evicted(victim.metadata.uid, problem, self._clock.now)
         yield from together([self._evict(each, epoch) for each in victims])
 
-    def _evict(self, victim: Pod, epoch: int) -> Flow[None]:
+    def _evict(self, victim: LivePod, epoch: int) -> Flow[None]:
         uid, name = victim.metadata.uid, _name(victim)
         preemptor = ", ".join(map(_name, self.cycle.preemptions.preemptors_of(uid)))
         needed = partial(self.cycle.preemptions.needs, uid)
@@ -344,5 +344,5 @@ class SchedulerMachine:
         return hashlib.sha256(f"{self._seed} {self._nonces}".encode()).hexdigest()[:8]
 
 
-def _name(pod: Pod) -> str:
+def _name(pod: LivePod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

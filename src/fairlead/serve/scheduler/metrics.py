@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fairlead.metrics import Family, Histogram
+from fairlead.metrics import Histogram, MetricFamily
 
 
 @dataclass(slots=True)
-class Metrics:
+class SchedulerMetrics:
     """What has been counted since the start."""
 
     decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -22,7 +22,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
-class Gauges:
+class SchedulerGauges:
     """The state of a replica at one moment."""
 
     leading: bool
@@ -33,7 +33,9 @@ class Gauges:
     unreadable_nodes: int = 0
 
 
-def render(metrics: Metrics, gauges: Gauges, requests: Mapping[tuple[str, str], int]) -> bytes:
+def render(
+    metrics: SchedulerMetrics, gauges: SchedulerGauges, requests: Mapping[tuple[str, str], int]
+) -> bytes:
     """Return the page; `requests` counts those to the API server, by resource and outcome."""
     families = (
         _one("leading", "gauge", "Whether this replica decides.", float(gauges.leading)),
@@ -53,14 +55,14 @@ def render(metrics: Metrics, gauges: Gauges, requests: Mapping[tuple[str, str], 
     return "".join(lines).encode()
 
 
-def _one(name: str, kind: str, text: str, value: float) -> Family:
-    return Family(f"fairlead_scheduler_{name}", kind, text, (), {(): value})
+def _one(name: str, kind: str, text: str, value: float) -> MetricFamily:
+    return MetricFamily(f"fairlead_scheduler_{name}", kind, text, (), {(): value})
 
 
 def _many(
     name: str, kind: str, text: str, labels: tuple[str, ...], series: Mapping[tuple[str, ...], float]
-) -> Family:
-    return Family(f"fairlead_scheduler_{name}", kind, text, labels, series)
+) -> MetricFamily:
+    return MetricFamily(f"fairlead_scheduler_{name}", kind, text, labels, series)
 
 
 def _floats(found: Mapping[tuple[str, str], int]) -> dict[tuple[str, ...], float]:

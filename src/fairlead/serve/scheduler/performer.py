@@ -9,7 +9,7 @@ from fairlead.cache.types import CLAIMS, PODS
 from fairlead.cluster import codec
 from fairlead.cluster.kinds import LEASES, Kind
 from fairlead.cluster.meta import Listing
-from fairlead.errors import ClusterAwayError, ClusterError
+from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
 from fairlead.serve.machine.flow import Effect
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
@@ -18,7 +18,7 @@ _LISTED: Final[Mapping[str, Kind[Any]]] = {each.plural: each for each in (CLAIMS
 _KINDS: Final = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural, LEASES.plural)
 
 
-class ApiClient(Protocol):
+class RequestClient(Protocol):
     """The client's methods that are used here."""
 
     async def request(
@@ -33,7 +33,7 @@ class ApiClient(Protocol):
 class Performer:
     """Sends requests, a bounded number at once."""
 
-    def __init__(self, client: ApiClient, in_flight: int) -> None:
+    def __init__(self, client: RequestClient, in_flight: int) -> None:
         self._client = client
         self._room = asyncio.Semaphore(in_flight)
         self.count: Counter[tuple[str, str]] = Counter()
@@ -51,7 +51,7 @@ class Performer:
             async with asyncio.timeout(effect.within):  # of the Lease: it waits for no other request
                 return await self._send(effect)
         except TimeoutError:
-            error = ClusterAwayError("the API server did not answer in time")
+            error = ClusterUnavailableError("the API server did not answer in time")
             error.maybe_done = True
             raise error from None
 

@@ -9,14 +9,14 @@ from fairlead.keys import GPU_MEM
 from fairlead.manifest.shapes import PodGroup
 from fairlead.serve.scheduler import conditions
 from fairlead.serve.scheduler.effects import STRATEGIC, Report
-from fairlead.serve.scheduler.writes import Plan, mapped
+from fairlead.serve.scheduler.writes import BindingPlan, mapped
 
 PLACED_ONCE: Final = "PodGroupInitiallyScheduled"
 """The condition by which Kubernetes' own scheduler tells a group how it fares, until it was placed once."""
 _GROUPS: Final[Kind[Any]] = next(kind for kind in RULES if kind.name == "PodGroup")
 
 
-def bound(plans: Iterable[Plan], group: PodGroup | None, now: str) -> list[Report]:
+def bound(plans: Iterable[BindingPlan], group: PodGroup | None, now: str) -> list[Report]:
     """Return what is to be said of pods that were bound together."""
     found = [] if group is None else _condition(group, "True", "Scheduled", "placed together", now)
     return [*found, *(_empty_handed(plan, now) for plan in plans if _gets_nothing(plan))]
@@ -27,11 +27,11 @@ def refused(group: PodGroup, text: str, now: str) -> list[Report]:
     return _condition(group, "False", "Unschedulable", text, now)
 
 
-def _gets_nothing(plan: Plan) -> bool:
+def _gets_nothing(plan: BindingPlan) -> bool:
     return bool(plan.placement.shares) and not (plan.own or plan.named or mapped(plan.pod))
 
 
-def _empty_handed(plan: Plan, now: str) -> Report:
+def _empty_handed(plan: BindingPlan, now: str) -> Report:
     devices = ", ".join(share.device for share in plan.placement.shares)
     text = (
         f"{devices} of {plan.placement.node} is set aside for it, but no container names a resource by "

@@ -12,7 +12,7 @@ from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.nominations import Nomination
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.placement import Decision, DisruptionBudget, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place_gang, preempt
@@ -30,9 +30,9 @@ _AGAIN: Final = 5.0
 class Preemption:
     """Evictions that make room for a pod, or for the pods of a gang, and where these are nominated to."""
 
-    nominated: tuple[tuple[Pod, str], ...]
+    nominated: tuple[tuple[LivePod, str], ...]
     """Pods with the names of their nodes."""
-    victims: tuple[Pod, ...] = ()
+    victims: tuple[LivePod, ...] = ()
     displaced: tuple[str, ...] = ()
     """The ids of pods of lower priority that lose a reserved place to them."""
 
@@ -95,12 +95,12 @@ class Preemptions:
         nominations = (self._cache.nominations.of(uid) for uid in self._evicting.get(victim, ()))
         return any(each is not None and victim in each.awaited for each in nominations)
 
-    def preemptors_of(self, victim: str) -> list[Pod]:
+    def preemptors_of(self, victim: str) -> list[LivePod]:
         """Return the pods that a pod is evicted for; of a gang, the first."""
         pods = [self._cache.pod(uid) for uid in sorted(self._evicting.get(victim, ()))]
         return [pod for pod in pods if pod is not None][:1]
 
-    def victims_of(self, uid: str) -> list[Pod]:
+    def victims_of(self, uid: str) -> list[LivePod]:
         """Return the pods that a preemptor waits for and that are still there."""
         nomination = self._cache.nominations.of(uid)
         pods = [self._cache.pod(each) for each in sorted(nomination.awaited)] if nomination else []
@@ -221,6 +221,6 @@ def _node(cache: SchedulerCache, uid: str) -> str:
     return placement.node if placement is not None else ""
 
 
-def _grace(pod: Pod) -> int:
+def _grace(pod: LivePod) -> int:
     """Return the seconds that a pod has between its eviction and its end."""
     return pod.metadata.deletion_grace_period_seconds or pod.spec.termination_grace_period_seconds

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import Config
+from fairlead.cluster.config import ClusterConfig
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.explain import signs
 from fairlead.serve.scheduler.replay import recorder
@@ -18,7 +18,7 @@ from fairlead.settings.scheduler import SchedulerSettings
 
 
 def run(
-    config: Config,
+    config: ClusterConfig,
     catalog: Catalog,
     settings: SchedulerSettings,
     listen: Address,

@@ -25,7 +25,7 @@ Could = Callable[[Request], bool]
 
 
 @dataclass(slots=True)
-class Group:
+class QueuedGroup:
     """Requests that are placed together; most are alone."""
 
     key: Key
@@ -72,13 +72,13 @@ class SchedulingQueue:
         self._initial_backoff = initial_backoff
         self.max_backoff = max_backoff
         """Seconds, at most, before a place is sought again for a pod whose placing could not be written."""
-        self._groups: dict[Key, Group] = {}
+        self._groups: dict[Key, QueuedGroup] = {}
         self._ready: list[tuple[Rank, Key]] = []
         self._since: dict[str, int] = {}
         self._keys: dict[str, Key] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._numbers = count()
-        self._sleepers: dict[ClusterEvent, dict[Hashable, dict[Key, Group]]] = {
+        self._sleepers: dict[ClusterEvent, dict[Hashable, dict[Key, QueuedGroup]]] = {
             event: {} for event in ClusterEvent
         }
         """Who is parked, by what could help, and by shape: those of one shape are judged once."""
@@ -101,7 +101,7 @@ class SchedulingQueue:
         """How many requests wait for something to happen."""
         return sum(len(group.members) for group in self._groups.values() if group.helps is not None)
 
-    def group_of(self, identity: str) -> Group | None:
+    def group_of(self, identity: str) -> QueuedGroup | None:
         """Return those who wait together with a request; None where it does not wait here."""
         group = self._groups.get(self._keys.get(identity, ("", "")))
         return group if group is not None and identity in group.members else None
@@ -122,7 +122,7 @@ class SchedulingQueue:
         if self._keys.get(request.id, key) != key:
             self.remove(request.id)
         self._keys[request.id] = key
-        group = self._groups.setdefault(key, Group(key, half_bound=key in self._half_bound))
+        group = self._groups.setdefault(key, QueuedGroup(key, half_bound=key in self._half_bound))
         if group.members.get(request.id) == request:
             return
         self._seat(group, request)
@@ -196,7 +196,7 @@ class SchedulingQueue:
         """Put those who were refused where they wait for what could help."""
         for member in members:
             key = self._keys.setdefault(member.id, _key(member))
-            group = self._groups.setdefault(key, Group(key, half_bound=key in self._half_bound))
+            group = self._groups.setdefault(key, QueuedGroup(key, half_bound=key in self._half_bound))
             if member.id not in group.members:  # a newer one came while this was being decided
                 self._seat(group, member)
             self._lay(group, helps, now + SAFETY_NET)
@@ -212,8 +212,8 @@ class SchedulingQueue:
 
         Where something became free, they are asked first whether that could be enough; of each shape, one is.
         """
-        woken: dict[Key, Group] = {}
-        room: dict[Key, Group] = {}
+        woken: dict[Key, QueuedGroup] = {}
+        room: dict[Key, QueuedGroup] = {}
         for event in events:
             for shape, groups in self._sleepers[event].items():
                 if event is not ClusterEvent.ROOM or shape is None:
@@ -233,7 +233,7 @@ class SchedulingQueue:
                 self._make_ready(group)
         return min((each.until for each in parked if each.until > now), default=None)
 
-    def _seat(self, group: Group, request: Request) -> None:
+    def _seat(self, group: QueuedGroup, request: Request) -> None:
         since = self._since.setdefault(request.id, next(self._numbers))
         group.since = min(group.since, since) if group.members else since
         self._raise(group)
@@ -244,14 +244,14 @@ class SchedulingQueue:
         else:
             self._askers.discard(request.id)
 
-    def _lay(self, group: Group, helps: frozenset[ClusterEvent], until: float) -> None:
+    def _lay(self, group: QueuedGroup, helps: frozenset[ClusterEvent], until: float) -> None:
         """Let a group sleep until something happens that helps."""
         self._raise(group)
         group.helps, group.until = helps, until
         for event in helps:
             self._sleepers[event].setdefault(group.shape, {})[group.key] = group
 
-    def _raise(self, group: Group) -> None:
+    def _raise(self, group: QueuedGroup) -> None:
         """Take a group out of those who sleep; its members decide where it lies, so before they change."""
         for event in group.helps or ():
             alike = self._sleepers[event].get(group.shape, {})
@@ -259,13 +259,13 @@ class SchedulingQueue:
             if not alike:
                 self._sleepers[event].pop(group.shape, None)
 
-    def _make_ready(self, group: Group) -> None:
+    def _make_ready(self, group: QueuedGroup) -> None:
         self._raise(group)
         group.helps, group.for_room = None, False
         heapq.heappush(self._ready, (group.rank, group.key))
 
 
-def _one_of(alike: Mapping[Key, Group]) -> Request:
+def _one_of(alike: Mapping[Key, QueuedGroup]) -> Request:
     return next(request for group in alike.values() for request in group.members.values())
 
 

@@ -10,12 +10,12 @@ from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SL
 from fairlead.catalog import Catalog
 from fairlead.cluster import codec
 from fairlead.errors import RecordingError
-from fairlead.serve.machine.recording import Recorded, Recorder, Shapes, read_events, read_header
+from fairlead.serve.machine.recording import EventTypes, RecordedEvent, Recorder, read_events, read_header
 from fairlead.serve.scheduler.events import Announce, Cycle, Explain, Start, Stop, Synced, Tick
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.settings.scheduler import SchedulerSettings
 
-EVENTS = Shapes.of(
+EVENTS = EventTypes.of(
     (NODES, PODS, CLAIMS, SLICES, BUDGETS, QUOTAS, *RULES, *STORAGE),
     (Announce, Cycle, Explain, Start, Stop, Synced, Tick),
 )
@@ -28,16 +28,16 @@ def recorder(path: Path, settings: SchedulerSettings) -> Recorder:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class OpenedRecording:
     """A recording that was opened: the machine as it was at the start, and what happened to it."""
 
     fairlead: str
     """The version of fairlead that recorded it."""
     machine: SchedulerMachine
-    events: Iterator[Recorded]
+    events: Iterator[RecordedEvent]
 
 
-def opened(file: BinaryIO, where: str, catalog: Catalog) -> Recording:
+def opened(file: BinaryIO, where: str, catalog: Catalog) -> OpenedRecording:
     """Open a recording."""
     lines = iter(file)
     header: dict[str, Any] = read_header(lines, where)
@@ -47,4 +47,4 @@ def opened(file: BinaryIO, where: str, catalog: Catalog) -> Recording:
         hint = "replay it by the version that recorded it"
         raise RecordingError(f"{where}: settings: {error}", hint) from None
     machine = SchedulerMachine(catalog, settings)
-    return Recording(str(header.get("fairlead", "")), machine, read_events(lines, EVENTS, where))
+    return OpenedRecording(str(header.get("fairlead", "")), machine, read_events(lines, EVENTS, where))

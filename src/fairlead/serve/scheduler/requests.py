@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from fairlead.cache.types import PODS, Claim, Pod
+from fairlead.cache.types import PODS, LiveClaim, LivePod
 from fairlead.cluster import codec
 from fairlead.cluster.changes import Key
 from fairlead.cluster.meta import Object
 from fairlead.errors import (
-    ClusterAwayError,
     ClusterError,
+    ClusterUnavailableError,
     ConflictError,
     NotFoundError,
     TooLargeError,
@@ -19,7 +19,7 @@ from fairlead.serve.machine.flow import Flow, Sleep, Together
 from fairlead.serve.scheduler import writes
 from fairlead.serve.scheduler.effects import ApiRequest, Get
 
-UNAVAILABLE: Final = (ClusterAwayError, TooManyRequestsError)
+UNAVAILABLE: Final = (ClusterUnavailableError, TooManyRequestsError)
 """Errors after which the same request may succeed; the first may even have been carried out."""
 _PAUSE: Final = 1.0
 """Seconds between tries to find out what became of a lost write."""
@@ -54,10 +54,10 @@ def send_with_retry(request: ApiRequest) -> Flow[bytes | None]:
             return answer
 
 
-def get_pod(pod: Pod) -> Flow[Pod | None]:
+def get_pod(pod: LivePod) -> Flow[LivePod | None]:
     """Read a pod; None where it is gone."""
     answer = yield from send_with_retry(Get("GET", PODS.path(pod.metadata.namespace, pod.metadata.name)))
-    return None if answer is None else read(Pod, answer)
+    return None if answer is None else read(LivePod, answer)
 
 
 def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
@@ -75,16 +75,16 @@ class Fences:
         self._log = log
         self._nonce = nonce
 
-    def fence_claim(self, claim: Key, epoch: int) -> Flow[Claim | None]:
+    def fence_claim(self, claim: Key, epoch: int) -> Flow[LiveClaim | None]:
         """Change a claim, and return it as it is now; None where it is gone."""
         mark, smaller = writes.fence_claim(*claim, epoch, self._nonce()), writes.unmark_claim(*claim)
         answer = yield from self.fence(mark, smaller)
-        return None if answer is None else read(Claim, answer)
+        return None if answer is None else read(LiveClaim, answer)
 
-    def fence_pod(self, pod: Pod, epoch: int) -> Flow[Pod | None]:
+    def fence_pod(self, pod: LivePod, epoch: int) -> Flow[LivePod | None]:
         """Change a pod, and return it as it is now; None where it is gone."""
         answer = yield from self.fence(writes.fence_pod(pod, epoch, self._nonce()), writes.shorten_pod(pod))
-        return None if answer is None else read(Pod, answer)
+        return None if answer is None else read(LivePod, answer)
 
     def fence(self, request: ApiRequest, smaller: ApiRequest | None = None) -> Flow[bytes | None]:
         """Send until it is done, or there is nothing left to change; until then a late write could land.
@@ -118,4 +118,4 @@ class Fences:
         """Say whether the object that a request names is still there; another may have its name by now."""
         uid = request.body["metadata"].get("uid", "")
         now = yield from send_with_retry(Get("GET", request.path.removesuffix("/status")))
-        return now is not None and (not uid or read(Pod, now).metadata.uid == uid)
+        return now is not None and (not uid or read(LivePod, now).metadata.uid == uid)

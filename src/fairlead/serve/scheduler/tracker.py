@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.types import Pod
+from fairlead.cache.types import LivePod
 from fairlead.cluster.times import format_time
-from fairlead.serve.machine.clock import Clock
+from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow
 from fairlead.serve.scheduler.election import LeaderElection
 from fairlead.serve.scheduler.in_flight import MOST, InFlightSet, choose
@@ -23,7 +23,7 @@ class InFlightTracker:
     """The pods that are being placed, and the set that follows from them."""
 
     def __init__(
-        self, election: LeaderElection, cache: SchedulerCache, queue: SchedulingQueue, clock: Clock
+        self, election: LeaderElection, cache: SchedulerCache, queue: SchedulingQueue, clock: MachineClock
     ) -> None:
         self._election = election
         self._cache = cache
@@ -35,7 +35,7 @@ class InFlightTracker:
         """Begin a term's own set: what the previous leader left is ended."""
         return self._election.enrol(epoch, self.current)
 
-    def during(self, pods: Sequence[Pod], epoch: int, flow: Flow[T]) -> Flow[T]:
+    def during(self, pods: Sequence[LivePod], epoch: int, flow: Flow[T]) -> Flow[T]:
         """Run a flow that gives something to pods, or takes it back, while they are in the set.
 
         New pods are in it by their age; others cost a write, one for many.

@@ -22,15 +22,15 @@ from fairlead.cache.types import (
     PODS,
     SCHEDULED,
     TURN,
-    Claim,
-    Pod,
+    LiveClaim,
+    LivePod,
 )
 from fairlead.cache.volumes import VolumeBinding
 from fairlead.manifest.demand import is_accelerator
 from fairlead.manifest.deviceshapes import ClaimRequest
 from fairlead.manifest.volumeshapes import SELECTED, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
-from fairlead.placement import Placement, Share
+from fairlead.placement import DeviceShare, Placement
 from fairlead.serve.scheduler.effects import (
     MERGE,
     STRATEGIC,
@@ -57,16 +57,16 @@ _LONGEST: Final = 253
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BindingPlan:
     """A pod, its place, and the claims by which it gets its devices."""
 
-    pod: Pod
+    pod: LivePod
     placement: Placement
-    named: tuple[Claim, ...] = ()
+    named: tuple[LiveClaim, ...] = ()
     """The claims that the pod names, in its order."""
     own: bool = False
     """Whether a claim of our making stands for its extended resources."""
-    made: Claim | None = None
+    made: LiveClaim | None = None
     """That claim, where it is there already."""
 
     @property
@@ -86,7 +86,7 @@ class Plan:
         return bool(self.placement.shares or self.named)
 
 
-def mapped(pod: Pod) -> list[dict[str, str]]:
+def mapped(pod: LivePod) -> list[dict[str, str]]:
     """Return the resources of containers that stand for accelerators, as the kubelet is told of them."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     return [
@@ -97,13 +97,13 @@ def mapped(pod: Pod) -> list[dict[str, str]]:
     ]
 
 
-def claim_name(pod: Pod) -> str:
+def claim_name(pod: LivePod) -> str:
     """Return the name of the claim that we make for a pod: two who would make one meet at the same name."""
     end = f"-fairlead-{pod.metadata.uid[:8]}"
     return f"{pod.metadata.name[: _LONGEST - len(end)].rstrip('.-')}{end}"
 
 
-def set_claim_status(plan: Plan) -> Allocate:
+def set_claim_status(plan: BindingPlan) -> Allocate:
     """Let a pod name the claim that will stand for its resources; only if it is as we saw it."""
     status = {"resourceClaimName": claim_name(plan.pod), "requestMappings": mapped(plan.pod)}
     body = {
@@ -113,10 +113,10 @@ def set_claim_status(plan: Plan) -> Allocate:
     return pod_status(Allocate, plan.pod, body)
 
 
-def create_claim(pod: Pod, shares: Sequence[Share]) -> Allocate:
+def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
     """Make the claim of a pod; nothing is given away by it."""
     meta = pod.metadata
-    first = shares[0] if shares else Share("", whole=True)
+    first = shares[0] if shares else DeviceShare("", whole=True)
     exactly: dict[str, Any] = {"deviceClassName": DRIVER, "count": max(1, len(shares))}
     if not first.whole:
         exactly["capacity"] = {"requests": _consumed(first)}
@@ -136,7 +136,7 @@ def create_claim(pod: Pod, shares: Sequence[Share]) -> Allocate:
     return Allocate("POST", CLAIMS.path(meta.namespace), body)
 
 
-def allocate(plan: Plan, claim: Claim, shares: Mapping[str, Sequence[Share]]) -> Allocate:
+def allocate(plan: BindingPlan, claim: LiveClaim, shares: Mapping[str, Sequence[DeviceShare]]) -> Allocate:
     """Give a claim its devices, by request, and keep it for the pod; only if it is as we saw it."""
     node = plan.placement.node
     results = [_result(plan, claim, name, share) for name, found in shares.items() for share in found]
@@ -151,18 +151,18 @@ def allocate(plan: Plan, claim: Claim, shares: Mapping[str, Sequence[Share]]) ->
     return Allocate("PATCH", _claim(claim, "status"), body, MERGE)
 
 
-def given_for(claim: Claim, pod: Pod) -> bool:
+def given_for(claim: LiveClaim, pod: LivePod) -> bool:
     """Say whether one of us gave a named claim its devices, for this pod alone."""
     users = [each.uid for each in claim.status.reserved_for]
     return bool(claim.results) and TURN in claim.metadata.annotations and users == [pod.metadata.uid]
 
 
-def is_protected(claim: Claim) -> bool:
+def is_protected(claim: LiveClaim) -> bool:
     """Say whether a named claim is ready to be given something."""
     return FINALIZER in claim.metadata.finalizers and TURN in claim.metadata.annotations
 
 
-def protect(claim: Claim) -> Allocate:
+def protect(claim: LiveClaim) -> Allocate:
     """Mark a named claim, and keep it from being deleted under its pod; only if it is as we saw it."""
     kept = {
         **_version(claim.metadata.resource_version),
@@ -172,7 +172,7 @@ def protect(claim: Claim) -> Allocate:
     return Allocate("PATCH", _claim(claim), {"metadata": kept}, MERGE)
 
 
-def bind(plan: Plan, version: str = "") -> Bind:
+def bind(plan: BindingPlan, version: str = "") -> Bind:
     """Give the pod to its node together with the note of its devices; only if it is the pod we mean."""
     meta, shares = plan.pod.metadata, plan.placement.shares
     precise = _version(version or meta.resource_version) if plan.fenced else {}
@@ -192,12 +192,12 @@ def bind(plan: Plan, version: str = "") -> Bind:
     return Bind("POST", PODS.path(meta.namespace, meta.name, "binding"), body)
 
 
-def by_request(plan: Plan) -> list[tuple[Claim, dict[str, list[Share]]]]:
+def by_request(plan: BindingPlan) -> list[tuple[LiveClaim, dict[str, list[DeviceShare]]]]:
     """Return the named claims that must be written, each with its part of the shares."""
     left = list(plan.placement.shares)
     found = []
     for claim in plan.named:
-        parts: dict[str, list[Share]] = {}
+        parts: dict[str, list[DeviceShare]] = {}
         for request in () if claim.results else claim.spec.devices.requests:
             count = _count(request)
             parts[_name(request)], left = left[:count], left[count:]
@@ -208,19 +208,19 @@ def by_request(plan: Plan) -> list[tuple[Claim, dict[str, list[Share]]]]:
 # Undoing
 
 
-def remove_finalizer(claim: Claim) -> Deallocate:
+def remove_finalizer(claim: LiveClaim) -> Deallocate:
     """Let a claim of ours be deleted; only if it is as we saw it."""
     free = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version), "finalizers": None}
     return Deallocate("PATCH", _claim(claim), {"metadata": free}, MERGE)
 
 
-def delete_claim(claim: Claim) -> Deallocate:
+def delete_claim(claim: LiveClaim) -> Deallocate:
     """Delete a claim of ours; only if it is as we saw it."""
     precise = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version)}
     return Deallocate("DELETE", _claim(claim), {"preconditions": precise})
 
 
-def deallocate(claim: Claim, pod: Pod) -> Deallocate:
+def deallocate(claim: LiveClaim, pod: LivePod) -> Deallocate:
     """Take a pod off those who use a named claim, and its devices with the last of them."""
     others = [each for each in _reserved(pod, claim) if each["uid"] != pod.metadata.uid]
     status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
@@ -242,7 +242,7 @@ def bind_volume(binding: VolumeBinding) -> BindVolume:
     return BindVolume("PATCH", VOLUMES.path(name=free.name), body, MERGE)
 
 
-def fence_pod(pod: Pod, epoch: int, nonce: str) -> Fence:
+def fence_pod(pod: LivePod, epoch: int, nonce: str) -> Fence:
     """Mark a pending pod with our epoch: what was decided before and comes late fails from now on.
 
     The nonce is new each time: a write that changes nothing would leave the version as it was.
@@ -262,7 +262,7 @@ def unmark_claim(namespace: str, name: str) -> Fence:
     return Fence("PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: None}}}, MERGE)
 
 
-def shorten_pod(pod: Pod) -> Fence | None:
+def shorten_pod(pod: LivePod) -> Fence | None:
     """Change a pod that is too large for a mark by making it smaller; None where nothing can be left out."""
     if not pod.condition(SCHEDULED).message:
         return None
@@ -270,7 +270,7 @@ def shorten_pod(pod: Pod) -> Fence | None:
     return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [short]}})
 
 
-def _result(plan: Plan, claim: Claim, request: str, share: Share) -> dict[str, Any]:
+def _result(plan: BindingPlan, claim: LiveClaim, request: str, share: DeviceShare) -> dict[str, Any]:
     node = plan.placement.node
     result = {"request": request, "driver": DRIVER, "pool": node, "device": share.device}
     if share.whole:
@@ -279,12 +279,12 @@ def _result(plan: Plan, claim: Claim, request: str, share: Share) -> dict[str, A
     return {**result, "shareID": str(uuid5(NAMESPACE_URL, identity)), "consumedCapacity": _consumed(share)}
 
 
-def _consumed(share: Share) -> dict[str, str]:
+def _consumed(share: DeviceShare) -> dict[str, str]:
     memory = {"memory": f"{-(-share.memory // _MIB)}Mi"} if share.memory else {}
     return {**memory, **({"compute": str(share.compute)} if share.compute else {})}
 
 
-def _reserved(pod: Pod, claim: Claim) -> list[dict[str, str]]:
+def _reserved(pod: LivePod, claim: LiveClaim) -> list[dict[str, str]]:
     meta = pod.metadata
     kept = [
         {"resource": each.resource, "name": each.name, "uid": each.uid} for each in claim.status.reserved_for
@@ -310,15 +310,15 @@ def _version(version: str) -> dict[str, str]:
     return {"resourceVersion": version} if version else {}
 
 
-def pod_status(effect: type[W], pod: Pod, body: Mapping[str, Any]) -> W:
+def pod_status(effect: type[W], pod: LivePod, body: Mapping[str, Any]) -> W:
     """Change fields of a pod's status."""
     return effect("PATCH", PODS.path(pod.metadata.namespace, pod.metadata.name, "status"), body, STRATEGIC)
 
 
-def pod_path(pod: Pod) -> str:
+def pod_path(pod: LivePod) -> str:
     """Return where the API server keeps a pod."""
     return PODS.path(pod.metadata.namespace, pod.metadata.name)
 
 
-def _claim(claim: Claim, sub: str = "") -> str:
+def _claim(claim: LiveClaim, sub: str = "") -> str:
     return CLAIMS.path(claim.metadata.namespace, claim.metadata.name, sub)

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Callable
 from typing import Final
 
-from fairlead.serve.web.rotated import Rotated, said
+from fairlead.serve.web.rotated import ReloadedFiles, said
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """What a kubelet asks for: it has no token, and learns nothing but yes or no."""
@@ -15,7 +15,7 @@ class TokenGuard:
     """Knows the token of the moment; without one it lets nobody in."""
 
     def __init__(self, path: str, say: Callable[[str], None]) -> None:
-        self._token = Rotated((path,), lambda: _read(path, say), say)
+        self._token = ReloadedFiles((path,), lambda: _read(path, say), say)
 
     def __call__(self, path: str, head: bytes) -> bool:
         """Say whether a request for a page may be answered."""

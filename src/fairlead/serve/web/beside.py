@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from fairlead.serve.web.httpd import Pages, Server, listen
+from fairlead.serve.web.httpd import Pages, PageServer, listen
 from fairlead.settings import Address
 from fairlead.units import Seconds
 
@@ -30,7 +30,7 @@ def served(address: Address, pages: Pages) -> Iterator[Address]:
 
 def _serve(listener: socket.socket, stop: socket.socket, pages: Pages) -> None:
     stopped: list[Seconds] = []
-    with selectors.DefaultSelector() as selector, closing(Server(listener, selector, pages)) as server:
+    with selectors.DefaultSelector() as selector, closing(PageServer(listener, selector, pages)) as server:
         selector.register(stop, selectors.EVENT_READ, stopped.append)
         while not stopped:
             deadline = server.deadline()

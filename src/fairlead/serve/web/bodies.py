@@ -12,7 +12,7 @@ from typing import Final
 
 from aiohttp import web
 
-from fairlead.serve.web.connections import Limits, connection_of
+from fairlead.serve.web.connections import ConnectionLimits, connection_of
 from fairlead.serve.web.httpd import Response
 
 BODY_LIMIT: Final = 4 << 20
@@ -21,7 +21,7 @@ RETRY_AFTER: Final = 1
 """Seconds."""
 
 
-class RefusedError(Exception):
+class RequestRejectedError(Exception):
     """A request that gets no further; carries its answer."""
 
     def __init__(self, status: int, text: bytes) -> None:
@@ -44,10 +44,10 @@ class _Body:
             self._deadline.reschedule(asyncio.get_running_loop().time())
 
 
-class Bodies:
+class RequestBodies:
     """The memory that bodies take in all."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._unfinished: dict[_Body, None] = {}
         """Oldest first."""
@@ -89,9 +89,9 @@ class Bodies:
                     dropped = body.dropped
                     self._close(body)
         except TimeoutError:
-            raise _busy() if dropped else RefusedError(408, b"the body came too slowly\n") from None
+            raise _busy() if dropped else RequestRejectedError(408, b"the body came too slowly\n") from None
         except (ConnectionError, web.RequestPayloadError):
-            raise RefusedError(400, b"the body is not whole\n") from None
+            raise RequestRejectedError(400, b"the body is not whole\n") from None
 
     def _add(self, body: _Body, piece: bytes) -> None:
         if body.dropped:
@@ -114,9 +114,9 @@ class Bodies:
             self.held -= len(body.data)
 
 
-def _busy() -> RefusedError:
-    return RefusedError(503, b"too many requests are under way: ask again\n")
+def _busy() -> RequestRejectedError:
+    return RequestRejectedError(503, b"too many requests are under way: ask again\n")
 
 
-def _too_large() -> RefusedError:
-    return RefusedError(413, f"the body is larger than {BODY_LIMIT >> 20} MiB\n".encode())
+def _too_large() -> RequestRejectedError:
+    return RequestRejectedError(413, f"the body is larger than {BODY_LIMIT >> 20} MiB\n".encode())

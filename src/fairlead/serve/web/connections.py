@@ -23,7 +23,7 @@ _NO_ROOM: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What clients may use, all together and each of them."""
 
     connections: int = 256
@@ -43,7 +43,7 @@ class Limits:
     """Bytes of all bodies that are received or judged."""
 
 
-class Step(Enum):
+class ConnectionState(Enum):
     """What a connection waits for."""
 
     HANDSHAKE = auto()
@@ -56,20 +56,24 @@ class Step(Enum):
     IDLE = auto()
 
 
-_YIELDING: Final = frozenset({Step.HANDSHAKE, Step.HEAD, Step.BODY, Step.IDLE})
+_YIELDING: Final = frozenset(
+    {ConnectionState.HANDSHAKE, ConnectionState.HEAD, ConnectionState.BODY, ConnectionState.IDLE}
+)
 """Steps in which a connection makes room for a new one."""
 
 
 class Connection:
     """One client's connection, the step it is in, and what cuts it off."""
 
-    def __init__(self, sock: socket.socket, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, sock: socket.socket, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._sock = sock
         self._limits = limits
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.step = Step.HANDSHAKE
+        self.step = ConnectionState.HANDSHAKE
         self.since = loop.time()
         self.served = 0
         """Requests that were answered on it."""
@@ -77,29 +81,29 @@ class Connection:
     def carry(self, transport: asyncio.Transport) -> None:
         """Begin with what carries the requests: TLS is agreed upon."""
         self._transport = transport
-        self._enter(Step.HEAD, self._limits.head)
+        self._enter(ConnectionState.HEAD, self._limits.head)
 
     def hear(self) -> None:
         """Note that bytes came; those after a pause begin the next head."""
-        if self.step is Step.IDLE:
-            self._enter(Step.HEAD, self._limits.head)
+        if self.step is ConnectionState.IDLE:
+            self._enter(ConnectionState.HEAD, self._limits.head)
 
     def receive(self) -> None:
         """Begin with a body; whoever reads it bounds its time."""
-        self._enter(Step.BODY)
+        self._enter(ConnectionState.BODY)
 
     def work(self) -> None:
         """Begin with the answer: nothing is expected of the client."""
-        self._enter(Step.WORK)
+        self._enter(ConnectionState.WORK)
 
     def send(self) -> None:
         """Begin to send the answer."""
-        self._enter(Step.ANSWER, self._limits.answer)
+        self._enter(ConnectionState.ANSWER, self._limits.answer)
 
     def rest(self) -> None:
         """Wait for the next request; aiohttp closes what is idle for too long."""
         self.served += 1
-        self._enter(Step.IDLE)
+        self._enter(ConnectionState.IDLE)
 
     def cut(self) -> None:
         """Close it at once, whatever was not sent yet."""
@@ -116,7 +120,7 @@ class Connection:
             self._timer.cancel()
             self._timer = None
 
-    def _enter(self, step: Step, limit: float | None = None) -> None:
+    def _enter(self, step: ConnectionState, limit: float | None = None) -> None:
         self.end()
         self.step, self.since = step, self._loop.time()
         if limit is not None:
@@ -160,11 +164,15 @@ def connection_of(request: web.BaseRequest) -> Connection:
     return handler.connection
 
 
-class Connections:
+class ConnectionPool:
     """All connections of one server."""
 
     def __init__(
-        self, server: web.Server, options: Mapping[str, Any], tls: ssl.SSLContext | None, limits: Limits
+        self,
+        server: web.Server,
+        options: Mapping[str, Any],
+        tls: ssl.SSLContext | None,
+        limits: ConnectionLimits,
     ) -> None:
         self._server = server
         self._options = options
@@ -189,7 +197,7 @@ class Connections:
             await asyncio.gather(task, return_exceptions=True)
             listener.close()
             for connection, opening in list(self._open.items()):
-                if connection.step is Step.HANDSHAKE:
+                if connection.step is ConnectionState.HANDSHAKE:
                     opening.cancel()
 
     async def _accept(self, listener: socket.socket) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import SettingsError, UserError
-from fairlead.serve.web.lines import Line, PlainLine, Turn
+from fairlead.serve.web.lines import ClientStream, PlainStream, Turn
 from fairlead.settings import Address
 from fairlead.units import Seconds
 
@@ -53,10 +53,10 @@ def everybody(_path: str, _head: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class ServingOptions:
     """How clients come in: over which kind of line, and who may see what."""
 
-    line: Callable[[socket.socket], Line] = PlainLine
+    line: Callable[[socket.socket], ClientStream] = PlainStream
     guard: Guard = everybody
 
 
@@ -108,7 +108,7 @@ def listen(address: Address) -> socket.socket:
         ) from None
 
 
-def talk(line: Line, respond: Callable[[bytes], bytes]) -> Turn[None]:
+def talk(line: ClientStream, respond: Callable[[bytes], bytes]) -> Turn[None]:
     """Hear one request, answer it, and part."""
     yield from line.greet()
     request = yield from _hear(line)
@@ -129,7 +129,7 @@ def talk(line: Line, respond: Callable[[bytes], bytes]) -> Turn[None]:
         pass  # the answer is out: read on, lest closing cut it off
 
 
-def _hear(line: Line) -> Turn[bytes | None]:
+def _hear(line: ClientStream) -> Turn[bytes | None]:
     """Return a request's head, or as much as is too much; None when the client left in the middle of it."""
     request = bytearray()
     while not _whole(request) and len(request) <= REQUEST_LIMIT:
@@ -148,13 +148,13 @@ def _whole(request: bytes | bytearray) -> bool:
 class _Connection:
     """A client, how far the talk with it is, and when it has taken too long."""
 
-    line: Line
+    line: ClientStream
     talk: Turn[None]
     deadline: Seconds
     events: int = 0
 
 
-class Server:
+class PageServer:
     """The server, driven by somebody else's selector: each key's data is called when its line is ready."""
 
     def __init__(
@@ -162,12 +162,12 @@ class Server:
         listener: socket.socket,
         selector: selectors.BaseSelector,
         pages: Pages,
-        front: Front | None = None,
+        front: ServingOptions | None = None,
     ) -> None:
         self._listener = listener
         self._selector = selector
         self._pages = pages
-        self._front = front or Front()
+        self._front = front or ServingOptions()
         self._open: dict[int, _Connection] = {}
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ, self._accept)

@@ -10,7 +10,7 @@ Turn = Generator[int, None, Result]
 """Work in pieces: it yields the selector's events that it waits for, and returns its result in the end."""
 
 
-class Line(Protocol):
+class ClientStream(Protocol):
     """A connection to one client; OSError ends it."""
 
     fault: str
@@ -35,7 +35,7 @@ class Line(Protocol):
         """End it."""
 
 
-class PlainLine:
+class PlainStream:
     """A line without any secret."""
 
     def __init__(self, sock: socket.socket) -> None:

@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 _Stamp = tuple[tuple[int, ...] | None, ...]
 
 
-class Rotated(Generic[Value]):
+class ReloadedFiles(Generic[Value]):
     """A value made of files, made anew when they change; it starts with what is there, or not at all.
 
     New files that cannot be used are said once, and leave the value as it was.

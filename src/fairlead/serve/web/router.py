@@ -8,8 +8,8 @@ from typing import Final
 
 from aiohttp import web
 
-from fairlead.serve.web.bodies import RETRY_AFTER, Bodies, RefusedError
-from fairlead.serve.web.connections import Connections, Limits, connection_of
+from fairlead.serve.web.bodies import RETRY_AFTER, RequestBodies, RequestRejectedError
+from fairlead.serve.web.connections import ConnectionLimits, ConnectionPool, connection_of
 from fairlead.serve.web.httpd import Response
 
 _LAST: Final = 5.0
@@ -34,11 +34,11 @@ class Router:
         pages: Mapping[str, Page],
         *,
         known_only: bool,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
         absent: Mapping[str, bytes] = _NO_PATHS,
     ) -> None:
-        self.limits = limits or Limits()
-        self.bodies = Bodies(self.limits)
+        self.limits = limits or ConnectionLimits()
+        self.bodies = RequestBodies(self.limits)
         self._verbs = verbs
         self._pages = pages
         self._known_only = known_only
@@ -52,7 +52,7 @@ class Router:
         connection_of(request).work()
         try:
             found = await self._answer(request)
-        except RefusedError as refused:
+        except RequestRejectedError as refused:
             found = refused.response
             if found.status == 405:
                 more = {"Allow": "POST" if request.path in self._verbs else "GET, HEAD"}
@@ -63,19 +63,19 @@ class Router:
 
     async def _answer(self, request: web.BaseRequest) -> Response:
         if self._known_only and request.path not in PROBES and not _shows_certificate(request):
-            raise RefusedError(401, b"show a client certificate\n")
+            raise RequestRejectedError(401, b"show a client certificate\n")
         if request.path in self._absent:
-            raise RefusedError(404, self._absent[request.path])
+            raise RequestRejectedError(404, self._absent[request.path])
         verb, page = self._verbs.get(request.path), self._pages.get(request.path)
         if verb is not None:
             if request.method != "POST":
-                raise RefusedError(405, b"only POST\n")
+                raise RequestRejectedError(405, b"only POST\n")
             async with self.bodies.received(request) as body:
                 return await verb(body)
         if page is None:
-            raise RefusedError(404, f"no such path; there is {self._known()}\n".encode())
+            raise RequestRejectedError(404, f"no such path; there is {self._known()}\n".encode())
         if request.method not in ("GET", "HEAD"):
-            raise RefusedError(405, b"only GET and HEAD\n")
+            raise RequestRejectedError(405, b"only GET and HEAD\n")
         return page()
 
     def _known(self) -> str:
@@ -90,7 +90,7 @@ def _shows_certificate(request: web.BaseRequest) -> bool:
 @asynccontextmanager
 async def opened(
     listener: socket.socket, router: Router, tls: ssl.SSLContext | None
-) -> AsyncIterator[Connections]:
+) -> AsyncIterator[ConnectionPool]:
     """Answer requests as long as the context lasts; those under way are answered before it ends."""
     options = {
         "access_log": None,
@@ -101,7 +101,7 @@ async def opened(
     server = web.Server(router.answer)
     runner = web.ServerRunner(server, shutdown_timeout=_LAST)
     await runner.setup()
-    connections = Connections(server, options, tls, router.limits)
+    connections = ConnectionPool(server, options, tls, router.limits)
     try:
         async with connections.accepting(listener):
             yield connections

@@ -8,8 +8,8 @@ from selectors import EVENT_READ, EVENT_WRITE
 from typing import Final, TypeVar
 
 from fairlead.errors import SettingsError
-from fairlead.serve.web.lines import PlainLine, Turn
-from fairlead.serve.web.rotated import Rotated, said
+from fairlead.serve.web.lines import PlainStream, Turn
+from fairlead.serve.web.rotated import ReloadedFiles, said
 from fairlead.settings import TlsFiles
 
 _HANDSHAKE: Final = b"\x16"
@@ -17,21 +17,21 @@ _HANDSHAKE: Final = b"\x16"
 Result = TypeVar("Result")
 
 
-class TlsDoor:
+class TlsAcceptor:
     """Makes lines that speak TLS, with the certificate of the moment."""
 
     def __init__(self, files: TlsFiles, say: Callable[[str], None]) -> None:
         try:
-            self._context = Rotated((files.cert, files.key), lambda: context(files), say)
+            self._context = ReloadedFiles((files.cert, files.key), lambda: context(files), say)
         except (OSError, ValueError) as error:
             raise SettingsError(
                 f"the TLS certificate {files.cert} and key {files.key} cannot be used: {said(error)}",
                 "they must be PEM, belong together, and have no password",
             ) from None
 
-    def __call__(self, sock: socket.socket) -> "TlsLine":
+    def __call__(self, sock: socket.socket) -> "TlsStream":
         """Return the line over which a client that was let in is served."""
-        return TlsLine(sock, self._context.current())
+        return TlsStream(sock, self._context.current())
 
 
 def context(files: TlsFiles) -> ssl.SSLContext:
@@ -50,7 +50,7 @@ class Tls:
     """What asyncio's servers make connections with."""
 
     context: ssl.SSLContext
-    files: Rotated[None]
+    files: ReloadedFiles[None]
     """To be looked at now and then: new ones count for connections from then on."""
 
 
@@ -72,11 +72,11 @@ def prepared(files: TlsFiles, client_authority: str, say: Callable[[str], None])
             f"the TLS files {named} cannot be used: {said(error)}",
             "they must be PEM; the certificate and its key must belong together, and have no password",
         ) from None
-    again = Rotated((files.cert, files.key), lambda: made.load_cert_chain(files.cert, files.key), say)
+    again = ReloadedFiles((files.cert, files.key), lambda: made.load_cert_chain(files.cert, files.key), say)
     return Tls(made, again)
 
 
-class TlsLine:
+class TlsStream:
     """A line that speaks TLS; with a client that does not, it stays plain and says so."""
 
     def __init__(self, sock: socket.socket, how: ssl.SSLContext) -> None:
@@ -126,8 +126,8 @@ class TlsLine:
         self._sock.close()
 
     @property
-    def _plain(self) -> PlainLine:
-        return PlainLine(self._sock)
+    def _plain(self) -> PlainStream:
+        return PlainStream(self._sock)
 
     def _peek(self) -> Turn[bytes]:
         while True:

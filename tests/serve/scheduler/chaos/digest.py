@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, NODES, PODS, RULES, SLICES
-from fairlead.cluster.changes import Change
+from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.client import Client
 from fairlead.errors import MissingApiError
 from tests import catalogs
@@ -28,6 +28,6 @@ async def listed(client: Client, scheduler: str) -> SchedulerCache:
     for kind in (SLICES, CLAIMS, *RULES, NODES, PODS):
         with suppress(MissingApiError):
             for item in (await client.list(kind)).items:
-                cache.on_event(Change(None, item))
+                cache.on_event(ObjectChange(None, item))
     cache.sync()
     return cache

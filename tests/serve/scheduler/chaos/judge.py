@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from fairlead.cache.types import CLAIMS, DISRUPTION, PODS, PREEMPTING, Claim, Pod
+from fairlead.cache.types import CLAIMS, DISRUPTION, PODS, PREEMPTING, LiveClaim, LivePod
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import Kind
 from fairlead.errors import ClusterError, GoneError
@@ -58,8 +58,8 @@ class Judge:
     """By kind and uid, as last told."""
     _heap: list[tuple[int, int, str, Any]] = field(default_factory=list)
     _order: "count[int]" = field(default_factory=count)
-    _pods: dict[str, Pod] = field(default_factory=dict)
-    _claims: dict[str, Claim] = field(default_factory=dict)
+    _pods: dict[str, LivePod] = field(default_factory=dict)
+    _claims: dict[str, LiveClaim] = field(default_factory=dict)
 
     async def follow(self, kind: Kind[Any]) -> None:
         """Follow a kind until cancelled, whatever happens to the API server."""
@@ -92,7 +92,7 @@ class Judge:
                 await asyncio.sleep(0.05)
 
     def _note(self, what: str, item: Any, version: int) -> None:
-        kind = "pods" if isinstance(item, Pod) else "resourceclaims"
+        kind = "pods" if isinstance(item, LivePod) else "resourceclaims"
         self._live[kind].pop(item.metadata.uid, None)
         if what != "DELETED":
             self._live[kind][item.metadata.uid] = item
@@ -115,17 +115,17 @@ class Judge:
         known = min(self.reached.values())
         while self._heap and self._heap[0][0] <= known:
             version, _, what, item = heapq.heappop(self._heap)
-            kept: dict[str, Any] = self._pods if isinstance(item, Pod) else self._claims
+            kept: dict[str, Any] = self._pods if isinstance(item, LivePod) else self._claims
             if what == "DELETED":
                 kept.pop(item.metadata.uid, None)
             else:
                 kept[item.metadata.uid] = item
             self.looked += 1
             self._sum(version)
-            if isinstance(item, Pod):
+            if isinstance(item, LivePod):
                 self._judge(version, item, there=what != "DELETED")
 
-    def _judge(self, version: int, pod: Pod, *, there: bool) -> None:
+    def _judge(self, version: int, pod: LivePod, *, there: bool) -> None:
         """Judge the eviction of a pod when it is first seen to leave."""
         meta, now = pod.metadata, time.monotonic()
         name = f"{meta.namespace}/{meta.name}"

@@ -8,7 +8,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from fairlead.cache.types import DISRUPTION, PREEMPTED, PREEMPTING, Pod
+from fairlead.cache.types import DISRUPTION, PREEMPTED, PREEMPTING, LivePod
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import EVENTS, PODS, Kind
 from fairlead.errors import AlreadyExistsError, ClusterError
@@ -21,7 +21,7 @@ HALF, WHOLE = 2048, 4096
 """MiB of half a device, and of all of it."""
 
 
-def named(victim: Pod) -> str:
+def named(victim: LivePod) -> str:
     """Return the preemptor that a victim's condition names."""
     said = victim.condition(DISRUPTION)
     ours = (said.status, said.reason) == ("True", PREEMPTED) and said.message.startswith(PREEMPTING)
@@ -33,7 +33,7 @@ class Full(World):
 
     def __init__(self, client: Client, namespace: str, nodes: int, devices: int = 2) -> None:
         super().__init__(client, namespace, nodes, devices)
-        self.evicted: dict[str, Pod] = {}
+        self.evicted: dict[str, LivePod] = {}
         """By uid: pods that were deleted, as they were seen last."""
         self._numbers = count()
         self.ending = asyncio.Event()

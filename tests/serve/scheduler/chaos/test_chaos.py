@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from fairlead.cache.types import CLAIMS, PODS, Pod
+from fairlead.cache.types import CLAIMS, PODS, LivePod
 from fairlead.cluster.client import Client
 from tests.cluster.chaos.api import ChaosApi
 from tests.serve.scheduler.chaos.digest import digest, listed
@@ -155,7 +155,7 @@ async def end_well(town: Town, troupe: Troupe) -> None:
             await asyncio.sleep(0.1)
 
 
-def no_gang_is_bound_in_part(pods: Sequence[Pod]) -> bool:
+def no_gang_is_bound_in_part(pods: Sequence[LivePod]) -> bool:
     """Say whether of gangs whose two pods are there both are bound, or none."""
     gangs: dict[str, list[str]] = {}
     for pod in pods:

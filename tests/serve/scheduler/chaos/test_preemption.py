@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from fairlead.cache.types import BUDGETS, SCHEDULED, Pod
+from fairlead.cache.types import BUDGETS, SCHEDULED, LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
@@ -130,6 +130,6 @@ async def allow(client: Client, namespace: str, generation: int, evictions: int)
     await client.patch_status(BUDGETS.raw(), "guard", status, namespace)
 
 
-def why(pod: Pod) -> str:
+def why(pod: LivePod) -> str:
     """Return why a pod waits, as its condition says."""
     return pod.condition(SCHEDULED).message
