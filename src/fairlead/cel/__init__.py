@@ -1,7 +1,7 @@
 """Device selectors: Kubernetes' CEL for Dynamic Resource Allocation, compiled, type-checked and bounded.
 
-`compile_selector` raises a `CompileError`; `CompiledSelector.matches` says whether a device matches, or raises
-an `EvaluationError`, which is never a match.
+`compile_selector` raises a `CompileError`; `CompiledSelector.matches` says whether a device matches,
+or raises an `EvaluationError`, which is never a match.
 """
 
 from fairlead.cel.device import CelDevice
