@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 
 from bench.agent_node import Node, Seen
 from bench.labs import started
-from fairlead.cli.output import to_table
-from fairlead.cluster import kubeconfig
+from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
-from fairlead.lab.state import Lab, LabProfile
-from fairlead.lab.up import LabSpec
+from fairlead.cluster.config import kubeconfig
+from fairlead.lab.run.state import Lab, LabProfile
+from fairlead.lab.run.up import LabSpec
 
 MEMORY_BAR, CPU_BAR, WRITES_BAR = 64.0, 0.2, 0
 """MiB, percent of a core, and a number."""

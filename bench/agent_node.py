@@ -16,11 +16,11 @@ import psutil
 from bench.labs import CHART, NAMESPACE, node_writes
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, PODS, Kind
-from fairlead.lab import helm
-from fairlead.lab.build import ensure
-from fairlead.lab.load import load
-from fairlead.lab.narrate import StepPrinter
-from fairlead.lab.state import Lab
+from fairlead.lab.build.programs import ensure
+from fairlead.lab.control import helm
+from fairlead.lab.node.load import load
+from fairlead.lab.run.state import Lab
+from fairlead.lab.run.steps import StepPrinter
 from fairlead.publish.parts import MemoryUnit
 from tests.e2e.machines import Machine
 from tests.images import agent_archive

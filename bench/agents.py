@@ -32,12 +32,12 @@ from bench.agents_setup import PATIENCE, Roles, await_guards, bare_fleet, bound_
 from bench.agents_stranger import Stranger
 from bench.labs import HOUSE, MANIFESTS, apply, look, machines, node_writes, started
 from fairlead.catalog import load
-from fairlead.cli.output import to_table
-from fairlead.cluster import kubeconfig
+from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
-from fairlead.lab.state import LabProfile
-from fairlead.lab.up import LabSpec
+from fairlead.cluster.config import kubeconfig
+from fairlead.cluster.config.types import ClusterConfig
+from fairlead.lab.run.state import LabProfile
+from fairlead.lab.run.up import LabSpec
 
 SHOWN = 10
 HEAD = ("STAGE", "TIME", "LABELS", "SLICES", "REQUESTS", "FAILED", "WRITE P50", "P99", "CPU PER AGENT")

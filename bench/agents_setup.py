@@ -12,12 +12,12 @@ from bench.agents_check import Wanted
 from bench.labs import ACCOUNT, NAMESPACE, look, machines
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ClusterConfig
+from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import AccessError, InvalidError
 from fairlead.keys import PREFIX
-from fairlead.lab.dummy import manifests
-from fairlead.lab.fleet import plain
+from fairlead.lab.control.dummy import manifests
+from fairlead.lab.control.fleet import plain
 
 PATIENCE = 180.0
 Roles = list[dict[str, Any]]

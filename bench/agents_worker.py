@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 from bench.labs import look
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ClusterConfig
+from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
-from fairlead.serve.agent.notices import NodeReconciler, PublishedFacts
+from fairlead.serve.agent.node_reconciler import NodeReconciler, PublishedFacts
 from fairlead.settings.publishing import PublishConfig
 
 SETTLE = 0.2

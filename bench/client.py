@@ -24,9 +24,9 @@ from uuid import uuid4
 
 from bench import pairs
 from bench.pairs import Checkout, Costs
-from fairlead.cli.output import to_table
-from fairlead.cluster import kubeconfig
+from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
+from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.kinds import NAMESPACES, NODES, PODS
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -47,7 +47,7 @@ def split(facts: Facts) -> tuple[list[Pod], list[Pod]]:
 def fairlead_list(facts: Facts, result: Result) -> None:
     """List with the client of this project."""
     from fairlead.cluster.client import Client  # noqa: PLC0415 - each process loads its own client only
-    from fairlead.cluster.config import ClusterConfig  # noqa: PLC0415
+    from fairlead.cluster.config.types import ClusterConfig  # noqa: PLC0415
     from fairlead.cluster.kinds import PODS  # noqa: PLC0415
 
     async def run() -> None:
@@ -62,7 +62,7 @@ def fairlead_list(facts: Facts, result: Result) -> None:
 def fairlead_watch(facts: Facts, result: Result) -> None:
     """Watch with the client of this project."""
     from fairlead.cluster.client import Client  # noqa: PLC0415
-    from fairlead.cluster.config import ClusterConfig  # noqa: PLC0415
+    from fairlead.cluster.config.types import ClusterConfig  # noqa: PLC0415
     from fairlead.cluster.kinds import PODS  # noqa: PLC0415
 
     async def run() -> None:
@@ -78,8 +78,8 @@ def fairlead_watch(facts: Facts, result: Result) -> None:
 
 def fairlead_bind(facts: Facts, result: Result) -> None:
     """Bind with the client of this project."""
-    from fairlead.cluster import kubeconfig  # noqa: PLC0415
     from fairlead.cluster.client import Client  # noqa: PLC0415
+    from fairlead.cluster.config import kubeconfig  # noqa: PLC0415
 
     async def run() -> None:
         async with Client.connect(kubeconfig.load(facts["kubeconfig"])) as client:

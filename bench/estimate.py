@@ -20,7 +20,7 @@ from fairlead.calibration import Calibration, MeasuredRun, Setup, Trial, feature
 from fairlead.catalog import Catalog, load
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.estimate.target import Target, target
 from fairlead.units import Bytes, Ops, Seconds, Watts
 from fairlead.workload import Profile

@@ -21,11 +21,11 @@ from bench.explain_lab import Took, explain, furnished, leader_itself, told
 from bench.labs import started
 from bench.scheduler_lab import fleet
 from bench.scheduler_peers import Stable
-from fairlead.cli.output import to_table
-from fairlead.cluster import kubeconfig
+from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
-from fairlead.lab.state import Lab, LabProfile
-from fairlead.lab.up import LabSpec
+from fairlead.cluster.config import kubeconfig
+from fairlead.lab.run.state import Lab, LabProfile
+from fairlead.lab.run.up import LabSpec
 
 BAR = 1.0
 """Seconds that a whole `fairlead explain` may take."""

@@ -18,7 +18,7 @@ from bench.scheduler_lab import furnish, many
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
 from fairlead.keys import PLACEMENT
-from fairlead.lab.state import Lab
+from fairlead.lab.run.state import Lab
 from fairlead.placement import DeviceShare
 from fairlead.units import Bytes
 

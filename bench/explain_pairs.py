@@ -16,10 +16,10 @@ from bench.explain_lab import PATIENCE, explain, furnished, leader_itself, told
 from bench.pairs import AFTER, Checkout, Costs
 from bench.scheduler_lab import cpu
 from bench.scheduler_peers import Peer, Stable
-from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
-from fairlead.lab.process import Process
-from fairlead.lab.state import Lab
+from fairlead.cluster.config import kubeconfig
+from fairlead.lab.run.process import Process
+from fairlead.lab.run.state import Lab
 
 TRIES = 100
 _REFUSED = re.compile(r'^fairlead_scheduler_decisions_total\{.*result="refused".*\} (\S+)$', re.MULTILINE)

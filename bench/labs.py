@@ -14,12 +14,12 @@ from fairlead.detect import detect
 from fairlead.detect.capture import read_gpus
 from fairlead.host import Host
 from fairlead.inventory import Inventory
-from fairlead.lab import home
-from fairlead.lab.down import down
-from fairlead.lab.kit import build
-from fairlead.lab.narrate import StepPrinter
-from fairlead.lab.state import Lab
-from fairlead.lab.up import LabSpec, up
+from fairlead.lab.build.prerequisites import build
+from fairlead.lab.run import home
+from fairlead.lab.run.down import down
+from fairlead.lab.run.state import Lab
+from fairlead.lab.run.steps import StepPrinter
+from fairlead.lab.run.up import LabSpec, up
 
 HOUSE = Path(__file__).parent.parent
 HOSTS = HOUSE / "tests" / "hosts"

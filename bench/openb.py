@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from fairlead.schedule import POLICIES
-from fairlead.simulate.openb import FIRST_SEED, FillResult, fill, read_nodes, read_pods
+from fairlead.simulate.trace.openb import FIRST_SEED, FillResult, fill, read_nodes, read_pods
 
 PUBLISHED = {  # allocation at 130 % demand: BestFit, FGD
     "cpu050": (93.79, 95.21), "cpu100": (93.44, 95.35), "cpu200": (92.40, 95.05), "cpu250": (91.45, 93.41),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlead.cli.output import to_table
+from fairlead.cli.output.show import to_table
 
 HOUSE = Path(__file__).parent.parent
 SLOWER = 1.05

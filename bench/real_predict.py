@@ -24,15 +24,15 @@ from fairlead.calibrate.campaign import BuiltModel, CalibrationPlan, calibrate, 
 from fairlead.calibrate.targets import CalibrationTarget
 from fairlead.calibration import Calibration, MeasuredRun
 from fairlead.catalog import load
-from fairlead.cli.options import gpus_of
+from fairlead.cli.shell.options import gpus_of
 from fairlead.detect import detect
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.estimate.target import found as found_target
 from fairlead.host import Host
 from fairlead.inventory import Accelerator
-from fairlead.lab.narrate import StepPrinter
+from fairlead.lab.run.steps import StepPrinter
 from fairlead.prediction import Estimate
 from fairlead.zoo import KNOWN, PACK
 

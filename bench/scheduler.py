@@ -52,14 +52,14 @@ from bench.scheduler_report import (
     use_rows,
     verdicts,
 )
-from fairlead.cli.output import to_table
-from fairlead.cluster import kubeconfig
+from fairlead.cli.output.show import to_table
 from fairlead.cluster.client import Client
+from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.kinds import PODS, RESOURCE_CLAIMS
-from fairlead.lab import process
-from fairlead.lab.fleet import MOST_NODES
-from fairlead.lab.state import Lab, LabProfile
-from fairlead.lab.up import LabSpec
+from fairlead.lab.control.fleet import MOST_NODES
+from fairlead.lab.run import process
+from fairlead.lab.run.state import Lab, LabProfile
+from fairlead.lab.run.up import LabSpec
 
 KUBE, EXTENDED, OURS, NOTHING = "kube-scheduler", "kube-scheduler + extender", "fairlead", "nothing"
 BEFORE = "fairlead before"

@@ -15,11 +15,11 @@ from bench.labs import HOUSE, apply
 from fairlead.catalog import load
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import RESOURCE_SLICES
-from fairlead.lab import process
-from fairlead.lab.dummy import inventory, manifests
-from fairlead.lab.fleet import Fleet, FleetDevice, NodeGroup
-from fairlead.lab.process import Process
-from fairlead.lab.state import Lab
+from fairlead.lab.control.dummy import inventory, manifests
+from fairlead.lab.control.fleet import Fleet, FleetDevice, NodeGroup
+from fairlead.lab.run import process
+from fairlead.lab.run.process import Process
+from fairlead.lab.run.state import Lab
 from fairlead.publish.slices import slices
 from fairlead.units import parse_bytes
 

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from bench.scheduler_lab import IN_FLIGHT, SHARE, SHARE_MIB, many
-from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
+from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.errors import ClusterError

@@ -9,8 +9,8 @@ from contextlib import suppress
 from bench.scheduler_lab import IN_FLIGHT
 from fairlead.cache.types import PODS as SEEN
 from fairlead.cache.types import LivePod
-from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
+from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.kinds import NODES, PODS
 from fairlead.errors import ClusterError
 

@@ -18,9 +18,9 @@ import yaml
 from bench.labs import HOUSE
 from bench.pairs import Checkout
 from bench.scheduler_lab import stop
-from fairlead.lab import process
-from fairlead.lab.process import Process
-from fairlead.lab.state import Lab
+from fairlead.lab.run import process
+from fairlead.lab.run.process import Process
+from fairlead.lab.run.state import Lab
 
 PATIENCE = 120.0
 _FAIRLEAD = ("-c", "from fairlead.cli.main import run; run()")

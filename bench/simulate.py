@@ -30,13 +30,13 @@ from dataclasses import replace
 from statistics import mean
 
 from fairlead.catalog import load
-from fairlead.simulate.job import SimulatedFleet, Trace, faster
-from fairlead.simulate.machines import read_fleet
-from fairlead.simulate.read import TraceReader
-from fairlead.simulate.report import figures
-from fairlead.simulate.settings import SimulationSettings, settled
-from fairlead.simulate.simulation import Simulation, SimulationOutcome
-from fairlead.simulate.world import RequestPolicy
+from fairlead.simulate.play.simulation import Simulation, SimulationOutcome
+from fairlead.simulate.play.world import RequestPolicy
+from fairlead.simulate.report.figures import figures
+from fairlead.simulate.trace.job import SimulatedFleet, Trace, faster
+from fairlead.simulate.trace.machines import read_fleet
+from fairlead.simulate.trace.read import TraceReader
+from fairlead.simulate.trace.settings import SimulationSettings, settled
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "examples", "simulate", "one-gpu.yaml")
 LEVELS = (0, 50, 100, 150, 200, 250)

@@ -146,8 +146,8 @@ def _shown(value: object) -> str:
 def main() -> int:
     """Write every file; return the exit code."""
     from fairlead.errors import FairleadError  # noqa: PLC0415  # what only renders needs no lab
-    from fairlead.lab.kit import build  # noqa: PLC0415  # see above
-    from fairlead.lab.narrate import StepPrinter  # noqa: PLC0415  # see above
+    from fairlead.lab.build.prerequisites import build  # noqa: PLC0415  # see above
+    from fairlead.lab.run.steps import StepPrinter  # noqa: PLC0415  # see above
 
     try:
         helm = build(["helm"], StepPrinter(sys.stderr))["helm"]

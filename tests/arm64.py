@@ -27,8 +27,8 @@ from deploy.image import archive, packages, pythons
 from deploy.image.contents import USER
 from deploy.image.recipes import RECIPES
 from fairlead.errors import FairleadError
-from fairlead.lab import cache as caches
-from fairlead.lab.debian import ensure_tools
+from fairlead.lab.build import cache as caches
+from fairlead.lab.build.debian import ensure_tools
 from tests.images import HOUSE, image_archive, take_apart
 
 CORE: Final = (

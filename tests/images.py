@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.lab import cache as caches
-from fairlead.lab.cache import BuildCache
+from fairlead.lab.build import cache as caches
+from fairlead.lab.build.cache import BuildCache
 
 HOUSE = Path(__file__).parent.parent
 SCRIPT = HOUSE / "deploy" / "image" / "rootfs.py"

@@ -22,22 +22,24 @@ from typing import Any, NoReturn
 
 import pytest
 
-from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config import kubeconfig
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.kinds import NAMESPACES, PODS, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, LabError, MissingApiError, NotFoundError
-from fairlead.lab import helm, home, inside, process, prometheus, spaces
-from fairlead.lab.build import ensure
-from fairlead.lab.down import down
-from fairlead.lab.home import LabHome
-from fairlead.lab.kit import gather
-from fairlead.lab.layout import PLAIN, NodeLayout
-from fairlead.lab.load import load
-from fairlead.lab.narrate import StepPrinter
-from fairlead.lab.restart import RestartedProgram, restart
-from fairlead.lab.state import Lab, LabProfile
-from fairlead.lab.up import LabSpec, up
+from fairlead.lab.build.prerequisites import gather
+from fairlead.lab.build.programs import ensure
+from fairlead.lab.control import helm, prometheus
+from fairlead.lab.node import inside, namespaces
+from fairlead.lab.node.layout import PLAIN, NodeLayout
+from fairlead.lab.node.load import load
+from fairlead.lab.run import home, process
+from fairlead.lab.run.down import down
+from fairlead.lab.run.home import LabHome
+from fairlead.lab.run.restart import RestartedProgram, restart
+from fairlead.lab.run.state import Lab, LabProfile
+from fairlead.lab.run.steps import StepPrinter
+from fairlead.lab.run.up import LabSpec, up
 
 OWN_CLUSTER = "FAIRLEAD_TEST_KUBECONFIG"
 LABEL = "fairlead.dev/test"
@@ -197,7 +199,7 @@ def real_cluster(real_api: RealApi) -> Iterator[RealCluster]:
 def real_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
     """Return the lab with a real node of this test run, started by whoever asks first."""
     where = home.default(os.environ)
-    obstacle = spaces.obstacle(where.root)
+    obstacle = namespaces.obstacle(where.root)
     if obstacle:
         give_up(obstacle)
     with _shared_lab(tmp_path_factory, LabProfile.NODE) as lab:
@@ -242,7 +244,7 @@ async def _drop_namespace(config: ClusterConfig, namespace: str) -> None:
 def own_node(layout: NodeLayout) -> Iterator[RealNode]:
     """Hold a lab of one's own, with a real node that keeps its files where a distribution does."""
     where = home.default(os.environ)
-    obstacle = spaces.obstacle(where.root)
+    obstacle = namespaces.obstacle(where.root)
     if obstacle:
         give_up(obstacle)
     name = f"test-{os.getpid()}-{layout.name}"

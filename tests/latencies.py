@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.catalog import load
-from fairlead.evaluate.figures import DataSheets
+from fairlead.evaluate.data_sheets import DataSheets
 from fairlead.evaluate.rows import read
 from fairlead.evaluate.table import LatencyTable, tables
 

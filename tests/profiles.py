@@ -21,10 +21,11 @@ from fairlead.calibration import (
     Trial,
 )
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import CRDS, MODEL_PROFILES
+from fairlead.cluster.kinds import CRDS
 from fairlead.compat.aio import timeout
 from fairlead.errors import MissingApiError
 from fairlead.keys import DEVICE
+from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.units import Bytes, Seconds, Watts
 from tests.labs import RealApi, RealCluster
 

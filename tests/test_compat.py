@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead import compat
-from fairlead.cli.options import check_python
+from fairlead.cli.shell.options import check_python
 from fairlead.compat import aio, toml
 from fairlead.compat.times import UTC, parse_iso
 from fairlead.errors import MissingPartError
@@ -24,7 +24,7 @@ NEWER = {
 }
 """What came with Python 3.11, by module."""
 WORDS = {"tomllib", "ExceptionGroup", "except*"}.union(*NEWER.values())
-CONTROL_PLANE = ("serve/scheduler/", "serve/extender/", "serve/follow.py", "serve/web/bodies.py")
+CONTROL_PLANE = ("serve/scheduler/", "serve/extender/", "serve/follow.py", "serve/web/request_bodies.py")
 """Programs that run in images with a Python of their own: `check_python` refuses to start them on 3.10."""
 
 

@@ -21,8 +21,8 @@ BREACHES = {  # a file of the copy: what is added to it
     "telemetry.py": "".join(
         f"\ndef open_{name}() -> None:\n    import {name}  # noqa: PLC0415\n" for name in LIBRARIES
     ),
-    "serve/extender/page.py": "\nfrom fairlead.serve import scheduler\n",
-    "manifest/text.py": "\ndef foresee() -> None:\n    from fairlead.estimate.predict import estimate\n",
+    "serve/extender/metrics.py": "\nfrom fairlead.serve import scheduler\n",
+    "manifest/files/text.py": "\ndef guess() -> None:\n    from fairlead.estimate.predict import estimate\n",
     "warden/rules.py": "\nfrom fairlead.offer import DRIVER\n",
 }
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from fairlead.cli.extras import EXTRAS
 from fairlead.cli.main import FAULT
+from fairlead.cli.shell.extras import EXTRAS
 from fairlead.errors import OutputError
-from fairlead.lab import build, kit
-from fairlead.lab.cache import BuildCache
-from fairlead.lab.parts import PARTS
+from fairlead.lab.build import prerequisites, programs
+from fairlead.lab.build.cache import BuildCache
+from fairlead.lab.build.modules import PARTS
 from tests.test_docs import PAGES
 from tests.test_pages import ROOT, blocks, page
 
@@ -81,8 +81,8 @@ def test_the_demo_proposes_what_it_installed() -> None:
 
 
 def test_before_helm_is_compiled_it_is_said_how_long_and_where_to(tmp_path: Path) -> None:
-    site = build.BuildEnvironment(BuildCache(tmp_path), tmp_path, PARTS, {})
-    said = kit.announcement(["helm"], site)
+    site = programs.BuildEnvironment(BuildCache(tmp_path), tmp_path, PARTS, {})
+    said = prerequisites.announcement(["helm"], site)
     assert "helm: not built yet" in said
     assert f"into {tmp_path}" in said
     assert "minutes" in said

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.cli import nodes
+from fairlead.cli.cluster import nodes
 from fairlead.cli.main import main, parser
-from fairlead.cli.output import to_table
+from fairlead.cli.output.show import to_table
 from fairlead.cluster.objects import Node
 from fairlead.compat import toml
 from fairlead.zoo import PACK

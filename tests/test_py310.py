@@ -25,7 +25,7 @@ SLICE = (
     "tests/estimate/test_predict.py",
     "tests/calibrate/test_profile.py",
     "tests/kubelet/test_plugin.py",
-    "tests/serve/agent/test_books.py",
+    "tests/serve/agent/test_pod_resources_tracker.py",
     "tests/cluster/test_informer.py",
 )
 pytestmark = pytest.mark.xdist_group("py310")

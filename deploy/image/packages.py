@@ -12,7 +12,7 @@ from typing import Final
 
 from deploy.image.pythons import MACHINES, Python
 from fairlead.errors import UserError
-from fairlead.lab import cache as caches
+from fairlead.lab.build import cache as caches
 
 _OLDEST: Final = 17
 """manylinux_2_17 is the oldest tag that wheels for 64-bit ARM have; older ones are only x86's."""

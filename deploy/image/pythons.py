@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.errors import UserError
-from fairlead.lab.debian import DebianTools, ensure_tools
-from fairlead.lab.parts import architecture as this_architecture
+from fairlead.lab.build.debian import DebianTools, ensure_tools
+from fairlead.lab.build.modules import architecture as this_architecture
 
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 """The architectures for which Debian and the wheels have all that an image needs, with the kernel's names."""

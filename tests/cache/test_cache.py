@@ -14,9 +14,9 @@ from fairlead.cache.events import ClusterEvent
 from fairlead.cache.translator import UnreadablePod
 from fairlead.cache.types import PLACEMENT
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.meta import Metadata
-from fairlead.cluster.replica import Reflector, WatchTiming
+from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.cluster.watch.reflector import Reflector, WatchTiming
 from fairlead.placement import Placement
 from fairlead.schedule import place
 from tests.serve.scheduler.objects import claim, device_slice, node, pod

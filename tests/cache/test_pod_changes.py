@@ -9,8 +9,8 @@ from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.pod_changes import as_assumed
 from fairlead.cache.types import LivePod
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.claims import claims_named
-from fairlead.manifest.shapes import PodResourceClaimStatus
+from fairlead.manifest.pod.claims import claims_named
+from fairlead.manifest.types.kubernetes import PodResourceClaimStatus
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.units import Bytes

@@ -8,8 +8,8 @@ from fairlead import keys
 from fairlead.cache.translator import PodTranslator, UnreadablePod
 from fairlead.cache.types import PODS, RULES, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import ObjectChange
-from fairlead.manifest.shapes import PodGroup
+from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.manifest.types.kubernetes import PodGroup
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Request
 from fairlead.schedule import EngineCluster, decide

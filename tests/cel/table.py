@@ -92,8 +92,8 @@ def write(oracle: Path, kubernetes: str) -> int:
 
 def main() -> int:
     """Build the oracle where it is missing, and write the table."""
-    from fairlead.lab.build import ensure, have  # noqa: PLC0415 - those who read the table need no lab
-    from fairlead.lab.parts import PARTS, pinned_version, sources  # noqa: PLC0415 - likewise
+    from fairlead.lab.build.modules import PARTS, pinned_version, sources  # noqa: PLC0415 - likewise
+    from fairlead.lab.build.programs import ensure, have  # noqa: PLC0415 - those who read the table need no lab
 
     part = next(each for each in PARTS if each.name == "cel")
     if not have([part.name]):

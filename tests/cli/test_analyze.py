@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairlead.cli.analyze import format_count
 from fairlead.cli.main import main
+from fairlead.cli.model.analyze import format_count
 from tests.analyze.models import graph, node, saved, value, weight
 
 Run = Callable[..., tuple[int, str, str]]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairlead.cli import bench
-from fairlead.cli.bench import PROTOCOLS
+from fairlead.cli.model import bench
+from fairlead.cli.model.bench import PROTOCOLS
 from fairlead.errors import SettingsError
 from fairlead.evaluate import protocols
 from tests.latencies import lines, write

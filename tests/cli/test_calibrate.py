@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.calibrate.profile import load
-from fairlead.cli import calibrate
+from fairlead.cli.model import calibrate
 from fairlead.errors import SettingsError
 from fairlead.zoo import PACK
 from tests.accelerators import accelerator, node

@@ -12,8 +12,8 @@ import pytest
 
 from fairlead.catalog import load
 from fairlead.catalog.load import device_ids
-from fairlead.cli.completion import joined
 from fairlead.cli.main import COMMANDS
+from fairlead.cli.shell.completion import joined
 from fairlead.zoo import PACK
 from tests.cli.runs import Run
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fairlead.manifest import device_kinds
+from fairlead.manifest.types import kinds
 from tests.cli.runs import Run
 from tests.labs import RealCluster
 
@@ -319,15 +319,15 @@ def test_a_real_cluster_is_asked(real_cluster: RealCluster) -> None:
     select = f'device.driver == "{name}.example.org"'
     asked = claim("one", exactly("r", name, f'device.attributes["{name}.example.org"].kind == "npu"'))
     made = [
-        (device_kinds.SLICE, board, None),
-        (device_kinds.CLASS, device_class(name, select), None),
-        (device_kinds.CLAIM, asked, name),
+        (kinds.SLICE, board, None),
+        (kinds.CLASS, device_class(name, select), None),
+        (kinds.CLAIM, asked, name),
     ]
 
     async def change(*, create: bool) -> None:
         async with real_cluster.connect() as client:
             for kind, body, namespace in made:
-                resource = device_kinds.served(kind, "v1").raw()
+                resource = kinds.served(kind, "v1").raw()
                 if create:
                     await client.create(resource, body, namespace)
                 else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli import doctor
+from fairlead.cli.machine import doctor
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.doctor.examine import CHECKS
 from fairlead.doctor.finding import Finding, Severity

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from fairlead.calibrate.profile import save
-from fairlead.cli.estimate import format_energy, format_time
 from fairlead.cli.main import main
+from fairlead.cli.model.estimate import format_energy, format_time
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write
 from tests.analyze.models import graph, node, saved, value, weight

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.calibrate.shelf import keep
+from fairlead.calibrate.profile_folder import keep
 from fairlead.calibration import Latency, ObservedUse, Setup
 from fairlead.cli.main import main
 from fairlead.units import Seconds

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
-from fairlead.manifest.seen import SCHEDULED, LivePod
+from fairlead.manifest.types.live import SCHEDULED, LivePod
 from tests.labs import RealCluster
 from tests.serve.scheduler.world import World, bound, opened
 

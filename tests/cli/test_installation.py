@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.cli.extras import advice, extras_of
-from fairlead.cli.installation import Installation
+from fairlead.cli.shell.extras import advice, extras_of
+from fairlead.cli.shell.installation import Installation
 from tests.test_house import HOUSE
 
 PLAIN = Installation(python="/e/bin/python", pip="pip", installer="pip")

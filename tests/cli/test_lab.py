@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairlead.cli.lab import describe
+from fairlead.cli.lab.command import describe
 from fairlead.cli.main import parser
-from fairlead.lab.process import Process
-from fairlead.lab.state import Lab, LabPhase, LabProfile, LabProgram
+from fairlead.lab.run.process import Process
+from fairlead.lab.run.state import Lab, LabPhase, LabProfile, LabProgram
 
 HELP = {"-h", "--help"}
 OUTPUT = {"-o", "--output", "--color"}

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cli.output import to_json, to_table, to_yaml
+from fairlead.cli.output.show import to_json, to_table, to_yaml
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT

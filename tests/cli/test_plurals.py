@@ -4,8 +4,8 @@ from pathlib import Path
 
 from fairlead.catalog import Catalog
 from fairlead.catalog.lookup import unknown
-from fairlead.cli import snapshot
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.cli.placement import snapshot
+from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Gang, Request
 from fairlead.schedule import EngineCluster, place_gang

@@ -12,10 +12,10 @@ import yaml
 
 from fairlead import keys
 from fairlead.calibrate.profile import calibration_file, load_all, save
-from fairlead.calibrate.shelf import keep
+from fairlead.calibrate.profile_folder import keep
 from fairlead.calibration import place
-from fairlead.cli import calibrate, profiles
-from fairlead.cli.profiles_cluster import entries
+from fairlead.cli.model import calibrate, profiles
+from fairlead.cli.model.profiles_cluster import entries
 from fairlead.errors import ClusterUnavailableError, FairleadError, KubeconfigError, SettingsError, UserError
 from fairlead.units import Watts
 from fairlead.zoo import PACK

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from fairlead.cli.progress import Progress, progress
+from fairlead.cli.output.progress import Progress, progress
 from tests.cli.runs import CLUSTER, WORKLOADS, Run
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fairlead.cli.cluster.retract import empty_resources
 from fairlead.cli.main import main
-from fairlead.cli.retract import empty_resources
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES
 from fairlead.keys import ALLOCATED, PUBLISHED, RETRACTING

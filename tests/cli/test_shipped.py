@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairlead.cli.docs import page_of
 from fairlead.cli.main import main
+from fairlead.cli.shipped.docs import page_of
 from fairlead.errors import UserError
 from fairlead.shipped import FOLDERS, files, folder
 from tests.cli.runs import Run

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from fairlead.cli.main import main, parser
-from fairlead.cli.simulate import table
-from fairlead.simulate.interference import MODELS
-from fairlead.simulate.waiting import ORDERS
+from fairlead.cli.placement.simulate import table
+from fairlead.simulate.play.interference import MODELS
+from fairlead.simulate.play.waiting import ORDERS
 from tests.cli.test_contract import leaves
 
 Run = Callable[..., tuple[int, str, str]]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cli.table import Cell, Column, Fit, Table, shortened, wrapped
-from fairlead.cli.terminal import Page, Reasons, Screen, Text
+from fairlead.cli.output.table import Cell, Column, Fit, Table, shortened, wrapped
+from fairlead.cli.output.terminal import Page, Reasons, Screen, Text
 
 WORDS = st.text("abcdefgh-", min_size=1, max_size=12)
 PROSE = st.lists(WORDS, max_size=12).map(" ".join)

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from fairlead.cli.table import Tone
-from fairlead.cli.terminal import Page, Screen, Text, show_error
+from fairlead.cli.output.table import Tone
+from fairlead.cli.output.terminal import Page, Screen, Text, show_error
 from tests.cli.runs import CLUSTER, EXAMPLES, WORKLOADS, Run
 from tests.cli.terminals import ESCAPE, Watch, terminal, watching
 

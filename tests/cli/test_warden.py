@@ -216,7 +216,7 @@ def test_it_runs_apart_from_the_command_line_and_its_environment(node: Path) -> 
 def test_it_loads_nothing_of_the_house_and_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv = ['x', '{}']\n"
-        "import fairlead.warden.__main__, fairlead.warden.server, fairlead.warden.opening\n"
+        "import fairlead.warden.__main__, fairlead.warden.server, fairlead.warden.prepare\n"
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

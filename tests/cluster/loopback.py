@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
-from fairlead.cluster.retry import RetryPolicy
-from fairlead.cluster.transport import Transport
+from fairlead.cluster.config.types import ClusterConfig
+from fairlead.cluster.http.retry import RetryPolicy
+from fairlead.cluster.http.transport import Transport
 from fairlead.compat.times import UTC
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

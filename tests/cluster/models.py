@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap
-from fairlead.cluster.replica import Reflector, RequestEnd, WatchTiming
+from fairlead.cluster.watch.changes import Key, ObjectChange
+from fairlead.cluster.watch.reflector import Reflector, RequestEnd, WatchTiming
 
 NAMES = ("a", "b", "c", "d")
 Told = tuple[str, ConfigMap]

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead.cluster.auth import EARLY, TOKEN_AGE, Credential, identity
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ClusterConfig, ExecPlugin, Impersonation
+from fairlead.cluster.config.auth import EARLY, TOKEN_AGE, Credential, identity
+from fairlead.cluster.config.types import AuthInfo, ClusterConfig, ExecPlugin, Impersonation
+from fairlead.cluster.http.transport import ClientEnvironment, Transport
 from fairlead.cluster.kinds import NODES
 from fairlead.cluster.times import format_time
-from fairlead.cluster.transport import ClientEnvironment, Transport
 from fairlead.compat.times import UTC
 from fairlead.errors import AccessError, KubeconfigError
 from tests.cluster.loopback import answering

@@ -11,10 +11,10 @@ from aiohttp import web
 
 from fairlead import errors
 from fairlead.cluster.client import Client
+from fairlead.cluster.http.retry import RetryPolicy, RetryState, after_answer, after_break
 from fairlead.cluster.kinds import LEASES, NODES, PODS
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Pod
-from fairlead.cluster.retry import RetryPolicy, RetryState, after_answer, after_break
 from tests.cluster.loopback import (
     BRIEF,
     Handler,

@@ -14,7 +14,7 @@ import pytest
 
 from fairlead import errors
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ExecPlugin, Impersonation
+from fairlead.cluster.config.types import AuthInfo, ExecPlugin, Impersonation
 from fairlead.cluster.kinds import CONFIG_MAPS, CRDS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Kind
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import ConfigMap, Lease, LeaseSpec, ServiceAccount

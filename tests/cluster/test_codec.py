@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cluster import codec
-from fairlead.cluster.kinds import CONFIG_MAPS, KINDS, LEASES, MODEL_PROFILES, NODES, PODS, Kind
-from fairlead.cluster.lines import LineSplitter
+from fairlead.cluster.http import codec
+from fairlead.cluster.http.lines import LineSplitter
+from fairlead.cluster.kinds import CONFIG_MAPS, KINDS, LEASES, NODES, PODS, Kind
 from fairlead.cluster.meta import Metadata, Raw, Status, WatchEvent
 from fairlead.cluster.objects import Lease, LeaseSpec, Pod
 from fairlead.cluster.times import format_micro, format_time, parse_time
 from fairlead.errors import ClusterError
+from fairlead.modelprofiles.types import MODEL_PROFILES
 
 POD = {
     "apiVersion": "v1",

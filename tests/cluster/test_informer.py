@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.cluster.changes import Key, ObjectChange
-from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import CONFIG_MAPS, PODS, Kind
 from fairlead.cluster.meta import Listing, T, WatchEvent
 from fairlead.cluster.objects import ConfigMap
-from fairlead.cluster.replica import WatchTiming
+from fairlead.cluster.watch.changes import Key, ObjectChange
+from fairlead.cluster.watch.informer import Informer
+from fairlead.cluster.watch.reflector import WatchTiming
 from fairlead.compat.aio import timeout
 from fairlead.errors import (
     AccessError,

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cluster import certificate
-from fairlead.cluster.config import ClusterConfig, Impersonation
-from fairlead.cluster.kubeconfig import in_cluster, load
+from fairlead.cluster.config import certificate
+from fairlead.cluster.config.kubeconfig import in_cluster, load
+from fairlead.cluster.config.types import ClusterConfig, Impersonation
 from fairlead.compat.times import UTC
 from fairlead.errors import KubeconfigError
 from tests.cluster.loopback import Authority

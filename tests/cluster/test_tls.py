@@ -17,8 +17,8 @@ from aiohttp import web
 
 from fairlead import errors
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ClusterConfig
-from fairlead.cluster.proxy import proxy_of
+from fairlead.cluster.config.proxy import proxy_of
+from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.compat.times import UTC
 from tests.cluster.loopback import Authority, answering, talking
 

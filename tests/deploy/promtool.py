@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from fairlead.errors import LabError
-from fairlead.lab.narrate import StepPrinter
-from fairlead.lab.prometheus import binaries
+from fairlead.lab.control.prometheus import binaries
+from fairlead.lab.run.steps import StepPrinter
 from tests.labs import give_up
 
 

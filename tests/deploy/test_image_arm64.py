@@ -11,7 +11,7 @@ from deploy.image.libraries import closure
 from deploy.image.pythons import Python
 from deploy.image.recipes import RECIPES
 from fairlead.errors import FairleadError, UserError
-from fairlead.lab.parts import architecture
+from fairlead.lab.build.modules import architecture
 from tests.images import HOUSE, Parts, image_archive, take_apart
 from tests.labs import give_up
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.doctor.examine import CHECKS, examine
 from fairlead.doctor.finding import Severity, worst
-from fairlead.doctor.sight import AccessRule
+from fairlead.doctor.view import AccessRule
 from tests.doctor.worlds import (
     GPU,
     ago,

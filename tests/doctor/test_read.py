@@ -13,7 +13,7 @@ from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Severity
 from fairlead.doctor.read import ApiServerReviews, read
 from fairlead.doctor.rights import needed
-from fairlead.doctor.sight import AccessRule, ClusterView
+from fairlead.doctor.view import AccessRule, ClusterView
 from fairlead.errors import AccessError, MissingApiError
 from tests.doctor.worlds import NOW, Played, node, program
 from tests.fakecluster.cluster import FakeCluster

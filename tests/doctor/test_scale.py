@@ -8,9 +8,9 @@ import pytest
 
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Severity
-from fairlead.doctor.sight import ClusterView, Pod
+from fairlead.doctor.view import ClusterView, Pod
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.seen import LiveClaim
+from fairlead.manifest.types.live import LiveClaim
 from fairlead.placement import DeviceShare
 from fairlead.units import Bytes
 from tests.doctor.worlds import GPU, claim, device_slice, node, pod, program, well

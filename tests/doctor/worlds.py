@@ -13,11 +13,11 @@ from fairlead.cluster.objects import Lease, Node
 from fairlead.cluster.times import format_micro, format_time
 from fairlead.compat.times import UTC
 from fairlead.doctor.read import ServerInfo
-from fairlead.doctor.sight import AccessRule, ClusterView, Pod, PodStatus
+from fairlead.doctor.view import AccessRule, ClusterView, Pod, PodStatus
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.seen import OWN_CLAIM, LiveClaim
-from fairlead.manifest.shapes import PriorityClass
+from fairlead.manifest.types.dra import Slice
+from fairlead.manifest.types.kubernetes import PriorityClass
+from fairlead.manifest.types.live import OWN_CLAIM, LiveClaim
 from fairlead.placement import DeviceShare
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.errors import ConflictError, NotFoundError
 
 Document = dict[str, Any]

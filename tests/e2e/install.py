@@ -11,7 +11,7 @@ from fairlead.detect.capture import read_gpus
 from fairlead.errors import ClusterError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
-from fairlead.lab.build import ensure
+from fairlead.lab.build.programs import ensure
 from fairlead.publish.labels import labels, ours, restricted_labels
 from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import slices

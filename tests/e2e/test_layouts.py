@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.lab import layout
+from fairlead.lab.node import layout
 from tests.e2e.api import CORE, Api
 from tests.e2e.install import CHART, NAMESPACE, Site
 from tests.e2e.machines import Machine

@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo
+from fairlead.cluster.config.types import AuthInfo
 from fairlead.compat.times import UTC
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Finding, Severity

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairlead.calibration import Calibration, Features, MeasuredRun, OperatorWork, Setup, Trial
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.estimate.target import targets
 from fairlead.units import Bytes, Seconds, Watts
 from fairlead.workload import KINDS

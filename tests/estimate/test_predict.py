@@ -8,7 +8,7 @@ from fairlead.calibration import Latency, ObservedUse, features
 from fairlead.errors import SettingsError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.estimate.target import Target, target, targets
 from fairlead.prediction import Estimate
 from fairlead.units import Bytes, Seconds

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.estimate.target import target
 from fairlead.prediction import Estimate, order
 from tests.catalogs import shipped

@@ -9,15 +9,15 @@ from msgspec import structs
 
 from fairlead.analyze import analyze
 from fairlead.catalog import Catalog
-from fairlead.cluster.knowledge import of_calibration, of_seen
-from fairlead.cluster.modelfile import of_profile
-from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.estimate.target import target
 from fairlead.expect.profiles import KnownModels
+from fairlead.modelprofiles.analysed import of_profile
+from fairlead.modelprofiles.convert import of_calibration, of_seen
+from fairlead.modelprofiles.types import ModelProfile
 from fairlead.units import Seconds
 from fairlead.zoo import KNOWN
 from fairlead.zoo.onnxfile import write

@@ -8,7 +8,7 @@ import yaml
 
 from fairlead.errors import ManifestError
 from fairlead.expect.workloads import read_workloads
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes

@@ -6,10 +6,10 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from fairlead.cluster.changes import Key
 from fairlead.cluster.kinds import CRDS, KINDS, NAMESPACES, PODS, Kind
 from fairlead.cluster.meta import Cause
 from fairlead.cluster.times import format_time
+from fairlead.cluster.watch.changes import Key
 from tests.fakecluster import ownership, patches, rules
 from tests.fakecluster.patches import OwnershipError, PatchError
 from tests.fakecluster.rules import Refused, Rules

@@ -14,19 +14,19 @@ from datetime import datetime
 from random import Random
 from typing import Any, Final
 
-from fairlead.cluster import codec
-from fairlead.cluster.answers import RequestInfo, error_of
 from fairlead.cluster.api import How
-from fairlead.cluster.bell import WakeReason, WatchTimer
-from fairlead.cluster.changes import Key
-from fairlead.cluster.codec import Body
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
+from fairlead.cluster.http import codec
+from fairlead.cluster.http.api_errors import RequestInfo, error_of
+from fairlead.cluster.http.codec import Body
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import INITIAL_END, Listing, Object, Raw, Status, StatusDetails, T, WatchEvent
+from fairlead.cluster.watch.changes import Key
 from fairlead.compat.times import UTC
 from tests.fakecluster.apiserver import FakeApiServer
 from tests.fakecluster.rules import Refused
 from tests.fakecluster.store import Record, told
+from tests.fakecluster.watch_timer import WakeReason, WatchTimer
 
 _CONFIG: Final = ClusterConfig(server="memory", source="memory", user="memory")
 _MANAGER: Final = "fairlead"

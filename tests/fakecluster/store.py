@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fairlead.cluster.changes import Key
+from fairlead.cluster.watch.changes import Key
 from tests.fakecluster.patches import Owners
 
 Document = Mapping[str, Any]

@@ -14,8 +14,8 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet import sockets
 from fairlead.kubelet.sockets import GrpcServer, Method, StreamMethod, UnaryMethod
-from tests.kubelet.doors import ECHO, WATCH, door, echo, opened, sound
 from tests.kubelet.kubelets import PATIENCE, dial, rooms, unread, untaken, until
+from tests.kubelet.sockets import ECHO, WATCH, door, echo, opened, sound
 
 
 @pytest.fixture

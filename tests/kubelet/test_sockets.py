@@ -13,8 +13,8 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from fairlead.errors import AllocationRefusedError, FairleadError, KubeletError
 from fairlead.kubelet import messages as wire
 from fairlead.kubelet.proto import Message, encode
-from tests.kubelet.doors import ECHO, door, opened, sound
 from tests.kubelet.kubelets import PATIENCE, rooms, until
+from tests.kubelet.sockets import ECHO, door, opened, sound
 
 
 @pytest.fixture

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead.errors import LabError
-from fairlead.lab import cache as caches
-from fairlead.lab import errand, toolchain
-from fairlead.lab.build import BuildEnvironment, default_site
-from fairlead.lab.cache import BuildCache
-from fairlead.lab.parts import architecture, needs_go
+from fairlead.lab.build import cache as caches
+from fairlead.lab.build import toolchain
+from fairlead.lab.build.cache import BuildCache
+from fairlead.lab.build.modules import architecture, needs_go
+from fairlead.lab.build.programs import BuildEnvironment, default_site
+from fairlead.lab.run import subprocess
 from fairlead.units import parse_bytes
 
 MODULE: Final = "github.com/kluctl/go-embed-python"
@@ -110,7 +111,7 @@ def _module(site: BuildEnvironment, source: Path, aside: Path, tick: Tick) -> Pa
     )
     env, answer = toolchain.environment(site.cache, aside, site.environ), aside / "module.json"
     argv = [str(go), "mod", "download", "-json", MODULE]
-    if errand.run(argv, log, env=env, cwd=source, watch=tick, answer=answer) != 0:
+    if subprocess.run(argv, log, env=env, cwd=source, watch=tick, answer=answer) != 0:
         said = answer.read_text(errors="replace") + log.read_text(errors="replace")
         raise LabError(
             f"a Python 3.10 cannot be fetched from {MODULE}: {' '.join(said.split())[-300:]}",
@@ -129,7 +130,9 @@ def _install(
     argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
     argv += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:", "--no-deps"]
     own = {name: value for name, value in environ.items() if name != "PYTHONPATH"}
-    code = errand.run([*argv, "--target", str(folder), "-r", str(pins)], log, env=own, cwd=folder, watch=tick)
+    code = subprocess.run(
+        [*argv, "--target", str(folder), "-r", str(pins)], log, env=own, cwd=folder, watch=tick
+    )
     if code != 0:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
         raise LabError(

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab import cache as caches
-from fairlead.lab import toolchain
-from fairlead.lab.build import BuildEnvironment, BuildPhase, BuildProgress, ensure, have
-from fairlead.lab.cache import BuildCache
-from fairlead.lab.parts import PARTS, GoModule, key, needs_go, parse_version, pinned_version, sources
+from fairlead.lab.build import cache as caches
+from fairlead.lab.build import toolchain
+from fairlead.lab.build.cache import BuildCache
+from fairlead.lab.build.modules import PARTS, GoModule, key, needs_go, parse_version, pinned_version, sources
+from fairlead.lab.build.programs import BuildEnvironment, BuildPhase, BuildProgress, ensure, have
 from fairlead.units import Bytes
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fairlead.cluster import kubeconfig
+from fairlead.cluster.config import kubeconfig
 from fairlead.compat.times import UTC
-from fairlead.lab import certs
+from fairlead.lab.control import certs
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab import cgroups
+from fairlead.lab.node import cgroups
 
 
 def test_one_tree_gets_its_controllers_handed_down(tmp_path: Path) -> None:

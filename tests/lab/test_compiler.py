@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab import compiler
-from fairlead.lab.cache import BuildCache
+from fairlead.lab.build import compiler
+from fairlead.lab.build.cache import BuildCache
 
 
 def tool(folder: Path, name: str, text: str) -> dict[str, str]:

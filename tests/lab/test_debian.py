@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab.cache import BuildCache
-from fairlead.lab.debian import PACKAGES, ensure_tools
+from fairlead.lab.build.cache import BuildCache
+from fairlead.lab.build.debian import PACKAGES, ensure_tools
 
 # Says what it would install, and makes the files that it is asked to download. A host without package
 # lists knows no package until an update filled a folder of lists.

@@ -11,8 +11,8 @@ import pytest
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from fairlead.errors import NotFoundError
-from fairlead.lab import home
-from tests.lab.doors import stand_ins
+from fairlead.lab.run import home
+from tests.lab.ports import stand_ins
 from tests.labs import LABEL, RealApi, RealCluster, open_namespace, wipe_namespace
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead.catalog import Catalog
 from fairlead.errors import FleetError
-from fairlead.lab import dummy
-from fairlead.lab.fleet import Fleet, load_fleet, plain
+from fairlead.lab.control import dummy
+from fairlead.lab.control.fleet import Fleet, load_fleet, plain
 from fairlead.publish.labels import labels
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet.toml"

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from fairlead.lab import helm
-from fairlead.lab.state import Lab, LabProfile
+from fairlead.lab.control import helm
+from fairlead.lab.run.state import Lab, LabProfile
 from tests.labs import RealNode
 
 CHART = {

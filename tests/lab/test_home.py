@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab import home
-from fairlead.lab.home import LabHome
-from fairlead.lab.process import Process
-from fairlead.lab.state import Lab, LabPhase, LabProfile, LabProgram, NodeNamespaces, load, save
+from fairlead.lab.run import home
+from fairlead.lab.run.home import LabHome
+from fairlead.lab.run.process import Process
+from fairlead.lab.run.state import Lab, LabPhase, LabProfile, LabProgram, NodeNamespaces, load, save
 
 
 @pytest.fixture

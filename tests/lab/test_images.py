@@ -5,7 +5,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from fairlead.lab.images import Image, LayerEntry, write_archive
+from fairlead.lab.build.images import Image, LayerEntry, write_archive
 
 
 def sample(folder: Path) -> list[Image]:

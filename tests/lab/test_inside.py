@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fairlead.lab.build import have
-from fairlead.lab.kit import RUNC
+from fairlead.lab.build.prerequisites import RUNC
+from fairlead.lab.build.programs import have
 from tests.labs import RealNode
 
 

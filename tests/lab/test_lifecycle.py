@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab import process
-from tests.lab.doors import Door, stand_ins, until
+from fairlead.lab.run import process
+from tests.lab.ports import Door, stand_ins, until
 
 CRASH = "#!/bin/sh\necho 'first words'\necho 'address already in use' >&2\nexit 1\n"
 HANG = "#!/bin/sh\necho thinking\nexec sleep 600\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab.debian import ensure_tools
-from fairlead.lab.images import Image, busybox_image, write_archive
-from fairlead.lab.load import check, load
-from fairlead.lab.state import Lab, LabPhase, LabProfile
+from fairlead.lab.build.debian import ensure_tools
+from fairlead.lab.build.images import Image, busybox_image, write_archive
+from fairlead.lab.node.load import check, load
+from fairlead.lab.run.state import Lab, LabPhase, LabProfile
 from tests.labs import RealNode
 
 

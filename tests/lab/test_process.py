@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab import process
-from fairlead.lab.process import Process
+from fairlead.lab.run import process
+from fairlead.lab.run.process import Process
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab.home import LabHome
-from fairlead.lab.prometheus import check_rules, config
-from fairlead.lab.state import LabProfile
-from fairlead.lab.up import LabSpec, check
-from tests.lab.doors import until
+from fairlead.lab.control.prometheus import check_rules, config
+from fairlead.lab.run.home import LabHome
+from fairlead.lab.run.state import LabProfile
+from fairlead.lab.run.up import LabSpec, check
+from tests.lab.ports import until
 from tests.labs import RealNode
 
 POD = Path(__file__).with_name("speaker.yaml")

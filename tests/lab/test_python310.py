@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab import build, cache
+from fairlead.lab.build import cache, programs
 from tests.lab.python310 import ensure_python, unpack
 
 
@@ -47,7 +47,7 @@ def test_nothing_is_written_outside(tmp_path: Path) -> None:
 
 
 def test_a_machine_for_which_there_is_none(tmp_path: Path) -> None:
-    site = build.BuildEnvironment(cache.BuildCache(tmp_path), tmp_path, (), {})
+    site = programs.BuildEnvironment(cache.BuildCache(tmp_path), tmp_path, (), {})
     with pytest.raises(LabError, match="for riscv64") as caught:
         ensure_python("riscv64", site=site)
     assert "amd64, arm64" in caught.value.hint

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab import process, spaces
-from fairlead.lab.down import reap
-from fairlead.lab.kit import gather
-from fairlead.lab.narrate import StepPrinter
-from fairlead.lab.state import LabProfile
-from tests.lab.doors import Door, until
+from fairlead.lab.build.prerequisites import gather
+from fairlead.lab.node import namespaces
+from fairlead.lab.run import process
+from fairlead.lab.run.down import reap
+from fairlead.lab.run.state import LabProfile
+from fairlead.lab.run.steps import StepPrinter
+from tests.lab.ports import Door, until
 from tests.labs import give_up
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet.toml"
@@ -46,7 +47,7 @@ def need(profile: LabProfile) -> None:
 
 def need_nodes(door: Door) -> None:
     """Give up where real nodes cannot run."""
-    obstacle = spaces.obstacle(door.root)
+    obstacle = namespaces.obstacle(door.root)
     if obstacle:
         give_up(obstacle)
     need(LabProfile.NODE)
@@ -136,7 +137,7 @@ def test_what_real_nodes_cannot_be_is_said_beforehand(door: Door) -> None:
     if os.geteuid() != 0:
         assert "real nodes need root" in door("up", "--profile", "node").stderr
         return
-    assert "set XDG_STATE_HOME" in spaces.obstacle(Path("/var/lib/somewhere"))
+    assert "set XDG_STATE_HOME" in namespaces.obstacle(Path("/var/lib/somewhere"))
     need_nodes(door)
     assert "from 1 to 64 fit" in door("up", "--profile", "node", "--nodes", "0").stderr
     door.root.mkdir()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab.process import Process
-from fairlead.lab.state import Lab, LabProfile, LabProgram, load, save
-from tests.lab.doors import Door, stand_ins
+from fairlead.lab.run.process import Process
+from fairlead.lab.run.state import Lab, LabProfile, LabProgram, load, save
+from tests.lab.ports import Door, stand_ins
 from tests.labs import RealNode
 
 

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from fairlead.errors import LabError
-from fairlead.lab import tuning
-from fairlead.lab.home import LabHome
-from fairlead.lab.state import LabProfile
-from fairlead.lab.tuning import LabTuning
-from fairlead.lab.up import LabSpec, check
-from tests.lab.doors import Door, stand_ins
+from fairlead.lab.control import tuning
+from fairlead.lab.control.tuning import LabTuning
+from fairlead.lab.run.home import LabHome
+from fairlead.lab.run.state import LabProfile
+from fairlead.lab.run.up import LabSpec, check
+from tests.lab.ports import Door, stand_ins
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

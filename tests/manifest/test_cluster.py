@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from fairlead.cache.clusterfile import read_cluster
-from fairlead.cache.listed import ListedCluster
+from fairlead.cache.listed_cluster import ListedCluster
 from fairlead.errors import ManifestError
-from fairlead.manifest import snapshot
-from fairlead.manifest.collect import FoundObjects
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.manifest.files import snapshot
+from fairlead.manifest.files.collect import FoundObjects
+from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import DeviceShare, DeviceState
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fairlead.cache.clusterfile import read_cluster
 from fairlead.errors import ManifestError
 from fairlead.expect.workloads import read_workloads
-from fairlead.manifest.snapshot import Snapshot
-from fairlead.manifest.text import read
+from fairlead.manifest.files.snapshot import Snapshot
+from fairlead.manifest.files.text import read
 from tests.manifest.worlds import CATALOG, pod
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

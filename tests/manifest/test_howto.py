@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from fairlead.manifest.amounts import MIB
-from fairlead.manifest.collect import FoundObjects, collect
-from fairlead.manifest.controllers import requests
-from fairlead.manifest.pod import ReadContext
+from fairlead.manifest.files.collect import FoundObjects, collect
+from fairlead.manifest.pod.controllers import requests
+from fairlead.manifest.pod.request import ReadContext
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes
 from fairlead.yamltext import documents

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fairlead.errors import AccessError, MissingApiError
-from fairlead.manifest import live
-from fairlead.manifest.collect import FoundObjects
+from fairlead.manifest import listing
+from fairlead.manifest.files.collect import FoundObjects
 from tests.fakecluster.cluster import FakeCluster
 from tests.fakecluster.partly import Partly
 
@@ -15,9 +15,9 @@ from tests.fakecluster.partly import Partly
 def listed(refuses: dict[str, Exception]) -> FoundObjects:
     async def look() -> FoundObjects:
         cluster = FakeCluster()
-        await cluster.create(live.NODES.raw(), {"metadata": {"name": "n"}})
+        await cluster.create(listing.NODES.raw(), {"metadata": {"name": "n"}})
         partly: Any = Partly(cluster, refuses)
-        return await live.objects(partly)
+        return await listing.objects(partly)
 
     return asyncio.run(look())
 

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from fairlead.keys import DEVICES
-from fairlead.manifest import shapes
-from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.node import node
+from fairlead.manifest.node.state import node
+from fairlead.manifest.types import kubernetes
+from fairlead.manifest.types.dra import Slice
 from fairlead.publish.devices import devices
 from fairlead.publish.labels import labels
 from fairlead.publish.slices import slices
@@ -23,9 +23,9 @@ T4 = [
 INVENTORY = accelerators.node(*T4)
 
 
-def given(notes: dict[str, str], **labels: str) -> shapes.Node:
+def given(notes: dict[str, str], **labels: str) -> kubernetes.Node:
     document: dict[str, Any] = {"metadata": {"name": "n", "annotations": notes, "labels": labels}}
-    return msgspec.convert(document, shapes.Node)
+    return msgspec.convert(document, kubernetes.Node)
 
 
 def listed(*bodies: dict[str, Any]) -> list[Slice]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cli.output import to_yaml
+from fairlead.cli.output.show import to_yaml
 from fairlead.errors import ManifestError
-from fairlead.manifest.snapshot import Snapshot, parse
+from fairlead.manifest.files.snapshot import Snapshot, parse
 from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import (
     Demand,

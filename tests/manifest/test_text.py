@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import ManifestError
-from fairlead.manifest import text
+from fairlead.manifest.files import text
 
 
 def write(folder: Path, data: bytes) -> str:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from fairlead.catalog import Catalog
-from fairlead.manifest.collect import FoundObjects, collect, typed
-from fairlead.manifest.pod import ReadContext, request
+from fairlead.manifest.files.collect import FoundObjects, collect, typed
+from fairlead.manifest.pod.request import ReadContext, request
 from fairlead.request import Request
 from tests import catalogs
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 
 from fairlead.inventory import Accelerator, Inventory, State
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.books import Row
+from fairlead.publish.kubelet_holdings import Row
 from fairlead.publish.ledger import (
     GRACE,
     UNNAMED,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.extras import EXTRAS
 from fairlead.cli.main import COMMANDS
+from fairlead.cli.shell.extras import EXTRAS
 from fairlead.zoo.__main__ import main as zoo
 from tests.cluster.loopback import Authority
 from tests.latencies import lines, write

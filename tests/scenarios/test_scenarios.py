@@ -20,7 +20,7 @@ import yaml
 from fairlead.cache.clusterfile import read_cluster
 from fairlead.catalog import Catalog
 from fairlead.expect.workloads import read_workloads
-from fairlead.manifest.text import read_one
+from fairlead.manifest.files.text import read_one
 from fairlead.placement import Decision, Reason
 from fairlead.units import parse_bytes
 from fairlead.whatif.answer import answer

@@ -8,7 +8,7 @@ from fairlead.errors import AllocationRefusedError
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster, decide, place
-from fairlead.schedule.cluster import SHORTEST_LOG
+from fairlead.schedule.state.cluster import SHORTEST_LOG
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 

@@ -19,7 +19,7 @@ from fairlead.request import (
     Toleration,
 )
 from fairlead.schedule import EngineCluster, decide, place, policy_named
-from fairlead.schedule.decide import LARGE, rounded, up_to
+from fairlead.schedule.decision.decide import LARGE, rounded, up_to
 from tests.schedule.clusters import gib, gpu, node, servers, share, whole
 
 

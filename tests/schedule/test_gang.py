@@ -7,7 +7,7 @@ import pytest
 from fairlead.placement import DeviceShare, Placement, Reason
 from fairlead.request import Demand, Expectation, Gang, PodAffinityTerm, Request, Selector
 from fairlead.schedule import EngineCluster, place_gang
-from fairlead.schedule.gang import place_gang as again
+from fairlead.schedule.decision.gang import place_gang as again
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairlead.placement import NodeState, Placement
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster, decide, place
-from fairlead.schedule.hints import resource_fit_hint
+from fairlead.schedule.filter.hints import resource_fit_hint
 from tests import strategies
 from tests.schedule.clusters import gib, gpu, node, share
 

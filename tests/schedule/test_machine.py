@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from fairlead.placement import NodeState
 from fairlead.request import Gang, Request
 from fairlead.schedule import POLICIES, EngineCluster, decide, place, place_all, place_gang, preempt
-from fairlead.schedule.verdicts import ScoreCache
+from fairlead.schedule.score.score_cache import ScoreCache
 from tests import strategies
 from tests.schedule.clusters import equal
 

@@ -18,11 +18,11 @@ from fairlead.schedule import (
     policy_names,
     typical,
 )
-from fairlead.schedule.ask import CompiledRequest
-from fairlead.schedule.fragments import lost
-from fairlead.schedule.mix import EVEN
-from fairlead.schedule.options import options
-from fairlead.schedule.scores import SCORES
+from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.score.candidates import options
+from fairlead.schedule.score.fragments import lost
+from fairlead.schedule.score.mix import EVEN
+from fairlead.schedule.score.scores import SCORES
 from fairlead.units import Bytes
 from tests.schedule.clusters import gib, gpu, node, servers, share
 

@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 from fairlead.cache.events import HELPS
-from fairlead.manifest import node as nodes
-from fairlead.manifest.collect import collect
+from fairlead.manifest.files.collect import collect
+from fairlead.manifest.node import state as nodes
 from fairlead.placement import Decision, NodeState, Reason
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster, decide
@@ -100,7 +100,7 @@ def test_every_reason_has_events_that_help() -> None:
 
 def test_placing_pods_without_claims_loads_no_evaluator() -> None:
     code = (
-        "import sys, fairlead.schedule.decide, fairlead.manifest.pod, fairlead.whatif;"
+        "import sys, fairlead.schedule.decision.decide, fairlead.manifest.pod.request, fairlead.whatif;"
         "sys.exit(any(name.startswith(('fairlead.cel', 're2')) for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from fairlead.placement import DeviceState, NodeState, Reason
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster, decide, place, policy_named
-from fairlead.schedule.cluster import ABSENT
-from fairlead.schedule.survey import ranks, refusals, survey
+from fairlead.schedule.score.survey import ranks, refusals, survey
+from fairlead.schedule.state.cluster import ABSENT
 from fairlead.units import Bytes
 from tests import strategies
 

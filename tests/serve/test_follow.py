@@ -3,11 +3,12 @@
 import asyncio
 from typing import Any
 
-from fairlead.cluster.changes import ObjectChange
-from fairlead.cluster.kinds import CRDS, MODEL_PROFILES, NODES, Kind
-from fairlead.cluster.knowledge import of_seen
+from fairlead.cluster.kinds import CRDS, NODES, Kind
 from fairlead.cluster.meta import Listing, T
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterUnavailableError
+from fairlead.modelprofiles.convert import of_seen
+from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.serve.follow import Follower
 from tests.fakecluster.cluster import FakeCluster
 from tests.profiles import definition, seen

@@ -5,10 +5,10 @@ from typing import Any
 
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Gang, Request
-from fairlead.simulate.job import Fault, Job, PowerCurve, RandomFaults, SimulatedFleet, Trace, UsageStep
-from fairlead.simulate.settings import SimulationSettings
-from fairlead.simulate.simulation import JobRecord, Simulation, SimulationOutcome
-from fairlead.simulate.world import PlacementPolicy, RequestPolicy
+from fairlead.simulate.play.simulation import JobRecord, Simulation, SimulationOutcome
+from fairlead.simulate.play.world import PlacementPolicy, RequestPolicy
+from fairlead.simulate.trace.job import Fault, Job, PowerCurve, RandomFaults, SimulatedFleet, Trace, UsageStep
+from fairlead.simulate.trace.settings import SimulationSettings
 from fairlead.units import Bytes, Watts
 
 GIB = 1 << 30

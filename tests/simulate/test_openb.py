@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli import bench_openb
+from fairlead.cli.model import bench_openb
 from fairlead.errors import FairleadError
 from fairlead.request import Demand
 from fairlead.schedule import POLICIES
-from fairlead.simulate.openb import DEMAND, compute_of, fill, inflated, read_nodes, read_pods, renamed
+from fairlead.simulate.trace.openb import DEMAND, compute_of, fill, inflated, read_nodes, read_pods, renamed
 from fairlead.units import Bytes
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(

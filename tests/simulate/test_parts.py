@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.placement import DeviceState
-from fairlead.simulate.card import SimulatedAccelerator
-from fairlead.simulate.interference import MODELS, mps, time_slicing
-from fairlead.simulate.job import Trace
-from fairlead.simulate.plot import nice, svg, time_unit
-from fairlead.simulate.recorder import MOST_ROWS, Gauge, SeriesRecorder
-from fairlead.simulate.report import document, spread
-from fairlead.simulate.settings import SimulationSettings, settled
-from fairlead.simulate.telemetry import SimulatedTelemetry
-from fairlead.simulate.waiting import ORDERS, JobQueue, WaitingJob
+from fairlead.simulate.play.accelerator import SimulatedAccelerator
+from fairlead.simulate.play.interference import MODELS, mps, time_slicing
+from fairlead.simulate.play.telemetry import SimulatedTelemetry
+from fairlead.simulate.play.waiting import ORDERS, JobQueue, WaitingJob
+from fairlead.simulate.report.figures import document, spread
+from fairlead.simulate.report.plot import nice, svg, time_unit
+from fairlead.simulate.report.recorder import MOST_ROWS, Gauge, SeriesRecorder
+from fairlead.simulate.trace.job import Trace
+from fairlead.simulate.trace.settings import SimulationSettings, settled
 from fairlead.units import Bytes
 from tests.simulate.plays import POWER, job, play
 

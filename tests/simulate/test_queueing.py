@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from fairlead.simulate.job import Job
+from fairlead.simulate.trace.job import Job
 from tests.simulate.plays import fleet, job, node, play
 
 JOBS = 2_500

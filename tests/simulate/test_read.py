@@ -10,12 +10,12 @@ import pytest
 
 from fairlead.catalog import load
 from fairlead.errors import FairleadError
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
-from fairlead.simulate.job import Trace
-from fairlead.simulate.machines import read_fleet
-from fairlead.simulate.read import TraceReader, check_faults
+from fairlead.simulate.trace.job import Trace
+from fairlead.simulate.trace.machines import read_fleet
+from fairlead.simulate.trace.read import TraceReader, check_faults
 from fairlead.units import Bytes
 from tests.simulate.plays import play
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from fairlead.placement import Decision
 from fairlead.request import Request, Selector
-from fairlead.simulate.job import Fault, Job, RandomFaults, Trace
-from fairlead.simulate.report import document, figures
-from fairlead.simulate.settings import SimulationSettings
-from fairlead.simulate.simulation import JobState
-from fairlead.simulate.world import RequestPolicy, World
+from fairlead.simulate.play.simulation import JobState
+from fairlead.simulate.play.world import RequestPolicy, World
+from fairlead.simulate.report.figures import document, figures
+from fairlead.simulate.trace.job import Fault, Job, RandomFaults, Trace
+from fairlead.simulate.trace.settings import SimulationSettings
 from fairlead.units import Bytes
 from tests.simulate.plays import ends, fleet, job, lives, node, play
 

@@ -6,11 +6,11 @@ from statistics import mean
 import pytest
 
 from fairlead.catalog import load
-from fairlead.simulate.read import TraceReader
-from fairlead.simulate.report import figures
-from fairlead.simulate.settings import SimulationSettings, settled
-from fairlead.simulate.simulation import Simulation
-from fairlead.simulate.world import RequestPolicy
+from fairlead.simulate.play.simulation import Simulation
+from fairlead.simulate.play.world import RequestPolicy
+from fairlead.simulate.report.figures import figures
+from fairlead.simulate.trace.read import TraceReader
+from fairlead.simulate.trace.settings import SimulationSettings, settled
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples/simulate/one-gpu.yaml")
 MAKESPAN, PENDING = 0.16, 0.15

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fairlead.errors import ManifestError
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import Demand, Expectation, Request
 from fairlead.units import Bytes

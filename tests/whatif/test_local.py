@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from fairlead.catalog import Catalog
-from fairlead.manifest.collect import FoundObjects, collect
-from fairlead.manifest.seen import LivePod
+from fairlead.manifest.files.collect import FoundObjects, collect
+from fairlead.manifest.types.live import LivePod
 from fairlead.whatif.local import decided
 from tests.serve.scheduler.objects import device_slice, node, pod
 
-KINDS = {"Slice": "ResourceSlice"}
+KINDS = {"LivePod": "Pod", "Slice": "ResourceSlice"}
 API = {"ResourceSlice": "resource.k8s.io/v1", "PodDisruptionBudget": "policy/v1"}
 
 

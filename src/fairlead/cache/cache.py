@@ -25,16 +25,16 @@ from fairlead.cache.types import LiveClaim, LivePod, ResourceQuota
 from fairlead.cache.unobserved import UnobservedAllocations
 from fairlead.cache.volumes import VolumeCache
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.meta import Object
-from fairlead.cluster.modelprofile import ModelProfile
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
-from fairlead.manifest.claims import claims_named
-from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.holdings import BoundPod, claim_id, placements, report
-from fairlead.manifest.policy_types import PodDisruptionBudget
-from fairlead.manifest.shapes import Node, PodGroup
-from fairlead.manifest.volumeshapes import StorageClass, Volume, VolumeClaim
+from fairlead.manifest.node.holdings import BoundPod, claim_id, placements, report
+from fairlead.manifest.pod.claims import claims_named
+from fairlead.manifest.types.dra import Slice
+from fairlead.manifest.types.kubernetes import Node, PodGroup
+from fairlead.manifest.types.policy import PodDisruptionBudget
+from fairlead.manifest.types.storage import StorageClass, Volume, VolumeClaim
+from fairlead.modelprofiles.types import ModelProfile
 from fairlead.placement import Placement
 from fairlead.schedule import EngineCluster
 

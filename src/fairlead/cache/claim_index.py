@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from fairlead.cluster.changes import Key
+from fairlead.cluster.watch.changes import Key
 
 
 class ClaimIndex:

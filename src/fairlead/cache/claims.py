@@ -4,8 +4,8 @@ from collections.abc import Container
 
 from fairlead.cache.pod_changes import pools
 from fairlead.cache.types import LiveClaim, LivePod
-from fairlead.cluster.changes import Key, ObjectChange
-from fairlead.manifest.claims import claims_named
+from fairlead.cluster.watch.changes import Key, ObjectChange
+from fairlead.manifest.pod.claims import claims_named
 
 
 class ClaimCache:

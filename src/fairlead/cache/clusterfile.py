@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fairlead.cache.listed import ListedCluster
+from fairlead.cache.listed_cluster import ListedCluster
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
-from fairlead.manifest import short, shortpod, snapshot, text
-from fairlead.manifest.collect import collect, is_kubernetes
-from fairlead.manifest.short import CheckedMapping
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.manifest.files import short, short_workload, snapshot, text
+from fairlead.manifest.files.collect import collect, is_kubernetes
+from fairlead.manifest.files.short import CheckedMapping
+from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import NodeState, Placement, share_of
 
-_RUNNING: Final = (*shortpod.KEYS, "node", "devices")
+_RUNNING: Final = (*short_workload.KEYS, "node", "devices")
 _HINT: Final = "see: fairlead docs schedule"
 
 
@@ -52,7 +52,7 @@ def _short_cluster(where: str, value: Any, catalog: Catalog) -> Snapshot:
 
 
 def _running(table: CheckedMapping, file: str, nodes: Sequence[NodeState], catalog: Catalog) -> Placement:
-    request, _ = shortpod.single(table, file, catalog)
+    request, _ = short_workload.single(table, file, catalog)
     snapshot.sound(request, table.where)
     name = table.text("node")
     host = next((each for each in nodes if each.name == name), None)

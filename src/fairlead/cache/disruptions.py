@@ -4,8 +4,8 @@ from typing import Final
 
 from fairlead.cache.pod_changes import home
 from fairlead.cache.types import LivePod
-from fairlead.cluster.changes import Key, ObjectChange
-from fairlead.manifest.policy_types import PodDisruptionBudget
+from fairlead.cluster.watch.changes import Key, ObjectChange
+from fairlead.manifest.types.policy import PodDisruptionBudget
 from fairlead.placement import DisruptionBudget
 
 _SOON: Final = 60

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from fairlead import keys
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Key, ObjectChange
-from fairlead.cluster.modelprofile import ModelProfile
+from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.expect.profiles import KnownModels
-from fairlead.manifest.seen import LivePod
+from fairlead.manifest.types.live import LivePod
+from fairlead.modelprofiles.types import ModelProfile
 from fairlead.request import Request
 
 

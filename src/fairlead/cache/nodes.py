@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from fairlead.cache.origin import LIVE, ObjectOrigin
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Key, ObjectChange
+from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
-from fairlead.manifest.deviceshapes import Slice, newest
-from fairlead.manifest.node import node as node_state
-from fairlead.manifest.shapes import Node
+from fairlead.manifest.node.state import node as node_state
+from fairlead.manifest.types.dra import Slice, newest
+from fairlead.manifest.types.kubernetes import Node
 from fairlead.placement import NodeState
 
 

@@ -3,7 +3,7 @@
 from fairlead.cache.types import TURN, LiveClaim, LivePod
 from fairlead.cluster.meta import replace
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.holdings import FOREVER
+from fairlead.manifest.node.holdings import FOREVER
 from fairlead.placement import DeviceShare, Placement, parse_shares
 from fairlead.request import Request
 

@@ -11,12 +11,12 @@ from typing import Final
 
 from fairlead import keys
 from fairlead.cache.types import LivePod
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
-from fairlead.manifest.admitted import handed_over_by
-from fairlead.manifest.effective import effective
-from fairlead.manifest.quotashapes import ResourceQuota
-from fairlead.manifest.shapes import Amount
+from fairlead.manifest.pod.admitted import handed_over_by
+from fairlead.manifest.pod.effective import effective
+from fairlead.manifest.types.kubernetes import Amount
+from fairlead.manifest.types.quota import ResourceQuota
 from fairlead.placement import Decision, DeviceShare, Reason, Rejection
 from fairlead.request import Request
 from fairlead.schedule import EngineCluster

@@ -9,22 +9,22 @@ from fairlead.cache.latency import LatencyEstimator
 from fairlead.cache.origin import LIVE, ObjectOrigin
 from fairlead.cache.types import LiveClaim, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import ObjectChange
-from fairlead.cluster.codec import encode_plain
+from fairlead.cluster.http.codec import encode_plain
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.meta import replace as changed
-from fairlead.cluster.modelprofile import ModelProfile
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.admitted import admitted
-from fairlead.manifest.allocated import with_allocated_claims
-from fairlead.manifest.collect import FoundObject, FoundObjects
-from fairlead.manifest.demand import is_accelerator
-from fairlead.manifest.deviceshapes import ResourceClaimSpec
-from fairlead.manifest.effective import named_resources
-from fairlead.manifest.gangs import UNSTATED
-from fairlead.manifest.pod import ReadContext, request, sizes
-from fairlead.manifest.shapes import PodGroup
+from fairlead.manifest.files.collect import FoundObject, FoundObjects
+from fairlead.manifest.pod.admitted import admitted
+from fairlead.manifest.pod.allocated import with_allocated_claims
+from fairlead.manifest.pod.demand import is_accelerator
+from fairlead.manifest.pod.effective import named_resources
+from fairlead.manifest.pod.gangs import UNSTATED
+from fairlead.manifest.pod.request import ReadContext, request, sizes
+from fairlead.manifest.types.dra import ResourceClaimSpec
+from fairlead.manifest.types.kubernetes import PodGroup
+from fairlead.modelprofiles.types import ModelProfile
 from fairlead.placement import NodeState
 from fairlead.request import Request
 from fairlead.units import Bytes
@@ -99,7 +99,6 @@ class PodTranslator:
     def on_rule(self, change: ObjectChange[Any]) -> bool:
         """Take in a class, template or group; say whether pods may now read otherwise."""
         kind = type(change.object).__name__
-        kind = "ResourceClaimTemplate" if kind == "ClaimTemplate" else kind
         key = (kind, *change.key)
         if change.new is None:
             self._rules.pop(key, None)

@@ -5,10 +5,8 @@ from typing import Any, Final
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.objects import ContainerExtendedResourceRequest, PodExtendedResourceClaimStatus
 from fairlead.keys import PLACEMENT, TURN
-from fairlead.manifest import live
-from fairlead.manifest.policy_types import BUDGETS
-from fairlead.manifest.quotashapes import QUOTAS, ResourceQuota
-from fairlead.manifest.seen import (
+from fairlead.manifest import listing
+from fairlead.manifest.types.live import (
     DISRUPTION,
     OWN_CLAIM,
     PREEMPTED,
@@ -17,6 +15,8 @@ from fairlead.manifest.seen import (
     LiveClaim,
     LivePod,
 )
+from fairlead.manifest.types.policy import BUDGETS
+from fairlead.manifest.types.quota import QUOTAS, ResourceQuota
 
 __all__ = [
     "BUDGETS",
@@ -41,10 +41,10 @@ __all__ = [
     "ResourceQuota",
 ]
 
-PODS: Final = live.PODS
-CLAIMS: Final = live.CLAIMS
-NODES: Final = live.NODES
-SLICES: Final[Kind[Any]] = live.SLICES
-STORAGE: Final = live.STORAGE
-RULES: Final = tuple(kind for kind in live.OPTIONAL if kind not in (SLICES, CLAIMS))
+PODS: Final = listing.PODS
+CLAIMS: Final = listing.CLAIMS
+NODES: Final = listing.NODES
+SLICES: Final[Kind[Any]] = listing.SLICES
+STORAGE: Final = listing.STORAGE
+RULES: Final = tuple(kind for kind in listing.OPTIONAL if kind not in (SLICES, CLAIMS))
 """Kinds that say how pods are to be read: classes, templates, groups."""

@@ -7,7 +7,7 @@ claim is seen at all. Until it is, or is known to be gone too, what it holds is 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fairlead.cluster.changes import Key
+from fairlead.cluster.watch.changes import Key
 from fairlead.placement import Placement
 
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.origin import LIVE, ObjectOrigin
 from fairlead.cache.types import LivePod
-from fairlead.cluster.changes import Key, ObjectChange
+from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts
-from fairlead.manifest.rules import selector, terms
-from fairlead.manifest.volumeshapes import (
+from fairlead.manifest.pod.rules import selector, terms
+from fairlead.manifest.types.storage import (
     LATE,
     NO_PROVISIONER,
     SIZE,

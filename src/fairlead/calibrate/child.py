@@ -31,13 +31,13 @@ class Runner(Protocol):
 
 
 def _ort(job: TrialJob) -> Runner:
-    from fairlead.calibrate.ort import OrtRunner  # noqa: PLC0415 - the other runtime may not be installed
+    from fairlead.calibrate.ort_runner import OrtRunner  # noqa: PLC0415 - the other runtime may not be installed
 
     return OrtRunner(job)
 
 
 def _torch(job: TrialJob) -> Runner:
-    from fairlead.calibrate.eager import TorchRunner  # noqa: PLC0415 - the other runtime may not be installed
+    from fairlead.calibrate.torch_runner import TorchRunner  # noqa: PLC0415 - the other runtime may not be installed
 
     return TorchRunner(job)
 

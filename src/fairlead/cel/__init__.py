@@ -6,8 +6,8 @@ or raises an `EvaluationError`, which is never a match.
 
 from fairlead.cel.device import CelDevice
 from fairlead.cel.errors import CompileError, EvaluationError
+from fairlead.cel.functions.semver import SemanticVersion
 from fairlead.cel.selector import CompiledSelector, compile_selector
-from fairlead.cel.semver import SemanticVersion
 from fairlead.units import Quantity
 
 __all__ = [

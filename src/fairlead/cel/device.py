@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from fairlead.cel.semver import SemanticVersion
-from fairlead.cel.values import Map, domains
+from fairlead.cel.evaluate.values import Map, domains
+from fairlead.cel.functions.semver import SemanticVersion
 from fairlead.units import Quantity
 
 Scalar = str | int | bool | SemanticVersion

@@ -3,16 +3,16 @@
 from functools import lru_cache
 from typing import Final
 
-from fairlead.cel.checker import Checker
+from fairlead.cel.check.checker import Checker
+from fairlead.cel.check.validate import faults
 from fairlead.cel.device import CelDevice
 from fairlead.cel.errors import CompileError, CostError, EvaluationError
-from fairlead.cel.frame import Frame, Step
-from fairlead.cel.lexer import Source
-from fairlead.cel.library import TABLE
-from fairlead.cel.parser import parse
-from fairlead.cel.plan import Planner
-from fairlead.cel.validate import faults
-from fairlead.cel.values import STEPS, kind_name
+from fairlead.cel.evaluate.frame import Frame, Step
+from fairlead.cel.evaluate.plan import Planner
+from fairlead.cel.evaluate.values import STEPS, kind_name
+from fairlead.cel.functions.all import TABLE
+from fairlead.cel.syntax.lexer import Source
+from fairlead.cel.syntax.parser import parse
 
 LONGEST: Final = 10 * 1024
 """Bytes of an expression: `CELSelectorExpressionMaxLength` of Kubernetes."""

@@ -11,40 +11,41 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from typing import Final
 
 from fairlead import __version__
-from fairlead.cli.commandline import CommandParser
-from fairlead.cli.terminal import show_error
+from fairlead.cli.output.terminal import show_error
+from fairlead.cli.shell.commandline import CommandParser
 from fairlead.errors import FairleadError, MissingPartError, OutputError
 from fairlead.outfile import is_disk_fault
 
-COMMANDS = (
-    "detect",
-    "capture",
-    "catalog",
-    "analyze",
-    "estimate",
-    "calibrate",
-    "profiles",
-    "schedule",
-    "explain",
-    "simulate",
-    "bench",
-    "nodes",
-    "devices",
-    "snapshot",
-    "doctor",
-    "replay",
-    "serve",
-    "warden",
-    "retract",
-    "lab",
-    "completion",
-    "manifests",
-    "examples",
-    "docs",
-)
-"""Each the name of its module here too."""
+COMMANDS: Final = {
+    "detect": "machine.detect",
+    "capture": "machine.capture",
+    "catalog": "machine.catalog",
+    "analyze": "model.analyze",
+    "estimate": "model.estimate",
+    "calibrate": "model.calibrate",
+    "profiles": "model.profiles",
+    "schedule": "placement.schedule",
+    "explain": "placement.explain",
+    "simulate": "placement.simulate",
+    "bench": "model.bench",
+    "nodes": "cluster.nodes",
+    "devices": "cluster.devices",
+    "snapshot": "placement.snapshot",
+    "doctor": "machine.doctor",
+    "replay": "placement.replay",
+    "serve": "serve.command",
+    "warden": "serve.warden",
+    "retract": "cluster.retract",
+    "lab": "lab.command",
+    "completion": "shell.completion",
+    "manifests": "shipped.manifests",
+    "examples": "shipped.examples",
+    "docs": "shipped.docs",
+}
+"""Each command, and its module below this package."""
 DEBUG = "FAIRLEAD_DEBUG"
 """Set to 1 it has a fault of this program print where it happened."""
 FAULT = 70
@@ -63,7 +64,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"fairlead {__version__}")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     for name in (only,) if only in COMMANDS else COMMANDS:
-        import_module(f"fairlead.cli.{name}").add(commands)
+        import_module(f"fairlead.cli.{COMMANDS[name]}").add(commands)
     return top
 
 
@@ -99,7 +100,7 @@ def _ended(error: Exception, options: argparse.Namespace) -> int:
     while inner := getattr(error, "exceptions", None):
         error = inner[0]  # of several tasks that failed together the first says why
     if isinstance(error, ModuleNotFoundError):
-        from fairlead.cli.extras import missing
+        from fairlead.cli.shell.extras import missing
 
         error = missing(error, options)
     if isinstance(error, OSError) and is_disk_fault(error):
@@ -109,7 +110,7 @@ def _ended(error: Exception, options: argparse.Namespace) -> int:
         return _fault(error, options.command)
     hint = error.hint
     if isinstance(error, MissingPartError) and not hint:
-        from fairlead.cli.extras import advice
+        from fairlead.cli.shell.extras import advice
 
         hint = advice(options)
     with suppress(OSError, ValueError):  # where the standard error is full or closed the exit code must do

@@ -6,7 +6,7 @@ Both pass the same contract (tests/cluster/contract), so that what works on one 
 from collections.abc import AsyncGenerator
 from typing import Any, Literal, Protocol
 
-from fairlead.cluster.codec import Body
+from fairlead.cluster.http.codec import Body
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Listing, T, WatchEvent
 

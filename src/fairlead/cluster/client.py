@@ -11,19 +11,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from fairlead.cluster import codec
-from fairlead.cluster.answers import RequestInfo, error_of
 from fairlead.cluster.api import How
-from fairlead.cluster.codec import Body
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
+from fairlead.cluster.http import codec
+from fairlead.cluster.http.api_errors import RequestInfo, error_of
+from fairlead.cluster.http.codec import Body
+from fairlead.cluster.http.request import HttpRequest
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import Listing, Object, Raw, ServerVersion, Status, T, WatchEvent
-from fairlead.cluster.question import HttpRequest
 from fairlead.errors import ClusterError, ClusterUnavailableError, GoneError, MissingApiError, NotFoundError
 
 if TYPE_CHECKING:
-    from fairlead.cluster.brief import OneShotTransport
-    from fairlead.cluster.transport import Transport
+    from fairlead.cluster.http.one_shot import OneShotTransport
+    from fairlead.cluster.http.transport import Transport
 
 FIELD_MANAGER: Final = "fairlead"
 """Under which name the server notes the fields that we set."""
@@ -60,7 +60,7 @@ class Client:
         unless the server is on this machine, where that only costs time; `compress` decides otherwise. After
         `silence` seconds without a byte an answer is given up, watches not counted.
         """
-        from fairlead.cluster.transport import Transport  # noqa: PLC0415 - not for those who are brief
+        from fairlead.cluster.http.transport import Transport  # noqa: PLC0415 - not for those who are brief
 
         async with Transport.open(
             config, connections=connections, compress=compress, silence=silence
@@ -71,7 +71,7 @@ class Client:
     @asynccontextmanager
     async def briefly(cls, config: ClusterConfig) -> AsyncIterator["Client"]:
         """Open a client for a program that asks two or three things and ends: it starts much sooner."""
-        from fairlead.cluster.brief import OneShotTransport  # noqa: PLC0415 - for those alone
+        from fairlead.cluster.http.one_shot import OneShotTransport  # noqa: PLC0415 - for those alone
 
         async with OneShotTransport.open(config) as transport:
             yield cls(transport)

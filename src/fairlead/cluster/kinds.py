@@ -5,7 +5,6 @@ from typing import Final, Generic
 from urllib.parse import quote
 
 from fairlead.cluster.meta import Object, Raw, T
-from fairlead.cluster.modelprofile import ModelProfile
 from fairlead.cluster.objects import (
     ConfigMap,
     CustomResourceDefinition,
@@ -17,7 +16,6 @@ from fairlead.cluster.objects import (
     ResourceSlice,
     ServiceAccount,
 )
-from fairlead.keys import DOMAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +87,6 @@ RESOURCE_SLICES: Final = Kind(
 RESOURCE_CLAIMS: Final = Kind.of(
     "resource.k8s.io", "v1", "resourceclaims", namespaced=True, name="ResourceClaim"
 )
-MODEL_PROFILES: Final = Kind(
-    DOMAIN, "v1alpha1", "modelprofiles", False, ModelProfile, "ModelProfile", whole=True
-)
-"""Our own; served where the chart is installed."""
 
 KINDS: Final[dict[str, Kind[Object]]] = {
     kind.resource: kind  # type: ignore[misc]  # Kind is read-only, so a Kind[Pod] is a Kind[Object]

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from itertools import count
 
 from fairlead.catalog import CatalogDevice
+from fairlead.detect.capabilities import could_have, measure
 from fairlead.detect.cpu import CPUINFO, Processor
-from fairlead.detect.figures import could_have, measure
 from fairlead.detect.sighting import Sighting
 from fairlead.detect.state import StateAssessment, climb
 from fairlead.host import Host

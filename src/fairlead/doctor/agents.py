@@ -4,9 +4,9 @@ from typing import Final
 
 from fairlead.annotations import models
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.sight import PROGRAMS, VERSION, ClusterView, is_ready
+from fairlead.doctor.view import PROGRAMS, VERSION, ClusterView, is_ready
 from fairlead.keys import PREFIX, WHOLE
-from fairlead.manifest.shapes import Node
+from fairlead.manifest.types.kubernetes import Node
 
 _HINTS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
 """Labels of others by which a node says that it has a GPU."""

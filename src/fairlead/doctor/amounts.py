@@ -7,13 +7,13 @@ from typing import Final
 from fairlead.annotations import ALL
 from fairlead.cluster.objects import AllocatedDevice
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.sight import ClusterView, full
+from fairlead.doctor.view import ClusterView, full
 from fairlead.errors import ManifestError
 from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
-from fairlead.manifest.deviceshapes import Device
-from fairlead.manifest.holdings import annotated, given
-from fairlead.manifest.seen import LiveClaim
+from fairlead.manifest.node.holdings import annotated, given
+from fairlead.manifest.types.dra import Device
+from fairlead.manifest.types.live import LiveClaim
 from fairlead.offer import DRIVER
 from fairlead.placement import parse_shares
 from fairlead.units import format_bytes

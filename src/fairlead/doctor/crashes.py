@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.sight import PROGRAMS, ClusterView, ContainerStatus, Pod, full
+from fairlead.doctor.view import PROGRAMS, ClusterView, ContainerStatus, Pod, full
 
 RECENT: Final = 600.0
 """Seconds after which a restart is no longer told: the container has run since."""

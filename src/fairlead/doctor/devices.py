@@ -5,12 +5,12 @@ from typing import Final, TypeVar
 
 from fairlead.doctor.agents import offers
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.sight import YOUNG, ClusterView, Pod, full
+from fairlead.doctor.view import YOUNG, ClusterView, Pod, full
 from fairlead.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
-from fairlead.manifest.demand import is_accelerator
-from fairlead.manifest.deviceshapes import Slice, generations
-from fairlead.manifest.effective import named_resources
-from fairlead.manifest.shapes import Node
+from fairlead.manifest.pod.demand import is_accelerator
+from fairlead.manifest.pod.effective import named_resources
+from fairlead.manifest.types.dra import Slice, generations
+from fairlead.manifest.types.kubernetes import Node
 from fairlead.offer import DRIVER
 
 T = TypeVar("T", Pod, Slice)

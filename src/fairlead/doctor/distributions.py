@@ -10,7 +10,7 @@ USUAL: Final = "/var/lib/kubelet"
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class KubernetesDistribution:
     """A distribution, how a machine shows it, and its paths."""
 
     name: str
@@ -27,7 +27,7 @@ class Distribution:
 
 
 DISTRIBUTIONS: Final = (
-    Distribution(
+    KubernetesDistribution(
         "k3s",
         ("/var/lib/rancher/k3s/agent", "/run/k3s", "/etc/rancher/k3s"),
         # The second: k3s without root, and k3s before 1.0.
@@ -37,7 +37,7 @@ DISTRIBUTIONS: Final = (
         "/var/lib/rancher/k3s/agent/client-kubelet.crt",
         swap=True,
     ),
-    Distribution(
+    KubernetesDistribution(
         "rke2",
         ("/var/lib/rancher/rke2/agent", "/etc/rancher/rke2"),
         (USUAL,),
@@ -46,7 +46,7 @@ DISTRIBUTIONS: Final = (
         "/var/lib/rancher/rke2/agent/client-kubelet.crt",
         swap=True,
     ),
-    Distribution(
+    KubernetesDistribution(
         "microk8s",
         ("/var/snap/microk8s",),
         ("/var/snap/microk8s/common/var/lib/kubelet",),
@@ -54,7 +54,7 @@ DISTRIBUTIONS: Final = (
         "snap.microk8s.daemon-kubelite",
         swap=True,
     ),
-    Distribution(
+    KubernetesDistribution(
         "k0s",
         ("/var/lib/k0s",),
         ("/var/lib/k0s/kubelet",),
@@ -62,16 +62,16 @@ DISTRIBUTIONS: Final = (
         "k0sworker",
         "/var/lib/k0s/kubelet/pki/kubelet-client-current.pem",
     ),
-    Distribution("kubeadm", ("/etc/kubernetes/kubelet.conf", f"{USUAL}/config.yaml")),
+    KubernetesDistribution("kubeadm", ("/etc/kubernetes/kubelet.conf", f"{USUAL}/config.yaml")),
 )
 
 
-def installed(host: Host) -> Distribution | None:
+def installed(host: Host) -> KubernetesDistribution | None:
     """Return the distribution that a machine shows; None where no kubelet was installed yet."""
     return next((each for each in DISTRIBUTIONS if any(map(host.exists, each.signs))), None)
 
 
-def kubelet_folder(host: Host, found: Distribution) -> str:
+def kubelet_folder(host: Host, found: KubernetesDistribution) -> str:
     """Return the folder in which a distribution's kubelet has worked; empty where it has not run."""
     # Not device-plugins: a kubelet makes that folder in /var/lib/kubelet wherever its own is.
     return next((path for path in found.kubelet if host.exists(f"{path}/plugins_registry")), "")

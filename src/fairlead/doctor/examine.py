@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.doctor import agents, amounts, crashes, devices, health, scheduling, server, sources
 from fairlead.doctor.finding import CheckResult, Finding, Severity
-from fairlead.doctor.sight import ClusterView
+from fairlead.doctor.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)

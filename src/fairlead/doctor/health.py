@@ -2,7 +2,7 @@
 
 from fairlead.annotations import parse_devices
 from fairlead.doctor.finding import CheckResult, fail, ok
-from fairlead.doctor.sight import ClusterView
+from fairlead.doctor.view import ClusterView
 from fairlead.keys import DEVICES
 
 

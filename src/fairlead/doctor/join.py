@@ -7,7 +7,7 @@ from typing import Final
 
 from fairlead.compat.times import UTC
 from fairlead.doctor import modules
-from fairlead.doctor.distributions import USUAL, Distribution, installed, kubelet_folder
+from fairlead.doctor.distributions import USUAL, KubernetesDistribution, installed, kubelet_folder
 from fairlead.doctor.finding import CheckResult, Finding, fail, ok, some, warn
 from fairlead.errors import MissingPartError
 from fairlead.host import Host
@@ -49,7 +49,7 @@ def examine_node(host: Host, clock: ClockStatus) -> list[Finding]:
     ]
 
 
-def _kubelet(host: Host, found: Distribution | None) -> list[CheckResult]:
+def _kubelet(host: Host, found: KubernetesDistribution | None) -> list[CheckResult]:
     """Say where the kubelet and containerd are, and what the chart must be told of it."""
     if found is None:
         return [ok("no kubelet is installed yet")]
@@ -69,7 +69,7 @@ def _kubelet(host: Host, found: Distribution | None) -> list[CheckResult]:
     return said
 
 
-def _swap(host: Host, found: Distribution | None) -> list[CheckResult]:
+def _swap(host: Host, found: KubernetesDistribution | None) -> list[CheckResult]:
     rows = (host.read("/proc/swaps") or b"").decode("utf-8", "replace").splitlines()[1:]
     places = [row.split()[0] for row in rows if row.split()]
     if not places:
@@ -136,13 +136,13 @@ def _clock(host: Host, clock: ClockStatus) -> list[CheckResult]:
     return [warn("the clock is not synchronised: certificates and leases go by it", todo)]
 
 
-def _certificate(host: Host, clock: ClockStatus, found: Distribution | None) -> list[CheckResult]:
+def _certificate(host: Host, clock: ClockStatus, found: KubernetesDistribution | None) -> list[CheckResult]:
     """Say whether the kubelet's certificate is still valid: that of a board that lay in a drawer is not."""
     data = host.read(found.certificate) if found else None
     if found is None or data is None:
         return []
     try:
-        from fairlead.cluster import certificate  # noqa: PLC0415  # a bare core has no such room
+        from fairlead.cluster.config import certificate  # noqa: PLC0415  # a bare core has no such room
     except MissingPartError:
         return []
     end = certificate.expiry(data)

@@ -9,12 +9,13 @@ from typing import Any, Final, Protocol
 
 from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import LEASES, MODEL_PROFILES, Kind
+from fairlead.cluster.kinds import LEASES, Kind
 from fairlead.cluster.times import parse_time
 from fairlead.doctor.rights import needed
-from fairlead.doctor.sight import PROGRAMS, AccessRule, ClusterView, Pod
+from fairlead.doctor.view import PROGRAMS, AccessRule, ClusterView, Pod
 from fairlead.errors import AccessError, MissingApiError, NotFoundError
-from fairlead.manifest import live
+from fairlead.manifest import listing
+from fairlead.modelprofiles.types import MODEL_PROFILES
 
 LEASE: Final = "fairlead-scheduler"
 _AT_ONCE: Final = 8
@@ -26,10 +27,10 @@ PODS: Final = Kind("", "v1", "pods", True, Pod, "Pod")
 _LISTED: Final[dict[str, Kind[Any]]] = {
     # Pods come before claims: a claim that is there without its pod is then no pod that came in between.
     "pods": PODS,
-    "claims": live.CLAIMS,
-    "nodes": live.NODES,
-    "slices": live.SLICES,
-    "priorities": live.PRIORITY_CLASSES,
+    "claims": listing.CLAIMS,
+    "nodes": listing.NODES,
+    "slices": listing.SLICES,
+    "priorities": listing.PRIORITY_CLASSES,
 }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fairlead.doctor.sight import AccessRule, Pod
+from fairlead.doctor.view import AccessRule, Pod
 
 _DRA: Final = "resource.k8s.io"
 _READS: Final = (

@@ -4,8 +4,8 @@ from typing import Final
 
 from fairlead.cluster.objects import Lease
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.sight import YOUNG, ClusterView, Pod, full, is_ready
-from fairlead.manifest.seen import SCHEDULED
+from fairlead.doctor.view import YOUNG, ClusterView, Pod, full, is_ready
+from fairlead.manifest.types.live import SCHEDULED
 from fairlead.offer import DRIVER
 
 _STOCK: Final = "default-scheduler"

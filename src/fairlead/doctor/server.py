@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.sight import AccessRule, ClusterView
+from fairlead.doctor.view import AccessRule, ClusterView
 from fairlead.keys import GPU_MEM
 
 OLDEST: Final = (1, 30)

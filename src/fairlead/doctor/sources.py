@@ -1,6 +1,6 @@
 """The check that the sources of a node agree: our agent's list, our slices and our labels.
 
-One source decides which accelerators a node has (see `fairlead.manifest.node`). Where a second one says
+One source decides which accelerators a node has (see `fairlead.manifest.node.state`). Where a second one says
 otherwise, an accelerator gets no work, or is offered though it is gone.
 """
 
@@ -10,10 +10,10 @@ from typing import Final
 
 from fairlead.annotations import AnnotatedAccelerator, models, parse_allocated, parse_devices
 from fairlead.doctor.finding import CheckResult, count, ok, some, warn
-from fairlead.doctor.sight import ClusterView
+from fairlead.doctor.view import ClusterView
 from fairlead.keys import ALLOCATED, DEVICES
-from fairlead.manifest.deviceshapes import Device, Slice, newest
-from fairlead.manifest.shapes import Node
+from fairlead.manifest.types.dra import Device, Slice, newest
+from fairlead.manifest.types.kubernetes import Node
 
 _TODO: Final = (
     "restart that node's agent: it writes list, slices and labels from one scan; "

@@ -6,11 +6,11 @@ import numpy as np
 
 from fairlead.estimate.amounts import WorkAmounts
 from fairlead.estimate.calibrated import CalibratedFit
+from fairlead.estimate.cost_model import grounds
 from fairlead.estimate.feasible import ExecutionPlan, Infeasible, way
-from fairlead.estimate.figures import RawEstimate, after_runs, after_use
-from fairlead.estimate.grounds import grounds
 from fairlead.estimate.knowledge import Knowledge
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
+from fairlead.estimate.raw_estimate import RawEstimate, after_runs, after_use
 from fairlead.estimate.speeds import speed
 from fairlead.estimate.target import Target
 from fairlead.prediction import NINTH, Estimate, confidence

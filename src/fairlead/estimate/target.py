@@ -9,7 +9,7 @@ from fairlead.catalog import Catalog, CatalogDevice
 from fairlead.catalog.device import Variant
 from fairlead.catalog.lookup import variant_named
 from fairlead.errors import SettingsError
-from fairlead.estimate.request import DeviceExpression, parse
+from fairlead.estimate.device_expression import DeviceExpression, parse
 from fairlead.inventory import Accelerator
 from fairlead.units import BitsPerSecond, Bytes, BytesPerSecond, Ops, Watts, format_bytes
 

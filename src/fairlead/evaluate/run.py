@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlead.catalog import Catalog
 from fairlead.errors import SettingsError
-from fairlead.evaluate.figures import DataSheets
+from fairlead.evaluate.data_sheets import DataSheets
 from fairlead.evaluate.nas import is_wide, wide
 from fairlead.evaluate.protocols import PROTOCOLS
 from fairlead.evaluate.rows import read, records

@@ -12,7 +12,7 @@ from fairlead.errors import SettingsError
 from fairlead.estimate.similar.device import DeviceTraits, words
 from fairlead.estimate.similar.traits import Array, ModelTraits
 from fairlead.evaluate.amounts import KnownAmounts
-from fairlead.evaluate.figures import DataSheets
+from fairlead.evaluate.data_sheets import DataSheets
 from fairlead.evaluate.rows import Measurement
 
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]|\([^)]*\)")

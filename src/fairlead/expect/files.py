@@ -10,7 +10,7 @@ from fairlead.catalog import Catalog
 from fairlead.errors import AnalysisError, CatalogError, ManifestError, SettingsError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.estimate.target import found as seen
 from fairlead.estimate.target import target
 from fairlead.inventory import Accelerator

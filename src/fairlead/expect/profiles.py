@@ -13,14 +13,14 @@ from fairlead import keys
 from fairlead.calibration import Features, ObservedUse
 from fairlead.catalog import Catalog
 from fairlead.catalog.device import PRECISIONS
-from fairlead.cluster.knowledge import knowledge
-from fairlead.cluster.modelfile import files
-from fairlead.cluster.modelprofile import FilePart, ModelProfile
 from fairlead.errors import ManifestError
 from fairlead.estimate.knowledge import FitCache, Knowledge
-from fairlead.estimate.question import Query
+from fairlead.estimate.query import Query
 from fairlead.expect.files import NOTHING, predicted, sized
-from fairlead.manifest.shapes import Pod
+from fairlead.manifest.types.kubernetes import Pod
+from fairlead.modelprofiles.analysed import files
+from fairlead.modelprofiles.convert import knowledge
+from fairlead.modelprofiles.types import FilePart, ModelProfile
 from fairlead.request import Expectation, Request
 from fairlead.units import Bytes
 from fairlead.workload import Profile

@@ -10,14 +10,14 @@ from fairlead.errors import ManifestError
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.expect.files import NOTHING, ModelFileEstimator
 from fairlead.inventory import Accelerator
-from fairlead.manifest import shortpod, text
-from fairlead.manifest.collect import collect, is_kubernetes
-from fairlead.manifest.controllers import requests
-from fairlead.manifest.gangs import UNSTATED
-from fairlead.manifest.pod import ReadContext, sizes
-from fairlead.manifest.shapes import Pod
-from fairlead.manifest.short import CheckedMapping
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.manifest.files import short_workload, text
+from fairlead.manifest.files.collect import collect, is_kubernetes
+from fairlead.manifest.files.short import CheckedMapping
+from fairlead.manifest.files.snapshot import Snapshot
+from fairlead.manifest.pod.controllers import requests
+from fairlead.manifest.pod.gangs import UNSTATED
+from fairlead.manifest.pod.request import ReadContext, sizes
+from fairlead.manifest.types.kubernetes import Pod
 from fairlead.placement import NodeState
 from fairlead.request import Gang, Request, problems
 from fairlead.workload import ModelFile
@@ -91,8 +91,8 @@ def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Ite
     if not isinstance(listed, list):
         raise ManifestError(f"{where}: neither manifests nor workloads: of the short form", _HINT)
     for at, item in enumerate(listed):
-        table = CheckedMapping.of(f"{where}: workloads[{at}]", item, shortpod.KEYS)
-        for place, request, model in shortpod.workload(table, path, catalog):
+        table = CheckedMapping.of(f"{where}: workloads[{at}]", item, short_workload.KEYS)
+        for place, request, model in short_workload.workload(table, path, catalog):
             yield _Asked(f"{place} ({request.name})", request, model)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from fairlead.annotations import holder_name
 from fairlead.inventory import Accelerator, Inventory
 from fairlead.offer import Form, Holder, Holding
-from fairlead.publish.books import holdings_of_books
+from fairlead.publish.kubelet_holdings import holdings_of_books
 from fairlead.publish.parts import Refusal, divisible, exclusive, free_mebibytes, mebibytes, unit_of
 from fairlead.publish.spans import Spans, count, minus, union
 from fairlead.publish.tally import Key, Tally, key_of, tallied, units_held

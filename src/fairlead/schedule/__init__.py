@@ -1,13 +1,13 @@
 """Decide where work goes: pure code over columns, for a live cluster, one machine and a simulation alike."""
 
-from fairlead.schedule.change import explained, smallest_changes
-from fairlead.schedule.cluster import DeviceFree, EngineCluster, NodeFree
-from fairlead.schedule.decide import decide, place
-from fairlead.schedule.gang import place_gang
-from fairlead.schedule.mix import DemandMix, RequestKind, typical
-from fairlead.schedule.policies import POLICIES, Policy, policy_named, policy_names
-from fairlead.schedule.preempt import preempt, victims
-from fairlead.schedule.queue import place_all
+from fairlead.schedule.decision.decide import decide, place
+from fairlead.schedule.decision.gang import place_gang
+from fairlead.schedule.decision.preempt import preempt, victims
+from fairlead.schedule.decision.queue import place_all
+from fairlead.schedule.explain.suggest import explained, smallest_changes
+from fairlead.schedule.score.mix import DemandMix, RequestKind, typical
+from fairlead.schedule.score.policies import POLICIES, Policy, policy_named, policy_names
+from fairlead.schedule.state.cluster import DeviceFree, EngineCluster, NodeFree
 
 __all__ = [
     "POLICIES",

@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fairlead.cluster.api import ClusterClient
-from fairlead.cluster.changes import ObjectChange
-from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import Kind
+from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.cluster.watch.informer import Informer
 from fairlead.errors import ClusterError, MissingApiError, NotFoundError
 
 SELDOM: Final = 60.0

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from fairlead.manifest.snapshot import Snapshot
+from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import Decision, SuggestedChange
 from fairlead.request import Request
 from fairlead.schedule import EngineCluster, explained, place_all

@@ -19,7 +19,7 @@ from fairlead.cluster.kinds import LEASES, PODS
 from fairlead.cluster.objects import Lease
 from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, NotFoundError
-from fairlead.manifest.seen import LivePod
+from fairlead.manifest.types.live import LivePod
 from fairlead.whatif.document import lacking
 
 LEASE: Final = "fairlead-scheduler"

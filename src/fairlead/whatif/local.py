@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, Final
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.listed import ListedCluster
+from fairlead.cache.listed_cluster import ListedCluster
 from fairlead.cache.nominations import Nomination
 from fairlead.catalog import Catalog
-from fairlead.manifest.collect import FoundObjects
-from fairlead.manifest.seen import LivePod
+from fairlead.manifest.files.collect import FoundObjects
+from fairlead.manifest.types.live import LivePod
 from fairlead.placement import Decision
 from fairlead.request import LabelTerm, MatchOperator, Request, Selector
 from fairlead.schedule import place, place_all

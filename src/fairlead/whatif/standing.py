@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.holdings import given
-from fairlead.manifest.seen import SCHEDULED, LiveClaim, LivePod
+from fairlead.manifest.node.holdings import given
+from fairlead.manifest.types.live import SCHEDULED, LiveClaim, LivePod
 from fairlead.placement import Decision, DeviceShare, Placement, parse_shares
 from fairlead.request import Request
 

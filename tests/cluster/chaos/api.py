@@ -9,12 +9,13 @@ import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
-from fairlead.cluster import kubeconfig
-from fairlead.cluster.config import ClusterConfig
-from fairlead.lab import commands, process, ready
-from fairlead.lab.build import BuiltPrograms
-from fairlead.lab.running import StartingLab
-from fairlead.lab.state import Lab
+from fairlead.cluster.config import kubeconfig
+from fairlead.cluster.config.types import ClusterConfig
+from fairlead.lab.build.programs import BuiltPrograms
+from fairlead.lab.control import commands
+from fairlead.lab.run import process, ready
+from fairlead.lab.run.starting import StartingLab
+from fairlead.lab.run.state import Lab
 
 _LIMIT = 90.0
 

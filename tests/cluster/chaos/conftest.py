@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab import home
-from fairlead.lab.down import down
-from fairlead.lab.kit import gather
-from fairlead.lab.narrate import StepPrinter
-from fairlead.lab.state import LabProfile
-from fairlead.lab.up import LabSpec, up
+from fairlead.lab.build.prerequisites import gather
+from fairlead.lab.run import home
+from fairlead.lab.run.down import down
+from fairlead.lab.run.state import LabProfile
+from fairlead.lab.run.steps import StepPrinter
+from fairlead.lab.run.up import LabSpec, up
 from tests.cluster.chaos.api import ChaosApi
 from tests.labs import give_up
 

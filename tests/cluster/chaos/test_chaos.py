@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from random import Random
 
-from fairlead.cluster.replica import WatchTiming
+from fairlead.cluster.watch.reflector import WatchTiming
 from tests.cluster.chaos.api import ChaosApi
 from tests.cluster.chaos.mishaps import MISHAPS
 from tests.cluster.chaos.world import World, busy_world

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.client import Client
-from fairlead.cluster.informer import Informer
+from fairlead.cluster.http.transport import Transport
 from fairlead.cluster.kinds import CONFIG_MAPS, EVENTS, NAMESPACES, Kind
 from fairlead.cluster.meta import Listing, Object, T, WatchEvent
-from fairlead.cluster.replica import WatchTiming
-from fairlead.cluster.transport import Transport
+from fairlead.cluster.watch.changes import Key, ObjectChange
+from fairlead.cluster.watch.informer import Informer
+from fairlead.cluster.watch.reflector import WatchTiming
 from fairlead.errors import AlreadyExistsError, ClusterError, NotFoundError
 from tests.cluster.chaos.api import ChaosApi
 from tests.cluster.chaos.wire import Wire

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairlead.errors import LabError
-from fairlead.lab.build import ensure
+from fairlead.lab.build.programs import ensure
 from tests.deploy.chart.charts import Chart
 from tests.deploy.chart.worlds import World, installed
 from tests.labs import RealApi, give_up

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext, suppres
 from dataclasses import replace
 from typing import Any
 
-from fairlead.cluster.answers import RequestInfo
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ClusterConfig
+from fairlead.cluster.config.types import AuthInfo, ClusterConfig
+from fairlead.cluster.http.api_errors import RequestInfo
+from fairlead.cluster.http.request import HttpRequest
+from fairlead.cluster.http.transport import LineBatches, Transport
 from fairlead.cluster.kinds import PODS, SERVICE_ACCOUNTS
-from fairlead.cluster.question import HttpRequest
-from fairlead.cluster.transport import LineBatches, Transport
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.keys import PLACEMENT
 from fairlead.settings.admission import Rules

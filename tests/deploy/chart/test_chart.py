@@ -12,7 +12,7 @@ from deploy import render
 from fairlead import __version__
 from fairlead.catalog.device import KINDS
 from fairlead.cli.main import parser
-from fairlead.schedule.policies import POLICIES
+from fairlead.schedule.score.policies import POLICIES
 from fairlead.settings.agent import agent_settings
 from tests.deploy.chart.charts import (
     OPTIONS,

@@ -3,14 +3,14 @@
 import pytest
 
 from deploy import render
-from fairlead.doctor.distributions import DISTRIBUTIONS, USUAL, Distribution
+from fairlead.doctor.distributions import DISTRIBUTIONS, USUAL, KubernetesDistribution
 from tests.deploy.chart.charts import Chart, containers, one
 
 OWN = [each for each in DISTRIBUTIONS if each.name not in ("kubeadm", "rke2")]
 
 
 @pytest.mark.parametrize("distribution", OWN, ids=lambda each: each.name)
-def test_values_name_the_kubelets_folder(chart: Chart, distribution: Distribution) -> None:
+def test_values_name_the_kubelets_folder(chart: Chart, distribution: KubernetesDistribution) -> None:
     file = render.CHART / f"values-{distribution.name}.yaml"
     pod = one(chart.render({}, f"--values={file}"), "DaemonSet")["spec"]["template"]["spec"]
     assert f"--kubelet-dir={distribution.kubelet[0]}" in containers(pod)["agent"]["args"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ClusterConfig
+from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import ClusterError
 from fairlead.keys import COSCHEDULING, GANG, GANG_SIZE, PLACEMENT, TURN, VOLCANO

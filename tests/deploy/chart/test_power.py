@@ -15,9 +15,9 @@ from fairlead import keys
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES
 from fairlead.keys import TURN
-from fairlead.manifest.seen import OWN_CLAIM
+from fairlead.manifest.types.live import OWN_CLAIM
 from fairlead.serve.admission import review
-from fairlead.serve.scheduler.writes import FINALIZER
+from fairlead.serve.scheduler.bind.writes import FINALIZER
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.deciders import CLAIM_POLICY, POLICY, allowed_as_shipped, until_priority
 from tests.deploy.chart.test_placements import MERGE, POD, SPEC, STRATEGIC, Scene, marked, rules

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.cluster import codec
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import MODEL_PROFILES
-from fairlead.cluster.knowledge import of_seen
-from fairlead.cluster.profiles import StoreCounts, check, listed, store
+from fairlead.cluster.http import codec
+from fairlead.modelprofiles.convert import of_seen
+from fairlead.modelprofiles.store import StoreCounts, check, listed, store
+from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import Chart, Document, one
 from tests.deploy.chart.test_policy import Attack, rules

@@ -9,13 +9,13 @@ import pytest
 
 from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.kinds import NODES, RESOURCE_SLICES, Kind
 from fairlead.errors import KubeletError
 from fairlead.inventory import Inventory
 from fairlead.kubelet.claims import KubeletClaim
-from fairlead.serve.agent.allotment import ClaimReader
-from fairlead.serve.agent.notices import NodeReconciler, PublishedFacts
+from fairlead.serve.agent.claim_reader import ClaimReader
+from fairlead.serve.agent.node_reconciler import NodeReconciler, PublishedFacts
 from fairlead.settings.publishing import PublishConfig
 from tests.accelerators import accelerator, node
 from tests.deploy.chart.charts import Chart, Document, one

@@ -10,14 +10,14 @@ import pytest
 from fairlead.cache.types import CLAIMS, SCHEDULED
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.kinds import EVENTS, Kind
 from fairlead.doctor.rights import DECIDES, LEADS, PLACES, PUBLISHES, READS_PLACEMENTS, REVIEWS
 from fairlead.errors import AccessError, NotFoundError
-from fairlead.manifest.volumeshapes import LATE, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from fairlead.manifest.types.storage import LATE, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
-from fairlead.serve.scheduler import writes
+from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.effects import ApiRequest
 from fairlead.units import Bytes

@@ -12,9 +12,9 @@ import pytest
 
 from deploy import render
 from fairlead.cluster.client import Client
-from fairlead.cluster.kinds import MODEL_PROFILES
 from fairlead.errors import ClusterError
-from fairlead.lab import helm as lab_helm
+from fairlead.lab.control import helm as lab_helm
+from fairlead.modelprofiles.types import MODEL_PROFILES
 from tests.deploy.chart.charts import OPTIONS, Chart, Document, one
 from tests.deploy.chart.worlds import KINDS
 from tests.labs import RealApi, RealCluster

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
-from fairlead.lab.certs import CertificateAuthority, LeafCertificate
+from fairlead.cluster.config.types import ClusterConfig
+from fairlead.lab.control.certs import CertificateAuthority, LeafCertificate
 from fairlead.serve.admission.program import PATH, router_of
 from fairlead.serve.admission.webhook import Webhook
 from fairlead.serve.web.router import opened

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import AuthInfo, ClusterConfig
+from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import CRDS, LEASES, NODES, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS, Kind
 from fairlead.errors import ClusterError, FairleadError, NotFoundError
 from tests.deploy.chart.charts import Chart, Document, Values

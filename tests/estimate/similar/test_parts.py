@@ -5,8 +5,8 @@ import pytest
 
 from fairlead.estimate.similar import DeviceTraits, MeasurementLibrary, ModelTraits, words
 from fairlead.estimate.similar.device import likeness, shared_words
-from fairlead.estimate.similar.krige import explain
-from fairlead.estimate.similar.near import near
+from fairlead.estimate.similar.gaussian_process import explain
+from fairlead.estimate.similar.neighbours import near
 from fairlead.estimate.similar.prior import unseen
 from tests.estimate.similar.fleet import fleet
 

@@ -15,10 +15,10 @@ from fairlead.publish.devices import devices
 from fairlead.publish.offers import OfferPlan, offers
 from fairlead.publish.slices import slices
 from fairlead.serve.agent.agent import Agent, AgentClock
-from fairlead.serve.agent.watch import MachineMonitor, NvmlReconnector
+from fairlead.serve.agent.monitor import MachineMonitor, NvmlReconnector
 from fairlead.settings.agent import AgentSettings
 from fairlead.units import Seconds
-from tests.serve.agent.test_watch import FIRST, SECOND, Driver
+from tests.serve.agent.test_monitor import FIRST, SECOND, Driver
 from tests.worlds import Entry, World, memory, pci
 
 WELL = Health(uncorrected_volatile=0, remap_failed=False)

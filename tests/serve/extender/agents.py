@@ -10,10 +10,10 @@ from random import Random
 from fairlead import keys
 from fairlead.cache import types as seen
 from fairlead.cache.types import LivePod
-from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.client import Client
-from fairlead.cluster.informer import Informer
 from fairlead.cluster.kinds import NODES
+from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.cluster.watch.informer import Informer
 
 LATEST = 0.4
 """Seconds that a kubelet may take to come to a pod; a later one may be first."""

@@ -19,19 +19,20 @@ import yaml
 
 from fairlead.cache import types as seen
 from fairlead.cache.types import LivePod
-from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
+from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.kinds import EVENTS, PODS
 from fairlead.errors import ClusterError, LabError
-from fairlead.lab import home, tuning
-from fairlead.lab.down import down
-from fairlead.lab.dummy import manifests
-from fairlead.lab.fleet import Fleet, FleetDevice, NodeGroup
-from fairlead.lab.kit import gather
-from fairlead.lab.narrate import StepPrinter
-from fairlead.lab.restart import restart
-from fairlead.lab.state import Lab, LabProfile
-from fairlead.lab.up import LabSpec, up
+from fairlead.lab.build.prerequisites import gather
+from fairlead.lab.control import tuning
+from fairlead.lab.control.dummy import manifests
+from fairlead.lab.control.fleet import Fleet, FleetDevice, NodeGroup
+from fairlead.lab.run import home
+from fairlead.lab.run.down import down
+from fairlead.lab.run.restart import restart
+from fairlead.lab.run.state import Lab, LabProfile
+from fairlead.lab.run.steps import StepPrinter
+from fairlead.lab.run.up import LabSpec, up
 from fairlead.serve.extender.config import configuration
 from tests import catalogs
 from tests.labs import give_up

@@ -11,8 +11,8 @@ import pytest
 
 from fairlead import keys
 from fairlead.cache.types import SCHEDULED, LivePod
-from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
+from fairlead.cluster.config import kubeconfig
 from fairlead.cluster.kinds import PODS
 from tests.serve.extender.agents import Agents
 from tests.serve.extender.stock import NAMESPACE, Pods, Stock, body, placed, started

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import UserError
 from fairlead.serve.extender import wire
-from fairlead.serve.extender.judge import NodeVerdicts
+from fairlead.serve.extender.node_evaluator import NodeVerdicts
 
 POD = {"metadata": {"name": "p", "uid": "u", "unknown": [1]}, "spec": {"containers": []}}
 

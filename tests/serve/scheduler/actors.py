@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from fairlead.cache.types import CLAIMS, PODS
 from fairlead.catalog import Catalog
-from fairlead.cluster import codec
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import Kind
-from fairlead.cluster.replica import Reflector, WatchTiming
+from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.cluster.watch.reflector import Reflector, WatchTiming
 from fairlead.errors import ClusterError, ClusterUnavailableError
-from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
+from fairlead.manifest.types.storage import VOLUME_CLAIMS, VOLUMES
 from fairlead.serve.machine.flow import Answered, Effect, Sleep
 from fairlead.serve.machine.recording import encode_effects
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects

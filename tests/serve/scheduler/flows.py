@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from fairlead.cache.types import CLAIMS, PODS
-from fairlead.cluster import codec
+from fairlead.cluster.http import codec
 from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Sleep
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects

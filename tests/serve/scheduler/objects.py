@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead.cache import types as seen
 from fairlead.cluster.kinds import Kind
-from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.shapes import Node
+from fairlead.manifest.types.dra import Slice
+from fairlead.manifest.types.kubernetes import Node
 
 GIB = 1 << 30
 

@@ -15,15 +15,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from fairlead.cluster import kubeconfig
 from fairlead.cluster.client import Client
-from fairlead.cluster.transport import Transport
+from fairlead.cluster.config import kubeconfig
+from fairlead.cluster.http.transport import Transport
 from fairlead.errors import ClusterError, ClusterUnavailableError
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
 from tests import catalogs
 from tests.serve.scheduler.chaos.digest import digest
-from tests.serve.scheduler.unfenced import unfenced
+from tests.serve.scheduler.leader.unfenced import unfenced
 
 ECHOES = 0.1
 """Of writes that are answered, how many arrive a second time."""

@@ -17,17 +17,17 @@ from hypothesis.stateful import (
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, DISRUPTION, NODES, PODS
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import BY_PLACEMENT, HANDS_OVER
-from fairlead.manifest.volumeshapes import LATE, SELECTED, STORAGE_CLASSES, VOLUME_CLAIMS
+from fairlead.manifest.types.storage import LATE, SELECTED, STORAGE_CLASSES, VOLUME_CLAIMS
 from fairlead.serve.machine.flow import Effect
 from tests import catalogs
 from tests.cache.test_cache import sight
 from tests.serve.scheduler.actors import KINDS, Actor, Fate, Post, Sent, unconditional
 from tests.serve.scheduler.given import given
+from tests.serve.scheduler.leader.unfenced import unfenced
 from tests.serve.scheduler.model import Api
 from tests.serve.scheduler.objects import GIB, device_slice, node, pod, read
-from tests.serve.scheduler.unfenced import unfenced
 
 LONG = os.environ.get("FAIRLEAD_CHAOS") == "long"
 ACTORS = 3 if LONG else 2

@@ -11,7 +11,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.errors import ClusterError, InvalidError
 from tests.labs import LABEL, RealCluster
-from tests.serve.scheduler.mixed import Mixed, mixed
+from tests.serve.scheduler.leader.mixed import Mixed, mixed
 
 CLASSES = Kind.of("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False, name="PriorityClass")
 GPUS = {"a": ("t4", 16), "b": ("t4", 16)}

@@ -12,7 +12,7 @@ import pytest
 from fairlead.cache.types import NODES, PODS
 from fairlead.catalog import Catalog
 from fairlead.cli.main import main
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterUnavailableError, ConflictError, RecordingError
 from fairlead.serve.machine.flow import Answered
 from fairlead.serve.machine.recording import Recorder, encode_effects, read_events, read_header

@@ -12,10 +12,10 @@ from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import UnreadablePod
 from fairlead.cache.types import CLAIMS, SLICES, LiveClaim, LivePod
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT
-from fairlead.manifest.deviceshapes import Slice
-from fairlead.manifest.shapes import Node
+from fairlead.manifest.types.dra import Slice
+from fairlead.manifest.types.kubernetes import Node
 from fairlead.placement import Decision, DeviceShare
 from fairlead.schedule import place
 from fairlead.units import Bytes

@@ -9,9 +9,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from fairlead.serve.web.bodies import BODY_LIMIT
 from fairlead.serve.web.connections import ConnectionLimits, ConnectionPool
 from fairlead.serve.web.httpd import Response, listen
+from fairlead.serve.web.request_bodies import BODY_LIMIT
 from fairlead.serve.web.router import Router, opened
 from fairlead.serve.web.tls import prepared
 from fairlead.settings import Address

@@ -13,8 +13,8 @@ import pytest
 
 from fairlead.errors import SettingsError
 from fairlead.serve.extender.extender import ABSENT
-from fairlead.serve.web.bodies import BODY_LIMIT
 from fairlead.serve.web.httpd import Response, listen
+from fairlead.serve.web.request_bodies import BODY_LIMIT
 from fairlead.serve.web.router import Router, opened
 from fairlead.serve.web.tls import Tls, prepared
 from fairlead.settings import Address, TlsFiles

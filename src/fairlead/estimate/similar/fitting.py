@@ -6,10 +6,10 @@ from typing import Final
 import numpy as np
 
 from fairlead.estimate import nonnegative
-from fairlead.estimate.similar.krige import explain
+from fairlead.estimate.similar.fitted_model import FittedModel, ModelQueries, neighbours
+from fairlead.estimate.similar.gaussian_process import explain
 from fairlead.estimate.similar.library import MeasurementLibrary
-from fairlead.estimate.similar.near import NeighbourWeights, weigh
-from fairlead.estimate.similar.surface import FittedModel, ModelQueries, neighbours
+from fairlead.estimate.similar.neighbours import NeighbourWeights, weigh
 from fairlead.estimate.similar.traits import Array, Columns, TraitScale
 
 _BLENDED: Final = 5

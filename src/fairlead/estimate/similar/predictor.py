@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 
 from fairlead.estimate.similar.device import DeviceTraits, likeness
+from fairlead.estimate.similar.fitted_model import FittedModel, ModelQueries, stack
 from fairlead.estimate.similar.fitting import ObservedRuns, surface
 from fairlead.estimate.similar.library import MeasurementLibrary
-from fairlead.estimate.similar.near import near, nobody
+from fairlead.estimate.similar.neighbours import near, nobody
 from fairlead.estimate.similar.prior import DevicePrior, unseen
-from fairlead.estimate.similar.surface import FittedModel, ModelQueries, stack
 from fairlead.estimate.similar.traits import Array, Columns, ModelTraits, TraitScale
 from fairlead.prediction import NINTH, confidence
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairlead.estimate.similar.device import DeviceTraits, shared_words
 from fairlead.estimate.similar.library import MeasurementLibrary
-from fairlead.estimate.similar.near import NeighbourWeights
+from fairlead.estimate.similar.neighbours import NeighbourWeights
 from fairlead.estimate.similar.traits import Array, Columns
 
 _GAIN: Final = 0.7

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.serve.admission.webhook import Webhook
-from fairlead.serve.until import run_until_told
+from fairlead.serve.until_signal import run_until_told
 from fairlead.serve.web.httpd import Response, listen
 from fairlead.serve.web.router import Router, opened
 from fairlead.serve.web.tls import prepared

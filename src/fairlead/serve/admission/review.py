@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.cluster import codec
+from fairlead.cluster.http import codec
 from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.cluster.objects import Condition
 from fairlead.errors import ClusterError

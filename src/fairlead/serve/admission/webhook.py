@@ -8,8 +8,8 @@ cache does not know it yet, it is read again from the store.
 from collections.abc import Callable
 from typing import Final
 
-from fairlead.cluster import codec
 from fairlead.cluster.client import Client
+from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import PODS
 from fairlead.cluster.meta import ObjectPart
 from fairlead.errors import ClusterError, MissingApiError, NotFoundError

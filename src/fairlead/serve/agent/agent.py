@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory, Machine
 from fairlead.metrics import CONTENT_TYPE, MetricsSnapshot, PublishStatus, render
-from fairlead.serve.agent.plan import ScanSchedule, nudged, sampled, scanned, trigger, wait
+from fairlead.serve.agent.scan_schedule import ScanSchedule, nudged, sampled, scanned, trigger, wait
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.agent import AgentSettings
 from fairlead.telemetry import Sample

@@ -11,7 +11,7 @@ from fairlead.kubelet.plugin import LIST_LIMIT, DevicePlugin, encoded_size
 from fairlead.kubelet.registration import Registered
 from fairlead.offer import Form, Holding, Offer
 from fairlead.publish.offers import MemoryUnit, OfferPlan, fitting, offers
-from fairlead.serve.agent.desk import Allocator
+from fairlead.serve.agent.allocator import Allocator
 from fairlead.settings.publishing import PublishConfig, bearable
 
 CLAIMS: Final = "claims"

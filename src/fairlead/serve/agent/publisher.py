@@ -17,12 +17,12 @@ from fairlead.errors import FairleadError
 from fairlead.host import Host
 from fairlead.inventory import Inventory
 from fairlead.metrics import PublishStatus
-from fairlead.serve.agent.allotment import ClaimReader
-from fairlead.serve.agent.books import PodResourcesTracker
-from fairlead.serve.agent.desk import Allocator
-from fairlead.serve.agent.handover import PlacementLookup
-from fairlead.serve.agent.notices import NodeReconciler, PublishedFacts
+from fairlead.serve.agent.allocator import Allocator
+from fairlead.serve.agent.claim_reader import ClaimReader
+from fairlead.serve.agent.node_reconciler import NodeReconciler, PublishedFacts
+from fairlead.serve.agent.placement_lookup import PlacementLookup
 from fairlead.serve.agent.plugins import PluginSet
+from fairlead.serve.agent.pod_resources_tracker import PodResourcesTracker
 from fairlead.settings.publishing import PublishConfig
 from fairlead.units import Seconds
 

@@ -10,12 +10,12 @@ from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, NODES, PODS, RULES, SLICES, LivePod
 from fairlead.catalog import Catalog
 from fairlead.cluster.api import ClusterClient
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import UserError
 from fairlead.metrics import CONTENT_TYPE, Histogram
 from fairlead.schedule import policy_named
-from fairlead.serve.extender import page, wire
-from fairlead.serve.extender.judge import NodeEvaluator, NodeVerdicts
+from fairlead.serve.extender import metrics, wire
+from fairlead.serve.extender.node_evaluator import NodeEvaluator, NodeVerdicts
 from fairlead.serve.follow import Follower
 from fairlead.serve.web.httpd import Response
 from fairlead.serve.web.router import Page, Router, Verb
@@ -51,7 +51,7 @@ class Extender:
         self._hold = hold
         self._say = say
         self._judge = NodeEvaluator(SchedulerCache(catalog, _NOBODY), policy_named(policy))
-        self._counts = page.ExtenderMetrics()
+        self._counts = metrics.ExtenderMetrics()
         self._known = False
         """Whether everything has been listed."""
         self._bell = asyncio.Event()
@@ -134,7 +134,7 @@ class Extender:
 
     def _metrics(self) -> Response:
         cache, doubts = self._judge.cache, len(self._judge.doubts)
-        text = page.render(self._counts, doubts, len(cache.cluster.nodes()), len(cache.complaints))
+        text = metrics.render(self._counts, doubts, len(cache.cluster.nodes()), len(cache.complaints))
         return Response(200, text, CONTENT_TYPE)
 
 

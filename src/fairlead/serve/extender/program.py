@@ -6,9 +6,9 @@ from typing import Final
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.serve.extender.extender import Extender
-from fairlead.serve.until import run_until_told
+from fairlead.serve.until_signal import run_until_told
 from fairlead.serve.web.httpd import listen
 from fairlead.serve.web.router import opened
 from fairlead.serve.web.tls import Tls, prepared

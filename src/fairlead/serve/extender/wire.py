@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from fairlead.cache.types import LivePod
 from fairlead.errors import UserError
-from fairlead.serve.extender.judge import NodeVerdicts
+from fairlead.serve.extender.node_evaluator import NodeVerdicts
 
 NODES_LIMIT: Final = 65_536
 """Nodes of one request: a body of the largest size can name a million, which take 130 MiB when read."""

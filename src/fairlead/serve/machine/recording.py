@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from fairlead import errors
-from fairlead.cluster import codec
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Object
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterError, RecordingError
 from fairlead.serve.machine.flow import Answered, Effect
 

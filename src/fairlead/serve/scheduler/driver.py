@@ -15,19 +15,19 @@ from uuid import uuid4
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SLICES, STORAGE
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.client import Client
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterError
 from fairlead.metrics import CONTENT_TYPE
 from fairlead.serve.follow import Follower
 from fairlead.serve.machine.flow import Answered, Effect, Log, Sleep
 from fairlead.serve.machine.recording import Recorder
-from fairlead.serve.scheduler import metrics
 from fairlead.serve.scheduler.effects import Explained
 from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Start, Stop, Synced, Tick
-from fairlead.serve.scheduler.explain import PATH
 from fairlead.serve.scheduler.machine import SchedulerMachine
 from fairlead.serve.scheduler.performer import Performer
+from fairlead.serve.scheduler.report import metrics
+from fairlead.serve.scheduler.report.explain import PATH
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.scheduler import SchedulerSettings
 

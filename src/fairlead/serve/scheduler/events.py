@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.cluster.changes import ObjectChange
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.serve.machine.flow import Answered
 
 

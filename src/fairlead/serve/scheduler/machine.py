@@ -16,26 +16,27 @@ from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import LiveClaim, LivePod
 from fairlead.cache.volumes import VolumeBinding
 from fairlead.catalog import Catalog
-from fairlead.cluster.changes import Key, ObjectChange
 from fairlead.cluster.times import format_time
+from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ClusterError
 from fairlead.schedule import policy_named
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log, Sleep, Together
-from fairlead.serve.scheduler import conditions, evict, podgroup_status, writes
-from fairlead.serve.scheduler.binder import Binder
-from fairlead.serve.scheduler.cycle import SchedulingCycle
+from fairlead.serve.scheduler.bind import evict, writes
+from fairlead.serve.scheduler.bind.binder import Binder
+from fairlead.serve.scheduler.bind.requests import Fences, send_once, together
+from fairlead.serve.scheduler.bind.writes import BindingPlan
+from fairlead.serve.scheduler.cycle.preemption import Preemption
+from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
+from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.serve.scheduler.effects import Explained, Report
-from fairlead.serve.scheduler.election import LeaderElection, LeaderTerm
 from fairlead.serve.scheduler.events import Announce, Cycle, Event, Explain, Start, Stop, Synced, Tick
-from fairlead.serve.scheduler.explain import Explainer
-from fairlead.serve.scheduler.failover import Failover
-from fairlead.serve.scheduler.metrics import SchedulerGauges
-from fairlead.serve.scheduler.preemption import Preemption
-from fairlead.serve.scheduler.queue import SchedulingQueue
-from fairlead.serve.scheduler.requests import Fences, send_once, together
-from fairlead.serve.scheduler.tracker import InFlightTracker
-from fairlead.serve.scheduler.writes import BindingPlan
+from fairlead.serve.scheduler.leader.election import LeaderElection, LeaderTerm
+from fairlead.serve.scheduler.leader.failover import Failover
+from fairlead.serve.scheduler.leader.tracker import InFlightTracker
+from fairlead.serve.scheduler.report import conditions, podgroup_status
+from fairlead.serve.scheduler.report.explain import Explainer
+from fairlead.serve.scheduler.report.metrics import SchedulerGauges
 from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import counted
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from fairlead.cache.types import CLAIMS, PODS
-from fairlead.cluster import codec
+from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import LEASES, Kind
 from fairlead.cluster.meta import Listing
 from fairlead.errors import ClusterError, ClusterUnavailableError
-from fairlead.manifest.volumeshapes import VOLUME_CLAIMS, VOLUMES
+from fairlead.manifest.types.storage import VOLUME_CLAIMS, VOLUMES
 from fairlead.serve.machine.flow import Effect
 from fairlead.serve.scheduler.effects import ApiRequest, ListObjects
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
-from fairlead.cluster.config import ClusterConfig
+from fairlead.cluster.config.types import ClusterConfig
 from fairlead.serve.scheduler.driver import Scheduler
-from fairlead.serve.scheduler.explain import signs
 from fairlead.serve.scheduler.replay import recorder
-from fairlead.serve.until import run_until_told
-from fairlead.serve.web.beside import served
+from fairlead.serve.scheduler.report.explain import signs
+from fairlead.serve.until_signal import run_until_told
+from fairlead.serve.web.thread import served
 from fairlead.settings import Address
 from fairlead.settings.scheduler import SchedulerSettings
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from fairlead import __version__
 from fairlead.cache.types import BUDGETS, CLAIMS, NODES, PODS, QUOTAS, RULES, SLICES, STORAGE
 from fairlead.catalog import Catalog
-from fairlead.cluster import codec
+from fairlead.cluster.http import codec
 from fairlead.errors import RecordingError
 from fairlead.serve.machine.recording import EventTypes, RecordedEvent, Recorder, read_events, read_header
 from fairlead.serve.scheduler.events import Announce, Cycle, Explain, Start, Stop, Synced, Tick

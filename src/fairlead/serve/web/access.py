@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Callable
 from typing import Final
 
-from fairlead.serve.web.rotated import ReloadedFiles, said
+from fairlead.serve.web.reloaded import ReloadedFiles, said
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """What a kubelet asks for: it has no token, and learns nothing but yes or no."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import SettingsError, UserError
-from fairlead.serve.web.lines import ClientStream, PlainStream, Turn
+from fairlead.serve.web.streams import ClientStream, PlainStream, Turn
 from fairlead.settings import Address
 from fairlead.units import Seconds
 

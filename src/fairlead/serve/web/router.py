@@ -8,9 +8,9 @@ from typing import Final
 
 from aiohttp import web
 
-from fairlead.serve.web.bodies import RETRY_AFTER, RequestBodies, RequestRejectedError
 from fairlead.serve.web.connections import ConnectionLimits, ConnectionPool, connection_of
 from fairlead.serve.web.httpd import Response
+from fairlead.serve.web.request_bodies import RETRY_AFTER, RequestBodies, RequestRejectedError
 
 _LAST: Final = 5.0
 """Seconds that answers under way have when the program ends."""

@@ -8,8 +8,8 @@ from selectors import EVENT_READ, EVENT_WRITE
 from typing import Final, TypeVar
 
 from fairlead.errors import SettingsError
-from fairlead.serve.web.lines import PlainStream, Turn
-from fairlead.serve.web.rotated import ReloadedFiles, said
+from fairlead.serve.web.reloaded import ReloadedFiles, said
+from fairlead.serve.web.streams import PlainStream, Turn
 from fairlead.settings import TlsFiles
 
 _HANDSHAKE: Final = b"\x16"

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, NODES, PODS, RULES, SLICES
-from fairlead.cluster.changes import ObjectChange
 from fairlead.cluster.client import Client
+from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import MissingApiError
 from tests import catalogs
 

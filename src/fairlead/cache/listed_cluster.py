@@ -1,0 +1,126 @@
+"""A cluster at one moment: every object goes through the scheduler's own cache, once."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.delta import Waiting
+from fairlead.cache.origin import ObjectOrigin
+from fairlead.cache.translator import UnreadablePod
+from fairlead.catalog import Catalog
+from fairlead.cluster.meta import replace as changed
+from fairlead.cluster.objects import Consumer
+from fairlead.cluster.watch.changes import Key, ObjectChange
+from fairlead.errors import ManifestError
+from fairlead.manifest.files.collect import FoundObject, FoundObjects
+from fairlead.manifest.files.snapshot import Snapshot
+from fairlead.manifest.pod.claims import claims_used
+from fairlead.manifest.types.kubernetes import Controller, CronJob
+from fairlead.manifest.types.live import LiveClaim, LivePod
+from fairlead.placement import NodeState, Placement
+from fairlead.request import Request
+
+_STORAGE: Final = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCluster:
+    """What a list of objects says of a cluster."""
+
+    cache: SchedulerCache
+    snapshot: Snapshot
+    unreadable: tuple[UnreadablePod, ...] = ()
+    """Pods that cannot be read, in the order of the list; those that are bound are counted by their spec."""
+    complaints: tuple[ManifestError, ...] = ()
+    """What is wrong with nodes and pods that cannot be read, in the order of the list."""
+
+    @classmethod
+    def of(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
+        """Return the cluster of an API server; what cannot be read is passed over, and named."""
+        return _listed(objects.found, objects, catalog, authored=False)
+
+    @classmethod
+    def of_files(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
+        """Return the cluster of manifests; the first that cannot be read is an error."""
+        found = _listed(_completed(objects), objects, catalog, authored=True)
+        for error in found.complaints:
+            raise error
+        return replace(found, snapshot=_without_made_up(found.snapshot))
+
+
+def _listed(
+    found: Iterable[FoundObject], objects: FoundObjects, catalog: Catalog, *, authored: bool
+) -> ListedCluster:
+    places = {(each.kind, *each.body.key): each.where for each in objects.found}
+    # Files often hold no volumes at all, though their pods name some.
+    unlisted = {kind: why for kind, why in objects.unlisted.items() if kind in _STORAGE}
+    storage = any(map(objects.all, _STORAGE)) if authored else not unlisted
+    cache = SchedulerCache(catalog, None, ObjectOrigin(places, authored, storage))
+    pods: list[str] = []
+    for each in found:
+        if not isinstance(each.body, Controller | CronJob):  # in a cluster their pods are there already
+            cache.on_event(ObjectChange(None, each.body))
+        if isinstance(each.body, LivePod):
+            pods.append(each.body.metadata.uid)
+    waiting: dict[str, Waiting] = {each.id: each for each in cache.sync().pending}
+    names = [each.body.metadata.name for each in objects.all("Node")]
+    nodes = [state for name in names if (state := cache.cluster.node(name)) is not None]
+    read = [waiting.get(uid) or cache.unreadable.get(uid) for uid in pods]
+    unreadable = tuple(each for each in read if isinstance(each, UnreadablePod))
+    wrong = [ManifestError(f"volumes are not looked at: {why}") for why in unlisted.values()][:1]
+    wrong += [cache.complaints[name] for name in names if name in cache.complaints]
+    wrong += [ManifestError(each.problem, each.hint) for each in unreadable]
+    snapshot = Snapshot(
+        tuple(nodes),
+        tuple(_placements(cache, nodes)),
+        tuple(each for each in read if isinstance(each, Request)),
+        budgets=tuple(cache.disruptions.budgets),
+    )
+    return ListedCluster(cache, snapshot, unreadable, tuple(wrong))
+
+
+def _placements(cache: SchedulerCache, nodes: Iterable[NodeState]) -> Iterator[Placement]:
+    for node in nodes:
+        yield from cache.cluster.placed_on(cache.cluster.row(node.name))
+
+
+def _completed(objects: FoundObjects) -> Iterator[FoundObject]:
+    """Yield the objects of files with what an API server adds: uids, and the pods that use a claim."""
+    seen: dict[str, str] = {}
+    users: dict[Key, set[str]] = {}
+    for each in objects.all("Pod"):
+        pod: LivePod = each.body
+        uid = pod.metadata.uid or _made_up(*pod.key)
+        if uid in seen:
+            raise ManifestError(f"{each.where}: metadata.uid: {uid} is there twice, first in {seen[uid]}")
+        seen[uid] = each.where
+        for key in claims_used(pod) if pod.spec.node_name and not pod.ended else ():
+            users.setdefault(key, set()).add(uid)
+    for each in objects.found:
+        body = each.body
+        if isinstance(body, LivePod) and not body.metadata.uid:
+            body = changed(body, metadata=changed(body.metadata, uid=_made_up(*body.key)))
+        elif isinstance(body, LiveClaim) and body.key in users:
+            body = _used_by(body, users[body.key])
+        yield replace(each, body=body)
+
+
+def _used_by(claim: LiveClaim, users: Iterable[str]) -> LiveClaim:
+    kept = tuple(Consumer(resource="pods", uid=uid) for uid in sorted({*claim.users, *users}))
+    return changed(claim, status=changed(claim.status, reserved_for=kept))
+
+
+def _made_up(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}"
+
+
+def _without_made_up(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot that shows no uid which stands in no file."""
+
+    def plain(request: Request) -> Request:
+        made_up = request.uid == _made_up(request.namespace, request.name)
+        return replace(request, uid="") if made_up else request
+
+    placements = tuple(replace(each, request=plain(each.request)) for each in snapshot.placements)
+    return replace(snapshot, placements=placements, pending=tuple(map(plain, snapshot.pending)))

@@ -1,0 +1,1 @@
+"""Type checks, and what Kubernetes validates beyond them, as in cel-go."""

@@ -1,0 +1,1 @@
+"""Evaluate a checked expression on values, within a cost limit."""

@@ -1,0 +1,66 @@
+"""Fields and elements of values: what is there, and what is said where it is not."""
+
+from typing import Any
+
+from fairlead.cel.errors import EvaluationError
+from fairlead.cel.evaluate.values import NO_OVERLOAD, NONE, Map, Optional, kind_name, show
+from fairlead.cel.syntax.tree import UInt
+
+
+def field_of(value: Any, field: str) -> Any:
+    """Return `value.field`; of an optional value, what it holds is asked."""
+    if type(value) is Map:
+        found = value.find(field)
+        if not found.there:
+            raise EvaluationError(f"no such key: {field}")
+        return found.value
+    if type(value) is Optional:
+        return find_field(value, field)
+    raise EvaluationError(f"no such key: {field}")
+
+
+def find_field(value: Any, field: Any) -> Optional:
+    """Return `value.?field`."""
+    if type(value) is Optional:
+        return find_field(value.value, field) if value.there else NONE
+    return value.find(field) if type(value) is Map else NONE
+
+
+def has_field(value: Any, field: str) -> bool:
+    """Return `has(value.field)`."""
+    return find_field(value, field).there
+
+
+def _place(key: Any) -> int:
+    if type(key) in (int, UInt) or (type(key) is float and key.is_integer()):
+        return int(key)
+    raise EvaluationError(f"unsupported index type '{kind_name(key)}' in list")
+
+
+def at_index(value: Any, key: Any) -> Any:
+    """Return `value[key]`."""
+    if type(value) is Map:
+        found = value.find(key)
+        if not found.there:
+            raise EvaluationError(f"no such key: {show(key)}")
+        return found.value
+    if type(value) is tuple:
+        place = _place(key)
+        if not 0 <= place < len(value):
+            raise EvaluationError(f"index out of bounds: {place}")
+        return value[place]
+    if type(value) is Optional:
+        return find_index(value, key)
+    raise EvaluationError(f"no such key: {show(key)}")
+
+
+def find_index(value: Any, key: Any) -> Optional:
+    """Return `value[?key]`."""
+    if type(value) is Optional:
+        return find_index(value.value, key) if value.there else NONE
+    if type(value) is Map:
+        return value.find(key)
+    if type(value) is tuple:
+        place = _place(key)
+        return Optional(value[place], there=True) if 0 <= place < len(value) else NONE
+    raise EvaluationError(NO_OVERLOAD)

@@ -1,0 +1,382 @@
+"""Turns a checked expression into functions that evaluate it, and count what that costs as cel-go does."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from fairlead.cel.check.checker import Checker, qualified
+from fairlead.cel.errors import EvaluationError
+from fairlead.cel.evaluate.frame import Frame, Step
+from fairlead.cel.evaluate.lookup import at_index, field_of, find_field, find_index, has_field
+from fairlead.cel.evaluate.runtime import accepts, go_name
+from fairlead.cel.evaluate.values import NO_OVERLOAD, Map, Optional, TypeValue, kind_name
+from fairlead.cel.functions.operators import is_one_of
+from fairlead.cel.functions.table import Overload
+from fairlead.cel.syntax.macros import ACCUMULATOR, UNUSED
+from fairlead.cel.syntax.tree import (
+    Call,
+    Comprehension,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    is_plain_list,
+)
+
+_LIST_COST, _MAP_COST = 10, 30
+
+
+class ErrorValue:
+    """A variable whose value is an error: who reads it, fails."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: EvaluationError) -> None:
+        self.error = error
+
+
+class Planner:
+    """Plans one expression."""
+
+    def __init__(self, checker: Checker) -> None:
+        self.variables = 0
+        self._checker = checker
+        self._scopes: list[dict[str, int]] = []
+        self._planned: dict[int, Step] = {}
+
+    def plan(self, node: Node) -> Step:
+        """Return what evaluates a node."""
+        if id(node) not in self._planned:
+            self._planned[id(node)] = self._plan(node)
+        return self._planned[id(node)]
+
+    def _plan(self, node: Node) -> Step:
+        match node:
+            case Literal(value=value):
+                return lambda _: value
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Comprehension():
+                return self._comprehension(node)
+        raise EvaluationError(NO_OVERLOAD)
+
+    def _slot(self) -> int:
+        self.variables += 1
+        return self.variables - 1
+
+    def _ident(self, node: Ident) -> Step:
+        plain = node.name.removeprefix(".")
+        for scope in reversed(self._scopes) if plain == node.name else ():
+            if plain in scope:
+                return _variable(scope[plain])
+        if id(node) in self._checker.names:
+            return _type_name(plain)
+
+        def device(frame: Frame) -> Any:
+            frame.charge(1)
+            return frame.device
+
+        return device
+
+    def _select(self, node: Select) -> Step:
+        if id(node) in self._checker.names:
+            return _type_name(qualified(node))
+        operand, field = self.plan(node.operand), node.field
+        if node.test:
+            return lambda frame: has_field(operand(frame), field)
+
+        def select(frame: Frame) -> Any:
+            value = operand(frame)
+            frame.charge(1)
+            return field_of(value, field)
+
+        return select
+
+    def _call(self, node: Call) -> Step:
+        name = self._checker.names.get(id(node), node.function)
+        target = [] if node.target is None or id(node) in self._checker.names else [node.target]
+        args = [self.plan(each) for each in (*target, *node.args)]
+        if name == "@in" and is_plain_list(node.args[1]):
+            return _one_of(args[0], args[1](_NO_FRAME))
+        special = _SPECIAL.get(name)
+        if special is not None:
+            return special(args)
+        return _dispatch(name, self._checker.overloads[id(node)], args)
+
+    def _list(self, node: ListNode) -> Step:
+        items = [self.plan(each) for each in node.items]
+        if not node.optional and all(isinstance(each, Literal) for each in node.items):
+            constant = tuple(step(_NO_FRAME) for step in items)
+            return lambda _: constant
+
+        def make(frame: Frame) -> Any:
+            found: list[Any] = []
+            for place, step in enumerate(items):
+                value = step(frame)
+                if place in node.optional:
+                    found += _present(value)
+                else:
+                    found.append(value)
+            frame.charge(_LIST_COST)
+            return tuple(found)
+
+        return make
+
+    def _map(self, node: MapNode) -> Step:
+        entries = [(self.plan(key), self.plan(value), optional) for key, value, optional in node.entries]
+
+        def make(frame: Frame) -> Any:
+            found: list[tuple[Any, Any]] = []
+            for key, value, optional in entries:
+                name, held = key(frame), value(frame)
+                found += [(name, each) for each in (_present(held) if optional else [held])]
+            frame.charge(_MAP_COST)
+            return Map(found)
+
+        return make
+
+    def _comprehension(self, node: Comprehension) -> Step:
+        over, init = self.plan(node.over), self.plan(node.init)
+        accu, first, second = self._slot(), self._slot(), self._slot()
+        self._scopes.append({node.accu: accu})
+        self._scopes.append({node.var: first, **({node.var2: second} if node.var2 else {})})
+        gather = self._gathering(node)
+        condition = self.plan(node.condition)
+        step = self.plan(node.step)
+        self._scopes.pop()
+        result = self.plan(node.result)
+        self._scopes.pop()
+        if node.var == UNUSED:
+            return _bound(accu, init, result)
+        if gather is not None:
+            return _gathered(over, (first, second if node.var2 else -1), *gather)
+        return _folded(over, (accu, first, second if node.var2 else -1), init, (condition, step), result)
+
+    def _gathering(self, node: Comprehension) -> tuple[Step | None, Step] | None:
+        """Return the filter and the element of a loop that builds a list: built in one go, not by copies."""
+        if node.accu != ACCUMULATOR or not isinstance(node.init, ListNode):
+            return None
+        step, test = node.step, None
+        if isinstance(step, Call) and step.function == "_?_:_":
+            test, step = self.plan(step.args[0]), step.args[1]
+        assert isinstance(step, Call)
+        assert isinstance(step.args[1], ListNode)
+        return test, self.plan(step.args[1].items[0])
+
+
+_NO_FRAME: Final = Frame(Map(), 0)
+
+
+def _one_of(item: Step, constants: tuple[Any, ...]) -> Step:
+    if not constants:
+        return lambda _: False
+
+    def look(frame: Frame) -> bool:
+        value = item(frame)
+        frame.charge(1)
+        return is_one_of(value, constants)
+
+    return look
+
+
+def _present(value: Any) -> list[Any]:
+    if not isinstance(value, Optional):
+        raise EvaluationError(
+            f"cannot initialize optional list element from non-optional value {kind_name(value)}"
+        )
+    return [value.value] if value.there else []
+
+
+def _variable(slot: int) -> Step:
+    def read(frame: Frame) -> Any:
+        frame.charge(1)
+        value = frame.variables[slot]
+        if type(value) is ErrorValue:
+            raise value.error
+        return value
+
+    return read
+
+
+def _type_name(name: str) -> Step:
+    value = TypeValue(name)
+    return lambda _: value
+
+
+def _kept(step: Step, frame: Frame) -> Any:
+    try:
+        return step(frame)
+    except EvaluationError as error:
+        return ErrorValue(error)
+
+
+def _bound(slot: int, init: Step, result: Step) -> Step:
+    def bind(frame: Frame) -> Any:
+        frame.variables[slot] = _kept(init, frame)
+        return result(frame)
+
+    return bind
+
+
+def _pairs(over: Any, two: bool) -> Any:
+    if type(over) is tuple:
+        return enumerate(over) if two else ((item, None) for item in over)
+    if type(over) is Map:
+        return iter(over.items()) if two else ((key, None) for key in over)
+    raise EvaluationError(f"got '{go_name(over)}', expected iterable type")
+
+
+def _gathered(over: Step, slots: tuple[int, int], test: Step | None, item: Step) -> Step:
+    first, second = slots
+
+    def gather(frame: Frame) -> Any:
+        found: list[Any] = []
+        for one, other in _pairs(over(frame), second >= 0):
+            frame.variables[first] = one
+            if second >= 0:
+                frame.variables[second] = other
+            frame.charge(1)
+            if test is not None:
+                wanted = test(frame)
+                if type(wanted) is not bool:
+                    raise EvaluationError(NO_OVERLOAD)
+                if not wanted:
+                    continue
+            found.append(item(frame))
+            frame.charge(_LIST_COST + 1)
+        return tuple(found)
+
+    return gather
+
+
+def _folded(
+    over: Step, slots: tuple[int, int, int], init: Step, loop: tuple[Step, Step], result: Step
+) -> Step:
+    accu, first, second = slots
+    condition, step = loop
+
+    def fold(frame: Frame) -> Any:
+        variables = frame.variables
+        items = _pairs(over(frame), second >= 0)
+        value = _kept(init, frame)
+        for one, other in items:
+            variables[accu], variables[first] = value, one
+            if second >= 0:
+                variables[second] = other
+            if condition(frame) is not True:
+                break
+            value = _kept(step, frame)
+        variables[accu] = value
+        return result(frame)
+
+    return fold
+
+
+def _either(args: Sequence[Step], wins: bool) -> Step:
+    def decide(frame: Frame) -> bool:
+        fault: EvaluationError | None = None
+        for arg in args:
+            try:
+                value = arg(frame)
+            except EvaluationError as error:
+                fault = fault or error
+                continue
+            if value is wins:
+                return bool(wins)
+            if type(value) is not bool:
+                fault = fault or EvaluationError(NO_OVERLOAD)
+        if fault is not None:
+            raise fault
+        return not wins
+
+    return decide
+
+
+def _conditional(args: Sequence[Step]) -> Step:
+    test, then, otherwise = args
+
+    def choose(frame: Frame) -> Any:
+        value = test(frame)
+        if type(value) is not bool:
+            raise EvaluationError(NO_OVERLOAD)
+        return then(frame) if value else otherwise(frame)
+
+    return choose
+
+
+def _not_strictly_false(args: Sequence[Step]) -> Step:
+    def test(frame: Frame) -> bool:
+        frame.charge(1)
+        value: object = _kept(args[0], frame)
+        return value is not False
+
+    return test
+
+
+def _looked_up(find: Callable[[Any, Any], Any]) -> Callable[[Sequence[Step]], Step]:
+    def plan(args: Sequence[Step]) -> Step:
+        operand, key = args
+
+        def look(frame: Frame) -> Any:
+            value, wanted = operand(frame), key(frame)
+            frame.charge(1)
+            return find(value, wanted)
+
+        return look
+
+    return plan
+
+
+def _or_else(unwraps: bool) -> Callable[[Sequence[Step]], Step]:
+    def plan(args: Sequence[Step]) -> Step:
+        given, otherwise = args
+
+        def choose(frame: Frame) -> Any:
+            value = given(frame)
+            if not isinstance(value, Optional):
+                raise EvaluationError(NO_OVERLOAD)
+            if not value.there:
+                return otherwise(frame)
+            return value.value if unwraps else value
+
+        return choose
+
+    return plan
+
+
+_SPECIAL: Final[dict[str, Callable[[Sequence[Step]], Step]]] = {
+    "_&&_": lambda args: _either(args, wins=False),
+    "_||_": lambda args: _either(args, wins=True),
+    "_?_:_": _conditional,
+    "@not_strictly_false": _not_strictly_false,
+    "_[_]": _looked_up(at_index),
+    "_[?_]": _looked_up(find_index),
+    "_?._": _looked_up(find_field),
+    "or": _or_else(unwraps=False),
+    "orValue": _or_else(unwraps=True),
+}
+
+
+def _dispatch(name: str, overloads: Sequence[Overload], args: Sequence[Step]) -> Step:
+    generic = name.startswith(("_", "-", "!", "@in"))
+
+    def call(frame: Frame) -> Any:
+        values = [arg(frame) for arg in args]
+        for overload in overloads:
+            if generic or all(map(accepts, overload.args, values)):
+                frame.charge(1 if overload.cost is None else overload.cost(*values))
+                assert overload.run is not None
+                return overload.run(*values)
+        shown = f": {name}({', '.join(kind_name(value) for value in values)})" if len(overloads) > 1 else ""
+        raise EvaluationError(f"{NO_OVERLOAD}{shown}")
+
+    return call

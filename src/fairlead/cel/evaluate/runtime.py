@@ -1,0 +1,36 @@
+"""Which types a value has while an expression runs."""
+
+from typing import Any, Final
+
+from fairlead.cel.check.types import Type
+from fairlead.cel.evaluate.values import Map, Optional, kind_name
+
+_SIMPLE: Final = {
+    "null": "null_type", "duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp",
+}  # fmt: skip
+_GO: Final = {
+    "bool": "types.Bool", "int": "types.Int", "uint": "types.Uint", "double": "types.Double",
+    "string": "types.String", "bytes": "types.Bytes", "null_type": "types.Null",
+    "optional_type": "*types.Optional",
+}  # fmt: skip
+
+
+def accepts(wanted: Type, value: Any) -> bool:
+    """Say whether a function that wants this type takes a value; of a list, its first element tells."""
+    match wanted.kind:
+        case "dyn" | "param":
+            return True
+        case "list":
+            return type(value) is tuple and (not value or accepts(wanted.params[0], value[0]))
+        case "map":
+            return type(value) is Map
+        case "opaque":
+            return type(value) is Optional
+        case "struct":
+            return kind_name(value) == wanted.name
+    return kind_name(value) == _SIMPLE.get(wanted.kind, wanted.kind)
+
+
+def go_name(value: Any) -> str:
+    """Return what Go calls a value's type in messages."""
+    return _GO.get(kind_name(value), kind_name(value))

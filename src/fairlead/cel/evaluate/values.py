@@ -1,0 +1,244 @@
+"""Values of CEL in Python, their kinds, equality and order."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.cel.errors import CostError, EvaluationError
+from fairlead.cel.functions.semver import SemanticVersion
+from fairlead.cel.syntax.tree import UInt
+from fairlead.units import Quantity
+
+INT_LEAST, INT_MOST, UINT_MOST = -(2**63), 2**63 - 1, 2**64 - 1
+NO_OVERLOAD: Final = "no such overload"
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time."""
+
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """A moment, since 1970 in UTC."""
+
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A value that may be missing."""
+
+    value: Any = None
+    there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """A type as a value: what `type(x)` returns."""
+
+    name: str
+
+
+NONE: Final = Optional()
+
+
+def key_of(key: Any) -> tuple[str, Any]:
+    """Return what a key is found by: numbers that are equal are one key, true is not 1."""
+    kind = type(key)
+    if kind is str:
+        return ("s", key)
+    if kind is bool:
+        return ("b", key)
+    if kind in (int, UInt, float):
+        return ("n", int(key) if kind is not float or key.is_integer() else key)
+    raise EvaluationError(f"unsupported key type: {kind_name(key)}")
+
+
+class Map:
+    """A map; `default`: what is found for a key that is not there, as for the domains of a device."""
+
+    __slots__ = ("_entries", "default")
+
+    def __init__(self, entries: Iterable[tuple[Any, Any]] = (), default: "Map | None" = None) -> None:
+        self._entries: dict[tuple[str, Any], tuple[Any, Any]] = {
+            key_of(key): (key, value) for key, value in entries
+        }
+        self.default = default
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _ in self._entries.values())
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Return keys and values."""
+        return self._entries.values()
+
+    def __contains__(self, key: Any) -> bool:
+        return key_of(key) in self._entries
+
+    def find(self, key: Any) -> Optional:
+        """Return the value of a key."""
+        try:
+            found = self._entries.get(key_of(key))
+        except EvaluationError:
+            found = None
+        if found is not None:
+            return Optional(found[1], there=True)
+        return NONE if self.default is None else Optional(self.default, there=True)
+
+    def inserted(self, key: Any, value: Any) -> "Map":
+        """Return a map with one entry more."""
+        if key in self:
+            raise EvaluationError(f"insert failed: key {show(key)} already exists")
+        new = Map()
+        new._entries = {**self._entries, key_of(key): (key, value)}
+        return new
+
+
+EMPTY: Final = Map()
+
+
+def domains(given: Mapping[str, Mapping[str, Any]]) -> Map:
+    """Return what a device says by domain and name; a domain that it does not know is empty."""
+    return Map(((name, Map(inner.items())) for name, inner in given.items()), EMPTY)
+
+
+_KINDS: Final[dict[type, str]] = {
+    bool: "bool", int: "int", UInt: "uint", float: "double", str: "string", bytes: "bytes",
+    type(None): "null_type", tuple: "list", Map: "map", Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp", Optional: "optional_type", TypeValue: "type",
+    Quantity: "kubernetes.Quantity", SemanticVersion: "kubernetes.Semver",
+}  # fmt: skip
+
+
+def kind_name(value: Any) -> str:
+    """Return the name of a value's type."""
+    return _KINDS.get(type(value)) or str(getattr(value, "kind_name", "object"))
+
+
+def show(value: Any) -> str:
+    """Return a key or a number for a message."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class StepBudget:
+    """What an evaluation may still do inside of one call: compare elements, write texts."""
+
+    __slots__ = ("left",)
+    most: Final = 1_000_000
+
+    def __init__(self) -> None:
+        self.left = self.most
+
+    def take(self, count: int) -> None:
+        """Spend steps; CostError where there are none left."""
+        self.left -= count
+        if self.left < 0:
+            raise CostError
+
+
+STEPS: Final = StepBudget()
+"""One for all: it is set back when an evaluation begins."""
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Say whether two values are equal: numbers across their types, other types never."""
+    kind, theirs = type(one), type(other)
+    if kind in _NUMBERS and theirs in _NUMBERS:
+        return bool(one == other) if float not in (kind, theirs) else float(one) == float(other)
+    if kind is not theirs:
+        return False
+    if kind is tuple:
+        STEPS.take(len(one))
+        return len(one) == len(other) and all(map(_agrees, one, other))
+    if kind is Map:
+        STEPS.take(len(one))
+        return len(one) == len(other) and all(
+            (found := other.find(key)).there and _agrees(value, found.value) for key, value in one.items()
+        )
+    if kind is Optional:
+        return one.there == other.there and (not one.there or equal(one.value, other.value))
+    if kind is SemanticVersion:
+        return bool(one.compare(other) == 0)
+    return bool(one == other)
+
+
+def _refuses(one: Any, other: Any) -> bool:
+    """Say whether `one == other` is an error: Kubernetes' own types refuse to be compared with others.
+
+    A sum of quantities is a pointer in Go, which no quantity takes for one of its kind.
+    """
+    if one is None or other is None:
+        return False
+    if type(one) is type(other):
+        return type(other) is Quantity and other.summed
+    return "." in kind_name(one) and not kind_name(one).startswith("google.")
+
+
+def _agrees(one: Any, other: Any) -> bool:
+    """Say whether elements of lists and maps do not differ: an error is no difference to cel-go."""
+    return _refuses(one, other) or equal(one, other)
+
+
+def equals(one: Any, other: Any) -> bool:
+    """Return `one == other`."""
+    if _refuses(one, other):
+        raise EvaluationError(NO_OVERLOAD)
+    return equal(one, other)
+
+
+def differs(one: Any, other: Any) -> bool:
+    """Return `one != other`: true also where `==` is an error."""
+    return _refuses(one, other) or not equal(one, other)
+
+
+_NUMBERS: Final = frozenset((int, UInt, float))
+_ORDERED: Final = frozenset((bool, str, bytes, Duration, Timestamp))
+
+
+def compare(one: Any, other: Any) -> int:
+    """Return -1, 0 or 1; EvaluationError for what has no order."""
+    kind, theirs = type(one), type(other)
+    if kind in _NUMBERS and theirs in _NUMBERS:
+        if math.isnan(one) or math.isnan(other):
+            raise EvaluationError("NaN values cannot be ordered")
+        if float in (kind, theirs):
+            one, other = float(one), float(other)
+        return int(one > other) - int(one < other)
+    if kind is not theirs or kind not in _ORDERED:
+        raise EvaluationError(NO_OVERLOAD)
+    if kind in (Duration, Timestamp):
+        one, other = one.nanos, other.nanos
+    if kind is str:
+        one, other = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
+    return int(one > other) - int(one < other)
+
+
+def as_int(value: int) -> int:
+    """Return a number that fits 64 bits."""
+    if not INT_LEAST <= value <= INT_MOST:
+        raise EvaluationError("integer overflow")
+    return value
+
+
+def as_uint(value: int) -> UInt:
+    """Return an unsigned number that fits 64 bits."""
+    if not 0 <= value <= UINT_MOST:
+        raise EvaluationError("unsigned integer overflow")
+    return UInt(value)
+
+
+def size(value: Any) -> int:
+    """Return the length of what has one, as costs count it; 1 of anything else."""
+    kind = type(value)
+    if kind in (str, bytes, tuple, Map):
+        return len(value)
+    if kind is Optional and value.there:
+        return size(value.value)
+    return int(getattr(value, "cost_size", 1))

@@ -1,0 +1,95 @@
+"""Kubernetes' own functions: quantities and semantic versions."""
+
+from typing import Any, Final
+
+from fairlead.cel.errors import EvaluationError
+from fairlead.cel.functions.operators import tenth
+from fairlead.cel.functions.semver import SemanticVersion
+from fairlead.cel.functions.table import Overload, overload
+from fairlead.units import Quantity
+
+
+def _quantity(text: str) -> Quantity:
+    try:
+        return Quantity.parse(text)
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        Quantity.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _integer(given: Quantity) -> int:
+    if given.integer is None:
+        raise EvaluationError("cannot convert value to integer")
+    return given.integer
+
+
+def normalized(text: str) -> str:
+    """Return `v1.2` as `1.2.0`; ValueError where there is more than numbers in a short version."""
+    parts = text.removeprefix("v").split(".", 2)
+    for at, part in enumerate(parts):
+        if len(part) > 1:
+            bare = part.lstrip("0")
+            parts[at] = bare if bare[:1] and bare[0] in "0123456789" else f"0{bare}"
+    if len(parts) < 3:
+        if any(sign in parts[-1] for sign in "+-"):
+            raise ValueError("short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    return ".".join(parts)
+
+
+def _semver(text: str, tolerant: bool = False) -> SemanticVersion:
+    try:
+        return SemanticVersion.parse(normalized(text) if tolerant else text)
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def _is_semver(text: str, tolerant: bool = False) -> bool:
+    try:
+        SemanticVersion.parse(normalized(text) if tolerant else text)
+    except ValueError:
+        return False
+    return True
+
+
+def _signed(number: int) -> int:
+    # Go casts a uint64 to an int64.
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _once(text: str, *_: Any) -> int:
+    return tenth(len(text))
+
+
+OVERLOADS: Final[list[Overload]] = [
+    overload("quantity(string) quantity", _quantity, _once),
+    overload("isQuantity(string) bool", _is_quantity, _once),
+    overload("sign(quantity) int", lambda given: (given.value > 0) - (given.value < 0)),
+    overload(".quantity.isGreaterThan(quantity) bool", lambda one, other: one.compare(other) > 0),
+    overload(".quantity.isLessThan(quantity) bool", lambda one, other: one.compare(other) < 0),
+    overload(".quantity.compareTo(quantity) int", lambda one, other: one.compare(other)),
+    overload(".quantity.asApproximateFloat() double", lambda given: given.approximate),
+    overload(".quantity.asInteger() int", _integer),
+    overload(".quantity.isInteger() bool", lambda given: given.integer is not None),
+    overload(".quantity.add(quantity) quantity", lambda one, other: one.plus(other)),
+    overload(".quantity.add(int) quantity", lambda one, number: one.plus(Quantity(number))),
+    overload(".quantity.sub(quantity) quantity", lambda one, other: one.plus(other, -1)),
+    overload(".quantity.sub(int) quantity", lambda one, number: one.plus(Quantity(number), -1)),
+    overload("semver(string) semver", _semver, _once),
+    overload("semver(string,bool) semver", _semver, _once),
+    overload("isSemver(string) bool", _is_semver, _once),
+    overload("isSemver(string,bool) bool", _is_semver, _once),
+    overload(".semver.isGreaterThan(semver) bool", lambda one, other: one.compare(other) > 0),
+    overload(".semver.isLessThan(semver) bool", lambda one, other: one.compare(other) < 0),
+    overload(".semver.compareTo(semver) int", lambda one, other: one.compare(other)),
+    overload(".semver.major() int", lambda given: _signed(given.major)),
+    overload(".semver.minor() int", lambda given: _signed(given.minor)),
+    overload(".semver.patch() int", lambda given: _signed(given.patch)),
+]

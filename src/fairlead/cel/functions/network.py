@@ -1,0 +1,283 @@
+"""Kubernetes' functions of IP addresses, networks (CIDR) and URLs."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface, ip_network
+from typing import Any, ClassVar, Final
+from urllib.parse import unquote_plus
+
+from fairlead.cel.errors import EvaluationError
+from fairlead.cel.evaluate.values import NO_OVERLOAD, Map
+from fairlead.cel.functions.operators import tenth
+from fairlead.cel.functions.table import Overload, overload
+
+_LONGEST: Final = 64
+"""Characters of an address that are read at all."""
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_HOST: Final = re.compile(r"\[[0-9A-Za-z:.%_-]*\](?::[0-9]*)?|[^\[\]/?#\s<>\"^`{|}\\]*")
+_PREFIX: Final = re.compile(r"([^/]+)/(0|[1-9][0-9]{0,2})", re.ASCII)
+_UNESCAPED_PATH: Final = re.compile(r"[A-Za-z0-9\-_.~$&+,/:;=@!'()*\[\]]*")
+
+
+@dataclass(frozen=True, slots=True)
+class IP:
+    """An address."""
+
+    address: IPv4Address | IPv6Address
+    kind_name: ClassVar[str] = "net.IP"
+
+    @property
+    def cost_size(self) -> int:
+        """Its bytes."""
+        return len(self.address.packed)
+
+
+@dataclass(frozen=True, slots=True)
+class CIDR:
+    """A network: an address, and how many of its bits are the network's."""
+
+    address: IPv4Address | IPv6Address
+    bits: int
+    kind_name: ClassVar[str] = "net.CIDR"
+
+    @property
+    def cost_size(self) -> int:
+        """The bytes of its prefix."""
+        return -(-self.bits // 8)
+
+    def masked(self) -> "CIDR":
+        """Return the network with nothing behind its prefix."""
+        return CIDR(ip_network(f"{self.address}/{self.bits}", strict=False).network_address, self.bits)
+
+    def contains(self, address: IPv4Address | IPv6Address) -> bool:
+        """Say whether an address is in it."""
+        if address.version != self.address.version:
+            return False
+        return bool(address in ip_network(f"{self.address}/{self.bits}", strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL."""
+
+    scheme: str
+    host: str
+    path: str
+    query: str
+    rest: str = ""
+    kind_name: ClassVar[str] = "kubernetes.URL"
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    try:
+        if len(text) > _LONGEST:
+            raise ValueError
+        found = ip_address(text)
+    except ValueError:
+        raise EvaluationError(
+            f'IP Address "{text[:_LONGEST]}" parse error during conversion from string: unable to parse IP'
+        ) from None
+    if isinstance(found, IPv6Address):
+        if found.scope_id is not None:
+            raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
+        if found.ipv4_mapped is not None:
+            raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+    return found
+
+
+def _shown(address: IPv4Address | IPv6Address) -> str:
+    return str(address)
+
+
+def _cidr(text: str) -> CIDR:
+    wrong = EvaluationError(
+        "network address parse error during conversion from string: network address parse error during "
+        f'conversion from string: netip.ParsePrefix("{text[:_LONGEST]}"): unable to parse'
+    )
+    found = _PREFIX.fullmatch(text) if len(text) <= _LONGEST else None
+    if found is None or "%" in text:
+        raise wrong
+    try:
+        address, bits = ip_interface(found[1]).ip, int(found[2])
+    except ValueError:
+        raise wrong from None
+    if bits > address.max_prefixlen:
+        raise wrong
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+    return CIDR(address, bits)
+
+
+def _within(read: Any, text: str) -> Any:
+    try:
+        return read(text)
+    except EvaluationError:
+        # Kubernetes hands the error on as if it were the address.
+        raise EvaluationError(NO_OVERLOAD) from None
+
+
+def _is(read: Any) -> Any:
+    def test(text: str) -> bool:
+        try:
+            read(text)
+        except EvaluationError:
+            return False
+        return True
+
+    return test
+
+
+def _link_local_multicast(given: IP) -> bool:
+    if isinstance(given.address, IPv4Address):
+        return given.address in ip_network("224.0.0.0/24")
+    return given.address.packed[0] == 0xFF and given.address.packed[1] & 0x0F == 2
+
+
+def _link_local_unicast(given: IP) -> bool:
+    if isinstance(given.address, IPv4Address):
+        return given.address in ip_network("169.254.0.0/16")
+    return given.address in ip_network("fe80::/10")
+
+
+def _global_unicast(given: IP) -> bool:
+    """Say what Go says: neither unspecified, loopback, multicast, link-local nor broadcast."""
+    address = given.address
+    return not (
+        address.is_unspecified
+        or address.is_loopback
+        or address.is_multicast
+        or _link_local_unicast(given)
+        or str(address) == "255.255.255.255"
+    )
+
+
+def _contains_cidr(one: CIDR, other: CIDR) -> bool:
+    return one.bits <= other.bits and one.contains(other.address)
+
+
+def _url_fault(text: str, why: str) -> EvaluationError:
+    return EvaluationError(f'URL parse error during conversion from string: parse "{text[:_LONGEST]}": {why}')
+
+
+def parse_url(text: str) -> Url:
+    """Read an absolute URL or path, as Go's `ParseRequestURI` and `Parse` do together."""
+    if not text:
+        raise _url_fault(text, "empty url")
+    if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in text):
+        raise _url_fault(text, "net/url: invalid control character in URL")
+    whole, _, _fragment = text.partition("#")
+    found = _SCHEME.match(whole)
+    scheme, rest = (found[1].lower(), whole[found.end() :]) if found else ("", whole)
+    if not scheme and ":" in rest.partition("/")[0]:
+        raise _url_fault(
+            text,
+            "first path segment in URL cannot contain colon" if rest[0] != ":" else "missing protocol scheme",
+        )
+    rest, _, query = rest.partition("?")
+    if not rest.startswith("/"):
+        if scheme:
+            return Url(scheme, "", "", query, rest)
+        raise _url_fault(text, "invalid URI for request")
+    host, path = "", rest
+    if rest.startswith("//") and (scheme or not rest.startswith("///")):
+        host, slash, after = rest[2:].partition("/")
+        path = slash + after
+        host = _authority(text, host)
+    if _BAD_ESCAPE.search(path):
+        raise _url_fault(text, "invalid URL escape")
+    return Url(scheme, host, path, query)
+
+
+def _authority(text: str, authority: str) -> str:
+    host = authority.rpartition("@")[2]
+    if not _HOST.fullmatch(host):
+        raise _url_fault(text, f'invalid character in host name "{host[:_LONGEST]}"')
+    name, colon, port = host.rpartition(":")
+    if colon and "]" not in port and port and not port.isdecimal():
+        raise _url_fault(text, f'invalid port ":{port[:_LONGEST]}" after host')
+    if ":" in name and not name.startswith("["):
+        raise _url_fault(text, f'invalid port ":{port[:_LONGEST]}" after host')
+    return host
+
+
+def _hostname(given: Url) -> str:
+    if given.host.startswith("["):
+        return given.host[1:].partition("]")[0]
+    return given.host.partition(":")[0]
+
+
+def _port(given: Url) -> str:
+    rest = given.host.rpartition("]")[2]
+    return rest.partition(":")[2]
+
+
+def _path(given: Url) -> str:
+    if _UNESCAPED_PATH.fullmatch(re.sub(r"%[0-9A-Fa-f]{2}", "", given.path)):
+        return given.path
+    return "".join(
+        letter
+        if _UNESCAPED_PATH.fullmatch(letter) or letter == "%"
+        else "".join(f"%{byte:02X}" for byte in letter.encode())
+        for letter in given.path
+    )
+
+
+def _query(given: Url) -> Map:
+    found: dict[str, list[str]] = {}
+    for pair in given.query.split("&"):
+        if not pair or ";" in pair or _BAD_ESCAPE.search(pair):
+            continue
+        key, _, value = pair.partition("=")
+        found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+    return Map((key, tuple(values)) for key, values in found.items())
+
+
+def _once(text: Any, *_: Any) -> int:
+    return tenth(len(text)) if isinstance(text, str) else 1
+
+
+def _of_network(network: Any, other: Any) -> int:
+    return tenth(2 * network.cost_size) + (tenth(len(other)) if isinstance(other, str) else 0)
+
+
+OVERLOADS: Final[list[Overload]] = [
+    overload("ip(string) ip", lambda text: IP(_address(text)), _once),
+    overload(".ip.family() int", lambda given: given.address.version),
+    overload("ip.isCanonical(string) bool", lambda text: _shown(_address(text)) == text, _once),
+    overload(".ip.isUnspecified() bool", lambda given: given.address.is_unspecified),
+    overload(".ip.isLoopback() bool", lambda given: given.address.is_loopback),
+    overload(".ip.isLinkLocalMulticast() bool", _link_local_multicast),
+    overload(".ip.isLinkLocalUnicast() bool", _link_local_unicast),
+    overload(".ip.isGlobalUnicast() bool", _global_unicast),
+    overload("isIP(string) bool", _is(_address), _once),
+    overload("string(ip) string", lambda given: _shown(given.address)),
+    overload("cidr(string) cidr", _cidr, _once),
+    overload(
+        ".cidr.containsIP(string) bool",
+        lambda network, text: network.contains(_within(_address, text)),
+        _of_network,
+    ),
+    overload(
+        ".cidr.containsIP(ip) bool", lambda network, given: network.contains(given.address), _of_network
+    ),
+    overload(
+        ".cidr.containsCIDR(string) bool",
+        lambda network, text: _contains_cidr(network, _within(_cidr, text)),
+        _of_network,
+    ),
+    overload(".cidr.containsCIDR(cidr) bool", _contains_cidr, _of_network),
+    overload(".cidr.ip() ip", lambda given: IP(given.address)),
+    overload(".cidr.prefixLength() int", lambda given: given.bits),
+    overload(".cidr.masked() cidr", lambda given: given.masked()),
+    overload("isCIDR(string) bool", _is(_cidr), _once),
+    overload("string(cidr) string", lambda given: f"{_shown(given.address)}/{given.bits}"),
+    overload("url(string) url", parse_url, _once),
+    overload(".url.getScheme() string", lambda given: given.scheme),
+    overload(".url.getHost() string", lambda given: given.host),
+    overload(".url.getHostname() string", _hostname),
+    overload(".url.getPort() string", _port),
+    overload(".url.getEscapedPath() string", _path),
+    overload(".url.getQuery() map(string,list(string))", _query),
+    overload("isURL(string) bool", _is(parse_url), _once),
+]

@@ -1,0 +1,66 @@
+"""Regular expressions, by RE2 as in Go: in time that grows with the text alone, whatever a tenant writes."""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from fairlead.cel.errors import EvaluationError
+from fairlead.cel.functions.table import Overload, overload
+from fairlead.errors import MissingPartError
+
+_MEMORY: Final = 8 << 20
+"""Bytes of one compiled pattern, RE2's own default: a larger one is refused."""
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> Any:
+    """Return a compiled pattern; ValueError for what is none."""
+    try:
+        import re2  # type: ignore[import-untyped]  # noqa: PLC0415  # untyped; needed by patterns alone
+    except ImportError as error:
+        raise MissingPartError("regular expressions in selectors need google-re2") from error
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    try:
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        said = error.args[0] if error.args else ""
+        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from None
+
+
+def _compiled(pattern: str) -> Any:
+    try:
+        return compiled(pattern)
+    except ValueError as error:
+        raise EvaluationError(f"error parsing regexp: {error}") from None
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Say whether a pattern is found anywhere in a text."""
+    return _compiled(pattern).search(text) is not None
+
+
+def _find(text: str, pattern: str) -> str:
+    found = _compiled(pattern).search(text)
+    return "" if found is None else str(found[0])
+
+
+def _find_all(text: str, pattern: str, most: int = -1) -> tuple[str, ...]:
+    found: list[str] = []
+    for match in _compiled(pattern).finditer(text):
+        if len(found) == most:
+            break
+        found.append(match[0])
+    return tuple(found)
+
+
+def pattern_cost(text: str, pattern: str, _most: int = 0) -> int:
+    """Return what a search costs: the length of the text times that of the pattern."""
+    return -(-(1 + len(text)) // 10) * -(-len(pattern) // 4)
+
+
+OVERLOADS: Final[list[Overload]] = [
+    overload(".string.find(string) string", _find, pattern_cost),
+    overload(".string.findAll(string) list(string)", _find_all, pattern_cost),
+    overload(".string.findAll(string,int) list(string)", _find_all, pattern_cost),
+]

@@ -1,0 +1,1 @@
+"""From text to a syntax tree, as cel-go parses it."""

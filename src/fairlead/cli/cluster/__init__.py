@@ -1,0 +1,1 @@
+"""Commands about a live cluster: nodes, devices, retract."""

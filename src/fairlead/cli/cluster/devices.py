@@ -1,0 +1,205 @@
+"""`fairlead devices`: the devices of all ResourceSlices, and which of them a selector matches."""
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final
+
+from fairlead.cli.output.listing import sorted_by
+from fairlead.cli.output.progress import progress
+from fairlead.cli.output.show import show, show_list
+from fairlead.cli.output.table import Cell, Column, Fit, Tone
+from fairlead.cli.shell import options as shared
+
+if TYPE_CHECKING:
+    from fairlead.manifest.files.collect import FoundObject, FoundObjects
+    from fairlead.manifest.node.selection import SelectorMatch, SlicedDevice
+
+    Listed = tuple[SlicedDevice, SelectorMatch]
+
+_REQUESTS: Final = Column("REQUESTS")
+_ERROR: Final = Column("ERROR", Fit.PROSE)
+_HEAD: Final = (
+    Column("NODE", Fit.KEEP),
+    Column("DRIVER"),
+    Column("POOL"),
+    Column("DEVICE", Fit.KEEP),
+    Column("MATCHES", Fit.KEEP),
+    _REQUESTS,
+    _ERROR,
+    Column("ATTRIBUTES", Fit.PROSE, wide=True),
+    Column("CAPACITY", Fit.PROSE, wide=True),
+)
+_GET: Final = (
+    "kubectl get resourceslices,deviceclasses,resourceclaims,resourceclaimtemplates -A -o json > FILE"
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "devices",
+        help="list the devices that claims can have, and which of them a selector matches",
+        description="List the devices of all ResourceSlices, of a cluster or of a file, and say of each "
+        "whether a selector (CEL) matches it. Conditions given together must all hold.",
+    )
+    command.add_argument(
+        "-f",
+        "--file",
+        metavar="FILE",
+        help="read what kubectl wrote as JSON or YAML; - is the standard input",
+    )
+    command.add_argument("--select", metavar="CEL", help="a selector, as in a claim or a DeviceClass")
+    command.add_argument(
+        "--class", dest="class_name", metavar="NAME", help="the selectors of this DeviceClass"
+    )
+    command.add_argument(
+        "--claim",
+        metavar="NAME",
+        help="the requests of this ResourceClaim or ResourceClaimTemplate, each with its class's selectors",
+    )
+    command.add_argument(
+        "-n", "--namespace", metavar="NS", help="of the claim (default: the context's, in a file: default)"
+    )
+    shared.add_cluster(command)
+    shared.add_list(command, _HEAD)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from fairlead.manifest.node import selection
+
+    # Before anything is read: an expression that does not compile needs no cluster to say so.
+    selectors = [] if options.select is None else [selection.compiled("--select", options.select)]
+    with progress("reading devices"):
+        objects, namespace = _objects(options)
+    devices = selection.sliced_devices(objects)
+    if options.class_name is not None:
+        selectors += selection.of_class(objects, options.class_name)
+    alternatives = [selection.Alternative("", tuple(selectors))]
+    if options.claim is not None:
+        requests = selection.of_claim(objects, *_claim(options, namespace))
+        alternatives = [
+            selection.Alternative(each.request, (*selectors, *each.selectors)) for each in requests
+        ]
+    _print(options, [(each, selection.verdict(alternatives, each.device)) for each in devices])
+    return 0
+
+
+def _objects(options: argparse.Namespace) -> "tuple[FoundObjects, str]":
+    """Return what selectors and devices are read from, and the namespace of a claim that names none."""
+    if options.file is not None:
+        return _in_file(options.file), "default"
+    import asyncio
+
+    from fairlead.cluster.config import kubeconfig
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    namespace = config.namespace or "default"
+    return asyncio.run(_live(config, options, _claim(options, namespace)[0])), namespace
+
+
+def _in_file(path: str) -> "FoundObjects":
+    from fairlead.errors import ManifestError
+    from fairlead.manifest.files import text
+    from fairlead.manifest.files.collect import collect
+    from fairlead.manifest.types import kinds as device_kinds
+
+    documents = text.read(path)
+    if not documents:
+        raise ManifestError(f"{path}: nothing in it", _GET)
+    objects = collect(documents, device_kinds.KINDS)
+    # A cluster without devices gives an empty list; a file about something else is the wrong file.
+    if not objects.found and any(value.get("items") != [] for _, value in documents):
+        raise ManifestError(f"{path}: no ResourceSlice in it", _GET)
+    return objects
+
+
+async def _live(config: Any, options: argparse.Namespace, namespace: str) -> "FoundObjects":
+    from fairlead.cluster.client import Client
+    from fairlead.manifest.files.collect import FoundObjects
+    from fairlead.manifest.types import kinds as device_kinds
+
+    kinds = [device_kinds.SLICE]
+    if options.class_name is not None or options.claim is not None:
+        kinds.append(device_kinds.CLASS)
+    if options.claim is not None:
+        kinds += [device_kinds.CLAIM, device_kinds.TEMPLATE]
+    async with Client.connect(config) as client:
+        return FoundObjects.of([found for kind in kinds for found in await _listed(client, kind, namespace)])
+
+
+async def _listed(client: Any, kind: str, namespace: str) -> "list[FoundObject]":
+    """Return a cluster's objects of a kind, in the newest version of the API that it serves."""
+    from fairlead.errors import MissingApiError
+    from fairlead.manifest.files.collect import FoundObject
+    from fairlead.manifest.types.kinds import VERSIONS, served
+
+    missing: MissingApiError | None = None
+    for version in VERSIONS:
+        resource = served(kind, version)
+        try:
+            listing = await client.list(resource, namespace if resource.namespaced else None)
+        except MissingApiError as error:
+            missing = missing or error
+            continue
+        return [FoundObject(f"{kind} {item.metadata.name}", kind, item) for item in listing.items]
+    assert missing is not None
+    raise missing
+
+
+def _claim(options: argparse.Namespace, usual: str) -> tuple[str, str]:
+    """Return the namespace and the name of the claim; `shop/gpu` names both."""
+    from fairlead.errors import SettingsError
+
+    namespace, slash, name = (options.claim or "").rpartition("/")
+    if slash and options.namespace not in (None, namespace):
+        raise SettingsError(f"{options.claim} is not in the namespace {options.namespace}", "leave one out")
+    return (namespace if slash else options.namespace or usual), name
+
+
+def _print(options: argparse.Namespace, listed: "list[Listed]") -> None:
+    claim = options.claim is not None
+    listed = sorted_by(listed, options.sort_by, _HEAD, _row, lambda each: to_json(*each, claim=claim))
+    if options.output in ("json", "yaml"):
+        show({"devices": [to_json(*each, claim=claim) for each in listed]}, options.output)
+        return
+    if options.output == "name":
+        names = [(f"{each.driver}/{each.pool}/{each.name}",) for each, says in listed if says.matches]
+        show_list(("DEVICE",), names, "name", headers=False)
+        return
+    idle = {*(() if claim else (_REQUESTS,)), *(() if any(says.error for _, says in listed) else (_ERROR,))}
+    kept = [index for index, each in enumerate(_HEAD) if each not in idle]
+    rows = [tuple(row[index] for index in kept) for row in map(_row, listed)]
+    head = [_HEAD[index] for index in kept]
+    headers = not options.no_headers
+    show_list(head, rows, options.output, headers=headers, empty="no devices", color=options.color)
+
+
+def to_json(device: "SlicedDevice", says: "SelectorMatch", *, claim: bool) -> dict[str, Any]:
+    """Return a device and what the selectors say of it as a document."""
+    document = {
+        "node": device.node,
+        "driver": device.driver,
+        "pool": device.pool,
+        "name": device.name,
+        "matches": says.matches,
+        "error": says.error,
+    }
+    return {**document, "requests": list(says.requests)} if claim else document
+
+
+def _row(listed: "Listed") -> tuple[str | Cell, ...]:
+    from fairlead.host import printable
+    from fairlead.manifest.node.selection import fields
+
+    device, says = listed
+    pool = f"{device.pool} (outdated)" if device.outdated else device.pool
+    words = (device.node or "-", device.driver, pool, device.name)
+    more = (", ".join(says.requests) or "-", says.error or "-", *fields(device.facts))
+    return (*map(printable, words), _answer(says), *map(printable, more))
+
+
+def _answer(says: "SelectorMatch") -> Cell:
+    if says.error and not says.matches:
+        return Cell("error", tone=Tone.BAD)
+    return Cell("yes", tone=Tone.GOOD) if says.matches else Cell("no")

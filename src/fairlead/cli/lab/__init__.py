@@ -1,0 +1,1 @@
+"""`fairlead lab`: a real Kubernetes on this machine."""

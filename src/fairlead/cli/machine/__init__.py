@@ -1,0 +1,1 @@
+"""Commands about one machine: detect, capture, catalog, doctor."""

@@ -1,0 +1,126 @@
+"""`fairlead doctor`: look at what an operator would forget."""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.output.progress import Progress, progress
+from fairlead.cli.output.show import show, show_list
+from fairlead.cli.output.table import Cell, Column, Fit, Tone
+from fairlead.cli.output.terminal import Page, show_page
+from fairlead.cli.shell import options as shared
+
+if TYPE_CHECKING:
+    from fairlead.doctor.finding import Finding
+
+_HEAD = (Column("CHECK", Fit.KEEP), Column(""), Column("WHAT IS SO", Fit.PROSE))
+_WIDE = (Column("CHECK", Fit.KEEP), Column("VERDICT"), Column("WHAT IS SO"), Column("TO DO"))
+_TONES = {"ok": Tone.GOOD, "warn": Tone.WARN, "fail": Tone.BAD}
+_ORDER = tuple(_TONES)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "doctor",
+        help="check what an operator would forget, on a cluster or here",
+        description="Look at a cluster with Fairlead on it, or at this machine: what is well, what is not, "
+        "and what to do. Nothing is changed. Exit code 1 where something failed.",
+    )
+    command.add_argument("--here", action="store_true", help="look at this machine, not at a cluster")
+    command.add_argument(
+        "--scheduler", metavar="NAME", default="fairlead", help="its schedulerName (default: %(default)s)"
+    )
+    command.add_argument("-q", "--quiet", action="store_true", help="print only what is not well")
+    shared.add_cluster(command)
+    shared.add_catalog(command)
+    shared.add_list(command, _WIDE)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    found = _found(options)
+    from fairlead.doctor.finding import Severity, worst  # behind the look, which says what is missing
+
+    shown = [each for each in found if not options.quiet or each.verdict is not Severity.OK]
+    shown = sorted_by(shown, options.sort_by, _WIDE, _row, lambda each: each.to_json())
+    if options.output in ("json", "yaml"):
+        show([each.to_json() for each in shown], options.output)
+    elif options.output == "name":
+        names = list(dict.fromkeys(each.check for each in shown))
+        show_list(_WIDE[:1], [(name,) for name in names], "name", headers=False)
+    elif shown:
+        show_page(table(shown, options.output, headers=not options.no_headers), options.color)
+    return 1 if worst(found) is Severity.FAIL else 0
+
+
+def _found(options: argparse.Namespace) -> "list[Finding]":
+    import asyncio
+
+    place = "this machine" if options.here else "the cluster"
+    with progress(f"looking at {place}") as bar:
+        return _here(options) if options.here else asyncio.run(_cluster(options, bar))
+
+
+def table(found: "list[Finding]", output: str = "table", *, headers: bool = True) -> Page:
+    """Return findings for people: what is so, and below it, or with `wide` beside it, what to do."""
+    if output == "wide":
+        return Page.of(chosen(_WIDE, [_row(each) for each in found], output, headers=headers))
+    rows: list[tuple[str | Cell, ...]] = []
+    for each in found:
+        rows.append(_row(each)[:3])
+        rows += [("", "", f"  {each.todo}")] if each.todo else []
+    return Page.of(chosen(_HEAD, rows, output, headers=headers))
+
+
+def _row(each: "Finding") -> tuple[str | Cell, ...]:
+    verdict = each.verdict.value
+    return each.check, Cell(verdict, _ORDER.index(verdict), _TONES[verdict]), each.text, each.todo or "-"
+
+
+async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]":
+    import asyncio
+    from datetime import datetime
+
+    from fairlead.cluster.client import Client
+    from fairlead.cluster.config import kubeconfig
+    from fairlead.compat.times import UTC
+    from fairlead.doctor.look_twice import visit
+    from fairlead.doctor.read import ApiServerReviews
+
+    async def pause(seconds: float) -> None:
+        bar.clear()
+        print(f"looking once more in {seconds:.0f} s: pods may have come and gone", file=sys.stderr)
+        await asyncio.sleep(seconds)
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    async with Client.connect(config) as client:
+        return await visit(
+            ApiServerReviews(client), client, lambda: datetime.now(UTC), options.scheduler, pause
+        )
+
+
+def _here(options: argparse.Namespace) -> "list[Finding]":
+    from datetime import datetime
+
+    from fairlead import nvml
+    from fairlead.compat.times import UTC
+    from fairlead.detect import detect
+    from fairlead.detect.nvidia import GPUS, driver_is_there
+    from fairlead.doctor.join import ClockStatus, examine_node
+    from fairlead.doctor.kernelclock import synchronised
+    from fairlead.doctor.this_machine import ExaminedMachine, examine_here
+    from fairlead.host import Host
+
+    host, catalog = Host("/"), shared.catalog_of(options)
+    driver = driver_is_there(host)
+    with nvml.session() as session:
+        speaks = session is not None
+        inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
+    nodes = {each.node for each in inventory.accelerators if each.node}
+    opens = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
+    clock = ClockStatus(datetime.now(UTC), synchronised())
+    return [*examine_here(ExaminedMachine(inventory, driver, speaks, opens)), *examine_node(host, clock)]

@@ -1,0 +1,1 @@
+"""Commands about models: analyze, estimate, calibrate, profiles, bench."""

@@ -1,0 +1,247 @@
+"""`fairlead calibrate`: run a pack of small models on this machine's accelerators and keep what they took."""
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.model.profiles_cluster import add_cluster, add_node, check, in_cluster, node_of, store
+from fairlead.cli.output.progress import progress
+from fairlead.cli.output.show import show
+from fairlead.cli.output.table import Cell, Table, Tone
+from fairlead.cli.output.terminal import Page, Text, show_page
+from fairlead.cli.shell import options as shared
+from fairlead.errors import CatalogError, ClusterError, SettingsError
+from fairlead.units import counted, format_bytes
+
+if TYPE_CHECKING:
+    from fairlead.calibrate.campaign import CalibrationPlan
+    from fairlead.calibrate.targets import CalibrationTarget, SkippedAccelerator
+    from fairlead.calibration import Calibration, Trial
+    from fairlead.catalog import Catalog
+    from fairlead.inventory import Accelerator, Inventory
+    from fairlead.modelprofiles.store import StoreCounts
+
+_BUSY = 0.2
+"""Who waits more than this share of the time is on a machine that does something else as well."""
+_MOST_ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedAccelerator:
+    """One accelerator: what was measured, and where that is kept."""
+
+    file: str
+    calibration: "Calibration"
+    stored: "StoreCounts | None"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a document."""
+        stored = self.stored.to_json() if self.stored else None
+        return {"file": self.file, "stored": stored, **self.calibration.to_json()}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "calibrate",
+        help="measure this machine's accelerators with a pack of small models",
+        description="Run eleven small models, made on the spot, on every accelerator of this machine that "
+        "ONNX Runtime reaches, and store how long they took, their memory and their power. Predictions for "
+        "this machine then start from measured speed instead of the data sheet. It takes about a minute for "
+        "each accelerator; let the machine rest meanwhile.",
+    )
+    command.add_argument(
+        "--on",
+        metavar="DEVICE",
+        action="append",
+        default=[],
+        help="only this accelerator: a name of the catalog, or an id that `fairlead detect` prints; or all "
+        "of a family, vendor or kind (jetson, nvidia, gpu); may be repeated",
+    )
+    command.add_argument(
+        "--models", metavar="N|LIST", default="", help="the first N models of the pack, or their names: a,b,c"
+    )
+    command.add_argument(
+        "--runs", metavar="N", type=int, default=3, help="how often each model is measured anew (default: 3)"
+    )
+    command.add_argument(
+        "--threads", metavar="N", type=int, help="threads on a CPU (default: as many as it may use)"
+    )
+    command.add_argument(
+        "--precision", choices=("fp32", "fp16"), default="fp32", help="of weights and activations"
+    )
+    command.add_argument(
+        "--out", metavar="FILE", help="the profile to write (default: among the profiles of this user)"
+    )
+    add_cluster(command, "store the profile in the cluster as well")
+    add_node(command)
+    shared.add_catalog(command)
+    shared.add_output(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    import tempfile
+
+    from fairlead.analyze import analyze
+    from fairlead.calibrate import ort_runner
+    from fairlead.calibrate.campaign import make
+    from fairlead.calibrate.profile import calibration_file, folder, save
+    from fairlead.calibrate.targets import targets
+
+    plan = plan_of(options)
+    if in_cluster(options):
+        check(options)
+    catalog = shared.catalog_of(options)
+    inventory = shared.inventory_of(catalog)
+    found, refused = targets(chosen(inventory, options.on, catalog), ort_runner.available())
+    if options.out and len(found) > 1:
+        names = ", ".join(f"{each.accelerator.model} by {each.provider}" for each in found)
+        raise SettingsError(f"--out {options.out}: there is more than one to calibrate: {names}", "add --on")
+    done: list[CalibratedAccelerator] = []
+    with tempfile.TemporaryDirectory(prefix="fairlead-pack-") as place:
+        with progress("making the models"):
+            made = make(plan, place, analyze)
+        for target in found:
+            calibration = _calibrate(plan, target, made, inventory)
+            file = options.out or calibration_file(folder(os.environ), calibration)
+            save(calibration, file)
+            done.append(CalibratedAccelerator(file, calibration, _stored(options, file, calibration)))
+    _print(done, refused, options)
+    return 0 if done and all(each.calibration.done for each in done) else 1
+
+
+def plan_of(options: argparse.Namespace) -> "CalibrationPlan":
+    """Return the plan that the options ask for."""
+    from fairlead.calibrate.campaign import CalibrationPlan
+    from fairlead.calibrate.process import cpus
+    from fairlead.zoo import PACK
+
+    names = tuple(PACK)
+    if options.models.isdecimal() and 1 <= int(options.models) <= len(names):
+        names = names[: int(options.models)]
+    elif options.models:
+        names = tuple(dict.fromkeys(options.models.split(",")))
+    odd = [name for name in names if name not in PACK]
+    if odd:
+        hint = f"a number up to {len(PACK)}, or some of: {', '.join(PACK)}"
+        raise SettingsError(f"--models {options.models}: the pack has no {odd[0]!r}", hint)
+    if not 1 <= options.runs <= _MOST_ROUNDS:
+        raise SettingsError(f"--runs {options.runs}: not between 1 and {_MOST_ROUNDS}", "3 is usual")
+    threads = cpus() if options.threads is None else options.threads
+    most = os.cpu_count() or 1
+    if not 1 <= threads <= most:
+        raise SettingsError(f"--threads {threads}: not between 1 and {most}", "leave it out for all CPUs")
+    if options.out and os.path.isdir(options.out):
+        raise SettingsError(f"--out {options.out}: it is a folder", "name a file in it")
+    return CalibrationPlan(names, precision=options.precision, threads=threads, rounds=options.runs)
+
+
+def chosen(inventory: "Inventory", wanted: list[str], catalog: "Catalog") -> "list[Accelerator]":
+    """Return the accelerators that were asked for; all of them where none was named."""
+    names = [name.strip() for text in wanted for name in text.split(",")]
+    found: dict[str, Accelerator] = {}
+    for name in names:
+        models = _models(name, catalog)
+        those = [acc for acc in inventory.accelerators if name in (acc.id, acc.model) or acc.model in models]
+        if not those:
+            here = ", ".join(f"{acc.model or acc.id}" for acc in inventory.accelerators)
+            raise SettingsError(f"--on {name}: not on this machine", f"here: {here or 'nothing'}")
+        found |= {acc.id: acc for acc in those}
+    return [acc for acc in inventory.accelerators if not names or acc.id in found]
+
+
+def _models(name: str, catalog: "Catalog") -> set[str]:
+    """Return the catalog ids that a name means; none where it may be the id of an accelerator here."""
+    rows = catalog.group(name)
+    try:
+        return {row.id for row in rows or [catalog.get(name)]}
+    except CatalogError:
+        return set()
+
+
+def _calibrate(
+    plan: "CalibrationPlan", target: "CalibrationTarget", made: Any, inventory: "Inventory"
+) -> "Calibration":
+    from fairlead.calibrate.campaign import calibrate
+    from fairlead.lab.run.steps import StepPrinter
+
+    cpu = next((acc.name for acc in inventory.accelerators if acc.kind == "cpu"), "")
+    narrator = StepPrinter(sys.stderr)
+    with narrator.step(f"{target.accelerator.model} by {target.provider}") as step:
+        calibration = calibrate(plan, target, made, inventory.machine.board or cpu, step.at)
+    waited = max((trial.measured.waited for trial in calibration.done if trial.measured), default=0.0)
+    if waited > _BUSY:
+        narrator.say(f"  The machine is busy: models waited for a CPU up to {waited:.0%} of the time.")
+        narrator.say("  The figures leave that out, but are less sure; calibrate again when it is quiet.")
+    return calibration
+
+
+def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") -> "StoreCounts | None":
+    """Store a calibration in the cluster, where that is wanted."""
+    if not in_cluster(options):
+        return None
+    from fairlead.modelprofiles.convert import of_calibration
+
+    try:
+        return store(options, of_calibration(calibration, node_of(options)))
+    except ClusterError as error:
+        kept = f"the figures are in {file}; bring them later: fairlead profiles import {file}"
+        error.hint = f"{error.hint}; {kept}" if error.hint else kept
+        raise
+
+
+def _print(
+    done: "list[CalibratedAccelerator]", refused: "list[SkippedAccelerator]", options: argparse.Namespace
+) -> None:
+    if options.output == "table":
+        pages = [
+            Page.of(
+                table(each.calibration),
+                f"wrote {each.file}",
+                [f"in the cluster: {each.stored}"] * bool(each.stored),
+            )
+            for each in done
+        ]
+        against = [
+            Text(f"{each.accelerator.bus}: {each.accelerator.name}: {each.reason}", Tone.WARN)
+            for each in refused
+        ]
+        if pages or against:
+            show_page(Page.of(*pages, against), options.color)
+        return
+    show(
+        {
+            "calibrations": [each.to_json() for each in done],
+            "refused": [{"accelerator": each.accelerator.id, "reason": each.reason} for each in refused],
+        },
+        options.output,
+    )
+
+
+def table(calibration: "Calibration") -> Page:
+    """Return a calibration for people."""
+    setup = calibration.setup
+    threads = f", {counted(setup.threads, 'thread')}" if setup.threads else ""
+    head = f"{setup.device}, {setup.runtime} {setup.version}, {setup.precision}{threads}"
+    rows = [_row(trial) for trial in calibration.trials]
+    columns = ("MODEL", "TIME", "P90", "RUNS", "WAITED", "MEMORY", "POWER")
+    return Page.of(head, Table.of(columns, rows))
+
+
+def _row(trial: "Trial") -> tuple[str | Cell, ...]:
+    found = trial.measured
+    if found is None:
+        return (trial.model, Cell(trial.reason, tone=Tone.BAD), *[""] * 5)
+    return (
+        trial.model,
+        f"{found.seconds * 1e3:.2f} ms",
+        f"{found.p90 * 1e3:.2f} ms",
+        str(found.runs),
+        f"{found.waited:.0%}",
+        format_bytes(found.peak_bytes),
+        "-" if found.watts is None else f"{found.watts:.0f} W",
+    )

@@ -1,0 +1,193 @@
+"""`fairlead estimate`: how fast a model would run on devices, in what memory, and how sure that is."""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.model.profiles_cluster import add_cluster, entries, fetched, in_cluster
+from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.output.progress import progress
+from fairlead.cli.output.show import show, show_list
+from fairlead.cli.output.table import Cell, Column, Fit, Tone
+from fairlead.cli.output.terminal import Page, Text, show_page
+from fairlead.cli.shell import options as shared
+from fairlead.errors import SettingsError, UserError
+from fairlead.units import Seconds, counted, fault, format_bytes, format_number, parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairlead.calibrate.profile import ProfileFolder
+    from fairlead.catalog import Catalog
+    from fairlead.estimate.target import Target
+    from fairlead.prediction import Estimate
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "estimate",
+        help="predict a model's latency, memory and energy on devices",
+        description="Predict how fast an ONNX or TFLite model runs on devices, with how much memory and "
+        "energy, whether it runs and fits and why not, and how sure that is. Nothing is run. Predictions "
+        "start from data sheets; what `fairlead calibrate` stored makes them sharper.",
+    )
+    shared.add_model(command)
+    command.add_argument(
+        "--on",
+        metavar="DEVICE[,DEVICE...]",
+        action="append",
+        default=[],
+        help="devices of the catalog, each with link, power mode, memory or share where wanted "
+        "(coral-usb@usb2, jetson-agx-xavier@15w, a100@80GiB@1/7), every device of a family, vendor or kind "
+        "(jetson, nvidia, gpu), or all; may be repeated (default: what this machine has)",
+    )
+    command.add_argument("--precision", metavar="P", help="as if the model were converted to it: int8, fp16")
+    command.add_argument(
+        "--batch", metavar="N", type=int, help="inputs in one run (default: as the file says)"
+    )
+    command.add_argument("--slo", metavar="TIME", help="nine of ten runs must be done in this time: 30ms")
+    command.add_argument(
+        "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
+    )
+    add_cluster(command, "learn from what the cluster knows, too")
+    shared.add_catalog(command)
+    shared.add_list(command, _HEAD)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from fairlead.analyze import analyze, parse_shapes
+    from fairlead.estimate.knowledge import Knowledge
+    from fairlead.estimate.predict import estimate
+    from fairlead.estimate.query import Query
+    from fairlead.prediction import order
+
+    slo = slo_of(options.slo)
+    catalog = shared.catalog_of(options)
+    targets = _targets(options, catalog)
+    known = _learnt(options)
+    knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
+    with progress(f"estimating {os.path.basename(options.model)}") as bar:
+        profile = analyze(options.model, parse_shapes(options.shape))
+        bar.note(f"on {counted(len(targets), 'device')}")
+        question = Query.of(profile, options.precision, options.batch, slo)
+        found = sorted(estimate(question, targets, knowledge), key=order)
+    found = sorted_by(found, options.sort_by, _HEAD, _row, lambda each: each.to_json())
+    if options.output in ("json", "yaml"):
+        show({"estimates": [each.to_json() for each in found]}, options.output)
+    elif options.no_headers or options.output == "name":
+        show_list(_HEAD, [_row(each) for each in found], options.output, headers=False, color=options.color)
+    else:
+        notes = [Text(f"note: {note}", Tone.WARN) for note in profile.notes]
+        show_page(Page.of(table(found, options.output), notes), options.color)
+    return 0 if any(each.good for each in found) else 1
+
+
+def slo_of(text: str | None) -> Seconds | None:
+    """Return the latency that was asked for; a bare number could be of seconds or of milliseconds."""
+    if text is not None and text.strip().replace(".", "", 1).isdigit():
+        raise SettingsError(f"--slo {text}: of what unit", f"write it like {text.strip()}ms")
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise SettingsError(f"--slo {text}: {fault(error)}", "write it like 30ms") from None
+
+
+def profiles(place: str | None) -> "ProfileFolder":
+    """Return every profile of a folder; one that cannot be read is named and passed over."""
+    from fairlead.calibrate.profile import folder, load_all
+
+    if place is not None and not os.path.isdir(place):
+        wrong = "not a folder" if os.path.exists(place) else "no such folder"
+        raise SettingsError(f"--profiles {place}: {wrong}", "name a folder of profiles")
+    found = load_all(place or folder(os.environ))
+    for line in found.damaged:
+        print(f"fairlead: passed over: {line}", file=sys.stderr)
+    return found
+
+
+def _learnt(options: argparse.Namespace) -> "ProfileFolder":
+    """Return what the folder and, where asked for, the cluster know, each setup once."""
+    from fairlead.calibrate.profile import ProfileFolder
+
+    known = profiles(options.profiles)
+    if not in_cluster(options):
+        return known
+    more = fetched(options)
+    for line in more.unread:
+        print(f"fairlead: passed over: {line}", file=sys.stderr)
+    found = entries((*known.calibrations, *more.calibrations), (*known.seen, *more.seen))
+    calibrations = tuple(entry.calibration for entry in found if entry.calibration)
+    return ProfileFolder(calibrations, tuple(seen for entry in found for seen in entry.seen))
+
+
+def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
+    """Return the devices that were asked for, or those of this machine."""
+    from fairlead.estimate.target import found, targets
+
+    if options.on:
+        return targets(options.on, catalog)
+    inventory = shared.inventory_of(catalog)
+    if not inventory.accelerators:
+        raise UserError("this machine has no accelerator that the catalog knows", "name a device: --on ID")
+    return [found(each, catalog) for each in inventory.accelerators]
+
+
+_HEAD = (
+    Column("DEVICE", Fit.KEEP),
+    *map(Column, ("LATENCY", "P90", "MEMORY", "ENERGY", "CONFIDENCE")),
+    Column("WHY", Fit.PROSE),
+    Column("POWER", wide=True),
+    Column("OF MEMORY", wide=True),
+    Column("BATCH", wide=True),
+)
+
+
+def table(estimates: "list[Estimate]", output: str = "table") -> Page:
+    """Return estimates for people."""
+    return Page.of(chosen(_HEAD, [_row(each) for each in estimates], output, headers=True))
+
+
+def _row(each: "Estimate") -> tuple[str | Cell, ...]:
+    if each.seconds is None or each.p90 is None:
+        why = Cell(f"does not run: {_first(each.reasons)}", tone=Tone.BAD)
+        return (each.device, *["-"] * 5, why, *["-"] * 3)
+    return (
+        each.device,
+        Cell(format_time(each.seconds), each.seconds),
+        Cell(format_time(each.p90), each.p90),
+        "-" if each.memory is None else Cell(format_bytes(each.memory), each.memory),
+        "-" if each.joules is None else Cell(format_energy(each.joules), each.joules),
+        f"{each.confidence}, {each.basis}",
+        Cell(_why(each), tone=Tone.BAD if each.reasons else Tone.WARN if each.meets_slo is False else None),
+        "-" if each.watts is None else Cell(f"{format_number(each.watts)} W", each.watts),
+        "-" if each.available is None else Cell(format_bytes(each.available), each.available),
+        str(each.batch),
+    )
+
+
+def _why(each: "Estimate") -> str:
+    """Say through what it runs, and what stands against it."""
+    parts = [f"does not fit: {_first(each.reasons)}"] if each.reasons else []
+    parts += ["too slow"] if each.meets_slo is False else []
+    parts.append(f"{each.runtime}, {each.precision}")
+    parts += [f"first {', '.join(each.needs)}"] if each.needs else []
+    return "; ".join(parts)
+
+
+def _first(reasons: "Sequence[str]") -> str:
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}"
+
+
+def format_time(seconds: float) -> str:
+    """Print a latency: `0.22 ms`, `1.05 s`, `40,200 s`."""
+    return f"{format_number(seconds)} s" if seconds >= 1 else f"{format_number(seconds * 1e3)} ms"
+
+
+def format_energy(joules: float) -> str:
+    """Print the energy of a run: `24 mJ`."""
+    return f"{format_number(joules)} J" if joules >= 1 else f"{format_number(joules * 1e3)} mJ"

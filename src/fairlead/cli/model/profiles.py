@@ -1,0 +1,203 @@
+"""`fairlead profiles`: what was measured and seen of models on devices, on this machine and in a cluster."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.model import profiles_move
+from fairlead.cli.model.profiles_cluster import add_place, folder_of, in_cluster, known
+from fairlead.cli.output.listing import sorted_by
+from fairlead.cli.output.show import show, show_list
+from fairlead.cli.output.table import Cell, Column, Fit, Table
+from fairlead.cli.output.terminal import Page, Text, show_page
+from fairlead.cli.shell import options as shared
+from fairlead.errors import SettingsError, UserError
+from fairlead.units import format_bytes
+
+if TYPE_CHECKING:
+    from fairlead.calibration import ObservedUse
+    from fairlead.cli.model.profiles_cluster import SetupProfiles
+
+_HEAD = (
+    Column("ID", Fit.KEEP),
+    *map(Column, ("SETUP", "HOST", "MODELS", "SEEN", "MADE")),
+    Column("DEVICE", wide=True),
+    Column("RUNTIME", wide=True),
+    Column("PRECISION", wide=True),
+)
+_SEEN_HEAD = ("SEEN", "MEDIAN", "P90", "RUNS", "OF ESTIMATE", "MEMORY", "POWER", "RAMP")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "profiles",
+        help="list, show, move or delete what was measured of models on devices",
+        description="Profiles are what `fairlead calibrate` measured and what real use showed. They are "
+        "files on this machine, and objects (ModelProfile) in a cluster.",
+    )
+    verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    listing = verbs.add_parser("list", help="list the setups of which something is known")
+    listing.set_defaults(run=run_list)
+    showing = verbs.add_parser("show", help="show all that is known of one setup")
+    showing.add_argument("setup", metavar="SETUP", help="an id that `list` prints, or the start of one")
+    showing.set_defaults(run=run_show)
+    deleting = verbs.add_parser("delete", help="delete all that is known of setups")
+    deleting.add_argument("setup", metavar="SETUP", nargs="+", help="an id that `list` prints")
+    deleting.add_argument("--yes", action="store_true", help="do it; without this nothing is deleted")
+    deleting.set_defaults(run=run_delete)
+    for verb in (listing, showing, deleting):
+        add_place(verb)
+    shared.add_list(listing, _HEAD)
+    for verb in (showing, deleting):
+        shared.add_output(verb)
+    profiles_move.add(verbs)
+
+
+def run_list(options: argparse.Namespace) -> int:
+    """List the setups."""
+    entries = sorted_by(_told(options), options.sort_by, _HEAD, _row, _summary)
+    if options.output in ("json", "yaml"):
+        show([_summary(entry) for entry in entries], options.output)
+        return 0
+    rows = [_row(entry) for entry in entries]
+    headers = not options.no_headers
+    show_list(_HEAD, rows, options.output, headers=headers, empty="no profiles", color=options.color)
+    return 0
+
+
+def run_show(options: argparse.Namespace) -> int:
+    """Show one setup."""
+    entry = chosen(_told(options), options.setup)
+    if options.output != "table":
+        calibration = entry.calibration.to_json() if entry.calibration else None
+        seen = [each.to_json() for each in entry.seen]
+        show({"id": entry.id, "calibration": calibration, "seen": seen}, options.output)
+        return 0
+    from fairlead.cli.model.calibrate import table
+
+    page = Page.of(f"{entry.id}  {_plain(entry.host)}")
+    if entry.calibration:
+        page = Page.of(page, _printable(table(entry.calibration)))
+    if entry.seen:
+        page = Page.of(page, Table.of(_SEEN_HEAD, [_seen_row(each) for each in entry.seen]))
+    show_page(page, options.color)
+    return 0
+
+
+def run_delete(options: argparse.Namespace) -> int:
+    """Delete setups."""
+    entries = _told(options)
+    ids = list(dict.fromkeys(chosen(entries, name).id for name in options.setup))
+    if not options.yes:
+        raise UserError(f"delete removes all that was measured of {', '.join(ids)}", "say --yes")
+    gone = [{"id": each, "deleted": _delete(options, each)} for each in ids]
+    if options.output != "table":
+        show(gone, options.output)
+        return 0
+    show_page(Page.of(Table.of(("ID", "DELETED"), [tuple(each.values()) for each in gone])), options.color)
+    return 0
+
+
+def chosen(entries: "list[SetupProfiles]", name: str) -> "SetupProfiles":
+    """Return the only entry that a name means: an id or its start, or the name of a setup."""
+    found = [entry for entry in entries if entry.id == name] or [
+        entry for entry in entries if name and (entry.id.startswith(name) or entry.setup.name == name)
+    ]
+    if len(found) == 1:
+        return found[0]
+    ids = ", ".join(entry.id for entry in (found or entries))
+    if found:
+        raise SettingsError(f"{name}: there are {len(found)} of that name", f"choose one: {ids}")
+    raise SettingsError(f"{name}: nothing is known of such a setup", f"known: {ids or 'nothing'}")
+
+
+def _told(options: argparse.Namespace) -> "list[SetupProfiles]":
+    """Return what is known; say on the side what cannot be read."""
+    entries, unread = known(options)
+    for line in unread:
+        print(f"fairlead: left out: {line}", file=sys.stderr)
+    return entries
+
+
+def _delete(options: argparse.Namespace, setup: str) -> int:
+    if in_cluster(options):
+        import asyncio
+
+        from fairlead.cli.model.profiles_cluster import connected
+        from fairlead.modelprofiles.store import remove
+
+        async def inside() -> int:
+            async with connected(options) as cluster:
+                return await remove(cluster, setup)
+
+        return asyncio.run(inside())
+    from fairlead.calibrate.profile_folder import forget
+
+    return forget(setup, folder_of(options))
+
+
+def _summary(entry: "SetupProfiles") -> dict[str, Any]:
+    trials = entry.calibration.trials if entry.calibration else ()
+    return {
+        "id": entry.id,
+        "setup": entry.setup.to_json(),
+        "host": entry.host,
+        "made": entry.made,
+        "trials": len(trials),
+        "measured": len(entry.calibration.done) if entry.calibration else 0,
+        "seen": len(entry.seen),
+    }
+
+
+def _row(entry: "SetupProfiles") -> tuple[str | Cell, ...]:
+    about = _summary(entry)
+    models = f"{about['measured']} of {about['trials']}" if about["trials"] else "-"
+    made = about["made"].replace("T", " ").removesuffix("+00:00")
+    return (
+        entry.id,
+        _plain(entry.setup.name),
+        _plain(entry.host),
+        Cell(models, about["measured"] if about["trials"] else None),
+        str(about["seen"] or "-"),
+        made,
+        _plain(entry.setup.device),
+        _plain(f"{entry.setup.runtime} {entry.setup.version}"),
+        _plain(entry.setup.precision),
+    )
+
+
+def _printable_cell(cell: Cell) -> Cell:
+    return cell._replace(text=_plain(cell.text)) if cell.text else cell
+
+
+def _printable(page: Page) -> Page:
+    """Return a page of which nothing does anything to a terminal."""
+    return Page(
+        tuple(
+            block._replace(rows=tuple(tuple(_printable_cell(cell) for cell in row) for row in block.rows))
+            if isinstance(block, Table)
+            else Text(_plain(str(Page.of(block))))
+            for block in page.blocks
+        )
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text that does nothing to a terminal: whoever may write profiles may write anything."""
+    return "".join(char if char.isprintable() else "?" for char in text) or "-"
+
+
+def _seen_row(seen: "ObservedUse") -> tuple[str, ...]:
+    latency = seen.latency
+    times = ("-",) * 4
+    if latency is not None:
+        ratio = "-" if latency.ratio is None else f"{latency.ratio:.0%}"
+        times = (f"{latency.median * 1e3:.2f} ms", f"{latency.p90 * 1e3:.2f} ms", str(latency.count), ratio)
+    return (
+        _plain(seen.model or seen.digest[:12]),
+        *times,
+        "-" if seen.peak_bytes is None else format_bytes(seen.peak_bytes),
+        "-" if seen.watts is None else f"{seen.watts:.0f} W",
+        "-" if seen.ramp is None else f"{seen.ramp:.1f} s",
+    )

@@ -1,0 +1,87 @@
+"""Say on the standard error when a cluster that a command follows is away, and when it is back."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from fairlead.errors import FairleadError
+
+if TYPE_CHECKING:
+    from fairlead.cluster.client import Client
+    from fairlead.cluster.watch.informer import Informer
+
+LONGEST_PAUSE: Final = 5.0
+"""Seconds between two tries: a person waits for the answer."""
+_LOOK: Final = 0.25
+_FIRST_ANSWER: Final = 1.5
+"""Seconds without an answer or an error after which the user is told: a firewall may drop what is sent."""
+
+
+class ClusterContact:
+    """What the user was last told of a cluster; pure."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._suspected = False
+        self._outdated: FairleadError | None = None
+        """The error before the last answer: an informer keeps it until the next event arrives."""
+        self.away = False
+
+    def look(self, trouble: FairleadError | None, *, synced: bool, seconds: float) -> str:
+        """Take an informer's state so many seconds after its start; return what to say, mostly nothing."""
+        if trouble is None or trouble is self._outdated:
+            self._suspected = False
+            if trouble is None and synced and self.away:
+                return self.answered(None)
+            if trouble is None and not synced and not self.away and seconds >= _FIRST_ANSWER:
+                self.away = True
+                return f"no answer from {self._server} yet: waiting for it"
+            return ""
+        # Seen once it may be a watch that expired: the informer lists again at once.
+        suspected, self._suspected = self._suspected, True
+        if self.away or not suspected:
+            return ""
+        self.away = True
+        return f"{trouble}: trying again until it answers" + (f"\n  {trouble.hint}" if trouble.hint else "")
+
+    def answered(self, trouble: FairleadError | None) -> str:
+        """Take an answer of the cluster, with what the informer still holds for its trouble."""
+        self.away = self._suspected = False
+        self._outdated = trouble
+        return f"{self._server} answers again"
+
+
+@asynccontextmanager
+async def reported(client: "Client", informer: "Informer[Any]", path: str) -> AsyncIterator[None]:
+    """Report for as long as the block runs; `path` is asked whether the cluster is back."""
+    task = asyncio.create_task(_report(client, informer, path))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _report(client: "Client", informer: "Informer[Any]", path: str) -> None:
+    contact, began = ClusterContact(client.config.server), time.monotonic()
+    while True:
+        await asyncio.sleep(_LOOK)
+        trouble = informer.trouble
+        line = contact.look(trouble, synced=informer.synced, seconds=time.monotonic() - began)
+        # A watch that stands again is silent until something happens, and so no sign of life.
+        if not line and contact.away and informer.synced and await _answers(client, path):
+            line = contact.answered(trouble)
+        if line:
+            print(f"fairlead: {line}", file=sys.stderr, flush=True)
+
+
+async def _answers(client: "Client", path: str) -> bool:
+    try:
+        await client.request("GET", path, query={"limit": "1"})
+    except FairleadError:
+        return False
+    return True

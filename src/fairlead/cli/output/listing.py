@@ -1,0 +1,84 @@
+"""Lists in kubectl's words: `-o wide|name`, `--no-headers`, `--sort-by`; the same for every command."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from fairlead.cli.output.table import Cell, Column, Row, Table
+from fairlead.errors import SettingsError
+
+LISTS: Final = ("table", "wide", "name", "json", "yaml")
+"""How a list can be printed: with more columns, or its names alone, too."""
+Item = TypeVar("Item")
+Key = tuple[int, float, str]
+_MISSING: Final = ("", "-")
+_FIGURES: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")
+
+
+def sorted_by(
+    items: Sequence[Item],
+    name: str | None,
+    columns: Sequence[str | Column],
+    row: Callable[[Item], Row],
+    document: Callable[[Item], Mapping[str, Any]] | None = None,
+) -> list[Item]:
+    """Return items in the order of a column, or of a field of their JSON; what has none comes last."""
+    if not name:
+        return list(items)
+    names = [each if isinstance(each, str) else each.name for each in columns]
+    index = next((number for number, each in enumerate(names) if _same(each, name)), None)
+    if index is not None:
+        return sorted(items, key=lambda item: _key(row(item)[index]))
+    if not items:
+        return []  # which fields its JSON has cannot be told
+    path = name.strip("{}").removeprefix(".").split(".")
+    if document is not None and any(_field(document(item), path) is not None for item in items):
+        return sorted(items, key=lambda item: _key(_field(document(item), path)))
+    fields = list(document(items[0])) if document is not None else []
+    if path[0] in fields:
+        return list(items)  # a field that no item has a value for
+    more = f"; fields of -o json: {', '.join(fields)}" if fields else ""
+    raise SettingsError(
+        f"--sort-by {name}: no such column", f"columns: {', '.join(filter(None, names))}{more}"
+    )
+
+
+def chosen(head: Sequence[str | Column], rows: Sequence[Row], output: str, *, headers: bool) -> Table:
+    """Return the table that an output shows: `wide` has every column, `name` one and no head."""
+    whole = Table.of(head, rows, headers=headers)
+    if output == "name":
+        marked = [index for index, each in enumerate(whole.columns) if each.identity]
+        kept = marked[:1] or [0]
+    else:
+        kept = [index for index, each in enumerate(whole.columns) if output == "wide" or not each.wide]
+    return Table(
+        tuple(whole.columns[index] for index in kept),
+        tuple(tuple(row[index] for index in kept) for row in whole.rows),
+        headers and output != "name",
+    )
+
+
+def _same(column: str, name: str) -> bool:
+    return bool(column) and column.lower().replace(" ", "-") == name.lower().replace(" ", "-").replace(
+        "_", "-"
+    )
+
+
+def _field(document: Any, path: Sequence[str]) -> Any:
+    for part in path:
+        document = document.get(part) if isinstance(document, Mapping) else None
+    return document
+
+
+def _key(value: Any) -> Key:
+    """Order numbers by size, then texts, then what is missing."""
+    if isinstance(value, Cell):
+        value = value.text if value.value is None else value.value
+    if value is None or (isinstance(value, str) and value in _MISSING):
+        return 2, 0.0, ""
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    if isinstance(value, Mapping | list | tuple):
+        return 0, float(len(value)), ""
+    text = str(value)
+    return (0, float(text), "") if _FIGURES.fullmatch(text) else (1, 0.0, text.lower())

@@ -1,0 +1,89 @@
+"""A line on the standard error about work that takes longer than a second, for who watches a terminal."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TextIO
+
+from fairlead.cli.output.table import shortened
+from fairlead.cli.output.terminal import Screen
+
+_PATIENCE: Final = 1.0
+"""Seconds that nothing is shown for: most commands are done by then."""
+_PAUSE: Final = 0.2
+_BAR: Final = 24
+_CLEAR: Final = "\r\033[K"
+
+
+class Progress:
+    """How far a piece of work is; `at` may be called as often as one likes, `draw` by a clock."""
+
+    def __init__(
+        self, task: str, stream: TextIO, clock: Callable[[], float] = time.monotonic, width: int = 80
+    ) -> None:
+        self._task = task
+        self._stream = stream
+        self._clock = clock
+        self._width = width
+        self._began = clock()
+        self._done = self._total = 0
+        self._note = ""
+        self._shown = False
+
+    def at(self, done: int, total: int, note: str = "") -> None:
+        """Take how far it is; nothing is drawn here."""
+        self._done, self._total, self._note = done, total, note
+
+    def note(self, text: str) -> None:
+        """Take what is being done now."""
+        self._note = text
+
+    def draw(self) -> None:
+        """Draw the line over the last one, once the work has taken its second."""
+        seconds = self._clock() - self._began
+        if seconds < _PATIENCE:
+            return
+        self._shown = True
+        self._stream.write(f"{_CLEAR}{shortened(self._line(seconds), self._width - 1)}")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Leave the line empty, where one was drawn."""
+        if self._shown:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+        self._shown = False
+
+    def _line(self, seconds: float) -> str:
+        parts = [f"{self._task}: {seconds:.0f} s"]
+        if self._total:
+            full = min(_BAR, _BAR * self._done // self._total)
+            parts.append(f"[{'#' * full:{_BAR}}] {self._done} of {self._total}")
+        return " ".join([*parts, *([self._note] if self._note else [])])
+
+
+@contextmanager
+def progress(task: str) -> Iterator[Progress]:
+    """Show how far the block is while it runs; nothing where the standard error is no terminal."""
+    screen = Screen.of(sys.stderr, os.environ)
+    bar = Progress(task, sys.stderr, width=screen.width or 80)
+    if screen.width is None or os.environ.get("TERM") == "dumb":
+        yield bar
+        return
+    ended = threading.Event()
+    painter = threading.Thread(target=_draw_until, args=(bar, ended), daemon=True)
+    painter.start()
+    try:
+        yield bar
+    finally:
+        ended.set()
+        painter.join()
+        bar.clear()
+
+
+def _draw_until(bar: Progress, ended: threading.Event) -> None:
+    while not ended.wait(_PAUSE):
+        bar.draw()

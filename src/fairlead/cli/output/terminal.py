@@ -1,0 +1,127 @@
+"""What is printed for people: fitted and coloured on a terminal, plain and whole everywhere else."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TextIO
+
+from fairlead.cli.output.table import Line, Span, Table, Tone, wrapped
+
+COLORS: Final = ("auto", "always", "never")
+_USUAL: Final = 80
+_CODES: Final = {Tone.HEAD: "1", Tone.GOOD: "32", Tone.WARN: "33", Tone.BAD: "31"}
+
+
+class Screen(NamedTuple):
+    """Where something is printed: how wide that is, and whether it shows colours."""
+
+    width: int | None = None
+    """None: no terminal; nothing is wrapped or shortened there, for programs read it."""
+    color: bool = False
+
+    @classmethod
+    def of(cls, stream: TextIO | None, environ: Mapping[str, str], color: str = "auto") -> "Screen":
+        """Return what a stream is, None a closed one; colour as `--color`, NO_COLOR and TERM want it."""
+        terminal = stream is not None and stream.isatty()
+        usual = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        return cls(
+            _width(stream, environ) if stream is not None and terminal else None,
+            usual if color == "auto" else color == "always",
+        )
+
+    def render(self, lines: Iterable[Line]) -> str:
+        """Return lines as they are written to it."""
+        return "\n".join("".join(self._paint(span) for span in line) for line in lines)
+
+    def _paint(self, span: Span) -> str:
+        if not self.color or span.tone is None or not span.text:
+            return span.text
+        return f"\033[{_CODES[span.tone]}m{span.text}\033[0m"
+
+
+PIPE: Final = Screen()
+
+
+class Text(NamedTuple):
+    """A line of prose; on a terminal its further lines are indented by `hanging`."""
+
+    text: str
+    tone: Tone | None = None
+    hanging: int = 2
+
+    def lines(self, width: int | None = None) -> list[Line]:
+        """Return the lines of it."""
+        if width is None or len(self.text) <= width:
+            return [(Span(self.text, self.tone),)]
+        return [(Span(line, self.tone),) for line in wrapped(self.text, width, self.hanging)]
+
+
+class Reasons(NamedTuple):
+    """A sentence with its reasons: one line for programs, on a terminal a line for each reason."""
+
+    sentence: str
+    head: str
+    items: tuple[str, ...]
+    tone: Tone | None = Tone.BAD
+
+    def lines(self, width: int | None = None) -> list[Line]:
+        """Return the lines of it."""
+        if width is None or len(self.sentence) <= width:
+            return Text(self.sentence, self.tone).lines(width)
+        below = [line for each in self.items for line in Text(f"  {each}").lines(width)]
+        return [*Text(self.head, self.tone).lines(width), *below]
+
+
+Block = Table | Text | Reasons
+
+
+class Page(NamedTuple):
+    """Tables and prose, one below the other."""
+
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, *parts: "Block | Page | str | Iterable[Block | str]") -> "Page":
+        """Return a page of blocks, other pages, and plain lines."""
+        return cls(tuple(block for part in parts for block in _blocks(part)))
+
+    def render(self, screen: Screen = PIPE) -> str:
+        """Return the page as it is printed there."""
+        return screen.render(line for block in self.blocks for line in block.lines(screen.width))
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def _blocks(part: "Block | Page | str | Iterable[Block | str]") -> Iterable[Block]:
+    if isinstance(part, str):
+        yield from (Text(line) for line in part.split("\n"))
+    elif isinstance(part, Page):
+        yield from part.blocks
+    elif isinstance(part, Table | Text | Reasons):
+        yield part
+    else:
+        for each in part:
+            yield from _blocks(each)
+
+
+def show_page(page: Page, color: str = "auto") -> None:
+    """Print a page on the standard output, as wide and as colourful as that is."""
+    print(page.render(Screen.of(sys.stdout, os.environ, color)), flush=True)
+
+
+def show_error(text: str) -> None:
+    """Print lines on the standard error; a terminal gets them wrapped."""
+    if sys.stderr is None:  # closed: print would take the standard output instead
+        return
+    print(Page.of(text).render(Screen.of(sys.stderr, os.environ, "never")), file=sys.stderr)
+
+
+def _width(stream: TextIO, environ: Mapping[str, str]) -> int:
+    told = environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL
+    except (OSError, ValueError):
+        return _USUAL

@@ -1,0 +1,1 @@
+"""Commands about placement: schedule, explain, simulate, snapshot, replay."""

@@ -1,0 +1,135 @@
+"""`fairlead explain`: why a pod went where it went, or why it has no place."""
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairlead.cli.output.show import show
+from fairlead.cli.output.table import Column, Fit, Table, Tone
+from fairlead.cli.output.terminal import Page, Reasons, Text, show_page
+from fairlead.cli.placement import explain_live
+from fairlead.cli.shell import options as shared
+from fairlead.units import counted
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "explain",
+        help="say why a pod has its place, or none",
+        description="Explain why a pod of a live cluster is where it is, or waits: its scheduler is asked. "
+        "With --decision, explain what `fairlead schedule -o json` wrote. Each reason is told with its "
+        "count, and the smallest change that would fit. Exits 1 where what is explained has no place.",
+    )
+    command.add_argument(
+        "pod",
+        metavar="POD",
+        nargs="?",
+        help="a name, or namespace/name; with --decision also a controller's (default: all)",
+    )
+    command.add_argument("--decision", metavar="FILE", help="what schedule wrote; - is the standard input")
+    command.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="also each accelerator, where schedule was run with --explain, or with --local",
+    )
+    explain_live.add(command)
+    shared.add_output(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    found = _written(options) if options.decision is not None else explain_live.found(options)
+    if options.output == "table":
+        pages = [text(each, verbose=options.verbose) for each in found] or [Page.of("nothing was decided")]
+        apart = [Page.of("", page) if number else page for number, page in enumerate(pages)]
+        show_page(Page.of(*apart), options.color)
+    else:
+        show(found, options.output)
+    return 0 if all(each["placed"] for each in found) else 1
+
+
+def _written(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the decisions of a file."""
+    from fairlead.manifest.files.text import read_one
+    from fairlead.whatif import document as decisions
+
+    where, value = read_one(options.decision)
+    found = decisions.parse(value, where)
+    return found if options.pod is None else decisions.named(found, options.pod, where)
+
+
+def text(decision: Mapping[str, Any], *, verbose: bool) -> Page:
+    """Return one decision for people."""
+    reasons = list(_reasons(decision))
+    head = f"{decision['namespace']}/{decision['name']}: {_headline(decision)}"
+    lines: list[Text | Reasons | Table] = [_opening(head, reasons, None if decision["placed"] else Tone.BAD)]
+    lines += [Text(f"  {each}") for each in reasons]
+    changes = [str(each.get("text", "")) for each in decision["changes"] if isinstance(each, dict)]
+    if changes:
+        lines.append(Text("  would fit with one of these changes, the smallest first:"))
+        lines += [Text(f"    {each}") for each in changes]
+    if verbose:
+        lines += _devices(decision.get("devices"))
+    lines += [Text(f"  {line}", Tone.WARN if line.startswith("note: ") else None) for line in _live(decision)]
+    return Page.of(lines)
+
+
+def _opening(head: str, reasons: list[str], tone: Tone | None) -> Reasons | Text:
+    """Return the sentence; a terminal too narrow for it gets only its start: the reasons stand below."""
+    start, found, _ = head.partition(": ")
+    start = start + found + head.removeprefix(start + found).partition(": ")[0]
+    return Reasons(head, start, (), tone) if reasons else Text(head, tone)
+
+
+def _headline(decision: Mapping[str, Any]) -> str:
+    """Return the sentence without what the lines below say again."""
+    sentence = str(decision["sentence"])
+    return sentence.partition("; smallest change")[0] if decision["changes"] else sentence
+
+
+def _reasons(decision: Mapping[str, Any]) -> Iterable[str]:
+    from fairlead.placement import reason_text
+
+    for each in decision["rejections"]:
+        if isinstance(each, dict) and each.get("count"):
+            nodes = each.get("nodes") or 0
+            where = f" on {counted(nodes, 'node')}" if nodes else ""
+            text = reason_text(str(each.get("text", "")), each["count"])
+            yield f"{each['count']:>5} {text}{where} [{each.get('reason', '')}]"
+
+
+def _live(decision: Mapping[str, Any]) -> Iterable[str]:
+    """Yield what is told of a pod in a live cluster beside the decision."""
+    if not decision.get("state"):
+        return
+    whose = f", scheduler {decision['scheduler']}" if decision["scheduler"] else ""
+    yield f"{decision['state']} since {decision['since'] or 'an unknown time'}{whose}"
+    if decision["decided_seconds_ago"] is not None:
+        yield f"decided {decision['decided_seconds_ago']:.0f} s ago"
+    if decision["clearing"]:
+        yield f"waits until these are gone: {', '.join(decision['clearing'])}"
+    if decision["wakes_on"]:
+        yield f"tried again when something of this changes: {', '.join(decision['wakes_on'])}"
+    if decision["tried_again_in_seconds"] is not None:
+        yield f"tried again at the latest in {decision['tried_again_in_seconds']:.0f} s"
+    if decision["note"]:
+        yield f"note: {decision['note']}"
+
+
+def _devices(listed: object) -> list[Table]:
+    if not isinstance(listed, list) or not listed:
+        return []
+    rows = [
+        tuple(str(each.get(key, "")) or "-" for key in ("node", "device", "model", "text"))
+        for each in listed
+        if isinstance(each, dict)
+    ]
+    head = (
+        *(Column(name, Fit.KEEP) for name in ("NODE", "DEVICE")),
+        Column("MODEL"),
+        Column("WHY NOT", Fit.PROSE),
+    )
+    return [Table.of(head, rows)._replace(indent=2)]

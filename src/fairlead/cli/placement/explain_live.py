@@ -1,0 +1,145 @@
+"""`fairlead explain` of a pod in a live cluster: ask the pod, then its scheduler, then decide here."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.output.progress import progress
+from fairlead.cli.shell import options as shared
+from fairlead.errors import SettingsError
+
+if TYPE_CHECKING:
+    from fairlead.cluster.client import Client
+    from fairlead.cluster.config.types import ClusterConfig
+    from fairlead.manifest.types.live import LivePod
+    from fairlead.whatif.standing import Told
+
+OURS = "fairlead"
+"""How a scheduler of ours is called where nobody calls it otherwise."""
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Add the options that say which cluster, and how it is asked."""
+    shared.add_cluster(command)
+    command.add_argument("-n", "--namespace", metavar="NS", help="of the pod (default: the context's)")
+    command.add_argument(
+        "--local",
+        action="store_true",
+        help="do not ask the scheduler: list the cluster and decide here, which takes longer",
+    )
+    command.add_argument(
+        "--lease-namespace",
+        metavar="NS",
+        help="where the scheduler's Lease is (default: it is looked for everywhere)",
+    )
+    shared.add_catalog(command)
+
+
+def found(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return how the pod stands that the user asks about."""
+    import asyncio
+
+    from fairlead.cluster.config import kubeconfig
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    namespace, name = _named(options, config.namespace)
+    return [asyncio.run(_asked(config, options, namespace, name))]
+
+
+def _named(options: argparse.Namespace, usual: str) -> tuple[str, str]:
+    if not options.pod:
+        raise SettingsError("no pod is named", "name one, or a file with --decision to see all of it")
+    first, slash, rest = options.pod.partition("/")
+    namespace, name = (first, rest) if slash else (options.namespace or usual or "default", first)
+    if slash and options.namespace not in (None, namespace):
+        raise SettingsError(f"{options.pod} is not in the namespace {options.namespace}", "leave one out")
+    if not namespace or not name or "/" in name:
+        raise SettingsError(f"{options.pod!r} names no pod", "write it like default/web-0")
+    return namespace, name
+
+
+async def _asked(config: "ClusterConfig", options: argparse.Namespace, namespace: str, name: str) -> "Told":
+    from fairlead.cluster.client import Client
+    from fairlead.whatif import standing
+
+    async with Client.briefly(config) as client:
+        pod = await _pod(client, namespace, name)
+        told = standing.settled(pod, await _claims(client, pod))
+        if told is not None:
+            return told
+        if options.local:
+            return await _decided_here(client, pod, options, "decided here, as the cluster was a moment ago")
+        return await _by_scheduler(client, pod, options)
+
+
+async def _by_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "Told":
+    """Return what the pod's scheduler says of it; where that is another's, what the pod itself does."""
+    from fairlead.whatif import leader, standing
+
+    whose = pod.spec.scheduler_name
+    who = await leader.find(client, options.lease_namespace, whose)
+    if isinstance(who, leader.NoAnswer) and whose != OURS:
+        return standing.by_condition(pod, f"{who.reason}: --local tells what ours would do")
+    answer = who if isinstance(who, leader.NoAnswer) else await leader.ask(client, who, pod)
+    if not isinstance(answer, leader.NoAnswer):
+        return standing.by_scheduler(pod, answer)
+    note = f"decided here, which takes longer and may differ: {answer.reason}"
+    return await _decided_here(client, pod, options, note)
+
+
+async def _pod(client: "Client", namespace: str, name: str) -> "LivePod":
+    from fairlead.errors import ManifestError, NotFoundError
+    from fairlead.manifest.listing import PODS
+
+    try:
+        return await client.get(PODS, name, namespace)
+    except NotFoundError:
+        hint = await _near(client, namespace, name)
+        raise ManifestError(f"there is no pod {namespace}/{name}", hint) from None
+
+
+async def _near(client: "Client", namespace: str, name: str) -> str:
+    """Return a hint that names pods that may be meant."""
+    from difflib import get_close_matches
+
+    from fairlead.errors import ClusterError
+    from fairlead.manifest.listing import PODS
+
+    see = f"see what there is: kubectl get pods -n {namespace}"
+    try:
+        elsewhere = (await client.list(PODS, fields=f"metadata.name={name}")).items
+        names = [each.metadata.name for each in (await client.list(PODS, namespace)).items]
+    except ClusterError:
+        return see
+    if elsewhere:
+        return f"did you mean {elsewhere[0].metadata.namespace}/{name}?"
+    made = [each for each in names if each.startswith(f"{name}-")]  # by a controller of this name
+    near = made[:3] or get_close_matches(name, names, 3, 0.6)
+    return f"did you mean {', '.join(near)}?" if near else see
+
+
+async def _claims(client: "Client", pod: "LivePod") -> list[Any]:
+    """Return the claims of a pod that has a node."""
+    if not pod.spec.node_name:
+        return []
+    from contextlib import suppress
+
+    from fairlead.errors import ClusterError
+    from fairlead.manifest.listing import CLAIMS
+    from fairlead.manifest.pod.claims import claims_used
+
+    found = []
+    for namespace, name in claims_used(pod):
+        with suppress(ClusterError):  # gone, or not to be seen: the rest is told nevertheless
+            found.append(await client.get(CLAIMS, name, namespace))
+    return found
+
+
+async def _decided_here(client: "Client", pod: "LivePod", options: argparse.Namespace, note: str) -> "Told":
+    from fairlead.manifest.listing import objects
+    from fairlead.whatif import standing
+    from fairlead.whatif.local import decided
+
+    with progress("listing the cluster to decide here"):
+        there = await objects(client)
+        found = decided(there, shared.catalog_of(options), pod, detailed=options.verbose)
+    return standing.by_decision(pod, found, note)

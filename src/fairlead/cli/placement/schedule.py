@@ -1,0 +1,252 @@
+"""`fairlead schedule`: where workloads would go, and why not; nothing is changed anywhere."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.output.listing import chosen, sorted_by
+from fairlead.cli.output.progress import progress
+from fairlead.cli.output.show import show, show_list
+from fairlead.cli.output.table import Cell, Column, Fit, Tone
+from fairlead.cli.output.terminal import Page, Reasons, Text, show_page
+from fairlead.cli.shell import options as shared
+from fairlead.units import counted, format_bytes, format_number
+
+if TYPE_CHECKING:
+    from fairlead.catalog import Catalog
+    from fairlead.inventory import Accelerator
+    from fairlead.manifest.files.snapshot import Snapshot
+    from fairlead.placement import Decision, DeviceShare, NodeState
+    from fairlead.request import Request
+    from fairlead.whatif.document import DecisionDocument
+
+HERE = "here"
+"""This machine's name among the nodes."""
+_HEAD = (
+    Column("POD", Fit.KEEP),
+    *map(Column, ("NODE", "DEVICES", "SHARE", "PREDICTED")),
+    Column("NAMESPACE", wide=True),
+    Column("MODELS", wide=True),
+    Column("SCORE", wide=True),
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "schedule",
+        help="show where workloads would go",
+        description="Decide where workloads would go on a cluster that files describe, or on a live one, and "
+        "say why not where they cannot. Nothing is changed anywhere. Exits 1 where something is refused.",
+    )
+    _add_files(command)
+    command.add_argument(
+        "--policy", metavar="NAME", default="fairlead", help="how to choose (default: fairlead)"
+    )
+    command.add_argument(
+        "--no-preemption", action="store_true", help="put nobody out, however low its priority"
+    )
+    command.add_argument(
+        "--explain", action="store_true", help="tell every reason, also for each accelerator of a refusal"
+    )
+    command.add_argument(
+        "--profiles", metavar="DIR", help="where calibrations are (default: the profiles of this user)"
+    )
+    shared.add_catalog(command)
+    shared.add_list(command, _HEAD)
+    command.set_defaults(run=run)
+
+
+def _add_files(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--cluster",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a snapshot, manifests of nodes as kubectl prints them, or nodes of the short form; - is the "
+        "standard input; manifests may be in several files (default: this machine)",
+    )
+    command.add_argument(
+        "--live", action="store_true", help="the cluster of the kubeconfig, as it is now, instead of a file"
+    )
+    shared.add_cluster(command)
+    command.add_argument(
+        "--here", action="store_true", help="this machine too, as the node `here`, all of it free"
+    )
+    command.add_argument(
+        "--workloads",
+        metavar="FILE",
+        action="extend",
+        nargs="+",
+        default=[],
+        help="manifests as they are, or workloads of the short form (default: what waits in the cluster)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from fairlead.errors import ManifestError
+
+    policy = _policy(options.policy)
+    from fairlead.whatif.answer import answer
+
+    if options.live and options.cluster:
+        raise ManifestError("--live and --cluster are two clusters", "name one of them")
+    if not options.cluster and not options.workloads and not options.live:
+        raise ManifestError("there is nothing to place", "name --workloads, or a --cluster where pods wait")
+    if options.cluster.count("-") + options.workloads.count("-") > 1:
+        raise ManifestError("the standard input can be read once", "put one of the two into a file")
+    cluster, requests = _question(options)
+    with progress(f"placing {counted(len(requests), 'workload')}"):
+        found = answer(
+            cluster, requests, policy, preemption=not options.no_preemption, detailed=options.explain
+        )
+    found = _sorted(found, options.sort_by)
+    _print(found, options)
+    return 1 if found.refused else 0
+
+
+def _sorted(found: "DecisionDocument", name: str | None) -> "DecisionDocument":
+    def row(each: "Decision") -> tuple[str | Cell, ...]:
+        return _row(each, found)
+
+    return replace(found, decisions=sorted_by(found.decisions, name, _HEAD, row, lambda each: each.to_json()))
+
+
+def _print(found: "DecisionDocument", options: argparse.Namespace) -> None:
+    if options.output in ("json", "yaml"):
+        show(found.to_json(), options.output)
+        return
+    if options.no_headers or options.output == "name":
+        rows = [_row(each, found) for each in found.decisions if each.placed]
+        show_list(_HEAD, rows, options.output, headers=False, color=options.color)
+        return
+    page = table(found, options.output) if found.decisions else Page.of("nothing waits for a place")
+    if options.explain:
+        from fairlead.cli.placement.explain import text
+
+        told = [Page.of("", text(each, verbose=True)) for each in found.to_json()["decisions"]]
+        page = Page.of(page, *told)
+    show_page(page, options.color)
+
+
+def _question(options: argparse.Namespace) -> "tuple[Snapshot, list[Request]]":
+    """Return the cluster, and what wants a place there."""
+    from fairlead.cli.model.estimate import profiles
+    from fairlead.estimate.knowledge import Knowledge
+    from fairlead.expect.workloads import read_workloads
+    from fairlead.placement import NodeState
+
+    catalog = shared.catalog_of(options)
+    cluster = _cluster(options, catalog)
+    here: tuple[Accelerator, ...] = ()
+    if options.here or not (options.cluster or options.live):
+        inventory = shared.inventory_of(catalog)
+        here = inventory.accelerators
+        cluster = joined(cluster, NodeState.of(HERE, inventory))
+    if not options.workloads:
+        return cluster, list(cluster.pending)
+    known = profiles(options.profiles)
+    knowledge = Knowledge.of(known.calibrations, catalog, known.seen)
+    with progress("reading the workloads, and estimating their models"):
+        return cluster, read_workloads(options.workloads, cluster, catalog, knowledge, here)
+
+
+def _cluster(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
+    """Return the cluster that the files describe, or the live one."""
+    from fairlead.cache.clusterfile import read_cluster
+    from fairlead.cli.placement.snapshot import taken
+    from fairlead.manifest.files.snapshot import Snapshot
+
+    if options.live:
+        return taken(options, catalog)
+    if not options.cluster:
+        return Snapshot()
+    with progress("reading the cluster's files"):
+        return read_cluster(options.cluster, catalog)
+
+
+def joined(cluster: "Snapshot", node: "NodeState") -> "Snapshot":
+    """Return a cluster with one node more."""
+    from fairlead.errors import ManifestError
+
+    if any(each.name == node.name for each in cluster.nodes):
+        raise ManifestError(
+            f"--here: the cluster has a node {node.name!r} already", "rename it, or leave --here"
+        )
+    return replace(cluster, nodes=(*cluster.nodes, node))
+
+
+def _policy(name: str) -> str:
+    """Say early that there is no such policy."""
+    from fairlead.schedule import policy_named
+
+    return policy_named(name).name
+
+
+def table(answer: "DecisionDocument", output: str = "table") -> Page:
+    """Return the decisions for people: placements first, then the pods that must go, then refusals."""
+    rows = [_row(each, answer) for each in answer.decisions if each.placed]
+    gone = [
+        Text(f"{victim} must go for {each.request.name}", Tone.WARN)
+        for each in answer.decisions
+        for victim in each.victims
+    ]
+    refused = list(_refusals(answer.refused))
+    parts = [Page.of(chosen(_HEAD, rows, output, headers=True))] if rows else []
+    parts += [Page.of(part) for part in (gone, refused) if part]
+    return Page.of(*(Page.of("", part) if number else part for number, part in enumerate(parts)))
+
+
+def _row(decision: "Decision", answer: "DecisionDocument") -> tuple[str | Cell, ...]:
+    placed, seconds = decision.placement, answer.predicted(decision)
+    if placed is None:
+        return (decision.request.name, *["-"] * (len(_HEAD) - 1))
+    shares = placed.shares
+    return (
+        decision.request.name,
+        placed.node,
+        ", ".join(share.device for share in shares) or "-",
+        Cell(_shares(shares), sum(share.memory for share in shares) or None),
+        "-" if seconds is None else Cell(format_latency(seconds), seconds),
+        decision.request.namespace,
+        ", ".join(dict.fromkeys(filter(None, answer.models(decision)))) or "-",
+        Cell(f"{decision.score:.3f}", decision.score),
+    )
+
+
+def _shares(shares: "Sequence[DeviceShare]") -> str:
+    """Return what is taken of each accelerator; all are alike, or each is told."""
+    found = list(dict.fromkeys(_share(share) for share in shares))
+    return found[0] if len(found) == 1 else ", ".join(_share(share) for share in shares) or "-"
+
+
+def _share(share: "DeviceShare") -> str:
+    if share.whole:
+        return "whole"
+    parts = [format_bytes(share.memory)] if share.memory else []
+    parts += [f"{share.compute / 10:g} % compute"] if share.compute else []
+    return " + ".join(parts) or "-"
+
+
+def _refusals(refused: "Iterable[Decision]") -> Iterable[Reasons]:
+    """Yield each refusal once: what is said of replicas differs in the name alone."""
+    alike: dict[str, list[Decision]] = {}
+    for each in refused:
+        alike.setdefault(each.sentence().replace(each.request.name, "\0"), []).append(each)
+    for sentence, those in alike.items():
+        first, more = those[0], len(those) - 1
+        name = first.request.name
+        who = f"{name} and {more} more like it" if more else name
+        change = [f"smallest change that would fit: {first.changes[0].text}"] if first.fitting else []
+        yield Reasons(
+            f"refused: {sentence.replace(chr(0), who, 1).replace(chr(0), name)}",
+            f"refused: {first.headline().replace(name, who, 1)}",
+            (*first.reasons(), *change),
+        )
+
+
+def format_latency(seconds: float) -> str:
+    """Print a latency as people quote it: `4.2 ms`."""
+    return f"{format_number(seconds)} s" if seconds >= 1 else f"{format_number(1000 * seconds)} ms"

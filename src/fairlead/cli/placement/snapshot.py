@@ -1,0 +1,139 @@
+"""`fairlead snapshot`: a live cluster as a document that `fairlead schedule` can be asked about."""
+
+import argparse
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.output.progress import progress
+from fairlead.cli.output.show import FORMATS, to_json, to_yaml
+from fairlead.cli.output.table import Table
+from fairlead.cli.output.terminal import Page, show_page
+from fairlead.cli.shell import options as shared
+from fairlead.units import counted, format_bytes
+
+if TYPE_CHECKING:
+    from fairlead.catalog import Catalog
+    from fairlead.cluster.config.types import ClusterConfig
+    from fairlead.manifest.files.snapshot import Snapshot
+    from fairlead.placement import NodeState
+
+_HEAD = ("NODE", "CPU", "MEMORY", "ACCELERATORS", "THEIR MEMORY", "PODS")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "snapshot",
+        help="write down a cluster's nodes, accelerators and pods",
+        description="Write down what a cluster has and who holds it: nodes, accelerators, and what pods ask "
+        "for. No environment, image, secret or annotation of a pod is in it.",
+    )
+    shared.add_cluster(command)
+    shared.add_catalog(command)
+    command.add_argument("--out", metavar="FILE", help="where to write it (default: the standard output)")
+    command.add_argument(
+        "-o",
+        "--output",
+        choices=FORMATS,
+        default="json",
+        help="how to write it (default: json); table is for people, and cannot be asked questions",
+    )
+    shared.add_color(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command."""
+    found = taken(options, shared.catalog_of(options))
+    if options.output == "table" and options.out is None:
+        show_page(table(found), options.color)
+        return 0
+    text = str(table(found)) if options.output == "table" else written(found.to_json(), options.output)
+    if options.out is None:
+        print(text)
+        return 0
+    _write(options.out, text)
+    print(f"{options.out}: {summary(found)}", file=sys.stderr)
+    return 0
+
+
+def taken(options: argparse.Namespace, catalog: "Catalog") -> "Snapshot":
+    """Take a snapshot of the cluster that the user chose; what cannot be read is named and passed over."""
+    import asyncio
+
+    from fairlead.cluster.config import kubeconfig
+
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    with progress("listing the cluster"):
+        found, passed_over = asyncio.run(_taken(config, catalog))
+    for complaint in passed_over:
+        print(f"fairlead: passed over: {complaint}", file=sys.stderr)
+    return found
+
+
+def written(document: object, output: str) -> str:
+    """Return a document as JSON or YAML."""
+    return to_yaml(document) if output == "yaml" else to_json(document)
+
+
+def table(snapshot: "Snapshot") -> Page:
+    """Return what a cluster has for people."""
+    pods = Counter(each.node for each in snapshot.placements)
+    rows = [_row(node, pods[node.name]) for node in snapshot.nodes]
+    return Page.of(Table.of(_HEAD, rows), counted(len(snapshot.pending), "pod waits", "pods wait"))
+
+
+def summary(snapshot: "Snapshot") -> str:
+    """Return in one line how much is in a snapshot."""
+    return ", ".join(
+        (
+            counted(len(snapshot.nodes), "node"),
+            counted(sum(len(node.devices) for node in snapshot.nodes), "accelerator"),
+            counted(len(snapshot.placements), "pod that runs", "pods that run"),
+            counted(len(snapshot.pending), "that waits", "that wait"),
+        )
+    )
+
+
+def _row(node: "NodeState", pods: int) -> tuple[str, ...]:
+    models = Counter(device.model or device.vendor or "unknown" for device in node.devices)
+    listed = ", ".join(f"{count} x {model}" for model, count in models.items())
+    memory = sum(device.memory for device in node.devices)
+    return (
+        node.name,
+        f"{node.cpu / 1000:g}",
+        format_bytes(node.memory),
+        listed or "-",
+        format_bytes(memory),
+        str(pods),
+    )
+
+
+async def _taken(config: "ClusterConfig", catalog: "Catalog") -> "tuple[Snapshot, list[str]]":
+    from dataclasses import replace
+    from datetime import datetime
+
+    from fairlead.cache.listed_cluster import ListedCluster
+    from fairlead.cluster.client import Client
+    from fairlead.compat.times import UTC
+    from fairlead.manifest.listing import objects
+
+    async with Client.connect(config) as client:
+        there = await objects(client)
+    found = ListedCluster.of(there, catalog)
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    snapshot = replace(found.snapshot, taken=now, source=config.context or config.server)
+    return snapshot, [str(each) for each in found.complaints]
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file whole, or not at all."""
+    from fairlead.errors import SettingsError
+    from fairlead.outfile import replacing
+
+    try:
+        with replacing(path, text=True) as stream:
+            stream.write(f"{text}\n")
+    except OSError as error:
+        raise SettingsError(f"--out {path}: {error.strerror}", "name a file that can be written") from None

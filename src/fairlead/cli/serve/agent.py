@@ -1,0 +1,210 @@
+"""`fairlead serve agent`: watch a machine's accelerators, and tell Prometheus and Kubernetes of them."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.shell import options as shared
+from fairlead.dcgm import Names
+from fairlead.faults import APPLICATION_XIDS
+from fairlead.settings import LISTEN
+from fairlead.settings.agent import agent_settings, parse_xids
+
+if TYPE_CHECKING:
+    from fairlead.host import Host
+    from fairlead.serve.agent.publisher import PublisherThread
+
+KUBELET = "/var/lib/kubelet"
+
+
+def add(programs: Any) -> None:
+    """Add the program to the command line."""
+    agent = programs.add_parser(
+        "agent",
+        help="watch this machine's accelerators, serve metrics, publish to Kubernetes",
+        description="Watch a machine's accelerators and serve /metrics for Prometheus, /healthz and /readyz; "
+        "with --publish, tell Kubernetes of them and hand them out to pods.",
+    )
+    _add_watching(agent)
+    _add_publishing(agent.add_argument_group("publishing to Kubernetes"))
+    agent.set_defaults(run=run)
+
+
+def _add_watching(agent: argparse.ArgumentParser) -> None:
+    shared.add_page(agent, LISTEN)
+    shared.add_tls(agent)
+    agent.add_argument(
+        "--token-file",
+        metavar="FILE",
+        default="",
+        help="show metrics only to those who bring this bearer token",
+    )
+    shared.add_root(agent)
+    agent.add_argument(
+        "--host-root",
+        metavar="DIR",
+        default="",
+        help="this machine's own /sys, /proc, /dev and /etc, where a container has them mounted",
+    )
+    agent.add_argument(
+        "--no-dev",
+        action="store_true",
+        help="this machine's /dev is not to be seen here (as in a user namespace): take the kernel's word",
+    )
+    shared.add_catalog(agent)
+    agent.add_argument(
+        "--sweep", metavar="TIME", default="5m", help="look at everything this often (default: 5m)"
+    )
+    agent.add_argument("--sample", metavar="TIME", default="10s", help="measure this often (default: 10s)")
+    agent.add_argument(
+        "--no-uevents", action="store_true", help="do not listen to the kernel's device events"
+    )
+    agent.add_argument("--once", action="store_true", help="print the metrics page once and exit")
+    _add_gpus(agent)
+
+
+def _add_gpus(agent: argparse.ArgumentParser) -> None:
+    agent.add_argument(
+        "--dcgm-names",
+        choices=tuple(Names),
+        default=Names.BOTH.value,
+        help="the metrics of GPUs by dcgm-exporter's names up to 4.8 (old), since 4.9 (new) or both "
+        "(default: both)",
+    )
+    agent.add_argument(
+        "--ignore-xids",
+        metavar="LIST",
+        default="",
+        help="XIDs that leave an NVIDIA GPU healthy, beside those that the application causes "
+        f"({', '.join(str(xid) for xid in sorted(APPLICATION_XIDS))}); with commas, or all",
+    )
+
+
+def _add_publishing(group: Any) -> None:
+    group.add_argument(
+        "--publish",
+        metavar="WHAT",
+        default="",
+        help="labels, plugin (device plugin), claims (DRA), several with commas, or all (default: nothing)",
+    )
+    group.add_argument("--node", metavar="NAME", default="", help="the node's name (default: $NODE_NAME)")
+    group.add_argument(
+        "--legacy-labels", action="store_true", help="publish the un-prefixed gpu.* labels as well"
+    )
+    _add_handing_out(group)
+    shared.add_cluster(group)
+
+
+def _add_handing_out(group: Any) -> None:
+    group.add_argument(
+        "--kubelet-dir", metavar="DIR", default=KUBELET, help="the kubelet's folder (default: %(default)s)"
+    )
+    group.add_argument(
+        "--warden", metavar="DIR", default="", help="the folder of the warden's sockets: the books, and CDI"
+    )
+    group.add_argument(
+        "--no-cdi", action="store_true", help="the warden writes no CDI files: hand out plain device nodes"
+    )
+    group.add_argument(
+        "--memory-unit", choices=("MiB", "GiB"), default="MiB", help="count shares in this (default: MiB)"
+    )
+    group.add_argument(
+        "--most-units",
+        metavar="N",
+        type=int,
+        default=0,
+        help="offer at most so many units of memory (default: what the node's kubelet can bear)",
+    )
+    group.add_argument(
+        "--nvidia",
+        choices=("auto", "env", "cdi"),
+        default="auto",
+        help="hand out NVIDIA GPUs by the runtime's environment or by its CDI file (default: auto)",
+    )
+    group.add_argument(
+        "--device-root",
+        metavar="DIR",
+        default="",
+        help="where on the node the device nodes of a replayed machine lie (default: the node's own)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the agent."""
+    from fairlead.serve.agent import loop  # keeps --help fast
+    from fairlead.serve.agent.agent import Agent
+    from fairlead.serve.agent.monitor import watched
+
+    node = options.node or os.environ.get("NODE_NAME") or os.uname().nodename
+    settings = agent_settings(
+        options.listen,
+        options.sweep,
+        options.sample,
+        uevents=not options.no_uevents,
+        node=node,
+        tls_cert=options.tls_cert,
+        tls_key=options.tls_key,
+        token_file=options.token_file,
+        dcgm_names=options.dcgm_names,
+    )
+    root, here = options.host_root or options.root, bool(options.host_root)
+    catalog = shared.catalog_of(options)
+    xids = parse_xids(options.ignore_xids)
+    seen = watched(root, catalog, use_nvml=not options.no_nvml, here=here, dev=not options.no_dev, xids=xids)
+    with seen as watch:
+        if not options.once:
+            with _publishing(options, node, watch.look) as publisher:
+                loop.run(Agent(settings, watch, _say, publisher=publisher), settings, _say)
+            return 0
+        agent = Agent(settings, watch, lambda _: None)
+        agent.step()
+        time.sleep(0.2)  # a busy share is what a counter grew by between two looks
+        agent.sample()
+        sys.stdout.buffer.write(agent.page())
+    return 0
+
+
+@contextmanager
+def _publishing(
+    options: argparse.Namespace, node: str, look: "Callable[[], Host]"
+) -> Iterator["PublisherThread | None"]:
+    """Run a publisher for as long as it is needed; none where nothing is to be published."""
+    if not options.publish:
+        yield None
+        return
+    from functools import partial
+
+    from fairlead.cluster.client import Client
+    from fairlead.cluster.config import kubeconfig
+    from fairlead.serve.agent.publisher import PublisherEnvironment, PublisherThread
+    from fairlead.settings.publishing import PublishConfig, check, parse_ways
+
+    terms = PublishConfig(
+        node=node,
+        ways=parse_ways(options.publish),
+        legacy_labels=options.legacy_labels,
+        kubelet=Path(options.kubelet_dir),
+        warden=Path(options.warden) if options.warden else None,
+        with_cdi=not options.no_cdi,
+        gibibytes=options.memory_unit == "GiB",
+        most_units=options.most_units,
+        nvidia=options.nvidia,
+        device_root=options.device_root.rstrip("/"),
+    )
+    check(terms, ready=(terms.sockets, terms.registry) if terms.forms else ())
+    connect = partial(Client.connect, kubeconfig.load(options.kubeconfig, options.context))
+    publisher = PublisherThread(PublisherEnvironment(terms, connect, look), _say)
+    publisher.start()
+    try:
+        yield publisher
+    finally:
+        publisher.stop()
+
+
+def _say(line: str) -> None:
+    print(f"fairlead agent: {line}", file=sys.stderr, flush=True)

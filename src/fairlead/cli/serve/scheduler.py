@@ -1,0 +1,115 @@
+"""`fairlead serve scheduler`: place the pods of a live cluster."""
+
+import argparse
+import os
+import sys
+import uuid
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.shell import options as shared
+from fairlead.errors import SettingsError
+from fairlead.settings import parse_address
+from fairlead.units import parse_duration
+
+if TYPE_CHECKING:
+    from fairlead.settings.scheduler import LeaderElectionConfig
+
+LISTEN = "127.0.0.1:19810"
+_LEASE = (
+    ("lease-duration", "15s", "without a renewal for this long, another replica takes over"),
+    ("renew-deadline", "10s", "a leader that cannot renew for this long stops deciding"),
+    ("retry-period", "2s", "between two looks at the Lease"),
+)
+
+
+def add(programs: Any) -> None:
+    """Add the program to the command line."""
+    command = programs.add_parser(
+        "scheduler",
+        help="place the pods of a cluster that ask for it, down to the accelerator",
+        description="Place pods with schedulerName: fairlead; serve /metrics, /explain, /healthz, /readyz.",
+    )
+    command.add_argument(
+        "--name", default="fairlead", help="place pods with this schedulerName (default: %(default)s)"
+    )
+    command.add_argument("--policy", default="fairlead", help="how places are chosen (default: %(default)s)")
+    shared.add_page(command, LISTEN)
+    command.add_argument(
+        "--in-flight", metavar="N", type=int, default=32, help="requests at once (default: %(default)s)"
+    )
+    command.add_argument(
+        "--no-own-claims", action="store_true", help="hand over accelerators by annotation alone"
+    )
+    command.add_argument(
+        "--lease-namespace", metavar="NS", default="kube-system", help="of the Lease (default: %(default)s)"
+    )
+    command.add_argument(
+        "--record", metavar="FILE", help="write every event and effect there, for `fairlead replay`"
+    )
+    for name, default, text in _LEASE:
+        command.add_argument(
+            f"--leader-elect-{name}", metavar="TIME", default=default, help=f"{text} (default: %(default)s)"
+        )
+    shared.add_cluster(command)
+    shared.add_catalog(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the scheduler."""
+    shared.check_python("scheduler")
+    from fairlead.cluster.config import kubeconfig
+    from fairlead.schedule import policy_named
+    from fairlead.serve.scheduler import program
+    from fairlead.settings.scheduler import SchedulerSettings
+
+    if not 1 <= options.in_flight <= 1000:
+        raise SettingsError(f"in-flight: {options.in_flight} is out of range", "choose from 1 to 1000")
+    policy_named(options.policy)
+    settings = SchedulerSettings(
+        me=f"{os.uname().nodename}-{uuid.uuid4().hex[:8]}",
+        name=options.name,
+        policy=options.policy,
+        in_flight=options.in_flight,
+        own_claims=not options.no_own_claims,
+        lease=_lease(options),
+    )
+    config = kubeconfig.load(options.kubeconfig, options.context)
+    record = Path(options.record) if options.record else None
+    program.run(config, shared.catalog_of(options), settings, parse_address(options.listen), _say, record)
+    return 0
+
+
+def _lease(options: argparse.Namespace) -> "LeaderElectionConfig":
+    """Return how the Lease is held; a leader must have stopped before another may begin."""
+    from fairlead.settings.scheduler import LeaderElectionConfig
+
+    names = [name for name, _, _ in _LEASE]
+    duration, deadline, period = (
+        _seconds(name, getattr(options, f"leader_elect_{name.replace('-', '_')}")) for name in names
+    )
+    if not 1.0 <= duration <= 600.0:
+        raise SettingsError(
+            f"leader-elect-lease-duration: {duration:g} s is out of range", "choose 1s to 10m"
+        )
+    for (longer, most), (shorter, least) in pairwise(zip(names, (duration, deadline, period), strict=True)):
+        if least >= most:
+            text = f"leader-elect-{shorter}: {least:g} s is not less than leader-elect-{longer}, {most:g} s"
+            raise SettingsError(text, "see: fairlead docs scheduler")
+    return LeaderElectionConfig(options.lease_namespace, duration=duration, deadline=deadline, period=period)
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        found = float(parse_duration(text))
+    except ValueError as error:
+        raise SettingsError(f"leader-elect-{name}: {error}") from None
+    if found <= 0:
+        raise SettingsError(f"leader-elect-{name}: {text} is not a positive duration", "write it like 2s")
+    return found
+
+
+def _say(line: str) -> None:
+    print(f"fairlead scheduler: {line}", file=sys.stderr, flush=True)

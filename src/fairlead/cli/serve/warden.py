@@ -1,0 +1,138 @@
+"""`fairlead warden`: the small part of the agent that runs as uid 0, without capabilities."""
+
+import argparse
+import json
+import os
+import sys
+from typing import Any, Final
+
+from fairlead.errors import UserError
+
+_POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
+_CDI: Final = "/var/run/cdi"
+_HOME: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The folder that this package lies in."""
+_BECOME: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from fairlead.warden.__main__ import main; sys.exit(main())"
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "warden",
+        help="do for the agent what only root may do",
+        description="Do for the agent what only root may do on a node; see: fairlead docs privilege.",
+    )
+    verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    _add_open(verbs)
+    _add_serve(verbs)
+
+
+def _add_open(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "open",
+        help="give the agent its own folders, and copy small files for it",
+        description="Give the agent's group its own folders, remove stale sockets there, copy small files.",
+    )
+    _add_group(verb)
+    verb.add_argument(
+        "--folder",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="a folder of the agent's own, made writable for the group; may be repeated",
+    )
+    verb.add_argument(
+        "--copy",
+        metavar="FROM:TO",
+        action="append",
+        default=[],
+        help="copy a file of at most 64 KiB if it exists; TO is a file, or a folder where it ends with /; "
+        "may be repeated",
+    )
+    verb.set_defaults(run=_open)
+
+
+def _add_serve(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "serve",
+        help="relay the kubelet's pod-resources and write checked CDI files",
+        description="Relay the kubelet's pod-resources socket, and write CDI files that name accelerators.",
+    )
+    _add_group(verb)
+    verb.add_argument(
+        "--folder",
+        metavar="DIR",
+        required=True,
+        help="where to listen; the group may enter this folder but change nothing in it",
+    )
+    verb.add_argument(
+        "--pod-resources",
+        metavar="SOCKET",
+        nargs="?",
+        const=_POD_RESOURCES,
+        help="listen on DIR/pod-resources.sock and relay to this socket of the kubelet "
+        "(named alone: %(const)s)",
+    )
+    verb.add_argument(
+        "--cdi-dir",
+        metavar="DIR",
+        nargs="?",
+        const=_CDI,
+        help="listen on DIR/cdi.sock and write CDI files into this folder (named alone: %(const)s)",
+    )
+    verb.add_argument(
+        "--device-root",
+        metavar="DIR",
+        default="",
+        help="look at device nodes, and at sysfs, below this folder (default: this machine's own)",
+    )
+    verb.set_defaults(run=_serve)
+
+
+def _add_group(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--group", metavar="GID", type=int, required=True, help="the agent's group, as a number"
+    )
+
+
+def _open(options: argparse.Namespace) -> int:
+    from fairlead.warden.prepare import copy, open_folder, parse_copy
+
+    group, copies = _group(options), [parse_copy(text) for text in options.copy]
+    for folder in options.folder:
+        open_folder(folder, group)
+    for wish in copies:
+        copy(wish, _say)
+    return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    if options.pod_resources is None and options.cdi_dir is None:
+        raise UserError("nothing to serve", "name --pod-resources, --cdi-dir or both")
+    wish = {
+        "folder": options.folder,
+        "group": _group(options),
+        "pod_resources": options.pod_resources,
+        "cdi": options.cdi_dir,
+        "device_root": options.device_root,
+    }
+    # A new process in the place of this one sheds the command line's parts, a third of the memory.
+    # It is told where this one was found: an isolated interpreter knows its own packages only.
+    command = [sys.executable, "-I", "-c", _BECOME, _HOME, json.dumps(wish)]
+    os.execv(sys.executable, command)  # noqa: S606  # ourselves, without a shell
+
+
+def _group(options: argparse.Namespace) -> int:
+    group = int(options.group)
+    if not 0 < group < 2**32 - 1:
+        raise UserError(
+            f"--group {group}: no group for an agent", "name the agent's own group, such as 10001"
+        )
+    return group
+
+
+def _say(line: str) -> None:
+    print(f"fairlead warden: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,144 @@
+"""`fairlead completion`: scripts by which bash, zsh and fish complete this program's command lines."""
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fairlead.cli.shell.complete import Completions, CompletionWord, complete
+
+_SCRIPTS: Final = {
+    "bash": """\
+# fairlead's completion for bash. In ~/.bashrc: source <(fairlead completion bash)
+_fairlead() {
+    local answer
+    COMPREPLY=()
+    mapfile -t answer < <("${COMP_WORDS[0]/#\\~/$HOME}" completion words --shell bash -- \\
+        "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    case ${answer[0]-} in
+        files) compopt -o default ;;
+        folders) compopt -o dirnames ;;
+        words)
+            COMPREPLY=("${answer[@]:1}")
+            [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+            ;;
+    esac
+    return 0
+}
+complete -F _fairlead fairlead
+""",
+    "zsh": """\
+#compdef fairlead
+# fairlead's completion for zsh. In ~/.zshrc, after compinit: source <(fairlead completion zsh)
+_fairlead() {
+    local -a answer candidates
+    answer=("${(@f)$(${~words[1]} completion words --shell zsh -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
+    case $answer[1] in
+        files) _files ;;
+        folders) _files -/ ;;
+        words)
+            candidates=("${(@)answer[2,-1]}")
+            (( $#candidates )) && _describe fairlead candidates
+            ;;
+    esac
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _fairlead "$@"
+else
+    compdef _fairlead fairlead
+fi
+""",
+    "fish": """\
+# fairlead's completion for fish. Save it as ~/.config/fish/completions/fairlead.fish
+function __fairlead_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l answer ($words[1] completion words --shell fish -- $words[2..-1] "$current" 2>/dev/null)
+    switch "$answer[1]"
+        case files
+            __fish_complete_path "$current"
+        case folders
+            __fish_complete_directories "$current"
+        case words
+            test (count $answer) -gt 1; and printf '%s\\n' $answer[2..-1]
+    end
+end
+complete -c fairlead -f -a '(__fairlead_complete)'
+""",
+}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "completion",
+        help="print a script by which a shell completes fairlead's command lines",
+        description="Print a script for bash, zsh or fish. It completes commands, options, values, files, "
+        "and the names of devices, policies, profiles and labs.",
+    )
+    verbs = command.add_subparsers(title="shells", dest="verb", metavar="SHELL", required=True)
+    for shell in _SCRIPTS:
+        verb = verbs.add_parser(
+            shell, help=f"the script for {shell}", description=f"Print the script for {shell}."
+        )
+        verb.set_defaults(run=run, shell=shell)
+    # The scripts ask it at every Tab: it has no help, and so the list of shells does not show it.
+    words = verbs.add_parser(
+        "words", description="Print what the last word may become; asked by the scripts."
+    )
+    words.add_argument("--shell", choices=tuple(_SCRIPTS), required=True, help="whose way of writing to use")
+    words.add_argument("word", metavar="WORD", nargs="*", help="the command line so far, behind --")
+    words.set_defaults(run=run_words)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a script."""
+    print(_SCRIPTS[options.shell], end="")
+    return 0
+
+
+def run_words(options: argparse.Namespace) -> int:
+    """Print what the last word may become: files, folders or words on the first line, then the words."""
+    from fairlead.cli.main import parser
+    from fairlead.cli.shell.names import values
+
+    words = options.word or [""]
+    before = ""
+    if options.shell == "bash":
+        words, before = joined(words)
+    found = complete(parser(words[0] if len(words) > 1 else ""), words, values)
+    print("\n".join([found.kind.value, *written(found, options.shell, before)]))
+    return 0
+
+
+def joined(words: Sequence[str]) -> tuple[list[str], str]:
+    """Return bash's words with `--on = x` as `--on=x`, and what bash already has of the last."""
+    found: list[str] = []
+    glued, before = False, ""
+    for word in words:
+        if word == "=" and found and found[-1].startswith("--"):
+            found[-1] += "="
+            glued, before = True, found[-1]
+        elif glued:
+            found[-1] += word
+            glued = False
+        else:
+            found.append(word)
+            before = ""
+    return found, before
+
+
+def written(answer: Completions, shell: str, before: str = "") -> list[str]:
+    """Return the candidates as a shell's script takes them."""
+    if shell == "bash":
+        return [shlex.quote(each.word.removeprefix(before)) for each in answer.candidates]
+    return [_zsh(each) if shell == "zsh" else _fish(each) for each in answer.candidates]
+
+
+def _zsh(each: CompletionWord) -> str:
+    word = each.word.replace("\\", "\\\\").replace(":", "\\:")
+    return f"{word}:{each.help}" if each.help else word
+
+
+def _fish(each: CompletionWord) -> str:
+    return f"{each.word}\t{each.help}" if each.help else each.word

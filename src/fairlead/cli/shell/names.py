@@ -1,0 +1,107 @@
+"""Names that a shell may complete: devices, policies, profiles, labs; read quickly, and never an error."""
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fairlead.cli.shell.complete import NOTHING, CompletionKind, Completions, CompletionWord
+from fairlead.errors import FairleadError
+
+_FOLDERS: Final = ("DIR",)
+_FILES: Final = ("FILE", "MODEL", "ARCHIVE")
+
+
+def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Completions:
+    """Return what an argument's value may be, by its name or by what stands for it in the help."""
+    metavar = str(action.metavar)
+    if metavar in _FILES:
+        return Completions(CompletionKind.FILES)
+    if metavar in _FOLDERS:
+        return Completions(CompletionKind.FOLDERS)
+    if action.dest == "sort_by":
+        return _words(str(each).lower() for each in parser.get_default("columns") or ())
+    names = _NAMES.get(action.dest if action.option_strings else metavar)
+    if names is None or (action.dest == "name" and " lab" not in parser.prog):
+        return NOTHING
+    try:
+        return _words(names())
+    except (FairleadError, ImportError, OSError, ValueError):
+        return NOTHING  # a shell shows no errors while somebody types
+
+
+def _words(names: Iterable[str]) -> Completions:
+    return Completions(
+        CompletionKind.WORDS, tuple(CompletionWord(each.replace(" ", "-")) for each in names if each)
+    )
+
+
+def _devices() -> list[str]:
+    from fairlead.catalog.load import device_ids
+
+    return device_ids()
+
+
+def _devices_and_kinds() -> list[str]:
+    return [*_devices(), *_kinds()]
+
+
+def _kinds() -> Iterable[str]:
+    from fairlead.catalog.device import KINDS
+
+    return KINDS
+
+
+def _policies() -> Iterable[str]:
+    from fairlead.schedule.score.policies import policy_names
+
+    return policy_names()
+
+
+def _setups() -> list[str]:
+    from fairlead.calibrate.profile import folder, load_all
+    from fairlead.cli.model.profiles_cluster import entries
+
+    found = load_all(folder(os.environ))
+    return [each.id for each in entries(found.calibrations, found.seen)]
+
+
+def _labs() -> list[str]:
+    from fairlead.cli.lab.verb import home
+
+    return [lab.name for lab in home().labs()]
+
+
+def _programs() -> list[str]:
+    from fairlead.cli.lab.verb import home
+
+    return list(dict.fromkeys(program.name for lab in home().labs() for program in lab.programs))
+
+
+def _interference() -> Iterable[str]:
+    return ("none", "time-slicing", "mps")
+
+
+def _queues() -> Iterable[str]:
+    return ("fifo", "kubernetes", "largest", "shortest")
+
+
+def _pack() -> Iterable[str]:
+    from fairlead.zoo import PACK
+
+    return PACK
+
+
+_NAMES: Final[dict[str, Callable[[], Iterable[str]]]] = {
+    "DEVICE": _devices,
+    "SETUP": _setups,
+    "PROGRAM": _programs,
+    "on": _devices_and_kinds,
+    "policy": _policies,
+    "kind": _kinds,
+    "name": _labs,
+    "interference": _interference,
+    "queue": _queues,
+    "models": _pack,
+}
+"""By the destination of an option, or by what stands for an argument in the help."""

@@ -1,0 +1,1 @@
+"""Commands that print what travels with the program: docs, examples, manifests."""

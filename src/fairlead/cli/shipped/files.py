@@ -1,0 +1,35 @@
+"""What `fairlead examples` and `fairlead manifests` share: files that came along, printed and copied."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairlead.cli.shell.commandline import nearest
+from fairlead.errors import SettingsError, UserError
+
+
+def chosen(kind: str, name: str, known: Mapping[str, Path]) -> Path:
+    """Return a file by its name; a wrong one is answered with the nearest."""
+    if name in known:
+        return known[name]
+    near = nearest(name, known)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"see: fairlead {kind}"
+    raise UserError(f"no {name!r} among the {kind}", hint)
+
+
+def copied(sources: Mapping[str, Path], folder: str) -> list[str]:
+    """Copy files below a folder, each whole or not at all; return where they are now."""
+    from fairlead.outfile import replacing
+
+    written = []
+    for name, source in sources.items():
+        target = os.path.join(folder, name)
+        try:
+            with replacing(target, folders=True) as out:
+                out.write(source.read_bytes())
+        except OSError as error:
+            raise SettingsError(
+                f"--out {target}: {error.strerror}", "name a folder that you may write to"
+            ) from None
+        written.append(target)
+    return written

@@ -1,0 +1,1 @@
+"""Requests to an API server: encoded, sent, retried, and answered with an object or an error."""

@@ -1,0 +1,146 @@
+"""A real Prometheus in the first node of a lab: it finds pods by itself, and can be asked from the host."""
+
+import json
+import shutil
+import socket
+import subprocess
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead.errors import LabError
+from fairlead.lab.build.prerequisites import build
+from fairlead.lab.build.programs import BuiltPrograms
+from fairlead.lab.control.commands import OWN_PORTS
+from fairlead.lab.node import inside
+from fairlead.lab.run import health, home, process, ready
+from fairlead.lab.run.home import LabHome
+from fairlead.lab.run.starting import StartingLab
+from fairlead.lab.run.state import Lab, save
+from fairlead.lab.run.steps import StepPrinter
+
+PART: Final = "monitor"
+NAME: Final = "prometheus"
+LIMIT: Final = 60.0
+"""Seconds within which it must be ready; many times what an idle machine takes."""
+_POD: Final = "__meta_kubernetes_pod"
+"""Where Prometheus says what it knows of a pod; dots and slashes of names are underscores there."""
+
+
+def binaries(narrator: StepPrinter) -> BuiltPrograms:
+    """Return Prometheus and promtool, built where they are missing."""
+    return build([PART], narrator)
+
+
+def start(where: LabHome, name: str, narrator: StepPrinter, rules: Path | None = None) -> Lab:
+    """Start Prometheus in a lab that runs; where it runs already it is started anew, with these rules."""
+    inside.nodes(where.get(name))
+    check_rules(rules)
+    with home.held(where.get(name).folder) as ours:
+        if not ours:
+            raise LabError(
+                f"lab {name!r} is being started, changed or ended by another process", hint="try again"
+            )
+        lab = where.get(name)
+        return launch(where, StartingLab(lab, lab.environ), narrator, rules)
+
+
+def launch(where: LabHome, running: StartingLab, narrator: StepPrinter, rules: Path | None) -> Lab:
+    """Start Prometheus and return when it is ready; to be called by the holder of the lab's lock."""
+    found = binaries(narrator)
+    with narrator.step(NAME) as step:
+        folder = running.lab.folder / NAME
+        _write(folder, running.lab, rules)
+        _check(found["promtool"], folder / "prometheus.yaml", rules)
+        _open_way_in(where, running)
+        old = next((each for each in running.lab.programs if each.name == NAME), None)
+        process.end([old.process] if old else [])
+        started = running.start(NAME, found[NAME], _arguments(folder), running.lab.spaces[0])
+        ready.wait_again(lambda: health.well(running.lab, started), started, step.tick, LIMIT)
+    return running.lab
+
+
+def check_rules(rules: Path | None) -> None:
+    """Raise when a folder of rules is none."""
+    if rules is not None and not any(rules.glob("*.yaml")):
+        raise LabError(f"{rules}: no rules there", hint="name a folder of *.yaml files of Prometheus rules")
+
+
+def config(kubeconfig: Path, rules: Path) -> dict[str, Any]:
+    """Return what Prometheus is told: every second, it looks at each pod that wants it.
+
+    A pod wants it that has a port named `metrics`, and either the usual annotation or our own name. The
+    labels are those that a PodMonitor would give, so that the same rules hold here and there.
+    """
+    scrape, ours = f"{_POD}_annotation_prometheus_io_scrape", f"{_POD}_label_app_kubernetes_io_name"
+    port, part = f"{_POD}_container_port_name", f"{_POD}_label_app_kubernetes_io_component"
+    rows: list[dict[str, Any]] = [
+        {"source_labels": [scrape, ours, port], "regex": "(true;.*|.*;fairlead);metrics", "action": "keep"},
+        {"source_labels": [f"{_POD}_phase"], "regex": "Pending|Succeeded|Failed", "action": "drop"},
+        _copied(f"{_POD}_annotation_prometheus_io_scheme", "__scheme__"),
+        _copied(f"{_POD}_annotation_prometheus_io_path", "__metrics_path__"),
+        _copied("__meta_kubernetes_namespace", "namespace"),
+        _copied(f"{_POD}_name", "pod"),
+        _copied(f"{_POD}_container_name", "container"),
+        {
+            "source_labels": ["__meta_kubernetes_namespace", ours, part],
+            "regex": "(.+);(.+);(.+)",
+            "replacement": "$1/$2-$3",
+            "target_label": "job",
+        },
+    ]
+    pods = {"role": "pod", "kubeconfig_file": str(kubeconfig)}
+    return {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+        "rule_files": [f"{rules}/*.yaml"],
+        "scrape_configs": [{"job_name": "pods", "kubernetes_sd_configs": [pods], "relabel_configs": rows}],
+    }
+
+
+def _copied(source: str, target: str) -> dict[str, Any]:
+    return {"source_labels": [source], "regex": "(.+)", "target_label": target}
+
+
+def _arguments(folder: Path) -> list[str]:
+    return [
+        f"--config.file={folder / 'prometheus.yaml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{OWN_PORTS[NAME]}",
+        "--log.level=warn",
+    ]
+
+
+def _write(folder: Path, lab: Lab, rules: Path | None) -> None:
+    """Write the configuration, with a copy of the rules: a node does not see all files of the host."""
+    own = folder / "rules"
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir(parents=True)
+    for path in sorted(rules.glob("*.yaml")) if rules else ():
+        shutil.copyfile(path, own / path.name)
+    text = json.dumps(config(lab.folder / "keys" / "admin.kubeconfig", own), indent=1)
+    (folder / "prometheus.yaml").write_text(text, encoding="utf-8")
+
+
+def _check(promtool: Path, path: Path, rules: Path | None) -> None:
+    """Raise when Prometheus would not take the rules."""
+    done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
+        [promtool, "check", "config", path], capture_output=True, check=False, text=True, errors="replace"
+    )
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise LabError(f"{rules}: Prometheus does not take these rules:\n{said}", hint="correct them")
+
+
+def _open_way_in(where: LabHome, running: StartingLab) -> None:
+    """Make Prometheus reachable from the host's loopback, unless it is already."""
+    relay = f"{NAME}-relay"
+    if any(each.name == relay and process.alive(each.process) for each in running.lab.programs):
+        return
+    with ExitStack() as stack:
+        stack.enter_context(home.gate(where))
+        taken = [port for other in where.labs() for port in other.ports.values()]
+        port = home.free_ports([NAME], taken)[NAME]
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", port), backlog=512))
+        running.lab = save(replace(running.lab, ports={**running.lab.ports, NAME: port}))
+        running.start_relay(listener, running.lab.spaces[0], OWN_PORTS[NAME], relay)

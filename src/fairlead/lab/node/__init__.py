@@ -1,0 +1,1 @@
+"""Real nodes: namespaces, containerd, a kubelet and a kube-proxy each."""

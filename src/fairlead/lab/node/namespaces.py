@@ -1,0 +1,160 @@
+"""A node's private namespaces: made, entered and joined to one network.
+
+    host loopback --relay--> node-1 [control plane, kubelet, pods 10.88.1.0/24]
+                               | lan, 10.89.0.0/24
+                             node-2 [kubelet, pods 10.88.2.0/24]
+
+The first node's namespaces hold the control plane, so that the API server reaches kubelets and services as
+in a real cluster. Those of the other nodes lie inside the first node's PID namespace: one SIGKILL of the
+first node's init ends them all.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from fairlead.errors import LabError
+from fairlead.lab.node import cgroups
+from fairlead.lab.run import process
+from fairlead.lab.run.process import Process
+from fairlead.lab.run.state import Lab, NodeNamespaces
+
+PODS: Final = "10.88.0.0/16"
+MOST_NODES: Final = 64
+_PRIVATE: Final = ("/var/lib", "/var/log", "/run")
+"""What each node has its own of; a lab's folder cannot lie below one of them."""
+_PATIENCE: Final = 10.0
+_UNSHARE: Final = ("unshare", "-m", "-u", "-p", "-n", "-f", "--propagation", "private")
+_TOOLS: Final = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2"}
+
+
+def node_name(number: int) -> str:
+    """Return the name of a real node; they count from 1."""
+    return f"node-{number}"
+
+
+def address(number: int) -> str:
+    """Return a node's own address."""
+    return f"10.89.0.{number}"
+
+
+def pod_range(number: int) -> str:
+    """Return the addresses of a node's pods."""
+    return f"10.88.{number}.0/24"
+
+
+def obstacle(folder: Path) -> str:
+    """Say why real nodes cannot run on this machine; empty where they can."""
+    if os.geteuid() != 0:
+        return "real nodes need root"
+    for tool, package in _TOOLS.items():
+        if shutil.which(tool) is None:
+            return f"real nodes need {tool} (package {package})"
+    if any(folder.resolve().is_relative_to(private) for private in _PRIVATE):
+        return f"a node's files cannot be kept in {folder}: set XDG_STATE_HOME to another place"
+    if not any(os.access(tree, os.W_OK) for tree in cgroups.trees()):
+        return "real nodes need control groups that can be written"
+    trial = subprocess.run(  # noqa: S603  # no shell; every argument is ours
+        [*_UNSHARE, "mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False, text=True
+    )
+    said = trial.stderr.strip().splitlines() or ["no reason given"]
+    return f"this machine does not allow new namespaces: {said[-1]}" if trial.returncode else ""
+
+
+def file_system(path: Path) -> str:
+    """Return the type of the file system that a path is on; empty where it is not known."""
+    best, found = -1, ""
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        place, _, rest = line.partition(" - ")
+        point = place.split()[4].encode().decode("unicode_escape")  # the kernel writes a space as \\040
+        if path.resolve().is_relative_to(point) and len(point) >= best:
+            best, found = len(point), rest.split()[0]
+    return found
+
+
+def create(
+    number: int, folder: Path, lab: Lab, env: Mapping[str, str], first: NodeNamespaces | None
+) -> NodeNamespaces:
+    """Make a node's namespaces below those of the first node; `folder` is the node's."""
+    for name in ("kubelet", "containerd", "log", "overlay"):
+        (folder / name).mkdir(parents=True)
+    node, log = node_name(number), folder / "init.log"
+    init = [sys.executable, "-I", "-S", str(Path(__file__).with_name("init.py"))]
+    paths = (lab.layout.kubelet, lab.layout.containerd)
+    argv = [*_UNSHARE, *init, str(folder), node, address(number), *paths]
+    if first is not None:
+        argv = ["nsenter", "-t", str(first.init.pid), "-p", *argv]
+    outer = process.start(argv, log, lab.folder, env)
+    until = time.monotonic() + _PATIENCE
+    while not (folder / "init.pid").exists():
+        if not process.alive(outer) or time.monotonic() > until:
+            said = log.read_text(encoding="utf-8", errors="replace").strip()
+            raise LabError(f"the namespaces of {node} could not be made:\n{said or 'no reason given'}")
+        time.sleep(0.005)
+    found = process.find(int((folder / "init.pid").read_text(encoding="ascii")))
+    if found is None:
+        raise LabError(f"the namespaces of {node} ended as soon as they were made")
+    return NodeNamespaces(node, address(number), found)
+
+
+def enter(space: NodeNamespaces, argv: Sequence[str]) -> list[str]:
+    """Return the command line that runs a program as one of a node's own."""
+    return ["nsenter", "-t", str(space.init.pid), "-m", "-u", "-p", "-n", "--", *argv]
+
+
+def enter_network(space: NodeNamespaces, argv: Sequence[str]) -> list[str]:
+    """Return the command line that runs a program of the host in a node's network."""
+    return ["nsenter", "-t", str(space.init.pid), "-n", "--", *argv]
+
+
+def inner(outer: Process, patience: float = _PATIENCE) -> Process | None:
+    """Return the program behind an `nsenter` that entered a PID namespace; None where it is gone."""
+    until = time.monotonic() + patience
+    while process.alive(outer) and time.monotonic() < until:
+        with suppress(OSError):
+            # Since Linux 4.2 wherever checkpointing is built in; else the whole of /proc must be searched.
+            listed = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text(encoding="ascii").split()
+            if not listed:
+                time.sleep(0.002)
+                continue
+            return process.find(int(listed[0]))
+        found = process.children(outer.pid)
+        if found:
+            return found[0]
+        time.sleep(0.01)
+    return None
+
+
+def join(spaces: Sequence[NodeNamespaces]) -> None:
+    """Join the nodes to one network."""
+    first = spaces[0]
+    links = ["link add lan type bridge"]
+    for number, space in enumerate(spaces[1:], 2):
+        links.append(f"link add n{number} type veth peer name lan netns {space.init.pid}")
+        links.append(f"link set n{number} master lan up")
+    _ip(first, links)
+    for number, space in enumerate(spaces, 1):
+        # Nothing is behind the default route; without one, services' addresses would be unreachable.
+        gateway = "10.89.0.254" if number == 1 else first.address
+        routes = [f"route add {pod_range(other)} via {address(other)}" for other in range(1, len(spaces) + 1)]
+        del routes[number - 1]
+        setup = ["link set lo up", f"addr add {space.address}/24 dev lan", "link set lan up"]
+        _ip(space, [*setup, f"route add default via {gateway}", *routes])
+
+
+def _ip(space: NodeNamespaces, lines: Sequence[str]) -> None:
+    done = subprocess.run(  # noqa: S603  # no shell; every argument is ours
+        enter_network(space, ["ip", "-batch", "-"]),
+        input="\n".join(lines),
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    if done.returncode:
+        raise LabError(f"the network of {space.node} could not be made: {done.stderr.strip()}")

@@ -1,0 +1,1 @@
+"""Start, restart and end a lab, and know what is running."""

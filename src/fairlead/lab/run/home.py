@@ -1,0 +1,174 @@
+"""Where this user's labs are, and who may touch which of them when.
+
+    ~/.local/state/fairlead/lab/
+      NAME/lab.json   the state: programs by number and start, ports, namespaces
+      NAME/kubeconfig the administrator's
+      NAME/keys NAME/logs NAME/etcd NAME/nodes
+
+A folder is locked while its lab is started or ended; the kernel lets go of the lock when its holder dies.
+So a lab that says `starting` while nobody holds its lock is what a killed starter left behind.
+"""
+
+import fcntl
+import os
+import random
+import re
+import shutil
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead.errors import LabError
+from fairlead.lab.run.state import Lab, LabPhase, load
+
+DEFAULT_NAME: Final = "lab"
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+_PORTS: Final = range(20_000, 32_000)
+"""Below the numbers that the kernel gives to outgoing connections, which come and go by the thousand."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabHome:
+    """The folder of all labs of one user."""
+
+    root: Path
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of a lab, whether or not there is one of that name."""
+        if not _NAME.fullmatch(name):
+            raise LabError(
+                f"{name!r} cannot name a lab",
+                hint="use up to 32 small letters, digits and dashes, like demo-1",
+            )
+        return self.root / name
+
+    def labs(self) -> list[Lab]:
+        """Return every lab that wrote down what it is, by name."""
+        return [lab for folder in self.folders() if (lab := load(folder))]
+
+    def folders(self) -> list[Path]:
+        """Return the folder of everything that is, was to become, or was left of a lab."""
+        try:
+            return sorted(
+                path for path in self.root.iterdir() if path.is_dir() and _NAME.fullmatch(path.name)
+            )
+        except OSError:
+            return []
+
+    def get(self, name: str) -> Lab:
+        """Return a lab, or say which ones there are."""
+        lab = load(self.folder(name))
+        if lab is None:
+            known = ", ".join(lab.name for lab in self.labs())
+            hint = f"there is: {known}" if known else "start one: fairlead lab up"
+            raise LabError(f"there is no lab {name!r}", hint=hint)
+        return lab
+
+
+def default(environ: Mapping[str, str]) -> LabHome:
+    """Return this user's labs, where the XDG rules put them."""
+    base = environ.get("XDG_STATE_HOME", "")
+    # The rules say that a relative path is to be ignored.
+    state = (
+        Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
+    )
+    return LabHome(state / "fairlead" / "lab")
+
+
+@contextmanager
+def gate(home: LabHome) -> Iterator[None]:
+    """Let one process at a time make or remove folders of labs."""
+    while True:
+        try:
+            home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # removed by the last lab's end between the two
+        except OSError as error:
+            raise LabError(
+                f"{home.root}: {error.strerror}", hint="set XDG_STATE_HOME to a folder that you may write"
+            ) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if _is(home.root, handle):
+                yield
+                return
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def held(folder: Path, patience: float = 0.0) -> Iterator[bool]:
+    """Hold a lab's lock; yield False where another process starts or ends the lab, or it is gone."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield False
+        return
+    try:
+        yield _take(handle, patience) and _is(folder, handle)
+    finally:
+        os.close(handle)
+
+
+def left_behind(folder: Path) -> bool:
+    """Say whether nobody wants a lab any more; to be asked by the holder of its lock."""
+    lab = load(folder)
+    return lab is None or lab.phase is LabPhase.STARTING or lab.orphaned()
+
+
+def remove(home: LabHome, folder: Path) -> None:
+    """Remove a lab's folder, and with the last one what held them all."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+        time.sleep(0.05)  # something that is just ending wrote once more
+    with gate(home), suppress(OSError):  # not empty: others live there
+        home.root.rmdir()
+        home.root.parent.rmdir()
+
+
+def free_ports(names: Iterable[str], taken: Iterable[int]) -> dict[str, int]:
+    """Return a free port of the loopback for each name, none that another lab has chosen."""
+    avoid, chosen = set(taken), dict[str, int]()
+    candidates = iter(random.SystemRandom().sample(_PORTS, len(_PORTS)))
+    for name in names:
+        chosen[name] = next((port for port in candidates if port not in avoid and _is_free(port)), 0)
+        if not chosen[name]:
+            raise LabError(f"no free port between {_PORTS.start} and {_PORTS.stop}", hint="see: ss -ltn")
+    return chosen
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _take(handle: int, patience: float) -> bool:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def _is(path: Path, handle: int) -> bool:
+    """Say whether what was opened is still what is found under its name."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except OSError:
+        return False

@@ -1,0 +1,79 @@
+"""End a program of a lab that runs and start it anew, as it was: what an upgrade or a crash does to it."""
+
+import signal
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.errors import LabError
+from fairlead.lab.run import health, home, process, ready
+from fairlead.lab.run.home import LabHome
+from fairlead.lab.run.starting import StartingLab
+from fairlead.lab.run.state import Lab, LabPhase, LabProgram
+from fairlead.lab.run.steps import StepPrinter
+
+PATIENCE: Final = 10.0
+"""Seconds that a program has to end by itself; an API server with open watches would take more."""
+LIMIT: Final = 180.0
+"""Seconds within which it must be well again; many times what an idle machine takes."""
+_POLL: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RestartedProgram:
+    """A program that was ended and started anew."""
+
+    program: str
+    ended: int
+    """The number of the process that is gone."""
+    started: int
+    killed: bool
+    """It was not let to end by itself, or did not in time."""
+    seconds: float
+    """From the signal until it was well again."""
+
+
+def restart(
+    where: LabHome, name: str, program: str, narrator: StepPrinter, *, kill: bool = False
+) -> RestartedProgram:
+    """Restart a program with the same command line, and return when it is well; `kill` gives it no time."""
+    with home.held(where.get(name).folder) as ours:
+        if not ours:
+            raise LabError(
+                f"lab {name!r} is being started, changed or ended by another process", hint="try again"
+            )
+        lab = where.get(name)
+        old = find(lab, program)
+        began = time.monotonic()
+        with narrator.step("ended"):
+            killed = _end(old, kill=kill)
+        since = time.time()
+        with narrator.step("well again") as step:
+            new = StartingLab(lab, lab.environ).start_again(old)
+            ready.wait_again(lambda: health.well(lab, new, since), new, step.tick, LIMIT)
+        seconds = round(time.monotonic() - began, 2)
+        return RestartedProgram(program, old.process.pid, new.process.pid, killed, seconds)
+
+
+def find(lab: Lab, name: str) -> LabProgram:
+    """Return a program that can be restarted, or say which ones there are."""
+    if lab.phase is not LabPhase.READY or lab.orphaned():
+        raise LabError(f"lab {lab.name!r} is not ready", hint="look at it: fairlead lab status")
+    known = {program.name: program for program in lab.programs if program.argv}
+    if name not in known:
+        raise LabError(
+            f"lab {lab.name!r} has no {name!r} that can be restarted", hint=f"it has: {', '.join(known)}"
+        )
+    return known[name]
+
+
+def _end(program: LabProgram, *, kill: bool) -> bool:
+    """End a program, with time to do so by itself unless `kill`; return whether it had to be killed."""
+    if not kill and process.send(program.process, signal.SIGTERM):
+        until = time.monotonic() + PATIENCE
+        while process.alive(program.process) and time.monotonic() < until:
+            time.sleep(_POLL)
+    killed = process.alive(program.process)
+    if process.end([program.process]):
+        raise LabError(f"{program.name} will not end: the kernel holds process {program.process.pid}")
+    return killed

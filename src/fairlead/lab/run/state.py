@@ -1,0 +1,192 @@
+"""What is known of a lab: one value, kept in one JSON file."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead.compat import StrEnum
+from fairlead.errors import LabError
+from fairlead.lab.node.layout import PLAIN, NodeLayout, named
+from fairlead.lab.run.process import Process, alive, boot_id
+
+FORMAT: Final = 1
+
+
+class LabProfile(StrEnum):
+    """How much of a cluster a lab is."""
+
+    API = "api"
+    """etcd and the API server."""
+    CONTROL = "control"
+    """Also the controller manager, the scheduler, and nodes that kwok plays."""
+    NODE = "node"
+    """Also real nodes that run real pods."""
+
+
+class LabPhase(StrEnum):
+    """How far a lab is, as its starter wrote down."""
+
+    STARTING = "starting"
+    READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class LabProgram:
+    """A program of a lab."""
+
+    name: str
+    """As `fairlead lab logs` calls it: `kube-apiserver`, or `kubelet-2` on the second node."""
+    process: Process
+    log: str
+    argv: tuple[str, ...] = ()
+    """Its command line, to start it anew; empty where that cannot be done."""
+    node: str = ""
+    """The real node that it runs on; empty: the host."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the state file."""
+        return {
+            "name": self.name,
+            "log": self.log,
+            **self.process.to_json(),
+            "argv": list(self.argv),
+            "node": self.node,
+        }
+
+    @staticmethod
+    def from_json(fields: Mapping[str, Any]) -> "LabProgram":
+        """Read the fields of the state file; labs of earlier versions have no command lines."""
+        argv = tuple(str(word) for word in fields.get("argv", ()))
+        found = Process.from_json(fields)
+        return LabProgram(str(fields["name"]), found, str(fields["log"]), argv, str(fields.get("node", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNamespaces:
+    """A node's private namespaces; they end with their first process."""
+
+    node: str
+    address: str
+    init: Process
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """One lab."""
+
+    name: str
+    profile: LabProfile
+    folder: Path
+    created: float
+    """Seconds since 1970."""
+    boot: str = field(default_factory=boot_id)
+    owner: Process | None = None
+    """With whose end the lab ends; None: it stays."""
+    phase: LabPhase = LabPhase.STARTING
+    ports: Mapping[str, int] = field(default_factory=dict)
+    programs: tuple[LabProgram, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """What its programs were started with."""
+    spaces: tuple[NodeNamespaces, ...] = ()
+    nodes: int = 0
+    layout: NodeLayout = PLAIN
+    """Where its real nodes keep their files."""
+    times: Mapping[str, float] = field(default_factory=dict)
+    """What each step of the start took, in seconds."""
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return f"https://127.0.0.1:{self.ports['kube-apiserver']}" if self.ports else ""
+
+    @property
+    def prometheus(self) -> str:
+        """The address of its Prometheus; empty where it has none."""
+        return f"http://127.0.0.1:{self.ports['prometheus']}" if "prometheus" in self.ports else ""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def file(self) -> Path:
+        """The state file."""
+        return self.folder / "lab.json"
+
+    def log(self, name: str) -> Path:
+        """Return the log of a program."""
+        return self.folder / "logs" / f"{name}.log"
+
+    def dead(self) -> list[str]:
+        """Return the programs that should run and do not."""
+        if self.boot != boot_id():
+            return [program.name for program in self.programs]
+        return [program.name for program in self.programs if not alive(program.process)]
+
+    def orphaned(self) -> bool:
+        """Say whether the one that it was started for is gone, or it was left from before this boot."""
+        return self.boot != boot_id() or (self.owner is not None and not alive(self.owner))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of the state file."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "profile": self.profile.value,
+            "created": self.created,
+            "boot": self.boot,
+            "owner": self.owner.to_json() if self.owner else None,
+            "phase": self.phase.value,
+            "ports": dict(self.ports),
+            "programs": [each.to_json() for each in self.programs],
+            "environ": dict(self.environ),
+            "spaces": [
+                {"node": each.node, "address": each.address, **each.init.to_json()} for each in self.spaces
+            ],
+            "nodes": self.nodes,
+            "layout": self.layout.name,
+            "times": dict(self.times),
+        }
+
+
+def save(lab: Lab) -> Lab:
+    """Write a lab's state down, whole or not at all."""
+    aside = lab.file.with_suffix(".new")
+    aside.write_text(json.dumps(lab.to_json(), indent=1), encoding="utf-8")
+    aside.replace(lab.file)
+    return lab
+
+
+def load(folder: Path) -> Lab | None:
+    """Read a lab's state; None where it was never written down, or not by this program."""
+    try:
+        return _from_json(json.loads((folder / "lab.json").read_text(encoding="utf-8")), folder)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, LabError):
+        return None
+
+
+def _from_json(fields: Mapping[str, Any], folder: Path) -> Lab:
+    if fields["format"] != FORMAT:
+        raise ValueError(fields["format"])
+    return Lab(
+        name=folder.name,
+        profile=LabProfile(fields["profile"]),
+        folder=folder,
+        created=float(fields["created"]),
+        boot=str(fields["boot"]),
+        owner=Process.from_json(fields["owner"]) if fields["owner"] else None,
+        phase=LabPhase(fields["phase"]),
+        ports={str(name): int(port) for name, port in fields["ports"].items()},
+        programs=tuple(LabProgram.from_json(each) for each in fields["programs"]),
+        environ={str(name): str(value) for name, value in fields.get("environ", {}).items()},
+        spaces=tuple(
+            NodeNamespaces(str(each["node"]), str(each["address"]), Process.from_json(each))
+            for each in fields["spaces"]
+        ),
+        nodes=int(fields["nodes"]),
+        layout=named(str(fields.get("layout", PLAIN.name))),
+        times={str(step): float(seconds) for step, seconds in fields["times"].items()},
+    )

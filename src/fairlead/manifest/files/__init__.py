@@ -1,0 +1,1 @@
+"""Files as documents: manifests, the short form, and snapshots."""

@@ -1,0 +1,149 @@
+"""Documents sorted by kind: what a heap of manifests holds, each object typed and with its place."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final
+
+from fairlead.cluster.http import codec
+from fairlead.cluster.meta import Object
+from fairlead.errors import ManifestError
+from fairlead.manifest.types import dra, kubernetes, live, policy, quota, storage
+
+KINDS: Final[Mapping[str, type[Object]]] = {
+    "Pod": live.LivePod,
+    "Node": kubernetes.Node,
+    "Deployment": kubernetes.Controller,
+    "StatefulSet": kubernetes.Controller,
+    "ReplicaSet": kubernetes.Controller,
+    "ReplicationController": kubernetes.Controller,
+    "DaemonSet": kubernetes.Controller,
+    "Job": kubernetes.Controller,
+    "CronJob": kubernetes.CronJob,
+    "PodDisruptionBudget": policy.PodDisruptionBudget,
+    "PriorityClass": kubernetes.PriorityClass,
+    "PodGroup": kubernetes.PodGroup,
+    "Workload": kubernetes.Workload,
+    "ResourceClaim": live.LiveClaim,
+    "ResourceClaimTemplate": dra.ResourceClaimTemplate,
+    "DeviceClass": dra.DeviceClass,
+    "ResourceSlice": dra.Slice,
+    "PersistentVolumeClaim": storage.VolumeClaim,
+    "PersistentVolume": storage.Volume,
+    "StorageClass": storage.StorageClass,
+    "ResourceQuota": quota.ResourceQuota,
+}
+"""Every kind that says something about placing pods; others in a file are passed over."""
+_WIDE: Final = frozenset(
+    {"Node", "PriorityClass", "DeviceClass", "ResourceSlice", "PersistentVolume", "StorageClass"}
+)
+"""Kinds without a namespace."""
+Kinds = Mapping[str, type[Object]]
+_DEEPEST: Final = 4
+"""Lists in lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObject:
+    """An object and where it was found."""
+
+    where: str
+    """The file and the object: `pods.yaml: Pod default/web`."""
+    kind: str
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObjects:
+    """What was found, by kind and name."""
+
+    found: tuple[FoundObject, ...] = ()
+    _index: dict[tuple[str, str, str], FoundObject] = field(default_factory=dict)
+    _kinds: dict[str, list[FoundObject]] = field(default_factory=dict)
+    unlisted: Mapping[str, str] = field(default_factory=dict)
+    """Kinds that the server would not list, and why."""
+
+    @classmethod
+    def of(cls, found: Iterable[FoundObject], unlisted: Mapping[str, str] | None = None) -> "FoundObjects":
+        """Sort objects; two of one kind and name are one too many."""
+        listed = tuple(found)
+        index: dict[tuple[str, str, str], FoundObject] = {}
+        kinds: dict[str, list[FoundObject]] = {}
+        for each in listed:
+            kinds.setdefault(each.kind, []).append(each)
+            key = (each.kind, *each.body.key)
+            if key in index:
+                raise ManifestError(
+                    f"{each.where}: is there twice, first in {index[key].where}", "rename one"
+                )
+            index[key] = each
+        return cls(listed, index, kinds, unlisted or {})
+
+    def all(self, kind: str) -> list[FoundObject]:
+        """Return every object of a kind, in the order of the files."""
+        return self._kinds.get(kind, [])
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """Return one object; None where there is none."""
+        found = self._index.get((kind, "" if kind in _WIDE else namespace, name))
+        return found.body if found else None
+
+    def near(self, kind: str, namespace: str, name: str) -> str:
+        """Return a hint that names what there is instead; what others have in their namespaces is theirs."""
+        names = sorted(key[2] for key in self._index if key[:2] == (kind, namespace))
+        close = get_close_matches(name, names, 1, 0.6)
+        if close:
+            return f"did you mean {close[0]}?"
+        return f"there is {', '.join(names[:5])}" if names else f"add the {kind}"
+
+
+def is_kubernetes(document: Any) -> bool:
+    """Say whether a document looks like an object of Kubernetes."""
+    return isinstance(document, dict) and "kind" in document and "apiVersion" in document
+
+
+def collect(documents: Iterable[tuple[str, Any]], kinds: Kinds = KINDS) -> FoundObjects:
+    """Return the objects of documents; lists are opened, other kinds than those named are left out."""
+    return FoundObjects.of(each for where, value in documents for each in _opened(where, value, kinds, 0))
+
+
+def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> FoundObject:
+    """Return one object, or say which of its fields is wrong."""
+    metadata = document.get("metadata")
+    meta: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    name = meta.get("name") or meta.get("generateName")
+    if not isinstance(name, str):
+        raise ManifestError(f"{where}: {kind}: metadata.name: it has none", "give it a name")
+    wide = kind in _WIDE
+    namespace = "" if wide else str(meta.get("namespace") or "default")
+    place = f"{where}: {kind} {name}" if wide else f"{where}: {kind} {namespace}/{name}"
+    named = {**document, "metadata": {**meta, "name": name.rstrip("-"), "namespace": namespace}}
+    try:
+        return FoundObject(place, kind, codec.typed(kinds[kind], named))
+    except ValueError as error:
+        raise ManifestError(f"{place}: {error}", "see the Kubernetes reference") from None
+
+
+def _opened(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[FoundObject]:
+    if not is_kubernetes(value):
+        raise ManifestError(
+            f"{where}: neither an object of Kubernetes nor one of ours",
+            "it needs apiVersion and kind, or nodes: or workloads: of the short form",
+        )
+    kind = value["kind"]
+    if not isinstance(kind, str):
+        raise ManifestError(f"{where}: kind: {kind!r} is not a text", "write kind: Pod")
+    items = value.get("items")
+    if kind.endswith("List") and isinstance(items, list) and depth < _DEEPEST:
+        for at, item in enumerate(items):
+            whole = item if is_kubernetes(item) else _of_list(value, item)
+            yield from _opened(f"{where}: items[{at}]", whole, kinds, depth + 1)
+    elif kind in kinds:
+        yield typed(where, kind, value, kinds)
+
+
+def _of_list(whole: Mapping[str, Any], item: Any) -> Any:
+    """Return an item as an object: in a PodList, items leave out what they are."""
+    if not isinstance(item, dict):
+        return item
+    return {"apiVersion": whole["apiVersion"], "kind": whole["kind"].removesuffix("List"), **item}

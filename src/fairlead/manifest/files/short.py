@@ -1,0 +1,214 @@
+"""The short form: nodes with catalog ids, and workloads in a few words, for people who ask what if."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, Final
+
+from fairlead.catalog import Catalog, CatalogDevice
+from fairlead.errors import CatalogError, ManifestError
+from fairlead.manifest import amounts
+from fairlead.manifest.node import selector_devices
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import Taint, TaintEffect
+from fairlead.units import Bytes
+
+MOST_NODES: Final = 20_000
+MOST_DEVICES: Final = 64
+CLUSTER_KEYS: Final = ("nodes", "running")
+_NODE: Final = (
+    *("name", "count", "cpu", "memory", "pods", "devices", "labels", "taints", "unschedulable", "resources"),
+)
+_DEVICE: Final = ("model", "count", "memory", "id", "healthy", "shareable", "compute", "vendor")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedMapping:
+    """A mapping of a file, with its place and the keys that it may have."""
+
+    where: str
+    value: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, where: str, value: Any, keys: Sequence[str]) -> "CheckedMapping":
+        """Take a mapping, or refuse it."""
+        if not isinstance(value, dict):
+            raise ManifestError(f"{where}: not a mapping", f"known keys: {', '.join(keys)}")
+        for key in value:
+            if key not in keys:
+                near = get_close_matches(str(key), keys, 1, 0.5)
+                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(keys)}"
+                raise ManifestError(f"{where}: unknown key {key!r}", hint)
+        return cls(where, value)
+
+    def at(self, key: str) -> str:
+        """Return where a key is."""
+        return f"{self.where}.{key}"
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return what a key says."""
+        value = self.value.get(key)
+        return default if value is None else value
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text."""
+        value = self.get(key, default)
+        if not isinstance(value, str):
+            raise ManifestError(f"{self.at(key)}: {value!r} is not a text", "put it in quotes")
+        return value
+
+    def number(self, key: str, default: int, most: int) -> int:
+        """Return a whole number."""
+        return amounts.whole(self.at(key), self.get(key, default), most)
+
+    def at_least(self, key: str, least: int, most: int) -> int:
+        """Return a whole number that is no less than so much, which is also what it is where nobody says."""
+        found = self.number(key, least, most)
+        if found < least:
+            raise ManifestError(f"{self.at(key)}: {found} is less than {least}", f"write {least} or more")
+        return found
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return a truth."""
+        value = self.get(key, default)
+        if not isinstance(value, bool):
+            raise ManifestError(f"{self.at(key)}: {value!r}", "write true or false")
+        return value
+
+    def items(self, key: str) -> list[Any]:
+        """Return a list; one thing alone is a list of it."""
+        value = self.get(key, [])
+        return value if isinstance(value, list) else [value]
+
+    def texts(self, key: str) -> list[str]:
+        """Return a list of texts; commas separate them as well."""
+        found = self.items(key)
+        for at, value in enumerate(found):
+            if not isinstance(value, str):
+                raise ManifestError(f"{self.at(key)}[{at}]: {value!r} is not a text", "put it in quotes")
+        return [part.strip() for value in found for part in value.split(",") if part.strip()]
+
+    def mapping(self, key: str) -> dict[str, str]:
+        """Return a mapping of texts."""
+        value = self.get(key, {})
+        if not isinstance(value, dict):
+            raise ManifestError(f"{self.at(key)}: not a mapping", "write it like {zone: a}")
+        for name, item in value.items():
+            if not isinstance(item, str):
+                raise ManifestError(f"{self.at(key)}.{name}: {item!r} is not a text", "put it in quotes")
+        return value
+
+
+def nodes(where: str, value: Any, catalog: Catalog) -> list[NodeState]:
+    """Return the nodes of the short form."""
+    if not isinstance(value, list):
+        raise ManifestError(f"{where}: not a list", "write nodes: [{name: server, devices: [t4]}]")
+    found: dict[str, NodeState] = {}
+    for at, item in enumerate(value):
+        table = CheckedMapping.of(f"{where}[{at}]", item, _NODE)
+        for node in _nodes(table, catalog):
+            if node.name in found:
+                raise ManifestError(f"{table.where}: there are two nodes {node.name!r}", "rename one")
+            found[node.name] = node
+            if len(found) > MOST_NODES:
+                raise ManifestError(f"{table.where}: more than {MOST_NODES} nodes", "ask about fewer")
+    return list(found.values())
+
+
+def _nodes(table: CheckedMapping, catalog: Catalog) -> list[NodeState]:
+    name = table.text("name")
+    if not name:
+        raise ManifestError(f"{table.at('name')}: it has none", "give it a name")
+    count = table.number("count", 1, MOST_NODES)
+    one = _node(table, name, catalog)
+    if count == 1 and "count" not in table.value:
+        return [_called(one, name)]
+    return [_called(one, f"{name}-{number}") for number in range(count)]
+
+
+def _called(node: NodeState, name: str) -> NodeState:
+    return replace(node, name=name, labels={"kubernetes.io/hostname": name, **node.labels})
+
+
+def _node(table: CheckedMapping, name: str, catalog: Catalog) -> NodeState:
+    memory = amounts.size(table.at("memory"), table.get("memory", "32GiB"))
+    resources = table.get("resources", {})
+    if not isinstance(resources, dict):
+        raise ManifestError(f"{table.at('resources')}: not a mapping", "write it like {example.com/key: 1}")
+    return NodeState(
+        name,
+        amounts.milli(table.at("cpu"), table.get("cpu", 8)),
+        memory,
+        table.number("pods", 110, 100_000),
+        {key: amounts.whole(f"{table.at('resources')}.{key}", each) for key, each in resources.items()},
+        table.mapping("labels"),
+        tuple(taint(f"{table.at('taints')}[{at}]", each) for at, each in enumerate(table.items("taints"))),
+        table.flag("unschedulable", default=False),
+        _devices(table, memory, catalog),
+    )
+
+
+def taint(where: str, value: Any) -> Taint:
+    """Read a taint as kubectl takes it: `key=value:NoSchedule`."""
+    text = value if isinstance(value, str) else ""
+    said, _, effect = text.rpartition(":")
+    key, _, given = said.partition("=")
+    if not key or effect not in list(TaintEffect):
+        raise ManifestError(f"{where}: {value!r} is no taint", "write it like dedicated=ml:NoSchedule")
+    return Taint(key, given, TaintEffect(effect))
+
+
+def _devices(table: CheckedMapping, memory: Bytes, catalog: Catalog) -> tuple[DeviceState, ...]:
+    found: list[DeviceState] = []
+    counts: dict[str, int] = {}
+    for at, item in enumerate(table.items("devices")):
+        place = f"{table.at('devices')}[{at}]"
+        given = CheckedMapping.of(place, {"model": item} if isinstance(item, str) else item, _DEVICE)
+        for _ in range(given.number("count", 1, MOST_DEVICES)):
+            one = _device(given, memory, catalog)
+            number = counts.get(one.model, 0)
+            counts[one.model] = number + 1
+            found.append(replace(one, id=given.text("id") or f"{one.model}-{number}"))
+    if len(found) > MOST_DEVICES:
+        raise ManifestError(f"{table.at('devices')}: more than {MOST_DEVICES}", "use more nodes")
+    if len({each.id for each in found}) < len(found):
+        raise ManifestError(f"{table.at('devices')}: two of one id", "leave id out where count is said")
+    return tuple(found)
+
+
+def _device(table: CheckedMapping, ram: Bytes, catalog: Catalog) -> DeviceState:
+    name = table.text("model")
+    row = _row(table, name, catalog)
+    known = known_memory(row, ram) if row else Bytes(0)
+    vendor = table.text("vendor", row.vendor if row else "")
+    size = amounts.size(table.at("memory"), table.get("memory", known))
+    return DeviceState(
+        "",
+        row.id if row else name,
+        vendor,
+        size,
+        table.number("compute", 1000, 100_000),
+        healthy=table.flag("healthy", default=True),
+        unified=row.unified if row else False,
+        shareable=table.flag("shareable", default=row.shareable if row else True),
+        precisions=tuple(sorted(row.peak)) if row else (),
+        offered=selector_devices.of_row(row, row.id if row else name, vendor, size),
+    )
+
+
+def _row(table: CheckedMapping, name: str, catalog: Catalog) -> CatalogDevice | None:
+    """Return the catalog's row for a model; None for one that it does not know, where a memory is said."""
+    try:
+        return catalog.get(name)
+    except CatalogError as error:
+        if not name or "memory" not in table.value:
+            raise ManifestError(f"{table.at('model')}: {error}", error.hint) from None
+        return None
+
+
+def known_memory(row: CatalogDevice, ram: Bytes) -> Bytes:
+    """Return what the catalog knows of a model's memory; the least where it comes with several sizes."""
+    if row.unified:
+        return min(row.memory or ram, ram)
+    sizes = [each.memory for each in row.variants if each.memory]
+    return row.memory or min(sizes, default=Bytes(0))

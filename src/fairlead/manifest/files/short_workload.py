@@ -1,0 +1,215 @@
+"""Workloads of the short form: a few words for what a manifest says in forty lines."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from fairlead.catalog import Catalog
+from fairlead.errors import ManifestError
+from fairlead.manifest import amounts
+from fairlead.manifest.files.short import CheckedMapping
+from fairlead.manifest.pod import accelerators
+from fairlead.manifest.pod.controllers import MOST_PODS
+from fairlead.manifest.pod.gangs import UNSTATED
+from fairlead.request import (
+    Demand,
+    Expectation,
+    Gang,
+    HostPort,
+    PodAffinityTerm,
+    Request,
+    Selector,
+    TaintEffect,
+    Toleration,
+    TopologySpread,
+)
+from fairlead.workload import ModelFile
+
+KEYS: Final = (
+    *(
+        "name",
+        "namespace",
+        "replicas",
+        "labels",
+        "cpu",
+        "memory",
+        "resources",
+        "priority",
+        "preempts",
+        "gang",
+    ),
+    *("model", "shapes", "precision", "slo", "expected"),
+    *("accelerators", "gpu-memory", "compute", "models", "not-models", "vendors"),
+    *("selector", "tolerations", "near", "apart", "spread", "ports"),
+)
+_NEIGHBOUR: Final = ("labels", "topology", "namespaces", "weight")
+_SPREAD: Final = ("labels", "topology", "skew", "must", "domains")
+_EXPECTED: Final = ("latency", "energy", "memory", "reason")
+_GANG: Final = ("name", "size")
+_HOSTNAME: Final = "kubernetes.io/hostname"
+Asked = tuple[str, Request, ModelFile | None]
+"""Where it was found, what it asks for, and the model that it runs."""
+
+
+def workload(table: CheckedMapping, file: str, catalog: Catalog) -> Iterator[Asked]:
+    """Yield the pods of one workload."""
+    one, model = single(table, file, catalog)
+    count = table.number("replicas", 1, MOST_PODS)
+    if "replicas" not in table.value:
+        yield table.where, one, model
+        return
+    for number in range(count):
+        yield table.where, replace(one, name=f"{one.name}-{number}"), model
+
+
+def single(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Request, ModelFile | None]:
+    """Return one pod of a workload, and the model that it runs."""
+    name = table.text("name")
+    if not name:
+        raise ManifestError(f"{table.at('name')}: it has none", "give it a name")
+    model = _model(table, file)
+    labels = table.mapping("labels")
+    return Request(
+        name,
+        table.text("namespace", "default"),
+        cpu=amounts.milli(table.at("cpu"), table.get("cpu", 0)),
+        memory=amounts.size(table.at("memory"), table.get("memory", 0)),
+        resources=_resources(table),
+        demand=_demand(table, catalog, model is not None),
+        labels=labels,
+        priority=_priority(table),
+        preempts=table.flag("preempts", default=True),
+        gang=_gang(table),
+        selector=Selector.of(table.mapping("selector")),
+        tolerations=tuple(_toleration(text) for text in table.texts("tolerations")),
+        near=tuple(_neighbours(table, "near")),
+        apart=tuple(_neighbours(table, "apart")),
+        spread=tuple(_spread(table, labels)),
+        ports=tuple(
+            _port(f"{table.at('ports')}[{at}]", each) for at, each in enumerate(table.items("ports"))
+        ),
+        slo=amounts.seconds(table.at("slo"), table.get("slo")) if table.get("slo") is not None else None,
+        estimates=_expected(table, catalog),
+    ), model
+
+
+def _model(table: CheckedMapping, file: str) -> ModelFile | None:
+    path = table.text("model")
+    if not path:
+        return None
+    return ModelFile.beside(file, path, tuple(table.texts("shapes")), table.text("precision"))
+
+
+def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
+    memory = (
+        amounts.device_memory(table.at("gpu-memory"), given)
+        if (given := table.get("gpu-memory")) is not None
+        else None
+    )
+    compute = (
+        amounts.fraction(table.at("compute"), part) if (part := table.get("compute")) is not None else None
+    )
+    if compute == 0:
+        raise ManifestError(f"{table.at('compute')}: nothing", "leave it out, or ask for some")
+    implied = 1 if by_model or memory or compute or table.get("expected") or table.get("models") else 0
+    precision = table.text("precision")
+    return Demand(
+        table.number("accelerators", implied, 1024),
+        memory,
+        compute,
+        accelerators.models(table.at("models"), table.texts("models"), catalog),
+        accelerators.models(table.at("not-models"), table.texts("not-models"), catalog),
+        accelerators.vendors(table.at("vendors"), table.texts("vendors"), catalog),
+        accelerators.precision(table.at("precision"), precision) if precision and not by_model else "",
+    )
+
+
+def _expected(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation]:
+    """Return estimates that are written down, by model of accelerator."""
+    given = table.get("expected", {})
+    if not isinstance(given, dict):
+        raise ManifestError(f"{table.at('expected')}: not a mapping", "write it like {t4: {latency: 5ms}}")
+    found = {}
+    for name, value in given.items():
+        (model,) = accelerators.models(table.at("expected"), [name], catalog)
+        each = CheckedMapping.of(f"{table.at('expected')}.{name}", value, _EXPECTED)
+        found[model] = Expectation(
+            amounts.seconds(each.at("latency"), each.get("latency")) if "latency" in each.value else None,
+            float(amounts.whole(each.at("energy"), each.get("energy"))) if "energy" in each.value else None,
+            amounts.size(each.at("memory"), each.get("memory")) if "memory" in each.value else None,
+            each.text("reason"),
+        )
+    return found
+
+
+def _resources(table: CheckedMapping) -> tuple[tuple[str, int], ...]:
+    given = table.get("resources", {})
+    if not isinstance(given, dict):
+        raise ManifestError(f"{table.at('resources')}: not a mapping", "write it like {example.com/key: 1}")
+    return tuple(
+        (name, amounts.whole(f"{table.at('resources')}.{name}", value))
+        for name, value in sorted(given.items())
+    )
+
+
+def _priority(table: CheckedMapping) -> int:
+    value = table.get("priority", 0)
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31:
+        raise ManifestError(f"{table.at('priority')}: {value!r}", "write a whole number")
+    return value
+
+
+def _gang(table: CheckedMapping) -> Gang | None:
+    given = table.get("gang")
+    if given is None:
+        return None
+    each = CheckedMapping.of(table.at("gang"), {"name": given} if isinstance(given, str) else given, _GANG)
+    size = each.at_least("size", 1, MOST_PODS) if "size" in each.value else UNSTATED
+    return Gang(f"{table.text('namespace', 'default')}/{each.text('name')}", size)
+
+
+def _toleration(text: str) -> Toleration:
+    """Read `key=value:Effect`, with value and effect left out where any will do; `*` tolerates everything."""
+    said, colon, effect = text.rpartition(":")
+    if not colon or effect not in list(TaintEffect):
+        said, effect = text, ""
+    key, equal, value = said.partition("=")
+    kind = TaintEffect(effect) if effect else None
+    if key == "*":
+        return Toleration(exists=True, effect=kind)
+    return Toleration(key, value, not equal, kind)
+
+
+def _neighbours(table: CheckedMapping, key: str) -> Iterator[PodAffinityTerm]:
+    for at, item in enumerate(table.items(key)):
+        given = item if isinstance(item, dict) and "labels" in item else {"labels": item}
+        each = CheckedMapping.of(f"{table.at(key)}[{at}]", given, _NEIGHBOUR)
+        yield PodAffinityTerm(
+            Selector.of(each.mapping("labels")),
+            each.text("topology", _HOSTNAME),
+            tuple(each.texts("namespaces")),
+            each.number("weight", 0, 100),
+        )
+
+
+def _spread(table: CheckedMapping, labels: dict[str, str]) -> Iterator[TopologySpread]:
+    for at, item in enumerate(table.items("spread")):
+        given = {"topology": item} if isinstance(item, str) else item
+        each = CheckedMapping.of(f"{table.at('spread')}[{at}]", given, _SPREAD)
+        if not each.text("topology"):
+            raise ManifestError(f"{each.at('topology')}: it has none", "name a label of nodes")
+        yield TopologySpread(
+            Selector.of(each.mapping("labels") or labels),
+            each.text("topology"),
+            each.at_least("skew", 1, MOST_PODS),
+            each.flag("must", default=True),
+            each.number("domains", 0, MOST_PODS),
+        )
+
+
+def _port(where: str, value: Any) -> HostPort:
+    text, _, protocol = str(value).partition("/")
+    number = amounts.whole(where, text, 65535)
+    if not number:
+        raise ManifestError(f"{where}: no port", "write it like 8080 or 53/UDP")
+    return HostPort(number, protocol or "TCP")

@@ -1,0 +1,117 @@
+"""A snapshot: a cluster at one moment, as a document that can be kept, sent and asked questions about.
+
+It holds what decides a placement and nothing else: no environment, no images, no secrets. The format has a
+version; what a version does not know is refused, so that no rule is silently passed over.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.errors import ManifestError
+from fairlead.manifest.files.codec import decode, encode
+from fairlead.placement import DeviceShare, DisruptionBudget, NodeState, Placement
+from fairlead.request import Request, problems
+
+FORMAT: Final = "fairlead-snapshot"
+VERSION: Final = 1
+_KEYS: Final = ("format", "version", "taken", "source", "nodes", "pods", "pending", "budgets")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Nodes with what they have, pods with what they hold, and pods that wait."""
+
+    nodes: tuple[NodeState, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    pending: tuple[Request, ...] = ()
+    taken: str = ""
+    """When, by the clock of who took it (RFC 3339, UTC)."""
+    source: str = ""
+    """Which cluster, as the kubeconfig calls it."""
+    budgets: tuple[DisruptionBudget, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "taken": self.taken,
+            "source": self.source,
+            "nodes": [encode(node) for node in self.nodes],
+            "pods": [_pod(each) for each in self.placements],
+            "pending": [encode(each) for each in self.pending],
+            **({"budgets": [encode(each) for each in self.budgets]} if self.budgets else {}),
+        }
+
+
+def is_snapshot(document: Any) -> bool:
+    """Say whether a document means to be a snapshot."""
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def parse(document: Mapping[str, Any], where: str) -> Snapshot:
+    """Read a snapshot, or refuse it with the place of what is wrong."""
+    version = document.get("version")
+    if version != VERSION or isinstance(version, bool):
+        raise ManifestError(
+            f"{where}: version: {version!r} is not read here", f"this program reads version {VERSION}"
+        )
+    for key in document:
+        if key not in _KEYS:
+            raise ManifestError(f"{where}: unknown key {key!r}", f"known: {', '.join(_KEYS)}")
+    nodes = decode(tuple[NodeState, ...], document.get("nodes", []), f"{where}: nodes")
+    _alone(f"{where}: nodes", [node.name for node in nodes])
+    pods = _list(document.get("pods", []), f"{where}: pods")
+    devices = {node.name: {device.id for device in node.devices} for node in nodes}
+    placements = tuple(_placement(item, f"{where}: pods[{at}]", devices) for at, item in enumerate(pods))
+    pending = decode(tuple[Request, ...], document.get("pending", []), f"{where}: pending")
+    _alone(f"{where}: pods", [each.request.id for each in placements] + [each.id for each in pending])
+    for at, each in enumerate(pending):
+        sound(each, f"{where}: pending[{at}]")
+    taken, source = (decode(str, document.get(key, ""), f"{where}: {key}") for key in ("taken", "source"))
+    budgets = decode(tuple[DisruptionBudget, ...], document.get("budgets", []), f"{where}: budgets")
+    return Snapshot(nodes, placements, pending, taken, source, budgets)
+
+
+def sound(request: Request, where: str) -> None:
+    """Refuse a request that is nonsense."""
+    for text in problems(request):
+        raise ManifestError(f"{where}: {text}", "correct the figure")
+
+
+def _pod(placement: Placement) -> dict[str, Any]:
+    shares = {"shares": [encode(share) for share in placement.shares]} if placement.shares else {}
+    return {**encode(placement.request), "node": placement.node, **shares}
+
+
+def _placement(item: Any, where: str, devices: Mapping[str, set[str]]) -> Placement:
+    if not isinstance(item, dict):
+        raise ManifestError(f"{where}: not a mapping")
+    own = {key: value for key, value in item.items() if key not in ("node", "shares")}
+    request = decode(Request, own, where)
+    sound(request, where)
+    name = decode(str, item.get("node"), f"{where}.node")
+    shares = decode(tuple[DeviceShare, ...], item.get("shares", []), f"{where}.shares")
+    if name not in devices:
+        raise ManifestError(
+            f"{where}.node: there is no node {name!r}", "every pod that runs is on a node of the file"
+        )
+    for at, share in enumerate(shares):
+        if share.device not in devices[name]:
+            raise ManifestError(f"{where}.shares[{at}].device: {name} has no {share.device!r}")
+    return Placement(request, name, shares)
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ManifestError(f"{where}: not a list")
+    return value
+
+
+def _alone(where: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ManifestError(f"{where}: {name!r} is there twice", "rename one")
+        seen.add(name)

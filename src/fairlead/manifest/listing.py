@@ -1,0 +1,72 @@
+"""A live cluster as objects: only what decides a placement is asked for, and only that is kept."""
+
+from typing import Any, Final
+
+from fairlead.cluster.api import ClusterClient
+from fairlead.cluster.kinds import Kind
+from fairlead.errors import AccessError, MissingApiError
+from fairlead.manifest.files.collect import FoundObject, FoundObjects
+from fairlead.manifest.types import dra, kubernetes, live
+from fairlead.manifest.types.policy import BUDGETS
+from fairlead.manifest.types.quota import QUOTAS
+from fairlead.manifest.types.storage import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from fairlead.modelprofiles.types import MODEL_PROFILES
+
+NODES: Final = Kind("", "v1", "nodes", False, kubernetes.Node, "Node")
+PODS: Final = Kind("", "v1", "pods", True, live.LivePod, "Pod")
+CLAIMS: Final = Kind("resource.k8s.io", "v1", "resourceclaims", True, live.LiveClaim, "ResourceClaim")
+SLICES: Final = Kind("resource.k8s.io", "v1", "resourceslices", False, dra.Slice, "ResourceSlice")
+PRIORITY_CLASSES: Final = Kind(
+    "scheduling.k8s.io", "v1", "priorityclasses", False, kubernetes.PriorityClass, "PriorityClass"
+)
+OPTIONAL: Final[tuple[Kind[Any], ...]] = (
+    PRIORITY_CLASSES,
+    SLICES,
+    CLAIMS,
+    Kind(
+        "resource.k8s.io",
+        "v1",
+        "resourceclaimtemplates",
+        True,
+        dra.ResourceClaimTemplate,
+        "ResourceClaimTemplate",
+    ),
+    Kind("resource.k8s.io", "v1", "deviceclasses", False, dra.DeviceClass, "DeviceClass"),
+    Kind("scheduling.k8s.io", "v1beta1", "podgroups", True, kubernetes.PodGroup, "PodGroup"),
+    Kind("scheduling.k8s.io", "v1beta1", "workloads", True, kubernetes.Workload, "Workload"),
+    MODEL_PROFILES,
+)
+"""Kinds that a cluster need not serve: an old one has no claims, most have no groups."""
+
+
+STORAGE: Final[tuple[Kind[Any], ...]] = (STORAGE_CLASSES, VOLUMES, VOLUME_CLAIMS)
+"""Kinds that say where a pod's volumes are."""
+_FORBIDDEN_TO_MANY: Final[tuple[Kind[Any], ...]] = (*STORAGE, QUOTAS, BUDGETS)
+"""Kinds that a user may not be allowed to list; the cluster is then read as if it had none."""
+
+
+async def objects(cluster: ClusterClient) -> FoundObjects:
+    """Return what a cluster holds of the kinds that decide a placement."""
+    found: list[FoundObject] = []
+    unlisted: dict[str, str] = {}
+    kinds: tuple[Kind[Any], ...] = (NODES, PODS, *OPTIONAL, *_FORBIDDEN_TO_MANY)
+    for kind in kinds:
+        try:
+            found += await _listed(cluster, kind)
+        except MissingApiError:
+            if kind in (NODES, PODS):
+                raise
+        except AccessError as error:
+            if kind not in _FORBIDDEN_TO_MANY:
+                raise
+            unlisted[kind.name] = str(error)
+    return FoundObjects.of(found, unlisted)
+
+
+async def _listed(cluster: ClusterClient, kind: Kind[Any]) -> list[FoundObject]:
+    listing = await cluster.list(kind)
+    return [FoundObject(_where(kind, item), kind.name, item) for item in listing.items]
+
+
+def _where(kind: Kind[Any], item: Any) -> str:
+    return f"{kind.name.lower()} {'/'.join(filter(None, item.key))}"

@@ -1,0 +1,193 @@
+"""Which devices of ResourceSlices match: a selector of the user, those of a class, those of a claim.
+
+As in kube-scheduler, the selectors of a request are evaluated in order, its class's first; the first that
+does not match, or fails, ends the evaluation. An error is never a match.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.cel import CelDevice, CompiledSelector, CompileError, EvaluationError, compile_selector
+from fairlead.errors import ManifestError
+from fairlead.manifest.files.collect import FoundObjects
+from fairlead.manifest.types import dra
+from fairlead.manifest.types.dra import DeviceFacts, DeviceRequest, ResourceClaimSpec, SliceSpec
+from fairlead.manifest.types.kinds import CLAIM, CLASS, SLICE, TEMPLATE
+
+_WIDTH: Final = 96
+"""Characters that are shown of a line in which an expression does not compile."""
+_HINT: Final = "correct the expression; `fairlead docs devices` says what one may use"
+
+
+@dataclass(frozen=True, slots=True)
+class SlicedDevice:
+    """A device of a ResourceSlice, and where it is."""
+
+    node: str | None
+    """None: the slice is not of one node."""
+    driver: str
+    pool: str
+    name: str
+    outdated: bool
+    """A slice of its pool has a later generation, so that kube-scheduler passes this one over."""
+    facts: DeviceFacts
+    device: CelDevice
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Selectors that must all hold; `request` is the claim's request that they belong to, or empty."""
+
+    request: str
+    selectors: tuple[CompiledSelector, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorMatch:
+    """What selectors say of one device."""
+
+    matches: bool
+    error: str | None = None
+    requests: tuple[str, ...] = ()
+    """The requests of a claim that the device would do for."""
+
+
+def sliced_devices(objects: FoundObjects) -> list[SlicedDevice]:
+    """Return the devices of all slices, in the order of the slices and of the devices in each."""
+    newest = dra.generations(each.body for each in objects.all(SLICE))
+    return [
+        _sliced(f"{each.where}: spec.devices[{at}]", each.body.spec, device, newest)
+        for each in objects.all(SLICE)
+        for at, device in enumerate(_checked(each.where, each.body.spec).devices)
+    ]
+
+
+def compiled(where: str, expression: str) -> CompiledSelector:
+    """Compile a selector; where it does not compile, show the place of the fault."""
+    try:
+        return compile_selector(expression)
+    except CompileError as error:
+        raise ManifestError(
+            f"{where}: {error}\n{_shown(expression, error.line, error.column)}", _HINT
+        ) from None
+
+
+def of_class(objects: FoundObjects, name: str, where: str = "--class") -> tuple[CompiledSelector, ...]:
+    """Return the selectors of a DeviceClass."""
+    found = objects.get(CLASS, "", name)
+    if found is None:
+        raise ManifestError(f"{where}: no DeviceClass {name!r}", objects.near(CLASS, "", name))
+    return tuple(
+        compiled(f"DeviceClass {name}: spec.selectors[{at}]", each.cel.expression)
+        for at, each in enumerate(found.spec.selectors)
+    )
+
+
+def of_claim(objects: FoundObjects, namespace: str, name: str) -> tuple[Alternative, ...]:
+    """Return the requests of a ResourceClaim, or of a ResourceClaimTemplate of that name."""
+    for kind in (CLAIM, TEMPLATE):
+        found = objects.get(kind, namespace, name)
+        if found is not None:
+            spec: ResourceClaimSpec = found.spec if kind == CLAIM else found.spec.spec
+            return tuple(_requests(f"{kind} {namespace}/{name}", spec, objects))
+    raise ManifestError(
+        f"--claim: neither a ResourceClaim nor a ResourceClaimTemplate {namespace}/{name}",
+        _near(objects, namespace, name),
+    )
+
+
+def verdict(alternatives: Sequence[Alternative], device: CelDevice) -> SelectorMatch:
+    """Return whether a device does for one of the alternatives, and the first error on the way."""
+    matching: list[str] = []
+    errors: list[str] = []
+    for each in alternatives:
+        try:
+            if all(selector.matches(device) for selector in each.selectors):
+                matching.append(each.request)
+        except EvaluationError as error:
+            errors.append(f"request {each.request}: {error}" if len(alternatives) > 1 else str(error))
+    return SelectorMatch(bool(matching), errors[0] if errors else None, tuple(filter(None, matching)))
+
+
+def _checked(where: str, spec: SliceSpec) -> SliceSpec:
+    if not spec.driver:
+        raise ManifestError(f"{where}: spec.driver: it has none", "name the driver that offers the devices")
+    return spec
+
+
+def _sliced(
+    where: str, spec: SliceSpec, device: dra.Device, newest: Mapping[tuple[str, str], int]
+) -> SlicedDevice:
+    if not device.name:
+        raise ManifestError(f"{where}.name: it has none", "give the device a name")
+    facts, pool = device.facts, spec.pool
+    body = {
+        "attributes": facts.attributes,
+        "capacity": facts.capacity,
+        "allowMultipleAllocations": facts.allow_multiple_allocations,
+    }
+    return SlicedDevice(
+        node=spec.node_name or facts.node_name or None,
+        driver=spec.driver,
+        pool=pool.name,
+        name=device.name,
+        outdated=pool.generation < newest[spec.driver, pool.name],
+        facts=facts,
+        device=CelDevice.of(spec.driver, body),
+    )
+
+
+def _requests(where: str, spec: ResourceClaimSpec, objects: FoundObjects) -> Iterator[Alternative]:
+    for at, request in enumerate(spec.devices.requests):
+        for name, field, asked in request.alternatives():
+            yield _alternative(f"{where}: spec.devices.requests[{at}]{field}", name, asked, objects)
+
+
+def _alternative(where: str, name: str, asked: DeviceRequest, objects: FoundObjects) -> Alternative:
+    if not asked.device_class_name:
+        raise ManifestError(f"{where}.deviceClassName: it has none", "name a DeviceClass")
+    own = [
+        compiled(f"{where}.selectors[{at}]", each.cel.expression) for at, each in enumerate(asked.selectors)
+    ]
+    return Alternative(name, (*of_class(objects, asked.device_class_name, f"{where}.deviceClassName"), *own))
+
+
+def _near(objects: FoundObjects, namespace: str, name: str) -> str:
+    elsewhere = [
+        each.body.metadata.namespace
+        for kind in (CLAIM, TEMPLATE)
+        for each in objects.all(kind)
+        if each.body.metadata.name == name
+    ]
+    if elsewhere:
+        return f"there is one in the namespace {elsewhere[0]}: add -n {elsewhere[0]}"
+    hints = [objects.near(kind, namespace, name) for kind in (CLAIM, TEMPLATE)]
+    return next((hint for hint in hints if not hint.startswith("add the")), "name one that is there")
+
+
+def _shown(expression: str, line: int, column: int) -> str:
+    """Return the line of a fault, with a mark below its place; of a long line the part around it."""
+    lines = expression.splitlines() or [""]
+    text = lines[line - 1] if 1 <= line <= len(lines) else ""
+    start = max(0, column - 1 - _WIDTH // 2) if len(text) > _WIDTH else 0
+    shown = "".join(each if each.isprintable() else " " for each in text[start : start + _WIDTH])
+    return f"    {shown}\n    {' ' * (column - 1 - start)}^"
+
+
+def fields(facts: DeviceFacts) -> tuple[str, str]:
+    """Return the attributes and the capacities of a device for people: `kind=gpu, model=a100`."""
+    return _joined(facts.attributes.items()), _joined(facts.capacity.items())
+
+
+def _joined(items: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name}={_value(entry)}" for name, entry in items) or "-"
+
+
+def _value(entry: Any) -> str:
+    """Return what an attribute or a capacity holds: one value below the name of its type."""
+    if isinstance(entry, Mapping):
+        entry = entry.get("value", next(iter(entry.values()), ""))
+    if isinstance(entry, bool):
+        return str(entry).lower()
+    return f"[{' '.join(map(_value, entry))}]" if isinstance(entry, list | tuple) else str(entry)

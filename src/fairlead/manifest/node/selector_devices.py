@@ -1,0 +1,75 @@
+"""What device selectors are evaluated on: devices as ResourceSlices list them, or as our own would."""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from fairlead import placement
+from fairlead.catalog import CatalogDevice as Row
+from fairlead.cluster.http.codec import encode_plain
+from fairlead.manifest.types.dra import Device
+from fairlead.units import Bytes
+
+SINGULAR: Final = frozenset(
+    ("uuid", "bus", "busId", "busID", "pciBusID", "pciAddress", "index", "minor", "serial", "serialNumber")
+)
+"""Attributes that differ from device to device. The scheduler decides by kinds: it keeps them out, and
+refuses selectors that name them."""
+_NAMED: Final = re.compile(rf"""(?:\.\??|\[\??\s*["'])({"|".join(sorted(SINGULAR))})\b(?!\s*\()""")
+"""As a field or a key; `minor` of a version is a function."""
+
+
+def singular(expression: str) -> str:
+    """Return an attribute of single devices that an expression names; empty: there is none."""
+    found = _NAMED.search(expression)
+    return found[1] if found else ""
+
+
+def of_slice(driver: str, device: Device, total: int = 0) -> str:
+    """Return a device of a slice; `total`: all of its memory, where the slice says what is left of it."""
+    attributes = {
+        name: value for name, value in device.attributes.items() if name.rpartition("/")[2] not in SINGULAR
+    }
+    capacity = {name: {"value": _value(each)} for name, each in device.capacity.items()}
+    if total and "memory" in capacity:
+        capacity["memory"] = {"value": str(total)}
+    entry = {
+        "attributes": attributes,
+        "capacity": capacity,
+        "allowMultipleAllocations": device.allow_multiple_allocations,
+    }
+    try:
+        return _text(driver, encode_plain(entry))  # a cluster has many devices of few kinds
+    except TypeError:  # a key that only YAML knows
+        return json.dumps({"driver": driver, "device": entry}, sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=4096)
+def _text(driver: str, entry: bytes) -> str:
+    return json.dumps({"driver": driver, "device": json.loads(entry)}, sort_keys=True)
+
+
+def _value(entry: Mapping[str, Any]) -> Any:
+    return entry.get("value", "0")
+
+
+def of_row(row: Row | None, model: str, vendor: str, memory: Bytes) -> str:
+    """Return an accelerator that no slice lists, with what the catalog knows of it."""
+    rates = (
+        {}
+        if row is None
+        else {f"{_camel(name)}Gops": {"int": round(peak / 1e9)} for name, peak in _peak(row)}
+    )
+    return placement.offered(model, vendor, row.kind if row else "", memory, rates)
+
+
+def _peak(row: Row) -> list[tuple[str, float]]:
+    peaks = row.peak or next((each.peak for each in row.variants if each.peak), {})
+    return sorted((name, float(peak)) for name, peak in peaks.items())
+
+
+def _camel(precision: str) -> str:
+    first, *more = precision.split("-")
+    return first + "".join(word.capitalize() for word in more)

@@ -1,0 +1,207 @@
+"""A node of Kubernetes as a scheduler sees it, with the accelerators that somebody says it has.
+
+One source decides, the first that names an accelerator: our agent's list, ResourceSlices, our labels, then
+what other plugins publish. Two sources are never merged: a device that only the second names may be a device
+of the first under another name, and would be given away twice.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from fairlead import keys
+from fairlead.annotations import AnnotatedAccelerator as Told
+from fairlead.annotations import models, parse_devices
+from fairlead.catalog import Catalog, CatalogDevice
+from fairlead.keys import DEVICES
+from fairlead.manifest import amounts
+from fairlead.manifest.amounts import MIB
+from fairlead.manifest.node import selector_devices
+from fairlead.manifest.pod import rules
+from fairlead.manifest.pod.demand import is_accelerator
+from fairlead.manifest.pod.effective import CPU, MEMORY, in_bytes
+from fairlead.manifest.types import kubernetes
+from fairlead.manifest.types.dra import Device as Listed
+from fairlead.manifest.types.dra import Slice
+from fairlead.offer import DRIVER
+from fairlead.placement import DeviceState, NodeState
+from fairlead.request import WHOLE
+from fairlead.units import Bytes
+
+_PODS: Final = "pods"
+_APART: Final = (CPU, MEMORY, _PODS)
+_FEATURES: Final = "nvidia.com/gpu."
+"""Labels of NVIDIA's feature discovery: product, memory, count."""
+_UNWELL: Final = ("present", "driver-bound")
+"""States in which no work may be sent to an accelerator."""
+
+
+def node(where: str, given: kubernetes.Node, slices: Sequence[Slice], catalog: Catalog) -> NodeState:
+    """Return a node; `slices` are those of its pools."""
+    has = {**given.status.capacity, **given.status.allocatable}
+    place = f"{where}: status.allocatable"
+    memory = amounts.quantity(f"{place}.memory", has.get(MEMORY, 0))
+    labels = dict(given.metadata.labels)
+    labels.setdefault("kubernetes.io/hostname", given.metadata.name)
+    named = tuple(_named(given, slices, catalog).values())
+    counted = () if named else tuple(_counted(place, given.metadata.labels, has, catalog))
+    return NodeState(
+        name=given.metadata.name,
+        cpu=amounts.milli(f"{place}.cpu", has.get(CPU, 0)),
+        memory=memory,
+        pods=amounts.whole(f"{place}.pods", has.get(_PODS, 110)),
+        resources={name: _piece(f"{place}.{name}", name, has[name]) for name in has if _other(name)},
+        labels=labels,
+        taints=tuple(
+            rules.taint(f"{where}: spec.taints[{at}]", each) for at, each in enumerate(given.spec.taints)
+        ),
+        unschedulable=given.spec.unschedulable,
+        devices=named or counted,
+        counted=bool(counted),
+    )
+
+
+def _other(name: str) -> bool:
+    return name not in _APART and not is_accelerator(name)
+
+
+def _piece(where: str, name: str, value: object) -> int:
+    return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)
+
+
+def _named(given: kubernetes.Node, slices: Sequence[Slice], catalog: Catalog) -> dict[str, DeviceState]:
+    """Return the accelerators that a source calls by their names, by id; our agent's list, else slices."""
+    listed = parse_devices(given.metadata.annotations.get(DEVICES, ""))
+    ours = [each for each in slices if each.spec.driver == DRIVER]
+    if listed:
+        in_slices = {device.name: device for each in ours for device in each.spec.devices}
+        return {each.id: _told(each, in_slices.get(each.id), catalog) for each in listed}
+    return {
+        device.name: _listed(device, each.spec.driver, catalog)
+        for each in ours or slices
+        for device in each.spec.devices
+    }
+
+
+def _counted(
+    where: str, labels: Mapping[str, str], has: Mapping[str, Any], catalog: Catalog
+) -> list[DeviceState]:
+    """Return the accelerators that a source counts; their ids are made up here."""
+    return (
+        _labelled(labels, catalog)
+        or list(_featured(where, labels, has, catalog))
+        or list(_gpushare(where, has))
+        or list(_stock(where, has))
+    )
+
+
+def _told(said: Told, listed: Listed | None, catalog: Catalog) -> DeviceState:
+    """Return an accelerator of an agent's list, as a slice lists it where one does."""
+    row = catalog.devices.get(said.model)
+    memory = Bytes(said.mebibytes * MIB)
+    return DeviceState(
+        said.id,
+        said.model,
+        said.vendor,
+        memory,
+        healthy=said.healthy,
+        unified=said.unified,
+        shareable=said.shareable,
+        precisions=_precisions(row),
+        offered=selector_devices.of_slice(DRIVER, listed, memory)
+        if listed
+        else selector_devices.of_row(row, said.model, said.vendor, memory),
+    )
+
+
+def _listed(device: Listed, driver: str, catalog: Catalog) -> DeviceState:
+    """Return a device of a slice."""
+    said = {
+        name.rpartition("/")[2]: next(iter(value.values()), None) for name, value in device.attributes.items()
+    }
+    model = str(said.get("model") or "")
+    row = catalog.devices.get(model) or _called(str(said.get("productName") or ""), catalog)
+    memory = {name.rpartition("/")[2]: value for name, value in device.capacity.items()}.get("memory", {})
+    known = row.vendor if row else {"gpu.nvidia.com": "NVIDIA", "gpu.amd.com": "AMD"}.get(driver, "")
+    return DeviceState(
+        device.name,
+        row.id if row else model,
+        str(said.get("vendor") or known),
+        amounts.quantity(f"{device.name}: capacity.memory", memory.get("value", 0)),
+        healthy=said.get("state") not in _UNWELL and not device.taints,
+        unified=said.get("unifiedMemory") is True,
+        # A server that knows no consumable capacity drops the field; our attribute stays.
+        shareable=said.get("shareable", device.allow_multiple_allocations) is True,
+        precisions=_precisions(row),
+        offered=selector_devices.of_slice(driver, device),
+    )
+
+
+def _labelled(labels: Mapping[str, str], catalog: Catalog) -> list[DeviceState]:
+    """Return the accelerators that our labels name; which of a model are unwell they do not say."""
+    found = []
+    for each in models(labels):
+        row = catalog.devices.get(each.model)
+        told = {
+            name: labels.get(f"{keys.PREFIX}{each.model}.{name}", "") for name in ("memory-mib", "vendor")
+        }
+        memory = Bytes(int(told["memory-mib"]) * MIB) if told["memory-mib"].isdecimal() else Bytes(0)
+        unified = labels.get(f"{keys.PREFIX}{each.model}.unified-memory") == "true"
+        vendor = row.vendor if row else told["vendor"]
+        for number in range(each.count):
+            found.append(
+                DeviceState(
+                    f"{each.model}-{number}",
+                    each.model,
+                    vendor,
+                    memory,
+                    healthy=number < each.usable,
+                    unified=unified,
+                    shareable=bool(row and row.shareable and memory),
+                    precisions=_precisions(row),
+                    offered=selector_devices.of_row(row, each.model, vendor, memory),
+                )
+            )
+    return found
+
+
+def _featured(
+    where: str, labels: Mapping[str, str], has: Mapping[str, Any], catalog: Catalog
+) -> Iterator[DeviceState]:
+    """Yield what NVIDIA's feature discovery says."""
+    product = labels.get(f"{_FEATURES}product", "")
+    count = labels.get(f"{_FEATURES}count") or has.get("nvidia.com/gpu", 0)
+    if not product:
+        return
+    row = _called(product.replace("-", " "), catalog)
+    memory = amounts.mebibytes(f"{_FEATURES}memory", labels.get(f"{_FEATURES}memory", 0))
+    for number in range(amounts.whole(f"{where}: {_FEATURES}count", count, 1024)):
+        model = row.id if row else product.lower()
+        seen = selector_devices.of_row(row, model, "NVIDIA", memory)
+        yield DeviceState(f"gpu-{number}", model, "NVIDIA", memory, precisions=_precisions(row), offered=seen)
+
+
+def _gpushare(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
+    """Yield what gpushare's plugin says: memory in all, on GPUs that are taken to be alike."""
+    count = amounts.whole(f"{where}.{keys.ALIYUN_COUNT}", has.get(keys.ALIYUN_COUNT, 0), 1024)
+    total = amounts.whole(f"{where}.{keys.ALIYUN_MEM}", has.get(keys.ALIYUN_MEM, 0))
+    for number in range(count):
+        each = total // count
+        unit = MIB if each > keys.ALIYUN_GIB_AT_MOST else MIB * 1024
+        yield DeviceState(f"gpu-{number}", "", "NVIDIA", Bytes(each * unit))
+
+
+def _stock(where: str, has: Mapping[str, Any]) -> Iterator[DeviceState]:
+    """Yield what stock plugins count: accelerators of which nothing else is known, given whole."""
+    for name, vendor in keys.WHOLE.items():
+        for number in range(amounts.whole(f"{where}.{name}", has.get(name, 0), 1024)):
+            yield DeviceState(f"{vendor.lower()}-{number}", "", vendor, compute=WHOLE, shareable=False)
+
+
+def _called(product: str, catalog: Catalog) -> CatalogDevice | None:
+    rows = catalog.by_nvml(product) or [row for row in catalog.devices.values() if row.name == product]
+    return rows[0] if rows else None
+
+
+def _precisions(row: CatalogDevice | None) -> tuple[str, ...]:
+    peaks = {} if row is None else row.peak or next((each.peak for each in row.variants if each.peak), {})
+    return tuple(sorted(peaks))

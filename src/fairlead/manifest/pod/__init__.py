@@ -1,0 +1,1 @@
+"""A pod, or a controller, as requests for a place."""

@@ -1,0 +1,174 @@
+"""What the claims of a pod (DRA) ask of accelerators."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from fairlead.cluster.objects import PodResourceClaim
+from fairlead.errors import ManifestError
+from fairlead.manifest import amounts
+from fairlead.manifest.files.collect import FoundObjects
+from fairlead.manifest.node import selector_devices
+from fairlead.manifest.types import kubernetes, live
+from fairlead.manifest.types.dra import ClaimRequest, DeviceRequest, ResourceClaim, ResourceClaimSpec
+from fairlead.offer import DRIVER
+from fairlead.request import WHOLE, Demand
+from fairlead.units import Bytes
+
+_VENDOR_OF: Final = {"gpu.nvidia.com": "NVIDIA", "gpu.amd.com": "AMD", "gpu.intel.com": "Intel"}
+"""Drivers, and device classes of the same name, of vendors that have one."""
+_KINDS: Final = ("dsp", "fpga", "gpu", "npu", "tpu", "vpu")
+_LONGEST: Final = 200
+"""Characters of an expression in a message."""
+Key = tuple[str, str]
+"""A claim's namespace and name."""
+
+
+def demand(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Demand:
+    """Return what the claims ask for together; a Demand of no accelerators where there are none."""
+    specs = [
+        (place := f"{where}: spec.resourceClaims[{at}]", _spec(place, pod, named, objects))
+        for at, named in enumerate(pod.spec.resource_claims)
+    ]
+    found = [
+        _request(f"{place}: devices.requests[{at}]", each, objects)
+        for place, spec in specs
+        for at, each in enumerate(spec.devices.requests)
+    ]
+    if not found:
+        return Demand()
+    first, *others = found
+    if any(replace(each, count=first.count) != first for each in others):
+        raise ManifestError(
+            f"{where}: its claims ask for accelerators of different sizes or models",
+            "use a pod for each of them",
+        )
+    return replace(first, count=sum(each.count for each in found))
+
+
+def claims_named(pod: kubernetes.Pod) -> dict[str, Key]:
+    """Return the claims that a pod names, or that were made of a template for it, by its name for them."""
+    if not pod.spec.resource_claims:
+        return {}
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    named = {
+        each.name: each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims
+    }
+    return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
+
+
+def claims_used(pod: live.LivePod) -> list[Key]:
+    """Return the claims that a pod names, and the one that a scheduler made for its extended resources."""
+    own = pod.status.extended_resource_claim_status.resource_claim_name
+    return [*claims_named(pod).values(), *([(pod.metadata.namespace, own)] if own else [])]
+
+
+def _plain(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _spec(
+    where: str, pod: kubernetes.Pod, named: PodResourceClaim, objects: FoundObjects
+) -> ResourceClaimSpec:
+    """Return what a claim asks for: the claim itself where it is there, else its template."""
+    namespace = pod.metadata.namespace
+    made: ResourceClaim | None = objects.get("ResourceClaim", *claims_named(pod).get(named.name, ("", "")))
+    if made is not None:
+        return made.spec  # its template may have changed since
+    kind = "ResourceClaim" if named.resource_claim_name else "ResourceClaimTemplate"
+    name = named.resource_claim_name or named.resource_claim_template_name
+    found = objects.get(kind, namespace, name)
+    if found is None:
+        raise ManifestError(f"{where}: no {kind} {namespace}/{name}", objects.near(kind, namespace, name))
+    spec: ResourceClaimSpec = found.spec if kind == "ResourceClaim" else found.spec.spec
+    return spec
+
+
+def _request(where: str, request: ClaimRequest, objects: FoundObjects) -> Demand:
+    if not (request.exactly or request.first_available or request.device_class_name):
+        raise ManifestError(f"{where}: neither exactly nor firstAvailable", "say what is wanted")
+    found = [_exactly(f"{where}{field}", each, objects) for _, field, each in request.alternatives()]
+    first = found[0]
+    # Alternatives that differ in selectors alone are one demand for any of them; else the first one counts.
+    alike = [each for each in found if replace(each, selectors=first.selectors) == first]
+    if len(alike) > 1 and all(each.selectors for each in alike):
+        return replace(first, selectors=(_selector(where, _any_of(alike)),))
+    return first
+
+
+def _any_of(demands: Iterable[Demand]) -> str:
+    """Return one selector for what all selectors of one of these demands match."""
+    # A line break before each bracket: a selector may end in a comment.
+    each = (" && ".join(f"({text}\n)" for text in demand.selectors) for demand in demands)
+    return " || ".join(f"({text})" for text in each)
+
+
+def _exactly(where: str, request: DeviceRequest, objects: FoundObjects) -> Demand:
+    if request.allocation_mode not in ("", "ExactCount"):
+        raise ManifestError(f"{where}.allocationMode: {request.allocation_mode!r}", "write ExactCount")
+    if not 1 <= request.count <= 32:
+        raise ManifestError(f"{where}.count: {request.count}", "a claim may have 1 to 32 devices")
+    expressions = [
+        *_class(where, request.device_class_name, objects),
+        *(
+            (f"{where}.selectors[{at}].cel.expression", each.cel.expression)
+            for at, each in enumerate(request.selectors)
+        ),
+    ]
+    found = Demand(request.count, *_capacity(f"{where}.capacity.requests", request))
+    vendor = _VENDOR_OF.get(request.device_class_name)
+    if vendor and objects.get("DeviceClass", "", request.device_class_name) is None:
+        found = replace(found, vendors=(vendor,))
+    return replace(found, selectors=tuple(_selector(*each) for each in expressions))
+
+
+def _selector(where: str, text: str) -> str:
+    """Return a selector that compiles, and asks nothing that differs from device to device."""
+    # Pods without claims never get here, and do without the evaluator.
+    from fairlead.cel import CompileError, compile_selector  # noqa: PLC0415
+
+    try:
+        compile_selector(text)
+    except CompileError as error:
+        raise ManifestError(f"{where}: {error}", f"the expression is {text[:_LONGEST]}") from None
+    if name := selector_devices.singular(text):
+        raise ManifestError(
+            f"{where}: a condition on {name!r}, which differs from device to device",
+            "select by what devices of a kind have in common: model, vendor, capacity",
+        )
+    return text
+
+
+def _class(where: str, name: str, objects: FoundObjects) -> list[tuple[str, str]]:
+    """Return the selectors of a class with their places; our chart's classes need not be in the files."""
+    if not name:
+        raise ManifestError(f"{where}.deviceClassName: it has none", f"write deviceClassName: {DRIVER}")
+    found = objects.get("DeviceClass", "", name)
+    if found is not None:
+        return [
+            (f"DeviceClass {name}: spec.selectors[{at}].cel.expression", each.cel.expression)
+            for at, each in enumerate(found.spec.selectors)
+        ]
+    kind, _, rest = name.partition(".")
+    if kind in _KINDS and rest == DRIVER:
+        ours = f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].kind == "{kind}"'
+        return [(where, ours)]
+    if name in (DRIVER, *_VENDOR_OF):
+        return []
+    raise ManifestError(
+        f"{where}.deviceClassName: no DeviceClass {name!r}", objects.near("DeviceClass", "", name)
+    )
+
+
+def _capacity(where: str, request: DeviceRequest) -> tuple[Bytes | None, int | None]:
+    """Return memory and compute; a claim without capacity wants the whole device."""
+    memory = compute = None
+    for name, value in request.capacity.requests.items():
+        match _plain(name):
+            case "memory":
+                memory = amounts.quantity(f"{where}[{name}]", value)
+            case "compute":
+                compute = amounts.whole(f"{where}[{name}]", value, WHOLE)
+            case other:
+                raise ManifestError(f"{where}[{name}]: no capacity {other!r}", "known: memory, compute")
+    return memory, compute

@@ -1,0 +1,76 @@
+"""What a pod asks of its node in all, by the rule that kube-scheduler counts with."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fairlead.manifest import amounts
+from fairlead.manifest.types.kubernetes import Amount, Container, PodResourceRequirements, PodSpec
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+_STORAGE: Final = ("ephemeral-storage", "storage")
+Totals = dict[str, int]
+"""By resource: thousandths of cores, bytes, or pieces."""
+
+
+def effective(where: str, spec: PodSpec) -> Totals:
+    """Return the totals: containers and sidecars together, or the hungriest step of the start, and overhead.
+
+    An init container runs beside the sidecars that were started before it. What the pod itself states
+    (`spec.resources`) replaces the sum of its containers.
+    """
+    running: Totals = {}
+    peak: Totals = {}
+    for at, each in enumerate(spec.init_containers):
+        mine = _asked(f"{where}: spec.initContainers[{at}]", each)
+        if each.restart_policy == "Always":
+            running = _joined(running, mine, _sum)
+        else:
+            peak = _joined(peak, _joined(running, mine, _sum), max)
+    for at, each in enumerate(spec.containers):
+        running = _joined(running, _asked(f"{where}: spec.containers[{at}]", each), _sum)
+    totals = {**_joined(running, peak, max), **_stated(f"{where}: spec.resources", spec.resources)}
+    over = {
+        name: amount(f"{where}: spec.overhead.{name}", name, value) for name, value in spec.overhead.items()
+    }
+    return _joined(totals, over, _sum)
+
+
+def named_resources(spec: PodSpec) -> set[str]:
+    """Return the resources that the containers of a pod name, whatever the amount."""
+    containers = (*spec.init_containers, *spec.containers)
+    return {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
+
+
+def _asked(where: str, container: Container) -> Totals:
+    return _stated(f"{where}.resources", container.resources)
+
+
+def _stated(where: str, resources: PodResourceRequirements) -> Totals:
+    """Return requests; where only a limit is stated, that is the request as well."""
+    limits = {name: amount(f"{where}.limits.{name}", name, value) for name, value in resources.limits.items()}
+    asked = {
+        name: amount(f"{where}.requests.{name}", name, value) for name, value in resources.requests.items()
+    }
+    return {**limits, **asked}
+
+
+def amount(where: str, name: str, value: Amount) -> int:
+    """Read one amount in the unit that totals count its resource in."""
+    if name == CPU:
+        return amounts.milli(where, value)
+    return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)
+
+
+def in_bytes(name: str) -> bool:
+    """Say whether a resource is counted in bytes."""
+    return name == MEMORY or name in _STORAGE or name.startswith("hugepages-")
+
+
+def _sum(one: int, other: int) -> int:
+    return one + other
+
+
+def _joined(one: Totals, other: Totals, how: Callable[[int, int], int]) -> Totals:
+    names: Iterable[str] = {**one, **other}
+    return {name: how(one.get(name, 0), other.get(name, 0)) for name in names}

@@ -1,0 +1,1 @@
+"""Kubernetes objects as far as placing pods needs them: typed, frozen, every other field ignored."""

@@ -1,0 +1,172 @@
+"""Claims, classes and slices of devices (DRA) as far as placing pods and evaluating selectors needs them.
+
+v1beta1 has what a device says of itself below `basic`, and what a request wants beside its name; v1beta2 and
+v1 agree here.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairlead.cluster import objects
+from fairlead.cluster.meta import Object, ObjectPart, field
+from fairlead.cluster.objects import Allocation, Consumer
+from fairlead.manifest.types.kubernetes import Amounts
+
+
+class CelExpression(ObjectPart, frozen=True):
+    """A condition on devices in the Common Expression Language."""
+
+    expression: str = ""
+
+
+class DeviceSelector(ObjectPart, frozen=True):
+    """Which devices are meant."""
+
+    cel: CelExpression = CelExpression()
+
+
+class CapacityRequirements(ObjectPart, frozen=True):
+    """What is asked of a device's capacities."""
+
+    requests: Amounts = field(default_factory=dict)
+
+
+class DeviceRequest(ObjectPart, frozen=True):
+    """Devices of one description."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 1
+    capacity: CapacityRequirements = CapacityRequirements()
+
+
+class ClaimRequest(DeviceRequest, frozen=True):
+    """One request of a claim: one description, or several of which the first that is there is taken."""
+
+    exactly: DeviceRequest | None = None
+    """v1beta1 has its fields beside the name instead."""
+    first_available: tuple[DeviceRequest, ...] = ()
+
+    def alternatives(self) -> list[tuple[str, str, DeviceRequest]]:
+        """Return each description: its name as an allocation has it, its field, and itself."""
+        if self.first_available:
+            return [
+                (f"{self.name}/{each.name}", f".firstAvailable[{at}]", each)
+                for at, each in enumerate(self.first_available)
+            ]
+        return [(self.name, ".exactly", self.exactly) if self.exactly is not None else (self.name, "", self)]
+
+
+class DeviceClaim(ObjectPart, frozen=True):
+    """The devices that a claim wants."""
+
+    requests: tuple[ClaimRequest, ...] = ()
+
+
+class ResourceClaimSpec(ObjectPart, frozen=True):
+    """What a claim wants."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class ResourceClaimStatus(ObjectPart, frozen=True):
+    """The state of a claim, and the pods that it is reserved for."""
+
+    allocation: Allocation | None = None
+    reserved_for: tuple[Consumer, ...] = ()
+
+
+class ResourceClaim(Object, frozen=True):
+    """A wish for devices."""
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourceClaimTemplateSpec(ObjectPart, frozen=True):
+    """The claim that a template makes for each pod."""
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Object, frozen=True):
+    """Makes a claim for each pod that names it."""
+
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
+class DeviceClassSpec(ObjectPart, frozen=True):
+    """Which devices a class holds."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+
+
+class DeviceClass(Object, frozen=True):
+    """A kind of devices with a name."""
+
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceFacts(ObjectPart, frozen=True):
+    """What a device says of itself; each attribute and capacity as the driver wrote it."""
+
+    node_name: str = ""
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    capacity: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    allow_multiple_allocations: bool = False
+
+
+class Device(DeviceFacts, frozen=True):
+    """One device that may be claimed."""
+
+    name: str = ""
+    basic: DeviceFacts | None = None
+    """v1beta1."""
+    taints: tuple[objects.Taint, ...] = ()
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What it says of itself, wherever this version has it."""
+        return self.basic or self
+
+
+class SliceSpec(ObjectPart, frozen=True):
+    """The devices of one driver on one node."""
+
+    driver: str = ""
+    node_name: str = ""
+    pool: objects.ResourcePool = objects.ResourcePool()
+    devices: tuple[Device, ...] = ()
+
+
+class Slice(Object, frozen=True):
+    """Devices that a driver offers to claims."""
+
+    spec: SliceSpec = SliceSpec()
+
+    @property
+    def home(self) -> str:
+        """The node that the devices are on."""
+        return self.spec.node_name or self.spec.pool.name
+
+    @property
+    def pool(self) -> tuple[str, str]:
+        """The driver and the name of the pool."""
+        return self.spec.driver, self.spec.pool.name
+
+
+def generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
+    """Return the newest generation of each driver's pool."""
+    latest: dict[tuple[str, str], int] = {}
+    for each in slices:
+        latest[each.pool] = max(latest.get(each.pool, 0), each.spec.pool.generation)
+    return latest
+
+
+def newest(slices: Iterable[Slice]) -> list[Slice]:
+    """Return the slices of each pool's newest generation, by name: older ones are on their way out."""
+    listed = sorted(slices, key=lambda each: each.key)
+    latest = generations(listed)
+    return [each for each in listed if each.spec.pool.generation == latest[each.pool]]

@@ -1,0 +1,80 @@
+"""Pods and claims as a live cluster has them: with what says how far their placing has come."""
+
+from collections.abc import Container
+from typing import Final
+
+from fairlead.cluster.objects import AllocatedDevice, Condition
+from fairlead.keys import TURN
+from fairlead.manifest.types import dra, kubernetes
+
+SCHEDULED: Final = "PodScheduled"
+DISRUPTION: Final = "DisruptionTarget"
+"""A condition of a pod that is about to be evicted."""
+PREEMPTED: Final = "PreemptionByScheduler"
+"""Its reason where a scheduler evicts the pod for one of higher priority."""
+PREEMPTING: Final = "fairlead-scheduler: preempting to accommodate "
+"""How its message begins where that scheduler is ours; the preemptor follows."""
+OWN_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+"""An annotation of a claim that a scheduler made for a pod that asks by extended resource."""
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class LivePod(kubernetes.Pod, frozen=True):
+    """A pod."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.status.phase in _ENDED
+
+    @property
+    def turn(self) -> int:
+        """The turn of the leader that took it over last; 0: none had to."""
+        said = self.condition(TURN).message
+        number = said.partition(" ")[0]
+        return int(number) if number.isdecimal() and len(number) < 10 else 0
+
+    @property
+    def is_victim(self) -> bool:
+        """Whether a scheduler of ours has said that it evicts the pod, and the eviction is not done."""
+        said = self.condition(DISRUPTION)
+        ours = (said.status, said.reason) == ("True", PREEMPTED) and said.message.startswith(PREEMPTING)
+        return ours and not self.metadata.deletion_timestamp
+
+    def condition(self, name: str) -> Condition:
+        """Return a condition; an empty one where there is none."""
+        return next((each for each in self.status.conditions if each.type == name), Condition())
+
+    def waits_for(self, scheduler: str | None) -> bool:
+        """Say whether it is for this scheduler to find it a place now; None: for any scheduler."""
+        mine = scheduler in (None, self.spec.scheduler_name) and not self.spec.node_name
+        return mine and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
+
+
+class LiveClaim(dra.ResourceClaim, frozen=True):
+    """A claim."""
+
+    @property
+    def results(self) -> tuple[AllocatedDevice, ...]:
+        """The devices that it was given."""
+        return self.status.allocation.devices.results if self.status.allocation else ()
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """The uids of the pods that it is kept for, or was made for."""
+        kept = tuple(each.uid for each in self.status.reserved_for if each.resource == "pods")
+        return kept or tuple(each.uid for each in self.metadata.owner_references if each.kind == "Pod")
+
+    def is_orphaned(self, pods: Container[str]) -> bool:
+        """Say whether it is kept for pods, and none of them is among these, by uid."""
+        return bool(self.users) and not any(uid in pods for uid in self.users)
+
+    @property
+    def own(self) -> bool:
+        """Whether it says that a scheduler made it for a pod that asks by extended resource."""
+        return self.metadata.annotations.get(OWN_CLAIM) == "true"
+
+    def made_for(self, uid: str) -> bool:
+        """Say whether a scheduler made it for this pod alone: who may edit a claim can write that it did."""
+        owners = {each.uid for each in self.metadata.owner_references if each.kind == "Pod"}
+        return self.own and owners == {uid} and all(each.uid == uid for each in self.status.reserved_for)

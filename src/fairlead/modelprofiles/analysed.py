@@ -1,0 +1,52 @@
+"""A model that was analysed and not run yet, as an object beside those that were measured. Pure.
+
+It names no device. From its work the scheduler predicts it on all of them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from fairlead.calibration import VERSION, features
+from fairlead.modelprofiles.convert import named
+from fairlead.modelprofiles.types import FeaturesPart, FilePart, ModelProfile, ModelProfileSpec, SetupPart
+from fairlead.workload import Profile
+
+NO_DEVICE: Final = "none"
+_REASON: Final = "analysed from its file; not run yet"
+_NAME, _REASONS, _LENGTH = 253, 16, 256
+"""Characters of a name, reasons of a runtime and characters of each that the kind has room for."""
+
+
+def of_profile(profile: Profile, made: str, node: str) -> ModelProfile:
+    """Return the object of a model of which only the file is known."""
+    unsupported = {
+        runtime: tuple(reason[:_LENGTH] for reason in reasons[:_REASONS])
+        for runtime, reasons in profile.unsupported.items()
+    }
+    return named(
+        ModelProfileSpec(
+            version=VERSION,
+            setup=SetupPart(device=NO_DEVICE, runtime=NO_DEVICE, version="", precision=profile.precision),
+            # In place of a board: so each name has an object of its own, though files may be the same work.
+            host=profile.name[:_NAME],
+            model=profile.name[:_NAME],
+            digest=profile.digest,
+            made=made,
+            node=node,
+            features=msgspec.convert(features(profile), FeaturesPart, from_attributes=True),
+            reason=_REASON,
+            file=FilePart(
+                format=profile.format,
+                precision=profile.precision,
+                exact=profile.exact,
+                unsupported=unsupported,
+            ),
+        )
+    )
+
+
+def files(objects: Iterable[ModelProfile]) -> Mapping[str, FilePart]:
+    """Return what files say of models, by digest."""
+    return {each.spec.digest: each.spec.file for each in objects if each.spec.file is not None}

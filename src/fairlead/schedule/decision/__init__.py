@@ -1,0 +1,1 @@
+"""Decisions: one request, copies, gangs, whole queues, and preemption."""

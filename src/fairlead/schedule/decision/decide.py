@@ -1,0 +1,115 @@
+"""One decision: the best place for a request, or every reason against."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fairlead.placement import Decision, Placement, share_of
+from fairlead.request import Request, problems
+from fairlead.schedule.explain.diagnose import nonsense, refusal
+from fairlead.schedule.filter.inter_pod import neighbourly
+from fairlead.schedule.score.policies import Policy, policy_named
+from fairlead.schedule.score.score_cache import verdicts
+from fairlead.schedule.state.cluster import EngineCluster
+from fairlead.schedule.state.columns import Floats
+from fairlead.units import Bytes
+
+LARGE: Final = 10_000
+"""Accelerators from which on amounts are rounded up while a place is sought.
+
+Requests of many sizes would otherwise each be judged on every node; what does not fit so is sought exactly.
+"""
+
+MOST: Final = 1 << 62
+
+
+def decide(
+    cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
+) -> Decision:
+    """Return where a request goes, or why nowhere; nothing is changed.
+
+    Reasons cost a look at everything; who only wants to know whether it fits does without.
+    """
+    policy = policy_named(policy) if isinstance(policy, str) else policy
+    if wrong := problems(request):
+        return nonsense(request, policy.name, wrong)
+    found = _best(cluster, request, policy)
+    if found is None:
+        return refusal(cluster, request, policy) if explain else Decision(request, policy.name)
+    return found
+
+
+def place(
+    cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
+) -> Decision:
+    """Decide, and count the placement as made."""
+    decision = decide(cluster, request, policy, explain=explain)
+    if decision.placement is not None:
+        cluster.bind(decision.placement, strict=False)  # nothing has changed since it was found to fit
+    return decision
+
+
+def _best(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
+    """Look for a place, in a large cluster first for a little more than is asked."""
+    if cluster.cells > LARGE:
+        rough = rounded(request, cluster.columns.sizes)
+        if rough is not request:
+            found = _search(cluster, rough, policy)
+            if found is not None:
+                return _exact(cluster, request, policy, found)
+    return _search(cluster, request, policy)
+
+
+def _search(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
+    known = verdicts(cluster, request, policy)
+    score = known.score
+    if not len(score):
+        return None
+    if request.social or cluster.crowd.held:
+        score = neighbourly(known.ask, request, score)
+    row = int(score.argmax())
+    best = float(score[row])
+    if best == -np.inf:
+        return None
+    if policy.by_name:
+        row = _smallest_name(cluster, score, best)
+    return Decision(request, policy.name, known.placement(row, request), best)
+
+
+def _exact(cluster: EngineCluster, request: Request, policy: Policy, rough: Decision) -> Decision:
+    """Return the decision for what was really asked."""
+    assert rough.placement is not None
+    row = cluster.row(rough.placement.node)
+    devices = [cluster.device_named(row, share.device) for share in rough.placement.shares]
+    whole = policy.whole or request.whole
+    shares = tuple(share_of(request, device, whole=whole) for device in devices)
+    return Decision(request, policy.name, Placement(request, rough.placement.node, shares), rough.score)
+
+
+def rounded(request: Request, sizes: Sequence[int] = ()) -> Request:
+    """Return a request for a little more, so that many are alike; itself, where it is round already.
+
+    No more than the smallest of the `sizes` of accelerators that suffices: who asks for all of a small one
+    is not to end up on a large one.
+    """
+    demand = request.demand
+    cpu, memory = up_to(request.cpu, 3), up_to(request.memory, 3)
+    of_device = demand.memory
+    if of_device:
+        enough = (size for size in sizes if size >= of_device)
+        of_device = Bytes(min(up_to(of_device, 4), min(enough, default=MOST)))
+    if (cpu, memory, of_device) == (request.cpu, request.memory, demand.memory):
+        return request
+    return replace(request, cpu=cpu, memory=Bytes(memory), demand=replace(demand, memory=of_device))
+
+
+def up_to(amount: int, bits: int) -> int:
+    """Round an amount up to so many binary digits: with 4, by an eighth at most."""
+    spare = max(amount.bit_length() - bits, 0)
+    return -(-amount >> spare) << spare
+
+
+def _smallest_name(cluster: EngineCluster, score: Floats, best: float) -> int:
+    return min(np.flatnonzero(score == best).tolist(), key=cluster.name)

@@ -1,0 +1,136 @@
+"""How much less would fit, or how much more must be free: the amounts in the smallest change."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fairlead.placement import SuggestedChange
+from fairlead.request import NO_BYTES, Request
+from fairlead.schedule.explain.reasons import format_cpu
+from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.filter.fit import fits, places_of
+from fairlead.schedule.state.cluster import EngineCluster
+from fairlead.schedule.state.columns import Ints
+from fairlead.units import Bytes, format_bytes
+
+MEBI: Final = 1 << 20
+
+
+def lesser_amounts(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    """Yield for each amount the most that would fit, if only that were less."""
+    yield from _cpu(cluster, request, whole=whole)
+    yield from _memory(cluster, request, whole=whole)
+    if request.demand.count:
+        yield from _device_memory(cluster, request, whole=whole)
+        yield from _device_compute(cluster, request, whole=whole)
+        yield from _fewer_devices(cluster, request, whole=whole)
+        yield from _shared(cluster, request, whole=whole)
+
+
+def _cpu(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    rows = _rows(cluster, replace(request, cpu=0), whole=whole)
+    most = int(cluster.columns.cpu[rows].max(initial=-1))
+    if 0 <= most < request.cpu:
+        text = f"ask for {format_cpu(most)} instead of {format_cpu(request.cpu)}"
+        yield SuggestedChange("cpu", text, most, 1 - most / request.cpu)
+
+
+def _memory(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    rows = _rows(cluster, replace(request, memory=NO_BYTES), whole=whole)
+    most = int(cluster.columns.memory[rows].max(initial=-1)) // MEBI * MEBI
+    if 0 <= most < request.memory and fits(cluster, replace(request, memory=Bytes(most)), whole=whole):
+        text = f"ask for {format_bytes(most)} of the node's memory instead of {format_bytes(request.memory)}"
+        yield SuggestedChange("memory", text, most, 1 - most / request.memory)
+
+
+def _device_memory(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    """Yield less memory of each accelerator; and where to free some instead."""
+    need = request.demand.memory
+    if need is None or whole:
+        return
+    least = replace(request, demand=replace(request.demand, memory=Bytes(1)))
+    ask = CompiledRequest(cluster, least)
+    rows, free = places_of(ask, least, cluster.rows())
+    if not len(rows):
+        return
+    room = _room(ask, rows)
+    # As many as are asked for must have it: of the fullest that count, the one with the least.
+    kth = np.sort(np.where(free, room, -1), axis=1)[:, -ask.count]
+    most = int(kth.max()) // MEBI * MEBI
+    if 0 < most < need:
+        text = f"ask for {format_bytes(most)} of the accelerator's memory instead of {format_bytes(need)}"
+        yield SuggestedChange("demand.memory", text, most, 1 - most / need)
+    if ask.count == 1 and most < need:
+        yield _freed(cluster, rows, np.where(free, room, -1), need)
+
+
+def _freed(cluster: EngineCluster, rows: Ints, room: Ints, need: int) -> SuggestedChange:
+    at, column = np.unravel_index(int(room.argmax()), room.shape)
+    lack = need - int(room[at, column])
+    row = int(rows[at])
+    device = cluster.device(row, int(column))
+    if device.memory < need:
+        text = f"bring an accelerator with {format_bytes(need)}: all that suit it are too small"
+        return SuggestedChange("cluster", text, need, 1.0)
+    text = f"free {format_bytes(lack)} on {device.id} of {cluster.name(row)}"
+    # Less easily done than to ask for as much less.
+    return SuggestedChange("cluster", text, lack, lack / need + 0.1)
+
+
+def _room(ask: CompiledRequest, rows: Ints) -> Ints:
+    columns = ask.cluster.columns
+    node = np.maximum(columns.memory[rows] - ask.request.memory, 0) // ask.count
+    free = columns.free_memory[rows]
+    lent = ask.lent[columns.kind[rows]] > 0
+    room: Ints = np.where(lent, np.minimum(free, node[:, None]), free)
+    return room
+
+
+def _device_compute(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    need = request.demand.compute
+    if need is None or whole:
+        return
+    least = replace(request, demand=replace(request.demand, compute=1))
+    ask = CompiledRequest(cluster, least)
+    rows, free = places_of(ask, least, cluster.rows())
+    if not len(rows):
+        return
+    most = int(np.sort(np.where(free, cluster.columns.free_compute[rows], -1), axis=1)[:, -ask.count].max())
+    if 0 < most < need:
+        text = f"ask for {most / 10:g} % of the accelerator's compute instead of {need / 10:g} %"
+        yield SuggestedChange("demand.compute", text, most, 1 - most / need)
+
+
+def _fewer_devices(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    count = request.demand.count
+    if count < 2:
+        return
+    one = replace(request, demand=replace(request.demand, count=1))
+    _, free = places_of(CompiledRequest(cluster, one, whole=whole), one, cluster.rows())
+    most = int(free.sum(axis=1).max(initial=0))
+    if 0 < most < count:
+        yield SuggestedChange(
+            "demand.count", f"ask for {most} instead of {count} of them", most, 1 - most / count
+        )
+
+
+def _shared(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    """Yield a share instead of whole accelerators, as large as there is."""
+    if whole or not request.whole:
+        return
+    least = replace(request, demand=replace(request.demand, memory=Bytes(1)))
+    ask = CompiledRequest(cluster, least)
+    rows, free = places_of(ask, least, cluster.rows())
+    if len(rows):
+        kth = np.sort(np.where(free, _room(ask, rows), -1), axis=1)[:, -ask.count]
+        most = int(kth.max()) // MEBI * MEBI
+        if most > 0:
+            yield SuggestedChange(
+                "demand.memory", f"share: ask for {format_bytes(most)} of one's memory", most, 0.4
+            )
+
+
+def _rows(cluster: EngineCluster, request: Request, *, whole: bool) -> Ints:
+    return places_of(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())[0]

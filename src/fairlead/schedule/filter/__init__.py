@@ -1,0 +1,1 @@
+"""Filters: which nodes and accelerators a request can have."""

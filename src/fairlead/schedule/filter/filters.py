@@ -1,0 +1,173 @@
+"""What a node or an accelerator must have: each filter looks at many rows at once and says which pass."""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from fairlead.placement import Reason
+from fairlead.request import LabelTerm, MatchOperator, Selector, Taint, repels
+from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.state.columns import Ints, Mask
+
+Filter = Callable[[CompiledRequest, Ints], Mask | np.bool_]
+ALL: Final = np.True_
+"""Every row passes: nothing was asked for that could be missing."""
+CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
+"""The taint that Kubernetes sees in a cordoned node."""
+
+
+def schedulable(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass nodes that take new pods, and others for who tolerates their being cordoned."""
+    borne = any(each.covers(CORDONED) for each in ask.request.tolerations)
+    if borne or not ask.cluster.columns.cordoned:
+        return ALL
+    return ~ask.cluster.columns.unschedulable[rows]
+
+
+def tolerated(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass nodes of whose taints each is tolerated, or only a wish."""
+    sets = ask.cluster.columns.taint_sets
+    if len(sets) == 1:
+        return ALL
+    borne = ask.request.tolerations
+    bearable = np.array([not any(repels(taint, borne) for taint in taints) for taints in sets])
+    return bearable[ask.cluster.columns.taints[rows]]
+
+
+def selected(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass nodes with the labels that were asked for."""
+    selector = ask.request.selector
+    return matching(ask, selector, rows) if selector.terms or selector.names else ALL
+
+
+def attracted(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass nodes that one of the affinity's terms selects."""
+    affinity = ask.request.affinity
+    if not affinity:
+        return ALL
+    passed: Mask = np.logical_or.reduce([matching(ask, term, rows) for term in affinity])
+    return passed
+
+
+def selectors_evaluate(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass nodes with no accelerator on which a selector of the claims fails."""
+    if not ask.failed.any():
+        return ALL
+    failed: Mask = np.any(ask.failed[ask.cluster.columns.kind[rows]], axis=1)
+    return ~failed
+
+
+def has_cpu(ask: CompiledRequest, rows: Ints) -> Mask:
+    """Pass nodes with enough CPU left."""
+    return ask.cluster.columns.cpu[rows] >= int(ask.needs[0])
+
+
+def has_memory(ask: CompiledRequest, rows: Ints) -> Mask:
+    """Pass nodes with enough memory left."""
+    return ask.cluster.columns.memory[rows] >= int(ask.needs[1])
+
+
+def has_pods(ask: CompiledRequest, rows: Ints) -> Mask:
+    """Pass nodes that may run one more pod."""
+    return ask.cluster.columns.pods[rows] >= 1
+
+
+def has_resources(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass nodes with enough of every other extended resource."""
+    passed: Mask | np.bool_ = ALL
+    for key, amount in ask.request.resources:
+        if amount:
+            passed = passed & (ask.cluster.columns.resource(key, rows) >= amount)
+    return passed
+
+
+def has_room(ask: CompiledRequest, rows: Ints) -> Mask:
+    """Pass nodes with enough CPU, memory and pods left: three filters in one look."""
+    passed: Mask = np.logical_and.reduce(ask.cluster.columns.room.take(rows, axis=0) >= ask.needs, axis=1)
+    return passed
+
+
+def matching(ask: CompiledRequest, selector: Selector, rows: Ints) -> Mask:
+    """Say which rows a selector of nodes selects."""
+    passed = np.ones(len(rows), np.bool_)
+    for term in selector.terms:
+        passed &= term_holds(ask, term, rows)
+    for term in selector.names:
+        passed &= np.array([term.holds_for(ask.cluster.name(row)) for row in rows.tolist()], np.bool_)
+    return passed
+
+
+def term_holds(ask: CompiledRequest, term: LabelTerm, rows: Ints) -> Mask:
+    """Say for which rows a term about a label holds."""
+    columns = ask.cluster.columns
+    found = columns.label(term.key, rows)
+    if term.match in (MatchOperator.EXISTS, MatchOperator.DOES_NOT_EXIST):
+        return found >= 0 if term.match is MatchOperator.EXISTS else found < 0
+    if term.match in (MatchOperator.IN, MatchOperator.NOT_IN):
+        wanted = columns.value_ids(term.values)
+        inside: Mask = np.isin(found, wanted)
+        return inside if term.match is MatchOperator.IN else ~inside
+    texts = list(columns.values)
+    ids, back = np.unique(found, return_inverse=True)
+    held = [value >= 0 and term.holds_for(texts[value]) for value in ids.tolist()]
+    return np.array(held, np.bool_)[back]
+
+
+def unheld(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass accelerators that nobody holds, for who wants them whole or cannot share them."""
+    if not ask.jealous:
+        return ALL
+    columns = ask.cluster.columns
+    shared = ~ask.alone[columns.kind.take(rows, axis=0)]
+    passed: Mask = shared | (columns.holders.take(rows, axis=0) == 0)
+    return passed
+
+
+def has_device_memory(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+    """Pass accelerators with enough memory left, or some; what is the node's own, the node must have too."""
+    if not ask.sized:
+        return ALL
+    columns = ask.cluster.columns
+    kind = columns.kind.take(rows, axis=0)
+    passed: Mask = columns.free_memory.take(rows, axis=0) >= ask.least_memory[kind]
+    if ask.lends:
+        left, lent = columns.memory[rows] - ask.request.memory, ask.lent[kind] * ask.count
+        passed &= (lent == 0) | (left[:, None] >= lent)
+    return passed
+
+
+def has_device_compute(ask: CompiledRequest, rows: Ints) -> Mask:
+    """Pass accelerators with enough compute left, and for who asks for none, with some."""
+    columns = ask.cluster.columns
+    return columns.free_compute.take(rows, axis=0) >= ask.least_compute[columns.kind.take(rows, axis=0)]
+
+
+NODE_FILTERS: Final[dict[Reason, Filter]] = {
+    Reason.UNSCHEDULABLE: schedulable,
+    Reason.TAINT: tolerated,
+    Reason.SELECTOR: selected,
+    Reason.AFFINITY: attracted,
+    Reason.CPU: has_cpu,
+    Reason.MEMORY: has_memory,
+    Reason.PODS: has_pods,
+    Reason.RESOURCE: has_resources,
+    Reason.DEVICE_SELECTOR: selectors_evaluate,
+}
+"""One verdict for each row."""
+QUICK_FILTERS: Final[tuple[Filter, ...]] = (
+    has_room,
+    schedulable,
+    tolerated,
+    selectors_evaluate,
+    selected,
+    attracted,
+    has_resources,
+)
+"""The same, for who does not ask why."""
+DEVICE_FILTERS: Final[dict[Reason, Filter]] = {
+    Reason.BUSY: unheld,
+    Reason.DEVICE_MEMORY: has_device_memory,
+    Reason.DEVICE_COMPUTE: has_device_compute,
+}
+"""One verdict for each accelerator of each row."""

@@ -1,0 +1,1 @@
+"""Scores: how good each candidate is, by policy."""

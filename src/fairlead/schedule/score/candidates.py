@@ -1,0 +1,115 @@
+"""The places that a request could take: rows that pass every filter, and the accelerators on each."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.request import WHOLE
+from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.filter.filters import ALL, DEVICE_FILTERS, QUICK_FILTERS
+from fairlead.schedule.state.columns import Floats, Ints, Mask
+
+FEW: Final = 16
+"""Rows for which it costs more to find accelerators that are alike than to look at them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Places, one for each entry of `row`; a node may offer several. What is left is left after taking it."""
+
+    ask: CompiledRequest
+    row: Ints
+    chosen: NDArray[np.int64]
+    """For each place, the columns of the accelerators taken: as many as are asked for."""
+    kind: NDArray[np.int32]
+    """The kinds of these."""
+    idle: Floats
+    """What each of them has to hand out before."""
+    idle_left: Floats
+    device_memory_left: Ints
+    idle_left_total: Floats
+    """Of all accelerators of the node."""
+    cpu_left: Ints
+    memory_left: Ints
+
+
+def weighed(ask: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candidates:
+    """Return places with what each would leave over."""
+    columns = ask.cluster.columns
+    cpu, ram = columns.cpu[row] - ask.request.cpu, columns.memory[row] - ask.request.memory
+    if not chosen.shape[1]:
+        none = np.zeros(chosen.shape)
+        return Candidates(
+            ask, row, chosen, none.astype(np.int32), none, none, chosen, columns.idle_total[row], cpu, ram
+        )
+    at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
+    kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
+    memory = np.zeros(chosen.shape, np.int64)
+    if ask.sized:
+        memory = columns.free_memory.reshape(-1).take(at) - ask.memory[kind]
+    compute = columns.free_compute.reshape(-1).take(at) - ask.compute[kind]
+    left = _idle_left(ask, kind, compute, memory)
+    total = columns.idle_total[row] - (idle - left).sum(axis=1)
+    return Candidates(ask, row, chosen, kind, idle, left, memory, total, cpu, ram)
+
+
+def _idle_left(ask: CompiledRequest, kind: NDArray[np.int32], compute: Ints, memory: Ints) -> Floats:
+    """Return what accelerators have to hand out; for many at once, as `columns.idle_of` has it."""
+    left: Ints = np.minimum(compute, WHOLE)
+    if ask.sized:
+        total = ask.totals[kind]
+        by_memory = memory * WHOLE // np.maximum(total, 1)
+        left = np.where(total > 0, np.minimum(by_memory, left), left)
+    return np.maximum(left, 0) * ask.shareable[kind]
+
+
+def open_to(ask: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
+    """Return the rows that pass every filter, and which of their accelerators can be taken."""
+    passed = ask.cluster.columns.alive[rows]
+    for node_filter in QUICK_FILTERS:
+        found = node_filter(ask, rows)
+        if found is not ALL:
+            passed &= found
+    rows = rows[passed]
+    if not ask.count or not len(rows):
+        return rows, np.zeros((len(rows), 0), np.bool_)
+    kind = ask.cluster.columns.kind.take(rows, axis=0)
+    free: Mask = ask.allowed[kind] if ask.choosy else kind >= 0
+    for device_filter in DEVICE_FILTERS.values():
+        found = device_filter(ask, rows)
+        if found is not ALL:
+            free &= found
+    enough = free.sum(axis=1) >= ask.count
+    return rows[enough], free[enough]
+
+
+def options(ask: CompiledRequest, rows: Ints) -> Candidates | None:
+    """Return every place that a request could take on these rows; None: there is none."""
+    rows, free = open_to(ask, rows)
+    if not len(rows):
+        return None
+    if ask.count == 1:
+        if len(rows) > FEW:
+            free &= ~_repeated(ask, rows, free)
+        at, column = np.divmod(np.flatnonzero(free), free.shape[1])
+        return weighed(ask, rows[at], column[:, None])
+    if not ask.count:
+        return weighed(ask, rows, np.zeros((len(rows), 0), np.int64))
+    # Of several, those with the least to hand out that still suffice: whole ones stay whole.
+    idle = np.where(free, ask.cluster.columns.idle[rows], np.inf)
+    order = np.argsort(idle, axis=1, kind="stable")
+    return weighed(ask, rows, np.sort(order[:, : ask.count], axis=1))
+
+
+def _repeated(ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:
+    """Say which accelerators are just like the one before them, and so need not be looked at."""
+    columns = ask.cluster.columns
+    repeated = np.zeros_like(free)
+    same = free[:, 1:] & free[:, :-1]
+    for cells in (columns.kind, columns.free_memory, columns.free_compute, columns.holders):
+        here = cells[rows]
+        same &= here[:, 1:] == here[:, :-1]
+    repeated[:, 1:] = same
+    return repeated

@@ -1,0 +1,182 @@
+"""Fragments: what is idle on a node, but of no use to the requests that are to be expected.
+
+After Weng et al., "Beware of Fragmentation" (USENIX ATC 2023): for each kind of request, the idle part of a
+node that it could not use; and of this the mean over the kinds.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.placement import DeviceState
+from fairlead.request import WHOLE, Demand, Request
+from fairlead.schedule.filter.compiled import objection
+from fairlead.schedule.score.candidates import Candidates
+from fairlead.schedule.score.mix import DemandMix, RequestKind
+from fairlead.schedule.state.cluster import EngineCluster
+from fairlead.schedule.state.columns import Floats, Ints, Mask
+
+SPENT: Final = 0.25
+"""How much it counts that CPU runs out as requests come, and not only that one more has enough.
+
+Counted in full, it saves CPU at the cost of fragments; not at all, it leaves accelerators without CPU.
+Anything from 0.15 to 0.4 does well on every published list of pods.
+"""
+CHUNK: Final = 512
+"""Rows that are counted at one time: more would leave the processor's cache."""
+
+Counts = NDArray[np.int16]
+
+
+class RequestKinds:
+    """The expected kinds of request as arrays, for the kinds of accelerator that a cluster has.
+
+    Kinds that differ only in which accelerators they may be on are one: how often it comes then depends on
+    the accelerator. Traces with typed requests have hundreds of kinds, and a few dozen of these.
+    """
+
+    def __init__(self, mix: DemandMix, devices: tuple[DeviceState, ...]) -> None:
+        self.mix, self.devices = mix, devices
+        alike: dict[tuple[int, Demand], list[tuple[RequestKind, float]]] = {}
+        for kind, weight in mix.kinds:
+            alike.setdefault((kind.cpu, _untyped(kind.demand)), []).append((kind, weight))
+        kinds = [
+            RequestKind(cpu, min(each.memory for each, _ in alike[cpu, demand]), demand)
+            for cpu, demand in alike
+        ]
+        self.cpu: Floats = np.array([kind.cpu for kind in kinds], np.float64)
+        self.memory: Floats = np.array([kind.memory for kind in kinds], np.float64)
+        self.count: Counts = np.array([min(kind.demand.count, 1 << 14) for kind in kinds], np.int16)
+        self.compute: Floats = np.array([_compute(kind.demand) for kind in kinds], np.float64)
+        self.device_memory: Ints = np.array([kind.demand.memory or 0 for kind in kinds], np.int64)
+        self.by_memory = bool(self.device_memory.any())
+        table = [[_weight(device, group) for group in alike.values()] for device in devices]
+        self.weight: Floats = np.array([*table, [0.0] * len(kinds)])
+        """By kind of accelerator, the last being none: how often such requests come that may be on it."""
+        self.choosy = any(row != table[0] for row in table)
+        """Whether it matters which kind of accelerator it is; where there is none, nothing is idle."""
+        sizes = [[_size(device, kind.demand) for kind in kinds] for device in devices]
+        per_cpu = np.array([*sizes, [0.0] * len(kinds)]) / np.maximum(self.cpu, 1)
+        self.per_cpu: Floats = per_cpu * self.weight
+        """What such requests take of such accelerators, in thousandths for each thousandth of a core."""
+
+    def weights(self, kind: NDArray[np.int32]) -> Floats:
+        """Return how often each kind of request comes that may be on these accelerators."""
+        return self.weight[kind] if self.choosy else self.weight[0]
+
+    def fit(self, idle: Floats, memory: Ints) -> Mask:
+        """Say which accelerators have room for a share of each kind of request."""
+        fits: Mask = idle[..., None] >= self.compute
+        if self.by_memory:
+            fits &= memory[..., None] >= self.device_memory
+        return fits
+
+
+class Fragments:
+    """Fragments of every row, brought up to date when they are asked for."""
+
+    def __init__(self, cluster: EngineCluster, *, published: bool) -> None:
+        self.cluster = cluster
+        self.published = published
+        """As in the paper: CPU and memory are had or not; otherwise they run out as requests come."""
+        self.kinds = RequestKinds(cluster.mix, tuple(cluster.columns.kinds))
+        self._seen = -1
+        shape = (cluster.columns.size, len(self.kinds.cpu))
+        self.fits = np.zeros((*cluster.columns.kind.shape, len(self.kinds.cpu)), np.bool_)
+        """By row, accelerator and kind of request: whether it could take a share of it."""
+        self.count: Counts = np.zeros(shape, np.int16)
+        """By row and kind of request: accelerators that could take a share of it."""
+        self.usable = np.zeros(shape)
+        """What these have to hand out, times how often such a request comes."""
+        self.amount: Floats = np.zeros(cluster.columns.size)
+
+    @property
+    def current(self) -> bool:
+        """Whether it was made for the mix, the accelerators and the size that the cluster has now."""
+        kinds, columns = self.kinds, self.cluster.columns
+        same = len(kinds.devices) == len(columns.kinds) and self.fits.shape[:2] == columns.kind.shape
+        return same and kinds.mix is self.cluster.mix
+
+    def refresh(self) -> None:
+        """Count the rows anew that have changed."""
+        if self._seen == self.cluster.changes:
+            return
+        rows = self.cluster.changed_since(self._seen) if self._seen >= 0 else None
+        rows = np.arange(self.cluster.columns.size) if rows is None else rows
+        for start in range(0, len(rows), CHUNK):
+            self._count(rows[start : start + CHUNK])
+        self._seen = self.cluster.changes
+
+    def _count(self, rows: Ints) -> None:
+        columns = self.cluster.columns
+        kind, idle = columns.kind.take(rows, axis=0), columns.idle.take(rows, axis=0)
+        fits = self.kinds.fit(idle, columns.free_memory.take(rows, axis=0))
+        count = fits.sum(axis=1, dtype=np.int16)
+        usable = np.add.reduce(fits * idle[:, :, None] * self.kinds.weights(kind), axis=1)
+        self.fits[rows], self.count[rows], self.usable[rows] = fits, count, usable
+        left = (columns.cpu[rows], columns.memory[rows], columns.idle_total[rows])
+        self.amount[rows] = self.measure(rows, count, usable, left)
+
+    def measure(self, rows: Ints, count: Counts, usable: Floats, left: tuple[Ints, Ints, Floats]) -> Floats:
+        """Return the fragments of rows that have so much CPU, memory and idle accelerators left."""
+        kinds, (cpu, memory, idle) = self.kinds, left
+        hosts = (count >= kinds.count) & (cpu[:, None] >= kinds.cpu)
+        if not self.published:
+            hosts &= memory[:, None] >= kinds.memory
+            supported = cpu[:, None] * kinds.per_cpu.take(self.cluster.columns.kind[rows, 0], axis=0)
+            usable = usable - SPENT * np.maximum(usable - supported, 0)
+        used: Floats = np.einsum("ij,ij->i", usable, hosts)
+        return idle - used
+
+    def after(self, places: Candidates) -> Floats:
+        """Return the fragments that the node of each place would have if it were taken."""
+        row = places.row
+        count, usable = self.count.take(row, axis=0), self.usable.take(row, axis=0)
+        cells = self.fits.reshape(-1, self.fits.shape[-1])
+        for at in range(places.chosen.shape[1]):
+            left = places.idle_left[:, at]
+            before = cells.take(row * self.fits.shape[1] + places.chosen[:, at], axis=0)
+            after = self.kinds.fit(left, places.device_memory_left[:, at])
+            count -= before ^ after  # what is taken makes nothing fit that did not
+            lost = before * places.idle[:, at : at + 1] - after * left[:, None]
+            usable -= lost * self.kinds.weights(places.kind[:, at])
+        return self.measure(row, count, usable, (places.cpu_left, places.memory_left, places.idle_left_total))
+
+
+def lost(places: Candidates, *, published: bool) -> Floats:
+    """Return how much of a node each place would turn into fragments, in thousandths of an accelerator."""
+    cluster = places.ask.cluster
+    key = ("fragments", published)
+    table = cluster.memo.get(key)
+    if not isinstance(table, Fragments) or not table.current:
+        table = cluster.memo[key] = Fragments(cluster, published=published)
+    table.refresh()
+    # Sums of the same figures in another order differ in the last digits, and would fall into another step.
+    return np.round(table.after(places) - table.amount[places.row], 6)
+
+
+def _compute(demand: Demand) -> int:
+    if demand.compute is None and demand.memory is None:
+        return WHOLE
+    return demand.compute or 1
+
+
+def _untyped(demand: Demand) -> Demand:
+    return replace(demand, models=(), excluded=(), vendors=(), precision="")
+
+
+def _weight(device: DeviceState, kinds: Iterable[tuple[RequestKind, float]]) -> float:
+    """Return how often those of some kinds come that may be on an accelerator."""
+    return sum(weight for kind, weight in kinds if _takes(device, kind.demand))
+
+
+def _takes(device: DeviceState, demand: Demand) -> bool:
+    return demand.count > 0 and objection(Request("", demand=demand), device) is None
+
+
+def _size(device: DeviceState, demand: Demand) -> float:
+    by_memory = WHOLE * (demand.memory or 0) / device.memory if device.memory else 0.0
+    return demand.count * max(by_memory, float(_compute(demand)))

@@ -1,0 +1,98 @@
+"""What is known of requests of one shape: every node's best place, worked out anew where it changed."""
+
+from typing import Final
+
+import numpy as np
+
+from fairlead.errors import SettingsError
+from fairlead.placement import Placement
+from fairlead.request import Request
+from fairlead.schedule.filter.compiled import CompiledRequest
+from fairlead.schedule.score.candidates import options
+from fairlead.schedule.score.mix import DemandMix
+from fairlead.schedule.score.policies import Policy
+from fairlead.schedule.state.cluster import EngineCluster, LargestNode
+from fairlead.schedule.state.columns import Ints
+
+MEMORY: Final = 64 << 20
+"""Bytes that the remembered shapes may take; the one not asked for longest goes first."""
+ROW: Final = 10
+"""Bytes of one row: a score and a column."""
+
+CHUNK: Final = 1024
+"""Rows that are judged at one time: more would leave the processor's cache."""
+
+
+class ScoreCache:
+    """For one shape and policy, the score of every row; minus infinity where it does not fit."""
+
+    def __init__(self, cluster: EngineCluster, request: Request, policy: Policy) -> None:
+        self.ask = CompiledRequest(cluster, request, whole=policy.whole)
+        self.policy = policy
+        self._made_for: tuple[int, DemandMix, LargestNode, tuple[int, ...]] | None = None
+        self._seen = 0
+        self.score = np.zeros(0)
+        self.column = np.zeros(0, np.int16)
+        """Of the best place, where one accelerator is asked for."""
+
+    def refresh(self) -> None:
+        """Judge the rows anew that have changed."""
+        cluster = self.ask.cluster
+        now = (cluster.columns.size, cluster.mix, cluster.scale, cluster.columns.present)
+        if now == self._made_for and self._seen == cluster.changes:
+            return
+        rows = cluster.changed_since(self._seen) if now == self._made_for else None
+        if rows is not None and cluster.freed <= self._seen:
+            rows = rows[self.score[rows] > -np.inf]  # who was full is full still
+        self._made_for, self._seen = now, cluster.changes
+        if rows is None:
+            rows = cluster.rows()
+            self.score = np.full(cluster.columns.size, -np.inf)
+            self.column = np.zeros(cluster.columns.size, np.int16)
+        self.ask.meet_kinds()
+        for start in range(0, len(rows), CHUNK):
+            self._judge(rows[start : start + CHUNK])
+
+    def _judge(self, rows: Ints) -> None:
+        self.score[rows] = -np.inf
+        places = options(self.ask, rows)
+        if places is None:
+            return
+        scores = np.zeros(len(places.row))
+        for score, weight in self.policy.scores:
+            scores += weight * score(places)
+        if np.isnan(scores.sum()):
+            raise SettingsError(f"policy {self.policy.name!r}: a score is not a number", "correct the score")
+        if self.ask.count != 1:
+            self.score[places.row] = scores
+        else:
+            np.maximum.at(self.score, places.row, scores)
+            # Written backwards, so that of equal accelerators the first is kept.
+            best = np.flatnonzero(scores == self.score[places.row])[::-1]
+            self.column[places.row[best]] = places.chosen[best, 0]
+
+    def placement(self, row: int, request: Request) -> Placement:
+        """Return the best place on a row for a request of this shape."""
+        cluster = self.ask.cluster
+        devices = (cluster.device(row, column) for column in self.columns(row))
+        return Placement(request, cluster.name(row), tuple(self.ask.share(device) for device in devices))
+
+    def columns(self, row: int) -> list[int]:
+        """Return the accelerators of the best place on a row."""
+        if self.ask.count <= 1:
+            return [int(self.column[row])] * self.ask.count
+        places = options(self.ask, np.array([row], np.int64))
+        return [int(column) for column in places.chosen[0]] if places else []
+
+
+def verdicts(cluster: EngineCluster, request: Request, policy: Policy) -> ScoreCache:
+    """Return what is known of a request's shape, up to date."""
+    key = ("verdicts", policy, request.shape)
+    known = cluster.memo.pop(key, None)
+    if not isinstance(known, ScoreCache):
+        known = ScoreCache(cluster, request, policy)
+    cluster.memo[key] = known
+    if len(cluster.memo) > 64 + MEMORY // (ROW * cluster.columns.size + 1):
+        del cluster.memo[next(iter(cluster.memo))]
+    known.refresh()
+    return known

@@ -1,0 +1,332 @@
+"""The state of a cluster: nodes come and go, requests are bound and released, and all can be undone."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fairlead.errors import AllocationRefusedError
+from fairlead.placement import DeviceShare, DeviceState, DisruptionBudget, NodeState, Placement
+from fairlead.schedule.score.mix import EVEN, DemandMix
+from fairlead.schedule.state.columns import Columns, Ints
+from fairlead.schedule.state.pod_counts import PodCounts
+from fairlead.units import Bytes, format_bytes
+
+ABSENT: Final = -1
+"""The row of a node that is not there."""
+SHORTEST_LOG: Final = 4096
+"""Changes that are remembered, or four for each row; who has not looked for longer starts anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFree:
+    """What is left of an accelerator."""
+
+    id: str
+    memory: Bytes
+    compute: int
+    holders: int
+
+
+class LargestNode(NamedTuple):
+    """What the largest node has, CPU and accelerators: some scores measure against it."""
+
+    cpu: int
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFree:
+    """What is left of a node."""
+
+    cpu: int
+    memory: Bytes
+    pods: int
+    devices: tuple[DeviceFree, ...]
+
+
+class EngineCluster:
+    """Nodes and what is placed on them, kept as columns and changed step by step."""
+
+    def __init__(
+        self,
+        nodes: Iterable[NodeState] = (),
+        placements: Iterable[Placement] = (),
+        mix: DemandMix = EVEN,
+    ) -> None:
+        self.columns = Columns()
+        self.crowd = PodCounts()
+        self.mix = mix
+        """What demand is to be expected: fragments are measured against it."""
+        self.budgets: tuple[DisruptionBudget, ...] = ()
+        """How many pods may be evicted, and of which; preemption keeps to it."""
+        self._log: list[int] = []
+        self._forgotten = 0
+        self.freed = 0
+        """How many changes there had been after the last one that may have given room to somebody."""
+        self.memo: dict[object, object] = {}
+        """What others have worked out about this state, to be brought up to date by them."""
+        self._nodes: dict[str, NodeState] = {}
+        self._rows: dict[str, int] = {}
+        self._names: list[str] = []
+        self._vacant: list[int] = []
+        self._placements: dict[str, Placement] = {}
+        self._on: dict[int, dict[str, Placement]] = {}
+        self._undo: list[Callable[[], object]] = []
+        self._marks: list[int] = []
+        self._scale: LargestNode | None = None
+        for node in nodes:
+            self.put(node)
+        for placement in placements:
+            self.bind(placement, strict=False)
+
+    # Nodes
+
+    def put(self, node: NodeState) -> None:
+        """Add a node, or change it; what is placed on it stays there."""
+        before = self._nodes.get(node.name)
+        row = self._rows[node.name] if before is not None else self._seat(node)
+        if len(node.devices) > self.columns.width:
+            self.columns.grow(0, len(node.devices))
+        self._nodes[node.name], self._scale = node, None
+        self.columns.lay(row, node)
+        for placement in self._on[row].values():
+            self._take(row, placement, 1)
+        self._changed(row, (lambda: self.put(before)) if before else (lambda: self.remove(node.name)))
+
+    def remove(self, name: str) -> tuple[Placement, ...]:
+        """Take a node away with everything on it, and return that."""
+        row, node = self._rows[name], self._nodes[name]
+        gone = tuple(self._on[row].values())
+        for placement in gone:
+            self.release(placement.request.id)
+        del self._rows[name], self._nodes[name], self._on[row]
+        self._names[row], self._scale = "", None
+        self._vacant.append(row)
+        self.columns.clear(row)
+        self._changed(row, lambda: self.put(node))
+        return gone
+
+    def node(self, name: str) -> NodeState | None:
+        """Return a node as it was put."""
+        return self._nodes.get(name)
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        """Return every node as it was put."""
+        return tuple(self._nodes[name] for name in self._names if name)
+
+    def row(self, name: str) -> int:
+        """Return where a node lies in the columns."""
+        return self._rows[name]
+
+    def seek(self, names: Iterable[str]) -> Ints:
+        """Return where nodes lie in the columns; ABSENT for one that is not there."""
+        return np.array(list(map(self._rows.get, names, repeat(ABSENT))), np.int64)
+
+    def name(self, row: int) -> str:
+        """Return the name of the node of a row."""
+        return self._names[row]
+
+    @property
+    def scale(self) -> LargestNode:
+        """The largest node there is."""
+        if self._scale is None:
+            cpu, width = self.columns.cpu_total, self.columns.width_total
+            self._scale = LargestNode(int(cpu.max(initial=1)), int(width.max(initial=1)))
+        return self._scale
+
+    def device(self, row: int, column: int) -> DeviceState:
+        """Return an accelerator of the node of a row."""
+        return self._nodes[self._names[row]].devices[column]
+
+    def device_named(self, row: int, name: str) -> DeviceState:
+        """Return an accelerator of the node of a row by its id."""
+        return next(device for device in self._nodes[self._names[row]].devices if device.id == name)
+
+    @property
+    def cells(self) -> int:
+        """How many accelerators there could be: nodes times the most that one has."""
+        return len(self._rows) * self.columns.width
+
+    def rows(self) -> Ints:
+        """Return the rows of all nodes."""
+        return np.flatnonzero(self.columns.alive)
+
+    def free(self, name: str) -> NodeFree:
+        """Return what is left of a node."""
+        row, columns = self._rows[name], self.columns
+        devices = tuple(
+            DeviceFree(
+                device.id,
+                Bytes(int(columns.free_memory[row, at])),
+                int(columns.free_compute[row, at]),
+                int(columns.holders[row, at]),
+            )
+            for at, device in enumerate(self._nodes[name].devices)
+        )
+        memory = Bytes(int(columns.memory[row]))
+        return NodeFree(int(columns.cpu[row]), memory, int(columns.pods[row]), devices)
+
+    # Placements
+
+    def bind(self, placement: Placement, *, strict: bool = True) -> None:
+        """Count a placement as made; not strict: also one that the node has no room for, as truth may be."""
+        request = placement.request
+        if request.id in self._placements:
+            raise AllocationRefusedError(
+                f"{request.id} is placed already, on {self._placements[request.id].node}"
+            )
+        row = self._rows.get(placement.node)
+        if row is None:
+            raise AllocationRefusedError(f"{request.id}: there is no node {placement.node!r}")
+        if strict and (lack := self._lack(row, placement)):
+            raise AllocationRefusedError(f"{request.id}: {placement.node} {lack}", "decide anew")
+        self._placements[request.id] = self._on[row][request.id] = placement
+        self._take(row, placement, 1)
+        self.crowd.enter(request, row)
+        self._changed(row, lambda: self.release(request.id), frees=False)
+
+    def release(self, identity: str) -> Placement:
+        """Count a placement no more, and return it."""
+        placement = self._placements.pop(identity)
+        row = self._rows[placement.node]
+        del self._on[row][identity]
+        self._take(row, placement, -1)
+        self.crowd.leave(placement.request)
+        self._changed(row, lambda: self.bind(placement, strict=False))
+        return placement
+
+    def placement(self, identity: str) -> Placement | None:
+        """Return where a request is placed."""
+        return self._placements.get(identity)
+
+    def placements(self) -> tuple[Placement, ...]:
+        """Return all placements."""
+        return tuple(self._placements.values())
+
+    def placed_on(self, row: int) -> tuple[Placement, ...]:
+        """Return what is placed on the node of a row."""
+        return tuple(self._on[row].values())
+
+    def limit_disruptions(self, budgets: Iterable[DisruptionBudget]) -> None:
+        """Have preemption keep to these budgets from now on."""
+        before, self.budgets = self.budgets, tuple(budgets)
+        if self._marks:
+            self._undo.append(lambda: self.limit_disruptions(before))
+
+    # Changes
+
+    @property
+    def changes(self) -> int:
+        """How many changes there have been."""
+        return self._forgotten + len(self._log)
+
+    def changed_since(self, changes: int) -> Ints | None:
+        """Return the rows that changed since there were so many changes; None: nobody remembers."""
+        start = changes - self._forgotten
+        if start < 0:
+            return None
+        return np.array(list(dict.fromkeys(self._log[start:])), np.int64)
+
+    # Undoing
+
+    def checkpoint(self) -> int:
+        """Remember this state; every checkpoint is ended by `rollback` or `keep`."""
+        self._marks.append(len(self._undo))
+        return len(self._marks)
+
+    def rollback(self, mark: int) -> None:
+        """Undo everything since a checkpoint."""
+        length = self._marks[mark - 1]
+        del self._marks[mark - 1 :]
+        steps, self._undo[length:] = self._undo[length:], []
+        marks, self._marks = self._marks, []  # undoing is not itself to be undone
+        for step in reversed(steps):
+            step()
+        self._marks = marks
+
+    def keep(self, mark: int) -> None:
+        """End a checkpoint without undoing anything."""
+        del self._marks[mark - 1 :]
+        if not self._marks:
+            self._undo.clear()
+
+    # Inside
+
+    def _seat(self, node: NodeState) -> int:
+        if not self._vacant:
+            size = self.columns.size
+            self.columns.grow(max(16, 2 * size), len(node.devices))
+            self.crowd.grow(self.columns.size)
+            self._names += [""] * (self.columns.size - size)
+            self._vacant = list(range(self.columns.size - 1, size - 1, -1))
+        row = self._vacant.pop()
+        self._rows[node.name], self._names[row], self._on[row] = row, node.name, {}
+        return row
+
+    def _take(self, row: int, placement: Placement, sign: int) -> None:
+        request, columns = placement.request, self.columns
+        columns.room[row] -= (sign * request.cpu, sign * request.memory, sign)
+        for key, amount in request.resources:
+            columns.supply(key)[row] -= sign * amount
+        if not placement.shares:
+            return
+        devices = self._nodes[placement.node].devices
+        for share in placement.shares:
+            at = _column(devices, share.device)
+            if at is not None:
+                self._take_share(row, at, devices[at], share, sign)
+
+    def _take_share(self, row: int, at: int, device: DeviceState, share: DeviceShare, sign: int) -> None:
+        columns = self.columns
+        whole = share.whole  # all of it as it is now, not as it was when it was given
+        columns.free_memory[row, at] -= sign * (device.memory if whole else share.memory)
+        columns.free_compute[row, at] -= sign * (device.compute if whole else share.compute)
+        columns.holders[row, at] += sign
+        if device.unified and not share.whole:
+            columns.memory[row] -= sign * share.memory
+        columns.weigh(row, at, device)
+
+    def _lack(self, row: int, placement: Placement) -> str:
+        """Return what a node has too little of for a placement; empty: nothing."""
+        request, columns = placement.request, self.columns
+        devices = self._nodes[placement.node].devices
+        taken: dict[int, tuple[int, int]] = {}
+        for share in placement.shares:
+            at = _column(devices, share.device)
+            if at is None:
+                return f"has no accelerator {share.device!r}"
+            if columns.holders[row, at] and (share.whole or not devices[at].shareable):
+                return f"has given {share.device} to others"
+            memory, compute = taken.get(at, (0, 0))
+            taken[at] = memory + share.memory, compute + share.compute
+        for at, (memory, compute) in taken.items():
+            if columns.free_memory[row, at] < memory or columns.free_compute[row, at] < compute:
+                return f"has only {format_bytes(int(columns.free_memory[row, at]))} left on {devices[at].id}"
+        lent = sum(each.memory for each in placement.shares if _is_lent(devices, each))
+        needs = (("CPU", request.cpu, columns.cpu), ("memory", request.memory + lent, columns.memory))
+        others = ((key, amount, columns.supply(key)) for key, amount in request.resources)
+        for name, need, free in (*needs, ("room for pods", 1, columns.pods), *others):
+            if need and free[row] < need:
+                return f"has too little {name} left"
+        return ""
+
+    def _changed(self, row: int, undo: Callable[[], object], *, frees: bool = True) -> None:
+        self._log.append(row)
+        self.freed = self.changes if frees else self.freed
+        if self._marks:
+            self._undo.append(undo)
+        if len(self._log) > max(SHORTEST_LOG, 4 * self.columns.size):
+            self._forgotten += len(self._log)
+            self._log.clear()
+
+
+def _column(devices: Sequence[DeviceState], name: str) -> int | None:
+    return next((at for at, device in enumerate(devices) if device.id == name), None)
+
+
+def _is_lent(devices: Sequence[DeviceState], share: DeviceShare) -> bool:
+    """Say whether what is taken of an accelerator is taken of its node's memory as well."""
+    return not share.whole and any(device.unified for device in devices if device.id == share.device)

@@ -1,0 +1,1 @@
+"""Binding: a decision as writes to the API server, sent in order, undone in order. Pure."""

@@ -1,0 +1,125 @@
+"""Evict a pod for another: say so on the pod, then evict it, only if it has not changed since that was said.
+
+    mark (condition DisruptionTarget, names the preemptor) > evict, on the version that the mark made > mark
+
+The API server puts a reason of its own into that condition when it evicts, hence the second mark.
+
+A leader that takes over takes the mark off again before it decides (see `failover.py`): an eviction of the
+leader before that comes late fails from then on.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from fairlead.cache.types import DISRUPTION, PREEMPTED, PREEMPTING, LivePod
+from fairlead.cluster.times import format_time
+from fairlead.errors import ClusterError, ClusterUnavailableError, ConflictError, NotFoundError
+from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.flow import Flow
+from fairlead.serve.scheduler.bind.requests import get_pod, read, send_once
+from fairlead.serve.scheduler.bind.writes import pod_path, pod_status
+from fairlead.serve.scheduler.cycle.preemption import UNNEEDED
+from fairlead.serve.scheduler.effects import Evict, Report
+
+_TRIES: Final = 5
+"""How often a victim that others change at the same time is marked and evicted."""
+
+
+class Evictor:
+    """Performs evictions as flows."""
+
+    def __init__(self, leads: Callable[[int], bool], clock: MachineClock) -> None:
+        self._leads = leads
+        self._clock = clock
+
+    def evict(self, victim: LivePod, preemptor: str, epoch: int, needed: Callable[[], bool]) -> Flow[str]:
+        """Evict a bound pod for `preemptor` while that is needed; return why not, empty where it is done."""
+        now = format_time(self._clock.wall)
+        for _ in range(_TRIES):
+            if not (self._leads(epoch) and needed()):
+                return UNNEEDED
+            try:
+                victim = read(LivePod, (yield mark(victim, preemptor, now)))
+                if self._leads(epoch) and needed():
+                    yield eviction(victim)
+                    yield from send_once(mark(victim, preemptor, now, precise=False))
+                    return ""
+                yield from send_once(unmark(victim, now))
+                return UNNEEDED
+            except NotFoundError:
+                return ""
+            except (ConflictError, ClusterUnavailableError):
+                there = yield from get_pod(victim)
+                if there is None or _is_leaving(there, victim):
+                    return ""
+                victim = there
+            except ClusterError as error:
+                yield from send_once(unmark(victim, now))
+                return str(error)
+        return "other clients changed it again and again"
+
+
+def refusal(victim: LivePod) -> Flow[str]:
+    """Ask the API server whether a pod may be evicted, without doing it; return why not."""
+    try:
+        yield eviction(victim, dry_run=True)
+    except NotFoundError:
+        return ""
+    except ClusterError as error:
+        return str(error)
+    return ""
+
+
+def nominate(pod: LivePod, node: str) -> Report:
+    """Say on a preemptor for which node pods are evicted; an empty name takes that back."""
+    body = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node or None}}
+    return pod_status(Report, pod, body)
+
+
+def mark(victim: LivePod, preemptor: str, now: str, *, precise: bool = True) -> Evict:
+    """Say on a pod that it is evicted, and for which; `precise`: only if it is as we saw it, bound."""
+    assert victim.spec.node_name, "only bound pods are victims"
+    meta = victim.metadata
+    condition = _condition("True", PREEMPTED, f"{PREEMPTING}{preemptor}", now)
+    version = {"resourceVersion": meta.resource_version} if precise else {}
+    return pod_status(
+        Evict, victim, {"metadata": {"uid": meta.uid, **version}, "status": {"conditions": [condition]}}
+    )
+
+
+def unmark(victim: LivePod, now: str, why: str = "the eviction was given up") -> Evict:
+    """Take the mark off a pod that stays."""
+    condition = _condition("False", "PreemptionAbandoned", f"fairlead-scheduler: {why}", now)
+    return pod_status(
+        Evict, victim, {"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": [condition]}}
+    )
+
+
+def eviction(victim: LivePod, *, dry_run: bool = False) -> Evict:
+    """Evict a pod, only if it is as we saw it; the server says no where a budget forbids it.
+
+    With `dry_run` the server only says whether it would, for this pod in any version.
+    """
+    meta = victim.metadata
+    precise = {"uid": meta.uid, **({} if dry_run else {"resourceVersion": meta.resource_version})}
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": meta.name, "namespace": meta.namespace},
+        "deleteOptions": {"preconditions": precise, **({"dryRun": ["All"]} if dry_run else {})},
+    }
+    return Evict("POST", f"{pod_path(victim)}/eviction", body)
+
+
+def _is_leaving(now: LivePod, before: LivePod) -> bool:
+    return now.metadata.uid != before.metadata.uid or bool(now.metadata.deletion_timestamp)
+
+
+def _condition(status: str, reason: str, message: str, now: str) -> dict[str, Any]:
+    return {
+        "type": DISRUPTION,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }

@@ -1,0 +1,324 @@
+"""A decision as writes to the API, in the order in which they must be made, and those that undo them. Pure.
+
+    plain pod              bind
+    share or whole device  bind, with a note of the devices, where the node's agent goes by that; elsewhere
+                           the pod's status names its claim > create the claim > allocate it > bind
+    named claims           allocate each > bind
+
+Every write that gives away part of a device is conditional on the version of an object that the next leader
+changes before it decides (see `failover.py`): a leader that stopped in the middle cannot give it away twice.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from uuid import NAMESPACE_URL, uuid5
+
+from fairlead.cache.types import (
+    CLAIMS,
+    OWN_CLAIM,
+    PLACEMENT,
+    PODS,
+    SCHEDULED,
+    TURN,
+    LiveClaim,
+    LivePod,
+)
+from fairlead.cache.volumes import VolumeBinding
+from fairlead.manifest.pod.demand import is_accelerator
+from fairlead.manifest.types.dra import ClaimRequest
+from fairlead.manifest.types.storage import SELECTED, VOLUME_CLAIMS, VOLUMES
+from fairlead.offer import DRIVER
+from fairlead.placement import DeviceShare, Placement
+from fairlead.serve.scheduler.effects import (
+    MERGE,
+    STRATEGIC,
+    Allocate,
+    ApiRequest,
+    Bind,
+    BindVolume,
+    Deallocate,
+    Fence,
+)
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+REQUEST: Final = "shares"
+"""The one request of a claim of ours."""
+_MARK: Final = 24
+"""Characters of a claim's mark: all are as long, so that who could write one can replace it."""
+_OURS: Final = "0".ljust(_MARK, "-")
+"""What a claim is marked with before it is given something: the next leader finds it by that."""
+_BOUND_BY: Final = "pv.kubernetes.io/bound-by-controller"
+"""Says that no person chose the volume: it is free again when the claim goes."""
+_MIB: Final = 1 << 20
+W = TypeVar("W", bound=ApiRequest)
+_LONGEST: Final = 253
+
+
+@dataclass(frozen=True, slots=True)
+class BindingPlan:
+    """A pod, its place, and the claims by which it gets its devices."""
+
+    pod: LivePod
+    placement: Placement
+    named: tuple[LiveClaim, ...] = ()
+    """The claims that the pod names, in its order."""
+    own: bool = False
+    """Whether a claim of our making stands for its extended resources."""
+    made: LiveClaim | None = None
+    """That claim, where it is there already."""
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid."""
+        return self.pod.metadata.uid
+
+    @property
+    def giving(self) -> list[tuple[str, str]]:
+        """The namespaces and names of the claims that are to be given devices."""
+        own = [(self.pod.metadata.namespace, claim_name(self.pod))] if self.own else []
+        return [*own, *(claim.key for claim in self.named if not claim.results)]
+
+    @property
+    def fenced(self) -> bool:
+        """Whether it takes part of a device, so that the next leader must be able to forestall it."""
+        return bool(self.placement.shares or self.named)
+
+
+def mapped(pod: LivePod) -> list[dict[str, str]]:
+    """Return the resources of containers that stand for accelerators, as the kubelet is told of them."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return [
+        {"containerName": each.name, "resourceName": name, "requestName": REQUEST}
+        for each in containers
+        for name in sorted({*each.resources.requests, *each.resources.limits})
+        if is_accelerator(name)
+    ]
+
+
+def claim_name(pod: LivePod) -> str:
+    """Return the name of the claim that we make for a pod: two who would make one meet at the same name."""
+    end = f"-fairlead-{pod.metadata.uid[:8]}"
+    return f"{pod.metadata.name[: _LONGEST - len(end)].rstrip('.-')}{end}"
+
+
+def set_claim_status(plan: BindingPlan) -> Allocate:
+    """Let a pod name the claim that will stand for its resources; only if it is as we saw it."""
+    status = {"resourceClaimName": claim_name(plan.pod), "requestMappings": mapped(plan.pod)}
+    body = {
+        "metadata": _version(plan.pod.metadata.resource_version),
+        "status": {"extendedResourceClaimStatus": status},
+    }
+    return pod_status(Allocate, plan.pod, body)
+
+
+def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
+    """Make the claim of a pod; nothing is given away by it."""
+    meta = pod.metadata
+    first = shares[0] if shares else DeviceShare("", whole=True)
+    exactly: dict[str, Any] = {"deviceClassName": DRIVER, "count": max(1, len(shares))}
+    if not first.whole:
+        exactly["capacity"] = {"requests": _consumed(first)}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid, "controller": True}
+    body = {
+        "apiVersion": CLAIMS.api_version,
+        "kind": CLAIMS.name,
+        "metadata": {
+            "name": claim_name(pod),
+            "namespace": meta.namespace,
+            "annotations": {OWN_CLAIM: "true", TURN: _OURS},
+            "finalizers": [FINALIZER],
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": [{"name": REQUEST, "exactly": exactly}]}},
+    }
+    return Allocate("POST", CLAIMS.path(meta.namespace), body)
+
+
+def allocate(plan: BindingPlan, claim: LiveClaim, shares: Mapping[str, Sequence[DeviceShare]]) -> Allocate:
+    """Give a claim its devices, by request, and keep it for the pod; only if it is as we saw it."""
+    node = plan.placement.node
+    results = [_result(plan, claim, name, share) for name, found in shares.items() for share in found]
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    status: dict[str, Any] = {"reservedFor": _reserved(plan.pod, claim)}
+    if not claim.results:
+        status["allocation"] = {
+            "devices": {"results": results},
+            "nodeSelector": {"nodeSelectorTerms": [here]},
+        }
+    body = {"metadata": _version(claim.metadata.resource_version), "status": status}
+    return Allocate("PATCH", _claim(claim, "status"), body, MERGE)
+
+
+def given_for(claim: LiveClaim, pod: LivePod) -> bool:
+    """Say whether one of us gave a named claim its devices, for this pod alone."""
+    users = [each.uid for each in claim.status.reserved_for]
+    return bool(claim.results) and TURN in claim.metadata.annotations and users == [pod.metadata.uid]
+
+
+def is_protected(claim: LiveClaim) -> bool:
+    """Say whether a named claim is ready to be given something."""
+    return FINALIZER in claim.metadata.finalizers and TURN in claim.metadata.annotations
+
+
+def protect(claim: LiveClaim) -> Allocate:
+    """Mark a named claim, and keep it from being deleted under its pod; only if it is as we saw it."""
+    kept = {
+        **_version(claim.metadata.resource_version),
+        "finalizers": [*(each for each in claim.metadata.finalizers if each != FINALIZER), FINALIZER],
+        "annotations": {TURN: _OURS},
+    }
+    return Allocate("PATCH", _claim(claim), {"metadata": kept}, MERGE)
+
+
+def bind(plan: BindingPlan, version: str = "") -> Bind:
+    """Give the pod to its node together with the note of its devices; only if it is the pod we mean."""
+    meta, shares = plan.pod.metadata, plan.placement.shares
+    precise = _version(version or meta.resource_version) if plan.fenced else {}
+    note = json.dumps([each.to_json() for each in shares], separators=(",", ":"))
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            **precise,
+            **({"annotations": {PLACEMENT: note}} if shares else {}),
+        },
+        "target": {"apiVersion": "v1", "kind": "Node", "name": plan.placement.node},
+    }
+    return Bind("POST", PODS.path(meta.namespace, meta.name, "binding"), body)
+
+
+def by_request(plan: BindingPlan) -> list[tuple[LiveClaim, dict[str, list[DeviceShare]]]]:
+    """Return the named claims that must be written, each with its part of the shares."""
+    left = list(plan.placement.shares)
+    found = []
+    for claim in plan.named:
+        parts: dict[str, list[DeviceShare]] = {}
+        for request in () if claim.results else claim.spec.devices.requests:
+            count = _count(request)
+            parts[_name(request)], left = left[:count], left[count:]
+        found.append((claim, parts))
+    return found
+
+
+# Undoing
+
+
+def remove_finalizer(claim: LiveClaim) -> Deallocate:
+    """Let a claim of ours be deleted; only if it is as we saw it."""
+    free = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version), "finalizers": None}
+    return Deallocate("PATCH", _claim(claim), {"metadata": free}, MERGE)
+
+
+def delete_claim(claim: LiveClaim) -> Deallocate:
+    """Delete a claim of ours; only if it is as we saw it."""
+    precise = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version)}
+    return Deallocate("DELETE", _claim(claim), {"preconditions": precise})
+
+
+def deallocate(claim: LiveClaim, pod: LivePod) -> Deallocate:
+    """Take a pod off those who use a named claim, and its devices with the last of them."""
+    others = [each for each in _reserved(pod, claim) if each["uid"] != pod.metadata.uid]
+    status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
+    body = {"metadata": _version(claim.metadata.resource_version), "status": status}
+    return Deallocate("PATCH", _claim(claim, "status"), body, MERGE)
+
+
+def bind_volume(binding: VolumeBinding) -> BindVolume:
+    """Keep a volume for a claim, or let one be made for its node; only if it is as we saw it."""
+    meta = binding.claim.metadata
+    if binding.volume is None:
+        noted = {**_version(meta.resource_version), "annotations": {SELECTED: binding.node}}
+        return BindVolume("PATCH", VOLUME_CLAIMS.path(meta.namespace, meta.name), {"metadata": noted}, MERGE)
+    free = binding.volume.metadata
+    marked = {**_version(free.resource_version), "annotations": {_BOUND_BY: "yes"}}
+    whose = {"namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
+    ref = {"apiVersion": VOLUME_CLAIMS.api_version, "kind": VOLUME_CLAIMS.name, **whose}
+    body = {"metadata": marked, "spec": {"claimRef": ref}}
+    return BindVolume("PATCH", VOLUMES.path(name=free.name), body, MERGE)
+
+
+def fence_pod(pod: LivePod, epoch: int, nonce: str) -> Fence:
+    """Mark a pending pod with our epoch: what was decided before and comes late fails from now on.
+
+    The nonce is new each time: a write that changes nothing would leave the version as it was.
+    """
+    mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": f"{epoch} {nonce}"}
+    return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
+
+
+def fence_claim(namespace: str, name: str, epoch: int, nonce: str) -> Fence:
+    """Do the same to a claim."""
+    mark = {"metadata": {"annotations": {TURN: f"{epoch} {nonce}".ljust(_MARK, "-")}}}
+    return Fence("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
+
+
+def unmark_claim(namespace: str, name: str) -> Fence:
+    """Take the mark off a claim, which changes it as well; where there is none, none can be added either."""
+    return Fence("PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: None}}}, MERGE)
+
+
+def shorten_pod(pod: LivePod) -> Fence | None:
+    """Change a pod that is too large for a mark by making it smaller; None where nothing can be left out."""
+    if not pod.condition(SCHEDULED).message:
+        return None
+    short = {"type": SCHEDULED, "message": ""}
+    return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [short]}})
+
+
+def _result(plan: BindingPlan, claim: LiveClaim, request: str, share: DeviceShare) -> dict[str, Any]:
+    node = plan.placement.node
+    result = {"request": request, "driver": DRIVER, "pool": node, "device": share.device}
+    if share.whole:
+        return result
+    identity = f"{claim.metadata.uid}/{request}/{node}/{share.device}"
+    return {**result, "shareID": str(uuid5(NAMESPACE_URL, identity)), "consumedCapacity": _consumed(share)}
+
+
+def _consumed(share: DeviceShare) -> dict[str, str]:
+    memory = {"memory": f"{-(-share.memory // _MIB)}Mi"} if share.memory else {}
+    return {**memory, **({"compute": str(share.compute)} if share.compute else {})}
+
+
+def _reserved(pod: LivePod, claim: LiveClaim) -> list[dict[str, str]]:
+    meta = pod.metadata
+    kept = [
+        {"resource": each.resource, "name": each.name, "uid": each.uid} for each in claim.status.reserved_for
+    ]
+    mine = {"resource": "pods", "name": meta.name, "uid": meta.uid}
+    return kept if mine in kept else [*kept, mine]
+
+
+def _count(request: ClaimRequest) -> int:
+    if request.exactly is not None:
+        return request.exactly.count
+    return request.first_available[0].count if request.first_available else 0
+
+
+def _name(request: ClaimRequest) -> str:
+    """Return how a result names its request; of alternatives, the one that was taken."""
+    if request.exactly is not None or not request.first_available:
+        return request.name
+    return f"{request.name}/{request.first_available[0].name}"
+
+
+def _version(version: str) -> dict[str, str]:
+    return {"resourceVersion": version} if version else {}
+
+
+def pod_status(effect: type[W], pod: LivePod, body: Mapping[str, Any]) -> W:
+    """Change fields of a pod's status."""
+    return effect("PATCH", PODS.path(pod.metadata.namespace, pod.metadata.name, "status"), body, STRATEGIC)
+
+
+def pod_path(pod: LivePod) -> str:
+    """Return where the API server keeps a pod."""
+    return PODS.path(pod.metadata.namespace, pod.metadata.name)
+
+
+def _claim(claim: LiveClaim, sub: str = "") -> str:
+    return CLAIMS.path(claim.metadata.namespace, claim.metadata.name, sub)

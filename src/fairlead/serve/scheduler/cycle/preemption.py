@@ -1,0 +1,226 @@
+"""Preemption of a live cluster: choose victims, reserve what they leave, and see it through. Pure.
+
+    refused -> plan: victims, reservations -> evictions -> victims gone -> the preemptor is decided again
+
+Pods that are leaving anyway count as gone: no pod is evicted where waiting is enough. Victims are pods that
+the API says are bound; a pod whose place is only reserved, or held for its volumes, loses that place instead.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.nominations import Nomination
+from fairlead.cache.types import LivePod
+from fairlead.placement import Decision, DisruptionBudget, Reason
+from fairlead.request import Request
+from fairlead.schedule import Policy, place_gang, preempt
+from fairlead.schedule.filter.budgets import spent
+
+PATIENCE: Final = 30.0
+"""Seconds that victims have beyond their grace period before the reservation is given up."""
+UNNEEDED: Final = "its eviction serves no pod any more"
+"""Why a pod was not evicted where nothing stands against it."""
+_AGAIN: Final = 5.0
+"""Seconds for which a pod that could not be evicted is no victim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Evictions that make room for a pod, or for the pods of a gang, and where these are nominated to."""
+
+    nominated: tuple[tuple[LivePod, str], ...]
+    """Pods with the names of their nodes."""
+    victims: tuple[LivePod, ...] = ()
+    displaced: tuple[str, ...] = ()
+    """The ids of pods of lower priority that lose a reserved place to them."""
+
+
+class Preemptions:
+    """Who is being evicted, and for which pods."""
+
+    def __init__(self, cache: SchedulerCache, policy: Policy) -> None:
+        self._cache = cache
+        self._policy = policy
+        self._evicting: dict[str, frozenset[str]] = {}
+        """By victim: the ids of the pods that it is evicted for."""
+        self._stuck: set[str] = set()
+        """Victims that are being deleted and did not go in time."""
+        self._unevictable: dict[str, float] = {}
+        """Pods that could not be evicted, and until when that is not tried again."""
+        self._failed: set[Hashable] = set()
+        """Shapes and priorities for which no victims were found, in one state of the cluster."""
+        self._failed_at = (-1, -1)
+        self._least = -1, 0
+
+    def stand_down(self) -> set[str]:
+        """Give up every reservation, as another replica leads now; return the ids of the preemptors."""
+        waiting = set(self._cache.nominations)
+        for uid in waiting:
+            self._cache.nominations.give_up(uid)
+        self._evicting.clear()
+        return waiting
+
+    def worthwhile(self, requests: Iterable[Request]) -> bool:
+        """Say whether any of these may preempt, and has a higher priority than some placed pod."""
+        return any(each.preempts and each.priority > self._lowest() for each in requests)
+
+    def plan(
+        self, refused: Sequence[Request], now: float, *, nominated: bool = False
+    ) -> tuple[list[Decision], Preemption | None]:
+        """Choose victims for a pod, or for all of a gang, and reserve the places that they leave.
+
+        Pods that were `nominated` before may only wait for claims that outlive their victims. Return the
+        decisions of the search as well: a refusal may name a disruption budget.
+        """
+        first = refused[0]
+        alike = None if first.gang else first.signature
+        if not (nominated or self.worthwhile(refused)) or self._has_failed(alike):
+            return [], None
+        decisions = self.search(refused, now)
+        if not any(each.placed for each in decisions):
+            self._failed |= set() if self.blocked(refused) else {alike} - {None}
+            return decisions, None
+        return decisions, self._reserve(decisions, now)
+
+    def blocked(self, requests: Iterable[Request]) -> bool:
+        """Say whether a pod that is being bound might be a victim as soon as the API says that it is."""
+        placed = (self._cache.cluster.placement(uid) for uid in self._cache.unsettled)
+        lowest = min((each.request.priority for each in placed if each is not None), default=None)
+        return lowest is not None and any(each.preempts and each.priority > lowest for each in requests)
+
+    def needs(self, victim: str) -> bool:
+        """Say whether the eviction of a pod still serves a pod that waits for it."""
+        nominations = (self._cache.nominations.of(uid) for uid in self._evicting.get(victim, ()))
+        return any(each is not None and victim in each.awaited for each in nominations)
+
+    def preemptors_of(self, victim: str) -> list[LivePod]:
+        """Return the pods that a pod is evicted for; of a gang, the first."""
+        pods = [self._cache.pod(uid) for uid in sorted(self._evicting.get(victim, ()))]
+        return [pod for pod in pods if pod is not None][:1]
+
+    def victims_of(self, uid: str) -> list[LivePod]:
+        """Return the pods that a preemptor waits for and that are still there."""
+        nomination = self._cache.nominations.of(uid)
+        pods = [self._cache.pod(each) for each in sorted(nomination.awaited)] if nomination else []
+        return [pod for pod in pods if pod is not None and pod.spec.node_name]
+
+    def evicted(self, victim: str, problem: str, now: float) -> frozenset[str]:
+        """Note what became of an eviction; return the ids of the pods to be decided again for it.
+
+        Where one victim stays, the others of the same preemptors need not go.
+        """
+        if not problem:
+            return frozenset()
+        if problem == UNNEEDED:
+            self._evicting.pop(victim, None)
+            return frozenset()
+        self._unevictable[victim] = now + _AGAIN
+        preemptors = self._evicting.pop(victim, frozenset())
+        self._evicting = {uid: whose for uid, whose in self._evicting.items() if whose.isdisjoint(preemptors)}
+        for uid in preemptors:
+            self._cache.nominations.give_up(uid)
+        return preemptors
+
+    def progressed(self, now: float) -> set[str]:
+        """Return the ids of preemptors to be decided again: a victim is gone, or their time is over."""
+        cluster, nominations = self._cache.cluster, self._cache.nominations
+        self._evicting = {uid: who for uid, who in self._evicting.items() if cluster.placement(uid)}
+        self._stuck = {uid for uid in self._stuck if cluster.placement(uid)}
+        late = nominations.expired(now)
+        for uid in late:
+            nomination = nominations.of(uid)
+            self._stuck |= {
+                each for each in (nomination.awaited if nomination else ()) if cluster.placement(each)
+            }
+        for uid in late:
+            self._cache.nominations.give_up(uid)
+        return {*late, *nominations.met(cluster.placement)}
+
+    def _lowest(self) -> int:
+        """Return the lowest priority of all that is placed; worked out once for a state of the cluster."""
+        cluster = self._cache.cluster
+        if self._least[0] != cluster.changes:
+            found = min((each.request.priority for each in cluster.placements()), default=0)
+            self._least = cluster.changes, found
+        return self._least[1]
+
+    def _has_failed(self, alike: Hashable) -> bool:
+        """Say whether no victims were found for a pod like this, and nothing has changed since."""
+        state = self._cache.cluster.changes, self._cache.disruptions.revision
+        if self._failed_at != state:
+            self._failed_at = state
+            self._failed.clear()
+        return alike in self._failed
+
+    def search(self, refused: Sequence[Request], now: float) -> list[Decision]:
+        """Decide as if the pods that are leaving were gone, with preemption; nothing is changed."""
+        cluster = self._cache.cluster
+        mark = cluster.checkpoint()
+        cluster.limit_disruptions(self._budgets())
+        for uid in self._leaving():
+            cluster.release(uid)
+        spared = self._spared(now)
+        if refused[0].gang is None:
+            decisions = [preempt(cluster, refused[0], self._policy, spared=spared)]
+        else:
+            decisions = place_gang(cluster, refused, self._policy, preemption=True, spared=spared)
+        cluster.rollback(mark)
+        return decisions
+
+    def _leaving(self) -> set[str]:
+        """Return the ids of placements that end soon: evicted, deleted, or claims of pods that are gone."""
+        evicting = {uid for uid in self._evicting if self._cache.cluster.placement(uid) is not None}
+        return (self._cache.leaving() | evicting) - self._stuck
+
+    def _spared(self, now: float) -> Collection[str]:
+        self._unevictable = {uid: until for uid, until in self._unevictable.items() if until > now}
+        return self._cache.unsettled | self._unevictable.keys() | self._stuck
+
+    def _budgets(self) -> list[DisruptionBudget]:
+        """Return budgets less the evictions that they do not show yet."""
+        cluster, leaving = self._cache.cluster, self._cache.disruptions.leaving
+        placed = [cluster.placement(uid) for uid in self._evicting.keys() - leaving]
+        return list(spent(self._cache.disruptions.budgets, [each for each in placed if each is not None]))
+
+    def _reserve(self, decisions: Sequence[Decision], now: float) -> Preemption:
+        cache = self._cache
+        placed = [each.placement for each in decisions if each.placement is not None]
+        victims = list(dict.fromkeys(uid for each in decisions for uid in each.victims))
+        nodes = {each.node for each in placed}
+        leaving = {uid for uid in self._leaving() if _node(cache, uid) in nodes}
+        displaced = tuple(uid for uid in victims if cache.nominations.of(uid) is not None)
+        for uid in victims:
+            cache.requeue_held(uid)
+            cache.nominations.give_up(uid)
+        bound = [pod for uid in victims if (pod := cache.pod(uid)) is not None and pod.spec.node_name]
+        out = [pod for pod in bound if not pod.metadata.deletion_timestamp]
+        preemptors = frozenset(each.request.id for each in placed)
+        self._evicting |= {pod.metadata.uid: preemptors for pod in out}
+        awaited = frozenset(leaving | set(victims))
+        until = (
+            now
+            + PATIENCE
+            + max((_grace(pod) for pod in map(cache.pod, awaited) if pod is not None), default=0)
+        )
+        for placement in placed:
+            cache.nominations.reserve(Nomination(placement, awaited, until))
+        pods = [(cache.pod(each.request.id), each.node) for each in placed]
+        nominated = tuple((pod, node) for pod, node in pods if pod is not None)
+        return Preemption(nominated, tuple(out), displaced)
+
+
+def names_budget(decision: Decision) -> bool:
+    """Say whether a refusal names a disruption budget."""
+    return not decision.placed and any(each.reason is Reason.BUDGET for each in decision.rejections)
+
+
+def _node(cache: SchedulerCache, uid: str) -> str:
+    placement = cache.cluster.placement(uid)
+    return placement.node if placement is not None else ""
+
+
+def _grace(pod: LivePod) -> int:
+    """Return the seconds that a pod has between its eviction and its end."""
+    return pod.metadata.deletion_grace_period_seconds or pod.spec.termination_grace_period_seconds

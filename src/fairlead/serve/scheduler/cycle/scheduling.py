@@ -1,0 +1,353 @@
+"""The scheduling cycle: take in what changed, find a place for the next pod, and plan its binding. Pure."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Final
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.delta import CacheDelta
+from fairlead.cache.events import ClusterEvent, queueing_hints
+from fairlead.cache.nominations import Nomination
+from fairlead.cache.translator import UnreadablePod
+from fairlead.cache.types import LiveClaim, LivePod
+from fairlead.cache.volumes import VolumeBinding
+from fairlead.manifest.types.storage import VolumeClaim
+from fairlead.placement import Decision, Placement, Reason
+from fairlead.request import Request
+from fairlead.schedule import Policy, place, place_gang
+from fairlead.schedule.filter.hints import resource_fit_hint
+from fairlead.serve.scheduler.bind.allocation_mode import why_claim
+from fairlead.serve.scheduler.bind.writes import BindingPlan, claim_name, given_for, mapped
+from fairlead.serve.scheduler.cycle.preemption import PATIENCE, Preemption, Preemptions, names_budget
+from fairlead.serve.scheduler.cycle.queue import Could, SchedulingQueue
+from fairlead.serve.scheduler.report.conditions import StatusReporter, waits_for
+from fairlead.serve.scheduler.report.metrics import SchedulerMetrics
+
+_MOMENT: Final = 1.0
+"""Seconds for which nothing is said of a newcomer: its claim may be on its way, or a place."""
+VOLUMES_WITHIN: Final = 600.0
+"""Seconds for which a place is kept for a pod whose volumes are not there, as kube-scheduler does."""
+_MANY: Final = 64
+"""Nodes on which something changed, above which it is not looked at one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastDecision:
+    """What was decided last for somebody who waits, and when."""
+
+    decision: Decision
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """What one scheduling cycle leads to."""
+
+    plans: tuple[BindingPlan, ...] = ()
+    """Placements to be written; they belong together."""
+    preemptions: tuple[Preemption, ...] = ()
+    volumes: tuple[tuple[str, VolumeBinding], ...] = ()
+    """Volumes to be bound for pods, each by its id, that have a node now."""
+    stranded: tuple[tuple[LivePod, LiveClaim], ...] = ()
+    """Claims that hold devices for a pod alone which finds no place with them."""
+
+
+class SchedulingCycle:
+    """Decides for pending pods, one group at a time."""
+
+    def __init__(
+        self, cache: SchedulerCache, queue: SchedulingQueue, policy: Policy, *, own_claims: bool
+    ) -> None:
+        self.cache = cache
+        self.queue = queue
+        self.reporter = StatusReporter()
+        self.metrics = SchedulerMetrics()
+        self.runs = 0
+        """Cycles in which something was decided."""
+        self.policy = policy
+        self.verdicts: dict[str, LastDecision] = {}
+        """By id, of every pod that waits or is being placed."""
+        self.unreadable: set[str] = set()
+        """Pods that wait and cannot be placed as they are written."""
+        self.own_claims = own_claims
+        self._first_seen: dict[str, float] = {}
+        self._refused: dict[Hashable, Decision] = {}
+        """By shape: the refusals in one state of the cluster."""
+        self._refused_at = -1
+        self._freed: frozenset[str] = frozenset()
+        """Nodes on which something became free that not every pod which waits for it was tried on."""
+        self.preemptions = Preemptions(cache, policy)
+        self._preemptors: set[str] = set()
+        """Pods that are being bound to a place that was reserved for them."""
+        self._held_until: dict[str, float] = {}
+        """Until when places are kept for pods whose volumes are not there."""
+
+    def refresh(self, now: float) -> CacheDelta:
+        """Take in what changed."""
+        self._expire_held(now)
+        delta = self.cache.sync()
+        for uid in delta.gone:
+            self._leave(uid)
+        for each in delta.pending:
+            self._first_seen.setdefault(each.id, now)
+            if self._held_until.pop(each.id, None) is not None:
+                self.reporter.drop(each.id)  # it waits for its volumes no more
+            if isinstance(each, UnreadablePod):
+                self._refuse_unreadable(each)
+            else:
+                self.unreadable.discard(each.id)
+                self._enqueue(each, now)
+        if self.cache.nominations:
+            for uid in sorted(self.preemptions.progressed(now)):
+                self.queue.activate(uid)
+        if delta.events:
+            self._freed = delta.nodes | (self._freed if self.queue.ready else frozenset())
+            self.queue.move_to_active(delta.events, self._could(self._freed))
+        return delta
+
+    def run(self, now: float) -> CycleResult:
+        """Find a place for the pods that are next in the queue, and belong together."""
+        members = self.queue.pop()
+        if not members:
+            return CycleResult()
+        self.runs += 1
+        nominations = self.cache.nominations
+        withdrawn = [each for one in members if (each := nominations.withdraw(one.id)) is not None]
+        decisions = self.cache.quotas.decided(members, self.policy.name, self._decided)
+        self.verdicts |= {each.request.id: LastDecision(each, now) for each in decisions}
+        placed = [each for each in decisions if each.placement is not None]
+        refused = [each for each in decisions if each.placement is None]
+        self.cache.assume(each.placement for each in placed if each.placement is not None)
+        volumes: list[tuple[str, VolumeBinding]] = []
+        if any(self._without_volume(each.request.id) for each in placed):
+            volumes = self._hold(placed, now)
+            placed = []
+        self._preemptors |= {each.placement.request.id for each in withdrawn}
+        preemption: Preemption | None = None
+        if refused:
+            refused, preemption = self._preempt(refused, now, nominated=bool(withdrawn))
+            self._refuse(refused, now)
+        self._vacate(withdrawn)
+        return CycleResult(
+            tuple(map(self._planned, placed)),
+            (preemption,) if preemption is not None else (),
+            tuple(volumes),
+            self.stranded(each.request.id for each in refused),
+        )
+
+    def stranded(self, uids: Iterable[str]) -> tuple[tuple[LivePod, LiveClaim], ...]:
+        """Return the claims that were given devices for one of these pods alone, which has no place.
+
+        A leader that did not come to bind the pod gave them; without them it can go elsewhere.
+        """
+        pods = [pod for uid in uids if self.cache.waits(uid) and (pod := self.cache.pod(uid)) is not None]
+        named = ((pod, claim) for pod in pods for claim in self.cache.claims_of(pod).values())
+        return tuple((pod, claim) for pod, claim in named if given_for(claim, pod))
+
+    def clearing(self, uid: str) -> list[str]:
+        """Return the pods that a preemptor waits for, and that are still there."""
+        pods = self.preemptions.victims_of(uid)
+        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
+
+    def newcomers(self, now: float) -> set[str]:
+        """Return who has waited for less than a moment."""
+        return set(takewhile(lambda uid: now - self._first_seen[uid] < _MOMENT, reversed(self._first_seen)))
+
+    def stand_down(self) -> None:
+        """Give up what is reserved for preemptors: another replica decides now."""
+        if self.cache.nominations:
+            for uid in self.preemptions.stand_down():
+                self.queue.activate(uid)
+
+    def evicted(self, victim: str, problem: str, now: float) -> None:
+        """Note what became of an eviction; where it could not be done, its preemptors are decided again."""
+        for uid in self.preemptions.evicted(victim, problem, now):
+            self.queue.activate(uid)
+
+    def done(self, uid: str, now: float) -> None:
+        """Note that a pod is bound."""
+        self.metrics.waiting.observe(now - self._first_seen.get(uid, now))
+        self.cache.finish_binding(uid)
+        self._leave(uid)
+
+    def failed(self, uid: str, now: float, *, half_bound: bool = False) -> None:
+        """Note that a decision could not be carried out; `half_bound`: others of the gang were bound."""
+        self.metrics.decisions["failed", "write"] += 1
+        self.queue.failed(uid, now)
+        place = self.cache.cluster.placement(uid)
+        self.cache.forget(uid)
+        if not self.cache.waits(uid):
+            self._leave(uid)
+        elif place is not None and (half_bound or uid in self._preemptors):
+            # Pods were evicted for it, or others of its gang are bound: no other pod takes its place.
+            self.cache.nominations.reserve(Nomination(place, until=now + PATIENCE + self.queue.max_backoff))
+            self.queue.nominate(uid)
+
+    def prefer_half_bound(self) -> None:
+        """Complete gangs first that the previous leader bound in part: their places are still free."""
+        gangs = ((each.request.namespace, each.request.gang) for each in self.cache.cluster.placements())
+        self.queue.prefer_half_bound(Counter((space, gang.name) for space, gang in gangs if gang is not None))
+
+    def _leave(self, uid: str) -> None:
+        self.queue.remove(uid)
+        self.reporter.forget(uid)
+        self._first_seen.pop(uid, None)
+        self._preemptors.discard(uid)
+        self._held_until.pop(uid, None)
+        self.unreadable.discard(uid)
+        self.verdicts.pop(uid, None)
+
+    def _decided(self, members: Sequence[Request]) -> list[Decision]:
+        cluster, first = self.cache.cluster, members[0]
+        if first.gang is not None:
+            return place_gang(cluster, members, self.policy)
+        if self._refused_at != cluster.changes:
+            self._refused_at = cluster.changes
+            self._refused.clear()
+        known = None if first.social else self._refused.get(first.shape)
+        if known is not None:
+            return [replace(known, request=first)]  # nothing has changed since one like it was refused
+        before = self.verdicts.get(first.id)
+        known_no = before is not None and before.decision.placement is None and self.queue.for_room
+        if before is not None and known_no and not self._could(self._freed)(first):
+            return [before.decision]  # another took what had become free
+        decision = place(cluster, first, self.policy)
+        if decision.placement is None and not first.social:
+            self._refused[first.shape] = decision
+        return [decision]
+
+    def _refuse(self, refused: Sequence[Decision], now: float) -> None:
+        helps = queueing_hints(rejection for each in refused for rejection in each.rejections)
+        requests = [each.request for each in refused]
+        if self.preemptions.blocked(requests):
+            helps |= {ClusterEvent.NEIGHBOUR}  # what is being bound can be evicted when it is
+        self.queue.add_unschedulable(requests, helps, now)
+        for each in refused:
+            self.reporter.add(each.request.id, each.sentence() + self._nominated(each.request))
+            main = max(each.rejections, key=lambda one: one.count, default=None)
+            self.metrics.decisions["refused", main.reason.value if main else ""] += 1
+
+    def _without_volume(self, uid: str) -> list[VolumeClaim]:
+        pod = self.cache.pod(uid)
+        return self.cache.volumes.missing(pod) if pod is not None and pod.spec.volumes else []
+
+    def _expire_held(self, now: float) -> None:
+        """Let other pods have places that were kept for volumes for too long."""
+        for uid in [uid for uid, until in self._held_until.items() if until <= now]:
+            del self._held_until[uid]
+            if uid in self.cache.held:
+                for each in self.cache.held[uid]:
+                    self.queue.failed(each, now)
+                self.cache.requeue_held(uid)
+
+    def _hold(self, placed: Sequence[Decision], now: float) -> list[tuple[str, VolumeBinding]]:
+        """Keep the places of pods that belong together until their volumes are there; return what to bind."""
+        volumes: list[tuple[str, VolumeBinding]] = []
+        self.cache.hold(each.request.id for each in placed)
+        self._held_until |= {each.request.id: now + VOLUMES_WITHIN for each in placed}
+        for each in placed:
+            uid, name = each.request.id, each.placement.node if each.placement else ""
+            pod, node = self.cache.pod(uid), self.cache.cluster.node(name)
+            if pod is None or node is None:
+                continue
+            volumes += [(uid, binding) for binding in self.cache.volumes.bindings(pod, node)]
+            names = ", ".join(claim.metadata.name for claim in self._without_volume(uid))
+            text = f"has its place on {node.name} and waits for its volumes: {names or 'those of its gang'}"
+            self.reporter.add(uid, f"{each.request.name} {text}")
+        return volumes
+
+    def _refuse_unreadable(self, pod: UnreadablePod) -> None:
+        self.unreadable.add(pod.id)
+        self.queue.remove(pod.id)
+        self.cache.nominations.give_up(pod.id)
+        self.reporter.add(pod.id, pod.reason)
+        self.metrics.decisions["refused", Reason.INVALID.value] += 1
+
+    def _enqueue(self, request: Request, now: float) -> None:
+        """Queue a pod; one that the leader before evicted others for keeps its precedence."""
+        pod = self.cache.pod(request.id)
+        if pod is not None and pod.status.nominated_node_name:
+            self.queue.nominate(request.id)
+        self.queue.add(request, now)
+
+    def _preempt(
+        self, refused: list[Decision], now: float, *, nominated: bool
+    ) -> tuple[list[Decision], Preemption | None]:
+        """Choose victims where that makes room; return the refusals as they are now."""
+        requests = [each.request for each in refused]
+        decisions: list[Decision] = []
+        preemption: Preemption | None = None
+        if not any(each.reason is Reason.QUOTA for each in refused[0].rejections):
+            decisions, preemption = self.preemptions.plan(requests, now, nominated=nominated)
+        for uid in preemption.displaced if preemption else ():
+            self.queue.nominate(uid, reserved=False)
+            self.queue.activate(uid)
+        nominated_pods = tuple(found for each in requests if (found := self._nominate(each)) is not None)
+        victims = preemption.victims if preemption else ()
+        written = Preemption(nominated_pods, victims) if nominated_pods or victims else None
+        if not any(map(names_budget, decisions)):
+            return refused, written
+        self.verdicts |= {each.request.id: LastDecision(each, now) for each in decisions}
+        return decisions, written
+
+    def _nominate(self, request: Request) -> tuple[LivePod, str] | None:
+        """Give a pod its rank in the queue; return it with its node where the API says another."""
+        nomination, pod = self.cache.nominations.of(request.id), self.cache.pod(request.id)
+        self.queue.nominate(request.id, reserved=nomination is not None)
+        node = nomination.placement.node if nomination else ""
+        return (pod, node) if pod is not None and pod.status.nominated_node_name != node else None
+
+    def _nominated(self, request: Request) -> str:
+        """Return for a sentence where a pod is nominated to, and which pods it waits for."""
+        nomination = self.cache.nominations.of(request.id)
+        if nomination is None:
+            return ""
+        waits = waits_for(request.namespace, self.clearing(request.id))
+        return f"; it is nominated to {nomination.placement.node}{waits}"
+
+    def _vacate(self, withdrawn: Sequence[Nomination]) -> None:
+        """Let other pods have what was reserved for a pod that has another place now, or none."""
+        for each in withdrawn:
+            now = self.cache.cluster.placement(each.placement.request.id)
+            if now is None or now.node != each.placement.node:
+                self.cache.nominations.vacate(each.placement.node)
+
+    def _could(self, nodes: frozenset[str]) -> Could:
+        """Return what says whether room on these nodes could help; where they are many, it always could."""
+        if len(nodes) > _MANY:
+            return lambda request: True
+        cluster = self.cache.cluster
+        free = [cluster.free(name) for name in nodes if cluster.node(name) is not None]
+
+        def could(request: Request) -> bool:
+            if any(resource_fit_hint(request, each) for each in free):
+                return True
+            if self.cache.nominations.of(request.id) is not None:
+                return False  # its victims are on their way
+            return self.preemptions.worthwhile([request])
+
+        return could
+
+    def _planned(self, decision: Decision) -> BindingPlan:
+        """Return how a placement is written; it counts until the API shows what became of it."""
+        self.reporter.drop(decision.request.id)
+        self.metrics.decisions["placed", ""] += 1
+        placement, pod = decision.placement, self.cache.pod(decision.request.id)
+        assert placement is not None, "only what is placed is planned"
+        assert pod is not None, "who waits is there"
+        claims = self.cache.claims_of(pod)
+        own = self.own_claims and not claims and self._needs_claim(pod, placement)
+        made = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
+        ordered = [claims[each.name] for each in pod.spec.resource_claims if each.name in claims]
+        plan = BindingPlan(pod, placement, tuple(ordered), own, made)
+        self.cache.unobserved.add(placement, plan.giving)
+        return plan
+
+    def _needs_claim(self, pod: LivePod, placement: Placement) -> bool:
+        """Say whether a claim must tell the node's agent what the binding would not."""
+        if not placement.shares or not mapped(pod):
+            return False
+        others = self.cache.pods_on(placement.node)
+        return bool(why_claim(pod, placement.shares, self.cache.node(placement.node), others))

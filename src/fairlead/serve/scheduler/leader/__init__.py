@@ -1,0 +1,1 @@
+"""Leadership: the Lease, failover, and the in-flight set that a new leader fences. Pure."""

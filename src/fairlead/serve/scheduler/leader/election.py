@@ -1,0 +1,249 @@
+"""Leader election: one of several replicas decides, by a Lease that it must renew. Pure.
+
+A replica leads from the moment its write of the Lease is answered until `deadline` after that write was sent,
+by a clock that also counts while the machine sleeps and that no person sets. So a leader that cannot renew
+stops by itself before another may begin. Another begins when it has seen no change of the Lease for its whole
+duration, by its own clock: the times written in it are for people. The same holds where the Lease is gone, or
+another client took the holder out: the last leader may not know yet.
+
+The Lease also carries the leader's in-flight set (see `in_flight.py`): so only the leader can add to it, and
+a replica that takes the Lease has read the last one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from fairlead.cluster.http import codec
+from fairlead.cluster.kinds import LEASES
+from fairlead.cluster.meta import Metadata, replace
+from fairlead.cluster.objects import Lease, LeaseSpec
+from fairlead.cluster.times import format_micro
+from fairlead.errors import ClusterError, ConflictError, NotFoundError
+from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.flow import Flow, Flows, Lock, Sleep
+from fairlead.serve.scheduler.effects import Get, RenewLease
+from fairlead.serve.scheduler.leader import in_flight
+from fairlead.serve.scheduler.leader.in_flight import EVERYTHING, NOTHING, InFlightSet
+from fairlead.settings.scheduler import LeaderElectionConfig
+
+Action = Literal["create", "acquire", "renew", "wait"]
+_NEVER: Final = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLease:
+    """The Lease as last seen, and since when it has been so."""
+
+    version: str | None = None
+    """Empty: there was none; None: this replica has not looked yet."""
+    since: float = _NEVER
+
+    def seen(self, version: str, now: float) -> "ObservedLease":
+        """Return what is known after another look."""
+        return self if version == self.version else ObservedLease(version, now)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderTerm:
+    """A time of leading."""
+
+    epoch: int
+    """Counts the terms of all replicas: the higher one is the later one."""
+    clean: bool
+    """The previous leader wrote that it had finished; else it may have stopped in the middle."""
+    left: InFlightSet = EVERYTHING
+    """The objects for which the previous leader may have left something half done."""
+
+
+def next_action(lease: Lease | None, me: str, observed: ObservedLease, now: float, duration: float) -> Action:
+    """Return what to do about the Lease, while this replica does not lead."""
+    stale = now - observed.since >= duration
+    if lease is None:
+        return "create" if stale else "wait"
+    mine = lease.spec.holder_identity == me  # and yet we do not lead: we came too late, so it is a new term
+    return "acquire" if mine or stale or is_released(lease) else "wait"
+
+
+def is_released(lease: Lease | None) -> bool:
+    """Say whether the previous leader has finished; any client may have taken the holder out."""
+    return lease is not None and not lease.spec.holder_identity and _left(lease) == NOTHING
+
+
+def _left(lease: Lease) -> InFlightSet:
+    return in_flight.parse(lease.metadata.annotations.get(in_flight.ANNOTATION, ""))
+
+
+class LeaderElection:
+    """One replica's hold of the Lease."""
+
+    def __init__(
+        self,
+        flows: Flows,
+        clock: MachineClock,
+        me: str,
+        config: LeaderElectionConfig,
+        floor: Callable[[], int] = lambda: 0,
+        began: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._floor = floor
+        """The highest epoch that any pod bears: where a person deleted the Lease, it would begin again."""
+        self._began = began
+        """Whether a replica has ever placed anything: then there was a Lease, and may be a leader."""
+        self._flows = flows
+        self._clock = clock
+        self._me = me
+        self._config = config
+        self._observed = ObservedLease()
+        self._lease: Lease | None = None
+        self._until = _NEVER
+        self._term: LeaderTerm | None = None
+        self._wanted: Callable[[], InFlightSet] | None = None
+        """Makes this term's in-flight set; None: what the previous leader left is not ended yet."""
+        self._possible: tuple[InFlightSet, ...] = ()
+        """What may stand in the Lease: the last set that was answered, and those sent since."""
+        self._lock = Lock()
+        self._over = False
+        self.annotations: Mapping[str, str] = {}
+        """What else the Lease says of its holder while that is this replica."""
+        self.trouble = ""
+        """Why the Lease could not be read or written the last time."""
+
+    @property
+    def term(self) -> LeaderTerm | None:
+        """The term that is now; None while another replica leads, or none is known to."""
+        return self._term if self._clock.now < self._until else None
+
+    def leads(self, epoch: int) -> bool:
+        """Say whether this is still the term of that epoch."""
+        term = self.term
+        return term is not None and term.epoch == epoch
+
+    def covers(self, items: Iterable[Metadata]) -> bool:
+        """Say whether all of these are in flight, whichever of the last writes came through."""
+        return bool(self._possible) and all(one.covers(item) for item in items for one in self._possible)
+
+    def run(self) -> Flow[None]:
+        """Seek, hold and renew the Lease, for ever."""
+        while True:
+            try:
+                yield from self.look()
+                self.trouble = ""
+            except ClusterError as error:
+                self.trouble = str(error)
+            yield Sleep(self._config.period)
+
+    def look(self) -> Flow[None]:
+        """Look at the Lease once, and do what is to be done about it."""
+        yield self._lock
+        try:
+            if not self._over:
+                yield from self._look()
+        finally:
+            self._flows.release(self._lock)
+
+    def enrol(self, epoch: int, wanted: Callable[[], InFlightSet]) -> Flow[None]:
+        """Write the in-flight set that `wanted` makes, now and with every renewal; errors are raised."""
+        yield self._lock
+        try:
+            if self.leads(epoch):
+                self._wanted = wanted
+            yield from self._write_in_flight(epoch)
+        finally:
+            self._flows.release(self._lock)
+
+    def extend(self, epoch: int, items: Sequence[Metadata]) -> Flow[None]:
+        """Have these in the in-flight set; flows that want it at the same time share one write."""
+        yield self._lock
+        try:
+            if not (self.leads(epoch) and self.covers(items)):
+                yield from self._write_in_flight(epoch)
+        finally:
+            self._flows.release(self._lock)
+
+    def resign(self, finished: int | None = None) -> Flow[None]:
+        """Stop leading; where this is the epoch whose work is `finished`, another may begin at once."""
+        self._over = True
+        yield self._lock
+        try:
+            lease, held = self._lease, finished is not None and self.leads(finished)
+            self._until, self._term = _NEVER, None
+            if held and lease is not None:
+                notes = {**lease.metadata.annotations, in_flight.ANNOTATION: NOTHING.text()}
+                spec = replace(lease.spec, holder_identity="")
+                free = replace(lease, spec=spec, metadata=replace(lease.metadata, annotations=notes))
+                yield self._request(free, new=False)
+        finally:
+            self._flows.release(self._lock)
+
+    def _write_in_flight(self, epoch: int) -> Flow[None]:
+        if not self.leads(epoch) or self._lease is None or self._wanted is None:
+            raise ConflictError("another leads by now")
+        try:
+            yield from self._write(self._lease, "renew")
+        except (ConflictError, NotFoundError):
+            self._until = _NEVER  # it is not as we left it
+            raise
+
+    def _look(self) -> Flow[None]:
+        term = self.term
+        # A pod with a higher epoch says that another led, whatever the Lease says: then it takes a new term.
+        if term is not None and self._lease is not None and self._floor() <= term.epoch:
+            try:
+                yield from self._write(self._lease, "renew")  # without a look: it must not be late
+            except (ConflictError, NotFoundError):
+                self._until = _NEVER  # it is not as we left it
+            else:
+                return
+        lease = yield from self._read()
+        now = self._clock.now
+        first = lease is None and self._observed.version is None and not self._began()
+        version = lease.metadata.resource_version if lease else ""
+        self._observed = self._observed.seen(version, _NEVER if first else now)
+        action = next_action(lease, self._me, self._observed, now, self._config.duration)
+        if action != "wait":
+            yield from self._write(lease, action)
+
+    def _read(self) -> Flow[Lease | None]:
+        path = LEASES.path(self._config.namespace, self._config.name)
+        try:
+            answer = yield Get("GET", path, within=self._config.deadline / 2)
+        except NotFoundError:
+            return None
+        return codec.decode(LEASES, answer)
+
+    def _write(self, lease: Lease | None, action: Action) -> Flow[None]:
+        sent = self._clock.now
+        listed = self._wanted() if self._wanted is not None and action == "renew" else None
+        wanted = self._renewed(lease, action, listed)
+        if listed is not None:
+            self._possible = (*self._possible, listed)
+        kept = codec.decode(LEASES, (yield self._request(wanted, new=lease is None)))
+        self._lease, self._until = kept, sent + self._config.deadline
+        self._observed = ObservedLease(kept.metadata.resource_version, sent)
+        self._possible = (listed,) if listed is not None else ()
+        if action != "renew":
+            self._wanted = None
+            self._term = LeaderTerm(kept.spec.lease_transitions, is_released(lease), _left(kept))
+
+    def _request(self, lease: Lease, *, new: bool) -> RenewLease:
+        where, within = self._config.namespace, self._config.deadline / 2
+        method, name = ("POST", "") if new else ("PUT", self._config.name)
+        return RenewLease(method, LEASES.path(where, name), codec.document(LEASES, lease), within=within)
+
+    def _renewed(self, lease: Lease | None, action: Action, listed: InFlightSet | None) -> Lease:
+        now = format_micro(self._clock.wall)
+        before = lease or Lease(metadata=Metadata(name=self._config.name, namespace=self._config.namespace))
+        new = action != "renew"
+        epoch = max(before.spec.lease_transitions, self._floor() if new else 0)
+        spec = LeaseSpec(
+            holder_identity=self._me,
+            lease_duration_seconds=round(self._config.duration),
+            acquire_time=now if new else before.spec.acquire_time,
+            renew_time=now,
+            lease_transitions=epoch + 1 if new else epoch,
+        )
+        notes = {**before.metadata.annotations, **self.annotations}
+        if listed is not None:
+            notes[in_flight.ANNOTATION] = listed.text()
+        return replace(before, spec=spec, metadata=replace(before.metadata, annotations=notes))

@@ -1,0 +1,111 @@
+"""What a new leader does before its first decision: know all that was done, and fence what may be half done.
+
+A leader that was stopped in the middle may wake at any time and go on with what it had decided. After this,
+each of its writes that would give away part of a device fails: it is conditional on a version that is no
+more, or wants a name that is taken. The mark on a pod also says that the previous term is over. Only pods in
+the previous leader's in-flight set are fenced: it cannot have been about to give anything to another.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.translator import asks_for_devices
+from fairlead.cache.types import CLAIMS, PODS, TURN, LiveClaim, LivePod
+from fairlead.cluster.times import format_time
+from fairlead.manifest.pod.claims import claims_named
+from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.flow import Flow, Sleep
+from fairlead.serve.scheduler.bind import writes
+from fairlead.serve.scheduler.bind.binder import Binder
+from fairlead.serve.scheduler.bind.evict import unmark
+from fairlead.serve.scheduler.bind.requests import Fences, send_with_retry, together
+from fairlead.serve.scheduler.effects import ListObjects
+from fairlead.serve.scheduler.leader.election import LeaderTerm
+from fairlead.serve.scheduler.leader.in_flight import InFlightSet
+
+_PAUSE: Final = 0.02
+"""Seconds between looks at whether the watches have come so far."""
+_LOOKS: Final = 25
+"""Looks after which the objects are listed again: some may be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """Takes over from the previous leader."""
+
+    cache: SchedulerCache
+    binder: Binder
+    fences: Fences
+    clock: MachineClock
+    scheduler: str
+    claims: bool
+    """Whether the API server serves ResourceClaims."""
+
+    def fence_previous(self, term: LeaderTerm) -> Flow[int]:
+        """Return how many pending pods had to be fenced, once decisions are safe.
+
+        Where the previous leader finished everything, only what it did must be known here.
+        """
+        objects = yield from self._list()
+        if term.clean:
+            yield from self._until_seen(objects)
+            return 0
+        pods = [
+            each for each in objects if isinstance(each, LivePod) and self._may_be_in_flight(each, term.left)
+        ]
+        victims = [each for each in objects if isinstance(each, LivePod) and each.is_victim]
+        open_claims = [each for each in objects if isinstance(each, LiveClaim) and _is_open(each)]
+        ended = yield from together([self._fence(pod, term.epoch) for pod in pods])
+        now = format_time(self.clock.wall)
+        why = f"leader {term.epoch} decides again"  # the previous leader's eviction would come too late
+        yield from together([self.fences.fence(unmark(each, now, why)) for each in victims])
+        fenced = yield from together([self.fences.fence_claim(each.key, term.epoch) for each in open_claims])
+        changed = [each for part in ended for each in part] + [each for each in fenced if each is not None]
+        latest = {each.metadata.uid: each for each in (*objects, *changed)}
+        yield from self._until_seen(latest.values())
+        return len(pods)
+
+    def _may_be_in_flight(self, pod: LivePod, left: InFlightSet) -> bool:
+        return pod.waits_for(self.scheduler) and left.covers(pod.metadata) and asks_for_devices(pod)
+
+    def _fence(self, pod: LivePod, epoch: int) -> Flow[list[LivePod | LiveClaim]]:
+        """End what may be half done for one pod, and return the objects that it led to."""
+        now = yield from self.fences.fence_pod(pod, epoch)
+        if now is None:
+            return []  # it is gone
+        if now.spec.node_name:
+            return [now]
+        own = now.status.extended_resource_claim_status.resource_claim_name
+        keys = [*claims_named(now).values()]
+        if own and (yield from send_with_retry(writes.create_claim(now, ()))) is None:
+            keys.insert(0, (now.metadata.namespace, own))
+        objects: list[LivePod | LiveClaim] = [now]
+        for key in keys:
+            claim = yield from self.fences.fence_claim(key, epoch)
+            objects += [claim] if claim is not None else []
+            if claim is not None and claim.made_for(now.metadata.uid) and claim.results:
+                yield from self.binder.deallocate(claim, now, epoch)
+        return objects
+
+    def _until_seen(self, objects: Iterable[LivePod | LiveClaim]) -> Flow[None]:
+        """Wait until the cache is no older than any of these; what is gone is not waited for."""
+        left = list(objects)
+        while True:
+            for _ in range(_LOOKS):
+                left = [each for each in left if not self.cache.has_seen(each)]
+                if not left:
+                    return
+                yield Sleep(_PAUSE)
+            there = {each.metadata.uid for each in (yield from self._list())}
+            left = [each for each in left if each.metadata.uid in there]
+
+    def _list(self) -> Flow[list[LivePod | LiveClaim]]:
+        claims = (yield ListObjects(CLAIMS.plural)) if self.claims else ()
+        return [*claims, *(yield ListObjects(PODS.plural))]
+
+
+def _is_open(claim: LiveClaim) -> bool:
+    """Say whether a leader may be about to give a claim something, whatever became of its pod."""
+    return TURN in claim.metadata.annotations and not claim.results

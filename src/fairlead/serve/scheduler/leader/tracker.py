@@ -1,0 +1,62 @@
+"""Keep the in-flight set: a pod is in it while it is given part of a device, or that is taken back. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import LivePod
+from fairlead.cluster.times import format_time
+from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.flow import Flow
+from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
+from fairlead.serve.scheduler.leader.election import LeaderElection
+from fairlead.serve.scheduler.leader.in_flight import MOST, InFlightSet, choose
+
+AHEAD: Final = timedelta(seconds=5)
+"""How far into the future new pods are in the set: till after the next renewal."""
+T = TypeVar("T")
+
+
+class InFlightTracker:
+    """The pods that are being placed, and the set that follows from them."""
+
+    def __init__(
+        self, election: LeaderElection, cache: SchedulerCache, queue: SchedulingQueue, clock: MachineClock
+    ) -> None:
+        self._election = election
+        self._cache = cache
+        self._queue = queue
+        self._clock = clock
+        self._busy: Counter[str] = Counter()
+
+    def open(self, epoch: int) -> Flow[None]:
+        """Begin a term's own set: what the previous leader left is ended."""
+        return self._election.enrol(epoch, self.current)
+
+    def during(self, pods: Sequence[LivePod], epoch: int, flow: Flow[T]) -> Flow[T]:
+        """Run a flow that gives something to pods, or takes it back, while they are in the set.
+
+        New pods are in it by their age; others cost a write, one for many.
+        """
+        items = [pod.metadata for pod in pods]
+        uids = [each.uid for each in items]
+        self._busy.update(uids)
+        try:
+            if items and not (self._election.leads(epoch) and self._election.covers(items)):
+                yield from self._election.extend(epoch, items)
+            return (yield from flow)
+        finally:
+            self._busy.subtract(uids)
+            self._busy += Counter()  # those at nought go
+
+    def current(self) -> InFlightSet:
+        """Return the set as it should be now."""
+        until = format_time(self._clock.wall + AHEAD)
+        askers = self._queue.askers
+        if len(askers) <= MOST:
+            return choose((), self._busy, (), until)
+        waiting = [pod.metadata for uid in askers if (pod := self._cache.pod(uid)) is not None]
+        line = [uid for uid in self._queue.line(2 * MOST) if uid in askers]
+        return choose(waiting, self._busy, line[:MOST], until)

@@ -1,0 +1,1 @@
+"""What the scheduler reports: conditions, events, explanations, metrics. Pure."""

@@ -1,0 +1,140 @@
+"""Report why pods wait: a condition and an event each, when the reason changes, and not too often. Pure."""
+
+import hashlib
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.cache.types import SCHEDULED, LivePod
+from fairlead.cluster.kinds import EVENTS
+from fairlead.serve.scheduler.bind.writes import pod_status
+from fairlead.serve.scheduler.effects import Report
+
+COMPONENT: Final = "fairlead-scheduler"
+PLACE_KEPT: Final = "PlaceKept"
+EVERY: Final = 10.0
+"""Seconds between two sentences on one pod: the amounts in them change with every pod that comes or goes."""
+_LONGEST: Final = 1000
+_NAMED: Final = 5
+"""Pods that a sentence names."""
+
+
+def spoken(text: str) -> str:
+    """Return a reason as it is told everywhere: in conditions, events and explanations."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def neighbours(namespace: str, pods: Sequence[str]) -> list[str]:
+    """Return pods of this namespace by name, and how many there are of others: a tenant may not see those."""
+    near = [each for each in pods if each.startswith(f"{namespace}/")]
+    far = len(pods) - len(near)
+    return [*near, *([f"{far} of other namespaces"] if far else [])]
+
+
+def waits_for(namespace: str, pods: Sequence[str]) -> str:
+    """Return for a sentence which pods a preemptor waits for; empty where none is left."""
+    if not pods:
+        return ""
+    names = neighbours(namespace, pods)
+    shown = ", ".join(names[:_NAMED]) + (" ..." if names[_NAMED:] else "")
+    return f" and waits until {shown} {'is' if len(pods) == 1 else 'are'} gone"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedReason:
+    """The reason that was reported last for a pod, and when."""
+
+    text: str
+    at: float
+
+
+class StatusReporter:
+    """The reasons that are to be reported for pods that wait."""
+
+    def __init__(self) -> None:
+        self._reported: dict[str, ReportedReason] = {}
+        self._due: dict[str, str] = {}
+
+    def add(self, uid: str, text: str) -> None:
+        """Have a reason reported when its time comes; a newer one replaces it."""
+        text, reported = spoken(text), self._reported.get(uid)
+        if reported is not None and reported.text == text:
+            self._due.pop(uid, None)
+        else:
+            self._due[uid] = text
+
+    def text(self, uid: str) -> str:
+        """Return the newest reason for a pod, reported or not; empty where there is none."""
+        reported = self._reported.get(uid)
+        return self._due.get(uid) or (reported.text if reported else "")
+
+    def forget(self, uid: str) -> None:
+        """Report nothing more of a pod."""
+        self._reported.pop(uid, None)
+        self._due.pop(uid, None)
+
+    def drop(self, uid: str) -> None:
+        """Leave out what is still to be reported: the pod is being placed."""
+        self._due.pop(uid, None)
+
+    def take(self, now: float, most: int, silent: Container[str] = ()) -> dict[str, str]:
+        """Take out `most` reasons that may be reported now, and none of pods that are `silent`."""
+        ready = [uid for uid in self._due if uid not in silent and self._may(uid, now)][:most]
+        found = {uid: self._due.pop(uid) for uid in ready}
+        self._reported |= {uid: ReportedReason(text, now) for uid, text in found.items()}
+        return found
+
+    def _may(self, uid: str, now: float) -> bool:
+        reported = self._reported.get(uid)
+        return reported is None or now - reported.at >= EVERY
+
+
+def refused(pod: LivePod, text: str, now: str) -> list[Report]:
+    """Return what tells a pod why it waits."""
+    return [condition(pod, text, now), event(pod, "Warning", "FailedScheduling", text, now)]
+
+
+def kept(pod: LivePod, text: str, now: str) -> list[Report]:
+    """Return what tells a pod what its place is kept for; no autoscaler need bring another node."""
+    return [condition(pod, text, now, PLACE_KEPT), event(pod, "Normal", PLACE_KEPT, text, now)]
+
+
+def condition(pod: LivePod, text: str, now: str, reason: str = "Unschedulable") -> Report:
+    """Return what puts the reason where `kubectl describe` and autoscalers look for it."""
+    said = pod.condition(SCHEDULED)
+    body = {
+        "type": SCHEDULED,
+        "status": "False",
+        "reason": reason,
+        "message": text,
+        "lastTransitionTime": said.last_transition_time if said.status == "False" else now,
+    }
+    return pod_status(Report, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [body]}})
+
+
+def event(pod: LivePod, kind: str, reason: str, text: str, now: str) -> Report:
+    """Return an event on a pod; the same words on the same pod are the same event."""
+    meta = pod.metadata
+    words = hashlib.sha256(f"{meta.uid} {reason} {text} {now}".encode()).hexdigest()[:12]
+    about: Mapping[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "uid": meta.uid,
+    }
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{meta.name[:230]}.{words}", "namespace": meta.namespace},
+        "involvedObject": about,
+        "type": kind,
+        "reason": reason,
+        "message": text,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+    return Report("POST", EVENTS.path(meta.namespace), body)

@@ -1,0 +1,174 @@
+"""Say of a pod why it waits, from what the scheduler remembers of it: nothing is listed, nothing is changed.
+
+The sentence and what would let the pod fit are worked out together when the question comes, for one state
+of the cluster. That takes a while on a large cluster, and nothing is decided meanwhile; so the answer is
+remembered for some seconds, and the driver gives it no more than a tenth of the time. Where that time is
+spent, the answer is the decision under which the pod waits, with its age and without advice.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fairlead import keys
+from fairlead.cache.types import LivePod
+from fairlead.placement import Decision
+from fairlead.request import Request
+from fairlead.schedule import decide, explained, place_gang
+from fairlead.serve.scheduler.cycle.preemption import names_budget
+from fairlead.serve.scheduler.cycle.queue import QueuedGroup
+from fairlead.serve.scheduler.cycle.scheduling import LastDecision, SchedulingCycle
+from fairlead.serve.scheduler.events import Explain
+from fairlead.serve.scheduler.report.conditions import neighbours, spoken
+from fairlead.settings import Address
+
+PATH: Final = "/explain/"
+"""Before `namespace/name/uid`."""
+_KEPT: Final = 10.0
+"""Seconds for which an answer is remembered: what would fit changes with every pod that comes or goes."""
+_MOST: Final = 256
+"""Pods whose answers are remembered."""
+_FITS: Final = "it fits as the cluster is now, and is tried again"
+
+
+@dataclass(frozen=True, slots=True)
+class _CurrentReasons:
+    """Why a pod has no place and what would let it fit, both as of one moment."""
+
+    since: Decision
+    """The decision under which the pod waits."""
+    verdict: LastDecision
+    note: str = ""
+
+
+class Explainer:
+    """Answers for one replica."""
+
+    def __init__(self, cycle: SchedulingCycle, me: str, scheduler: str) -> None:
+        self._cycle = cycle
+        self._who = {"leader": me, "scheduler": scheduler}
+        self._known: dict[str, _CurrentReasons] = {}
+        self.searches = 0
+        """Answers that were worked out."""
+
+    def answer(self, asked: Explain, now: float) -> dict[str, Any]:
+        """Return what is known of a pod; its state is `unknown` where it does not wait here.
+
+        The uid shows that the asker may read the pod. Where it is another's, the pod is as unknown as one
+        that does not exist.
+        """
+        pod = self._cycle.cache.pod(asked.uid)
+        mine = pod is not None and pod.key == (asked.namespace, asked.name)
+        standing = self._standing(pod, asked.rest, now) if pod is not None and mine else None
+        return {**self._who, **(standing or _stranger(asked.namespace, asked.name))}
+
+    def _standing(self, pod: LivePod, rest: float, now: float) -> dict[str, Any] | None:
+        uid = pod.metadata.uid
+        verdict, group = self._cycle.verdicts.get(uid), self._cycle.queue.group_of(uid)
+        if not self._cycle.cache.waits(uid):
+            if verdict is None or not verdict.decision.placed:
+                return None
+            if uid in self._cycle.cache.held:
+                return {**_told(verdict, "volumes", now), "sentence": self._cycle.reporter.text(uid)}
+            return _told(verdict, "in-flight", now)
+        if group is None:
+            return _bare(pod, "unreadable", self._cycle.reporter.text(uid))
+        if verdict is None:
+            return {**_bare(pod, "ready", f"{pod.metadata.name} waits for its turn"), **_times(group, now)}
+        clearing = neighbours(pod.metadata.namespace, self._cycle.clearing(uid))
+        judged = {**self._judged(verdict, group, rest, now), "clearing": clearing}
+        if self._cycle.cache.nominations.of(uid) is None:
+            return judged
+        return {**judged, "state": "nominated", "sentence": spoken(self._cycle.reporter.text(uid))}
+
+    def _judged(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> dict[str, Any]:
+        state = "ready" if group.helps is None else "parked"
+        if verdict.decision.placed:
+            return {**_unwritten(verdict, now), "state": state, **_times(group, now)}
+        current = self._current(verdict, group, rest, now)
+        changes = [each.to_json() for each in current.verdict.decision.changes]
+        told = _told(current.verdict, state, now)
+        return {**told, "changes": changes, "note": current.note, **_times(group, now)}
+
+    def _current(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> _CurrentReasons:
+        """Return the refusal as the cluster is now; the decision that the pod waits under, in a rest."""
+        uid = verdict.decision.request.id
+        known = self._known.get(uid)
+        if known is not None and known.since is verdict.decision and now - known.verdict.at < _KEPT:
+            return known
+        if rest > 0:
+            note = f"what would let it fit was not looked for: ask again in {rest:.0f} s"
+            return _CurrentReasons(verdict.decision, verdict, note)
+        self.searches += 1
+        decision = self._decided(verdict.decision.request, group, now)
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        fits = decision.placed
+        found = _CurrentReasons(
+            verdict.decision, verdict if fits else LastDecision(decision, now), _FITS if fits else ""
+        )
+        if not fits:
+            self._known[uid] = found
+        return found
+
+    def _decided(self, request: Request, group: QueuedGroup, now: float) -> Decision:
+        """Decide for a request, with its gang, as the cluster is now; nothing is changed."""
+        cluster, policy = self._cycle.cache.cluster, self._cycle.policy
+        members = list(group.members.values())
+        if request.gang is None:
+            own = decide(cluster, request, policy)
+        else:
+            mark = cluster.checkpoint()
+            own = _of(request, place_gang(cluster, members, policy))
+            cluster.rollback(mark)
+        if not own.placed and self._cycle.preemptions.worthwhile(members):
+            found = _of(request, self._cycle.preemptions.search(members, now))
+            own = found if names_budget(found) else own
+        return explained(cluster, own, policy)
+
+
+def _of(request: Request, decisions: Sequence[Decision]) -> Decision:
+    return next(each for each in decisions if each.request.id == request.id)
+
+
+def signs(where: Address, scheduler: str, environ: Mapping[str, str], host: str) -> dict[str, str]:
+    """Return what the Lease says of its holder, so that it can be asked; nothing stays of the one before."""
+    name, space = environ.get("POD_NAME"), environ.get("POD_NAMESPACE")
+    reachable = bool(name and space) and not where.loopback
+    if where.host in ("", "::", "0.0.0.0"):  # noqa: S104 - everywhere is no address to go to
+        where = Address(environ.get("POD_IP") or host, where.port)
+    return {
+        keys.LEADS_FOR: scheduler,
+        keys.LEADER_ADDRESS: str(where),
+        keys.LEADER_POD: f"{space}/{name}:{where.port}" if reachable else "",
+    }
+
+
+def _stranger(namespace: str, name: str) -> dict[str, Any]:
+    return {"namespace": namespace, "name": name, "state": "unknown"}
+
+
+def _bare(pod: LivePod, state: str, sentence: str) -> dict[str, Any]:
+    """Return the fields of a decision that was not made."""
+    nobody = Decision(Request(pod.metadata.name, pod.metadata.namespace), "").to_json()
+    return {**nobody, "state": state, "sentence": spoken(sentence)}
+
+
+def _told(verdict: LastDecision, state: str, now: float) -> dict[str, Any]:
+    decision = replace(verdict.decision, changes=()).to_json()
+    said = spoken(decision["sentence"])
+    return {**decision, "sentence": said, "state": state, "decided_seconds_ago": round(now - verdict.at, 1)}
+
+
+def _unwritten(verdict: LastDecision, now: float) -> dict[str, Any]:
+    """Return a decision that could not be carried out: for who waits, it is none."""
+    told = _told(verdict, "parked", now)
+    sentence = f"{told['sentence']}, but that could not be written; it is tried again"
+    return {**told, "placed": False, "node": None, "shares": [], "sentence": sentence}
+
+
+def _times(group: QueuedGroup, now: float) -> dict[str, Any]:
+    if group.helps is None:
+        return {"wakes_on": [], "tried_again_in_seconds": None}
+    left = round(max(0.0, group.until - now), 1)
+    return {"wakes_on": sorted(each.value for each in group.helps), "tried_again_in_seconds": left}

@@ -1,0 +1,1 @@
+"""Play a trace in virtual time: events, running jobs, faults, and the policy under test."""

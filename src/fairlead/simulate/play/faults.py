@@ -1,0 +1,42 @@
+"""When machines fail and come back: scripted, or drawn for each node by its own name and the seed."""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from fairlead.placement import NodeState
+from fairlead.simulate.trace.job import Fault, RandomFaults
+
+
+def things(nodes: Iterable[NodeState], kind: str) -> Iterator[tuple[str, str]]:
+    """Yield what can fail, as node and accelerator; an empty accelerator means the node."""
+    for node in nodes:
+        if kind == "node":
+            yield node.name, ""
+        else:
+            yield from ((node.name, device.id) for device in node.devices)
+
+
+class FaultProcess:
+    """Draws the next fault of one thing; the draws of one thing do not depend on any other."""
+
+    def __init__(self, failures: RandomFaults, node: str, device: str, seed: int) -> None:
+        self._failures, self._node, self._device = failures, node, device
+        self._random = Random(f"{seed}/{failures.kind}/{node}/{device}")  # noqa: S311 - a simulation, no secret
+
+    def after(self, now: float) -> Fault:
+        """Return the next fault of a thing that is well now."""
+        at = now + self._random.expovariate(1.0 / self._failures.mtbf)
+        seconds = self._random.expovariate(1.0 / self._failures.mttr)
+        return Fault(at, self._node, self._device, seconds)
+
+
+def fates(
+    nodes: Iterable[NodeState], failures: Iterable[RandomFaults], seed: int
+) -> dict[tuple[str, str], FaultProcess]:
+    """Return the fate of everything that fails at random."""
+    known = tuple(nodes)
+    return {
+        (node, device): FaultProcess(each, node, device, seed)
+        for each in failures
+        for node, device in things(known, each.kind)
+    }

@@ -1,0 +1,161 @@
+"""Jobs at work: they begin, grow, slow each other down, run out of memory, and end."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+
+from fairlead.placement import DeviceShare, Placement
+from fairlead.request import Request
+from fairlead.simulate.play.accelerator import SimulatedAccelerator
+from fairlead.simulate.play.events import EventKind, EventQueue, SimulationEvent
+from fairlead.simulate.play.interference import MODELS
+from fairlead.simulate.play.world import World
+from fairlead.simulate.trace.job import Job, load_of
+from fairlead.simulate.trace.settings import SimulationSettings
+
+
+@dataclass(slots=True)
+class RunningJob:
+    """A job that has its place."""
+
+    job: Job
+    placements: tuple[Placement, ...]
+    cards: tuple[tuple[SimulatedAccelerator, float, int], ...]
+    """Its accelerators, the load it puts on each, and the memory it asked for there."""
+    done: float
+    """Seconds of its work that are behind it."""
+    start: int
+    """Which start of which run: events of an earlier one are void."""
+    at_work: bool = False
+    pace: float = 0.0
+    """Seconds of its work that a second brings."""
+    since: float = 0.0
+    """When `done` was true."""
+    plan: int = 0
+    """Which forecast of its end: earlier ones are void."""
+    kills: int = field(default=0)
+
+
+class RunningJobs:
+    """All jobs at work; changes accelerators and puts what follows on the agenda."""
+
+    def __init__(self, world: World, agenda: EventQueue, settings: SimulationSettings) -> None:
+        self._world, self._agenda, self._settings = world, agenda, settings
+        self._slowdown = MODELS[settings.interference]
+        self._alone = settings.interference == "none"
+        self._starts = 0
+        self.all: dict[str, RunningJob] = {}
+        self.finite = 0
+        """How many of them will end."""
+
+    def place(self, job: Job, placements: tuple[Placement, ...], done: float) -> None:
+        """Give a job its place; its work begins when its start is over."""
+        cards = tuple(
+            (card, load_of(job, placement.request, card.state.memory), _asked(placement.request, share))
+            for placement in placements
+            for share in placement.shares
+            for card in (self._world.cards[placement.node, share.device],)
+        )
+        run = RunningJob(job, placements, cards, done, 0)
+        self.all[job.name] = run
+        self.finite += job.duration < inf
+        self._soon(run, job.start)
+
+    def begin(self, event: SimulationEvent) -> bool:
+        """Let the work of a job begin; False: there was no memory for it."""
+        run = self._meant(event)
+        if run is None:
+            return True
+        run.at_work, run.since, run.pace = True, self._world.now, 0.0
+        for card, load, _ in run.cards:
+            with self._world.changing(card):
+                card.enter(run.job.name, load)
+        self._repace(run.cards, run)
+        return self._hold(run, 0)
+
+    def grow(self, event: SimulationEvent) -> bool:
+        """Let a job hold what the next step of its memory says; False: there was not enough."""
+        run = self._meant(event)
+        return run is None or self._hold(run, event.step)
+
+    def kill(self, name: str) -> None:
+        """Stop a job that ran out of memory where it is, and start it again after a while."""
+        run = self.all[name]
+        self._quit(run)
+        run.done = run.done if self._settings.keep_progress else 0.0
+        wait = min(self._settings.restart * 2.0**run.kills, self._settings.restart_most)
+        run.kills += 1
+        self._soon(run, wait)
+
+    def ends(self, event: SimulationEvent) -> bool:
+        """Say whether a forecast of a job's end is still true."""
+        run = self.all.get(event.subject)
+        return run is not None and run.at_work and (run.start, run.plan) == (event.step, event.version)
+
+    def remove(self, name: str) -> RunningJob:
+        """Take a job from its place, and return it with what it has done."""
+        run = self.all.pop(name)
+        self.finite -= run.job.duration < inf
+        self._quit(run)
+        return run
+
+    # Inside
+
+    def _meant(self, event: SimulationEvent) -> RunningJob | None:
+        run = self.all.get(event.subject)
+        return run if run is not None and run.start == event.version else None
+
+    def _soon(self, run: RunningJob, seconds: float) -> None:
+        self._starts += 1
+        run.start = self._starts
+        self._agenda.put(self._world.now + seconds, EventKind.BEGIN, run.job.name, version=run.start)
+
+    def _hold(self, run: RunningJob, index: int) -> bool:
+        steps, name = run.job.memory, run.job.name
+        for card, _, asked in run.cards:
+            memory = steps[index].memory if steps else asked
+            with self._world.changing(card):
+                held = card.hold(name, memory)
+            if not held:
+                return False
+        if index + 1 < len(steps):
+            wait = steps[index + 1].after - steps[index].after
+            self._agenda.put(self._world.now + wait, EventKind.GROW, name, step=index + 1, version=run.start)
+        return True
+
+    def _quit(self, run: RunningJob) -> None:
+        if not run.at_work:
+            return
+        self._advance(run)
+        run.at_work = False
+        for card, _, _ in run.cards:
+            with self._world.changing(card):
+                card.leave(run.job.name)
+        self._repace(run.cards, None)
+
+    def _repace(
+        self, cards: Iterable[tuple[SimulatedAccelerator, float, int]], also: RunningJob | None
+    ) -> None:
+        """Forecast anew the end of everyone on these accelerators, and of one more."""
+        names = () if self._alone else dict.fromkeys(name for card, _, _ in cards for name in card.loads)
+        runs = [run for name in names if (run := self.all[name]) is not also]
+        for run in (*runs, also) if also else runs:
+            slowest = max((card.slowdown(self._slowdown) for card, _, _ in run.cards), default=1.0)
+            if run.pace == 1.0 / slowest:
+                continue
+            self._advance(run)
+            run.pace = 1.0 / slowest
+            run.plan += 1
+            left = (run.job.duration - run.done) / run.pace
+            if left < inf:
+                end = self._world.now + max(0.0, left)
+                self._agenda.put(end, EventKind.FINISH, run.job.name, step=run.start, version=run.plan)
+
+    def _advance(self, run: RunningJob) -> None:
+        run.done += (self._world.now - run.since) * run.pace
+        run.since = self._world.now
+
+
+def _asked(request: Request, share: DeviceShare) -> int:
+    """Return what is asked of an accelerator, which may be less than what is handed out."""
+    return share.memory if request.demand.memory is None else request.demand.memory

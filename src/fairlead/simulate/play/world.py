@@ -1,0 +1,166 @@
+"""The simulated world: the cluster as the scheduler sees it, and the accelerators as they really are."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Protocol
+
+from fairlead.placement import Decision, NodeState, Placement
+from fairlead.request import WHOLE, Request
+from fairlead.schedule import EngineCluster, decide, preempt, typical
+from fairlead.schedule.score.fragments import Fragments
+from fairlead.simulate.play.accelerator import SimulatedAccelerator
+from fairlead.simulate.play.telemetry import SimulatedTelemetry
+from fairlead.simulate.report.recorder import Gauge
+from fairlead.simulate.trace.job import SimulatedFleet
+
+
+class World:
+    """What a policy may look at, and what a simulation changes."""
+
+    def __init__(self, fleet: SimulatedFleet, requests: Iterable[Request]) -> None:
+        self.now = 0.0
+        self.nodes = {node.name: node for node in fleet.nodes}
+        """As they are when well."""
+        self.cluster = EngineCluster(fleet.nodes, fleet.residents, typical(requests))
+        self.residents = {placement.request.id: placement for placement in fleet.residents}
+        """Who was there before, and may not be put out."""
+        self._fragments = Fragments(self.cluster, published=True)
+        self._fragmented, self._measured = 0.0, -inf
+        self.grain = 0.0
+        """Seconds for which fragments are taken to be as they were measured."""
+        self.telemetry = SimulatedTelemetry()
+        self.cards = {
+            (node.name, device.id): SimulatedAccelerator(node.name, device, fleet.power.get(device.model))
+            for node in fleet.nodes
+            for device in node.devices
+        }
+        self.broken: set[tuple[str, str]] = set()
+        """Nodes (with an empty device) and accelerators that are down."""
+        self._memory = self._busy = 0.0
+        self._allocated = sum(self._part(placement) for placement in fleet.residents)
+        self._watts = sum(card.watts for card in self.cards.values())
+        self._capacity = sum(card.state.healthy for card in self.cards.values())
+
+    # The cluster, as the scheduler sees it
+
+    def count(self, placements: Iterable[Placement]) -> None:
+        """Count what is bound as handed out."""
+        self._allocated += sum(self._part(placement) for placement in placements)
+
+    def release(self, placements: Iterable[Placement]) -> None:
+        """Take back what was handed out, and what is still bound of it."""
+        for placement in placements:
+            if self.cluster.placement(placement.request.id) is not None:
+                self.cluster.release(placement.request.id)
+            self._allocated -= self._part(placement)
+
+    def fail(self, node: str, device: str) -> None:
+        """Let a node or an accelerator be down; what was on it must be gone."""
+        self.broken.add((node, device))
+        self._renew(node)
+
+    def repair(self, node: str, device: str) -> None:
+        """Let it be well again."""
+        self.broken.discard((node, device))
+        self._renew(node)
+
+    # The accelerators, as they really are
+
+    @contextmanager
+    def changing(self, card: SimulatedAccelerator) -> Iterator[None]:
+        """Keep the sums while an accelerator is changed."""
+        memory, busy, watts = card.memory, card.busy, card.watts
+        yield
+        self._memory += card.memory - memory
+        self._busy += card.busy - busy
+        self._watts += card.watts - watts
+        self.telemetry.note(self.now, card)
+
+    def gauge(self, waiting: int, running: int) -> Gauge:
+        """Return what is true now."""
+        return Gauge(
+            allocated=self._allocated,
+            fragmented=self._fragments_now(),
+            capacity=self._capacity,
+            waiting=waiting,
+            running=running,
+            memory=self._memory,
+            busy=self._busy,
+            watts=self._watts,
+        )
+
+    # Inside
+
+    def _fragments_now(self) -> float:
+        if self.now - self._measured < self.grain:
+            return self._fragmented
+        if not self._fragments.current:
+            self._fragments = Fragments(self.cluster, published=True)
+        self._fragments.refresh()
+        self._fragmented, self._measured = float(self._fragments.amount.sum()) / WHOLE, self.now
+        return self._fragmented
+
+    def _part(self, placement: Placement) -> float:
+        """Return how many accelerators a placement takes, shares as fractions."""
+        total = 0.0
+        for share in placement.shares:
+            state = self.cards[placement.node, share.device].state
+            of_memory = share.memory / state.memory if state.memory else 0.0
+            total += 1.0 if share.whole else min(1.0, max(of_memory, share.compute / WHOLE))
+        return total
+
+    def _renew(self, name: str) -> None:
+        """Show the scheduler a node as it is now."""
+        before = self.cluster.node(name)
+        after = self._state(name)
+        if after is not None:
+            self.cluster.put(after)
+        elif before is not None:
+            gone = self.cluster.remove(name)
+            self._allocated -= sum(self._part(placement) for placement in gone)
+        self._capacity += _healthy(after) - _healthy(before)
+
+    def _state(self, name: str) -> NodeState | None:
+        if (name, "") in self.broken:
+            return None
+        node = self.nodes[name]
+        devices = (
+            replace(device, healthy=False) if (name, device.id) in self.broken else device
+            for device in node.devices
+        )
+        return replace(node, devices=tuple(devices))
+
+
+def _healthy(node: NodeState | None) -> int:
+    return sum(device.healthy for device in node.devices) if node else 0
+
+
+class PlacementPolicy(Protocol):
+    """What decides in a simulation: a policy of the engine, or one that also reads `world.telemetry`."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+
+    @property
+    def every(self) -> float | None:
+        """Seconds after which those that wait are tried again though nothing was freed; None: never."""
+
+    def choose(self, world: World, request: Request, evict: bool) -> Decision:
+        """Decide where a request goes; with `evict` others of lower priority may have to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPolicy:
+    """A policy of the engine: it looks at what was asked for and handed out."""
+
+    name: str
+    every: float | None = None
+
+    def choose(self, world: World, request: Request, evict: bool) -> Decision:
+        """Decide where a request goes."""
+        if evict:
+            return preempt(world.cluster, request, self.name, spared=world.residents)
+        return decide(world.cluster, request, self.name)

@@ -1,0 +1,1 @@
+"""What came of a simulation: figures, time series and plots."""

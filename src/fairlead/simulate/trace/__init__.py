@@ -1,0 +1,1 @@
+"""Traces: jobs, machines and faults, read from files or generated."""

@@ -1,0 +1,147 @@
+"""Read what is to be played, whatever form it has: a document, a table, manifests, or a recorded cluster."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from random import Random
+from typing import Final
+
+from fairlead.catalog import Catalog
+from fairlead.errors import SettingsError
+from fairlead.manifest.files.snapshot import Snapshot, is_snapshot, parse
+from fairlead.manifest.files.text import read
+from fairlead.simulate.trace.fields import TraceFields
+from fairlead.simulate.trace.generate import generated
+from fairlead.simulate.trace.job import Fault, Job, RandomFaults, SimulatedFleet, Trace
+from fairlead.simulate.trace.jobs import JobTemplateReader
+from fairlead.simulate.trace.machines import fleet_of, inhabited
+from fairlead.simulate.trace.recorded import POD_COLUMNS, recorded_jobs
+from fairlead.simulate.trace.table import is_table, jobs_of, records
+from fairlead.simulate.trace.workloads import are_workloads, waiting_jobs, workload_jobs
+
+_RECORDED: Final = {"interference": "none"}
+"""The durations of a recorded cluster were measured among neighbours: they are slow already."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReader:
+    """Reads traces; what they leave open is said here."""
+
+    catalog: Catalog
+    seed: int = 0
+    over_provision: float | None = None
+    """Percent of memory; goes before what a trace says itself."""
+    fleet: SimulatedFleet | None = None
+    """Machines for a trace that brings none of its own."""
+    duration: float = inf
+    """Seconds that the pods of manifests run: manifests do not say."""
+
+    @property
+    def patterns(self) -> JobTemplateReader:
+        """What reads jobs."""
+        return JobTemplateReader(self.catalog, self.over_provision)
+
+    def read(self, path: str) -> Trace:
+        """Return what a file says happens."""
+        trace = self._table(path) if is_table(path) else self._documents(path)
+        return _checked(trace, path)
+
+    def _table(self, path: str) -> Trace:
+        header, rows = records(path)
+        if set(header) >= POD_COLUMNS:
+            return Trace(path, tuple(recorded_jobs(path, rows)), settings=_RECORDED)
+        return Trace(path, tuple(jobs_of(path, rows, self.seed, self.patterns)))
+
+    def _documents(self, path: str) -> Trace:
+        documents = read(path)
+        if len(documents) == 1 and is_snapshot(documents[0][1]):
+            return self._snapshot(path, parse(documents[0][1], documents[0][0]))
+        if are_workloads(documents):
+            if self.fleet is None:
+                raise SettingsError(
+                    f"{path}: manifests bring no machines", "name a file of nodes with --cluster"
+                )
+            return Trace(path, tuple(workload_jobs(path, self.fleet, self.catalog, self.duration)))
+        if len(documents) != 1:
+            raise SettingsError(
+                f"{path}: {len(documents)} documents where one is wanted", "is it the right file?"
+            )
+        where, value = documents[0]
+        return _document(TraceFields(value, where), self)
+
+    def _snapshot(self, path: str, cluster: Snapshot) -> Trace:
+        """Play on from the moment of a snapshot: who runs stays, who waits arrives."""
+        jobs = tuple(waiting_jobs(cluster.pending, self.duration))
+        if not jobs:
+            raise SettingsError(
+                f"{path}: nobody waits in it", "name it as --cluster, and the jobs to be played as --trace"
+            )
+        return Trace(path, jobs, fleet=inhabited(cluster, self.catalog))
+
+
+def _document(table: TraceFields, reader: TraceReader) -> Trace:
+    own = fleet_of(table, reader.catalog)
+    jobs: list[Job] = [_job(row, reader) for row in table.tables("jobs")]
+    for row in table.tables("generate"):
+        jobs += generated(row, reader.seed, reader.patterns)
+    trace = Trace(
+        table.text("name", table.where),
+        tuple(jobs),
+        tuple(_fault(row) for row in table.tables("faults")),
+        tuple(_failures(table.table("failures"))),
+        own if own.nodes else None,
+        table.table("settings").rest(),
+    )
+    table.finish()
+    return trace
+
+
+def _job(row: TraceFields, reader: TraceReader) -> Job:
+    name, at = row.text("name"), row.seconds("at", 0)
+    random = Random(f"{reader.seed}/{name}")  # noqa: S311 - a simulation, no secret
+    return reader.patterns.read(row.rest(), row.where).job(name, at, random)
+
+
+def _fault(row: TraceFields) -> Fault:
+    seconds = row.seconds("for") if "for" in row else None
+    fault = Fault(row.seconds("at"), row.text("node"), row.text("device", ""), seconds)
+    row.finish()
+    return fault
+
+
+def _failures(table: TraceFields) -> Iterable[RandomFaults]:
+    for kind in ("node", "device"):
+        if kind in table:
+            row = table.table(kind)
+            found = RandomFaults(kind, row.seconds("mtbf"), row.seconds("mttr"))
+            row.finish()
+            if not (found.mtbf > 0 and found.mttr > 0):
+                raise SettingsError(f"{row.where}: mtbf and mttr must be more than 0")
+            yield found
+    table.finish()
+
+
+def _checked(trace: Trace, path: str) -> Trace:
+    """Refuse a trace with nothing in it, or with two of one name."""
+    if not trace.jobs:
+        raise SettingsError(f"{path}: no jobs", "list them under jobs:, or a recipe for them under generate:")
+    seen: set[str] = set()
+    for job in trace.jobs:
+        if job.name in seen:
+            raise SettingsError(f"{path}: two jobs are called {job.name!r}", "names must differ")
+        seen.add(job.name)
+    return trace
+
+
+def check_faults(trace: Trace, fleet: SimulatedFleet) -> None:
+    """Refuse faults of machines that are not there."""
+    known = {node.name: {device.id for device in node.devices} for node in fleet.nodes}
+    for at, fault in enumerate(trace.faults):
+        if fault.node not in known:
+            raise SettingsError(f"{trace.name}: faults[{at}]: there is no node {fault.node!r}")
+        if fault.device and fault.device not in known[fault.node]:
+            there = ", ".join(sorted(known[fault.node])) or "none"
+            raise SettingsError(
+                f"{trace.name}: faults[{at}]: {fault.node} has no accelerator {fault.device!r}",
+                f"it has: {there}",
+            )

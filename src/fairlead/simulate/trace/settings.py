@@ -1,0 +1,77 @@
+"""How a simulation is played; the trace may say so, the command line goes before it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from math import inf
+from typing import Any, Final
+
+from fairlead.errors import SettingsError
+from fairlead.simulate.play.interference import MODELS
+from fairlead.simulate.play.waiting import ORDERS
+from fairlead.units import parse_duration
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """The rules of one simulation."""
+
+    interference: str = "time-slicing"
+    """How jobs on one accelerator slow each other down: a name of `interference.MODELS`."""
+    queue: str = "fifo"
+    """Who of those that wait is tried first: a name of `waiting.ORDERS`."""
+    keep_progress: bool = False
+    """A job that is put out, or killed, goes on where it was; otherwise it starts anew."""
+    preemption: bool = True
+    restart: float = 10.0
+    """Seconds until a job that ran out of memory is started again; each time twice as long."""
+    restart_most: float = 300.0
+    kills: int = 20
+    """How often a job may run out of memory before it is given up."""
+    until: float = inf
+    """Seconds of virtual time after which no more is played."""
+
+
+_DURATIONS: Final = ("restart", "restart_most", "until")
+_CHOICES: Final[Mapping[str, Mapping[str, object]]] = {"interference": MODELS, "queue": ORDERS}
+
+
+def settled(base: SimulationSettings, said: Mapping[str, object], where: str) -> SimulationSettings:
+    """Return the settings with what a file or a command line says; `where` names it in errors."""
+    values: dict[str, Any] = {}
+    known = [field.name for field in fields(SimulationSettings)]
+    for spelled, value in said.items():
+        name = spelled.replace("-", "_")
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            raise SettingsError(f"{where}: unknown setting {spelled!r}", hint)
+        values[name] = _value(name, value, f"{where}: {spelled}")
+    return replace(base, **values)
+
+
+def _value(name: str, value: object, where: str) -> object:
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise SettingsError(f"{where}: {value!r} is not known", f"known: {', '.join(_CHOICES[name])}")
+        return value
+    if name == "kills":
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise SettingsError(f"{where}: {value!r} is not a whole number from 1 up")
+        return value
+    if name not in _DURATIONS:
+        if not isinstance(value, bool):
+            raise SettingsError(f"{where}: {value!r} is neither true nor false")
+        return value
+    return duration_of(str(value), where)
+
+
+def duration_of(text: str, where: str) -> float:
+    """Return a positive number of seconds."""
+    try:
+        seconds = float(parse_duration(text))
+    except ValueError as error:
+        raise SettingsError(f"{where}: {error}") from None
+    if not 0 < seconds < inf:
+        raise SettingsError(f"{where}: {text!r} is not a positive duration", "write it like 10s or 2h")
+    return seconds

@@ -1,0 +1,109 @@
+"""A folder of profiles: all of it is read, damage hides nothing, and what comes in is added."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairlead.calibrate.profile import (
+    ProfileFolder,
+    calibration_file,
+    load,
+    load_all,
+    load_any,
+    load_seen,
+    save,
+    save_seen,
+    seen_file,
+)
+from fairlead.calibrate.profile_folder import forget, keep
+from fairlead.calibration import ObservedUse, place
+from fairlead.errors import UserError
+from fairlead.units import Bytes, Seconds
+from tests.profiles import MEASURED, SETUP, calibration, seen
+
+
+def test_what_was_seen_is_written_and_read_back(tmp_path: Path) -> None:
+    path = seen_file(str(tmp_path), seen())
+    save_seen(seen(), path)
+    assert load_seen(path) == load_any(path) == seen()
+    bare = ObservedUse(SETUP, "", "d" * 40, "", "2026-11-16T04:00:00+00:00")
+    save_seen(bare, path)
+    assert load_seen(path) == bare
+
+
+def test_a_whole_folder_is_read(tmp_path: Path) -> None:
+    within = str(tmp_path)
+    save(calibration(), calibration_file(within, calibration()))
+    save_seen(seen(), seen_file(within, seen()))
+    (tmp_path / "half.json").write_text('{"version": ')
+    (tmp_path / "seen" / "binary.json").write_bytes(b"\x1f\x8b\x00\xff")
+    (tmp_path / "notes.txt").write_text("not a profile, and not called one")
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    found = load_all(within)
+    assert (found.calibrations, found.seen) == ((calibration(),), (seen(),))
+    assert [Path(line.partition(":")[0]).name for line in found.damaged] == ["half.json", "binary.json"]
+
+
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert load_all(str(tmp_path / "none")) == ProfileFolder()
+    (tmp_path / "file").write_text("")
+    assert load_all(str(tmp_path / "file")).damaged[0].endswith("Not a directory")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("peak_bytes", -1),
+        ("peak_bytes", 1e400),
+        ("watts", float("nan")),
+        ("ramp", 0),
+        ("latency", {"median": 1, "p90": 1, "count": -1, "ratio": None}),
+        ("latency", []),
+        ("setup", None),
+        ("version", 99),
+    ],
+)
+def test_what_cannot_have_been_seen_is_refused(field: str, value: object, tmp_path: Path) -> None:
+    path = tmp_path / "seen.json"
+    path.write_text(json.dumps({**seen().to_json(), field: value}))
+    with pytest.raises(UserError, match=r"seen\.json: ") as caught:
+        load_seen(str(path))
+    assert caught.value.hint
+
+
+def test_what_comes_in_is_added_to_the_file_of_its_setup(tmp_path: Path) -> None:
+    within = str(tmp_path)
+    own = calibration_file(within, calibration())
+    save(calibration(), own)
+    quick = replace(MEASURED, seconds=Seconds(0.001), peak_bytes=Bytes(5))
+    trials = tuple(replace(trial, measured=quick, reason="") for trial in calibration().trials)
+    more = seen(peak_bytes=Bytes(9_000), latency=None)
+    first = keep([calibration(trials=trials), calibration(host="another board")], [seen(), more], within)
+    assert first[0] == own
+    assert first[1] != own
+    assert first[2] == first[3]
+    plain, points = (trial.measured for trial in load(own).trials)
+    assert (plain, points) == (replace(quick, peak_bytes=MEASURED.peak_bytes), quick)
+    assert load_seen(first[2]) == seen(peak_bytes=Bytes(9_000))
+    assert keep([], [], within) == []
+
+
+def test_a_setup_is_forgotten_and_others_stay(tmp_path: Path) -> None:
+    within = str(tmp_path)
+    keep([calibration(), calibration(host="another board")], [seen()], within)
+    (tmp_path / "damaged.json").write_text("")
+    assert forget(place(SETUP, calibration().host), within) == 2
+    assert [each.host for each in load_all(within).calibrations] == ["another board"]
+    assert forget("none", within) == 0
+    assert (tmp_path / "damaged.json").exists()
+
+
+def test_a_file_that_cannot_be_written_leaves_no_part(tmp_path: Path) -> None:
+    (tmp_path / "profile.json").mkdir()
+    with pytest.raises(UserError, match=r"profile\.json: Is a directory"):
+        save(calibration(), str(tmp_path / "profile.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["profile.json"]

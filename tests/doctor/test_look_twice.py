@@ -1,0 +1,117 @@
+"""Pods come and go while a cluster is read: nobody is alarmed by what two lists show of two moments."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES, Kind
+from fairlead.doctor.finding import Finding, Severity
+from fairlead.doctor.look_twice import AGAIN, visit
+from fairlead.doctor.view import Pod
+from fairlead.errors import AccessError
+from fairlead.manifest.listing import CLAIMS
+from fairlead.manifest.types.live import LiveClaim
+from tests.doctor.worlds import NOW, Played, claim, device_slice, node, pod, share
+from tests.fakecluster.cluster import FakeCluster
+
+Step = Callable[[FakeCluster], Awaitable[Any]]
+
+
+def add(item: Pod | LiveClaim) -> Step:
+    kind = PODS if isinstance(item, Pod) else CLAIMS
+    return lambda cluster: cluster.create(kind.raw(), msgspec.to_builtins(item))
+
+
+def drop(item: Pod | LiveClaim) -> Step:
+    kind: Kind[Any] = PODS if isinstance(item, Pod) else CLAIMS
+    return lambda cluster: cluster.delete(kind, item.metadata.name, "default", grace=0)
+
+
+class Busy:
+    """A cluster in which something happens each time after its pods were listed."""
+
+    def __init__(self, cluster: FakeCluster, steps: list[list[Step]]) -> None:
+        self._cluster = cluster
+        self._steps = iter(steps)
+
+    async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
+        found = await self._cluster.list(kind, *arguments, **options)
+        for step in next(self._steps, ()) if kind.plural == "pods" else ():
+            await step(self._cluster)
+        return found
+
+
+def visited(there: list[Step], *steps: list[Step], blind: bool = False) -> tuple[list[Finding], list[float]]:
+    """Return what is found while these things happen, and how long was waited in between."""
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def look() -> list[Finding]:
+        cluster = FakeCluster(now=lambda: NOW - timedelta(hours=1))
+        await cluster.create(NODES, msgspec.to_builtins(node()))
+        await cluster.create(RESOURCE_SLICES.raw(), msgspec.to_builtins(device_slice()))
+        for step in there:
+            await step(cluster)
+        busy: Any = Blind(cluster, []) if blind else Busy(cluster, list(steps))
+        return await visit(Played(), busy, lambda: NOW, "fairlead", pause)
+
+    return asyncio.run(look()), pauses
+
+
+class Blind(Busy):
+    """One that shows no claims."""
+
+    async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
+        if kind.plural == "resourceclaims":
+            raise AccessError("claims are forbidden")
+        return await super().list(kind, *arguments, **options)
+
+
+OLD = share("old", 4096)
+FIRST, SECOND = claim("first", 4096, "claims"), claim("second", 4096, "claims")
+HOLDER = pod("claims", "box")
+
+
+def of(found: list[Finding], check: str) -> list[Severity]:
+    return [each.verdict for each in found if each.check == check]
+
+
+@pytest.mark.parametrize(
+    ("there", "steps"),
+    [
+        ([add(OLD), add(HOLDER)], [[drop(OLD), add(FIRST)]]),
+        # In each look somebody else seems to share the device.
+        ([add(OLD), add(HOLDER)], [[drop(OLD), add(FIRST)], [drop(FIRST), add(SECOND)]]),
+    ],
+    ids=["one went, another came", "twice"],
+)
+def test_what_was_never_so_at_one_moment_is_not_told(there: list[Step], steps: list[list[Step]]) -> None:
+    found, pauses = visited(there, *steps)
+    assert of(found, "given-away") == [Severity.OK]
+    assert pauses == [AGAIN]
+
+
+def test_what_stays_is_told() -> None:
+    found, pauses = visited([add(OLD), add(HOLDER), add(FIRST)])
+    assert of(found, "given-away") == [Severity.FAIL]
+    assert pauses == [AGAIN]
+    (said,) = [each.text for each in found if each.check == "given-away"]
+    assert said.endswith("8.0 GiB of 4.0 GiB given away, to default/first, default/old")
+
+
+def test_a_claim_that_goes_a_moment_after_its_pod_is_no_orphan() -> None:
+    found, _ = visited([add(FIRST)], [], [drop(FIRST)])
+    assert of(found, "orphan-claims") == [Severity.OK]
+    found, _ = visited([add(FIRST)])
+    assert of(found, "orphan-claims") == [Severity.WARN]
+
+
+@pytest.mark.parametrize(("there", "blind"), [([add(OLD)], False), ([add(OLD), add(FIRST)], True)])
+def test_no_second_look_without_need(there: list[Step], blind: bool) -> None:
+    assert visited(there, blind=blind)[1] == []

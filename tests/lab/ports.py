@@ -1,0 +1,140 @@
+"""Call `fairlead lab` as a user would, in a home of the test's own, and look for what it leaves behind."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairlead.lab.node import cgroups
+from fairlead.lab.run import process
+from fairlead.lab.run.home import LabHome
+
+FAIRLEAD = [sys.executable, "-m", "fairlead"]
+_STAND_IN = """\
+#!{python} -IS
+import http.server, ssl, sys
+options = dict(each.split("=", 1) for each in sys.argv[1:] if "=" in each)
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "2"); self.end_headers()
+        self.wfile.write(b"ok")
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(options["--tls-cert-file"], options["--tls-private-key-file"])
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(options["--secure-port"])), Answer)
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print("serving", flush=True)
+server.serve_forever()
+"""
+
+
+def network_names() -> frozenset[str]:
+    """Return the network namespaces that have a name on this machine."""
+    return frozenset(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The command line, with a home of its own."""
+
+    root: Path
+    environ: Mapping[str, str] = field(default_factory=dict)
+    networks: frozenset[str] = field(default_factory=network_names)
+    """Those that were there before."""
+
+    @property
+    def home(self) -> LabHome:
+        """Where its labs are."""
+        return LabHome(self.root / "fairlead" / "lab")
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of every call."""
+        return {**os.environ, "XDG_STATE_HOME": str(self.root), "FAIRLEAD_LAB": "", **self.environ}
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `fairlead lab ARGUMENTS` to its end."""
+        return subprocess.run(
+            [*FAIRLEAD, "lab", *arguments],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Run `fairlead lab ARGUMENTS` and do not wait for it."""
+        return subprocess.Popen(
+            [*FAIRLEAD, "lab", *arguments],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def json_of(self, *arguments: str) -> Any:
+        """Run a command that may say no and return its document."""
+        return json.loads(self(*arguments, "-o", "json").stdout)
+
+    def json(self, *arguments: str) -> Any:
+        """Run a command that must succeed and return its document."""
+        done = self(*arguments, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def processes(self) -> list[process.Process]:
+        """Return every process that was started for a lab in this home."""
+        wanted = f"{process.MARK}={self.root}/".encode()
+        found = []
+        for pid in process.pids():
+            try:
+                marks = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            each = process.find(pid)
+            if each and any(mark.startswith(wanted) for mark in marks):
+                found.append(each)
+        return found
+
+    def leftovers(self) -> list[str]:
+        """Return everything that labs of this home have left on the machine."""
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        groups = [str(group) for tree in cgroups.trees() for group in tree.glob(f"{cgroups.PREFIX}*")]
+        ours = [cgroups.family(self.home.folder(name)) for name in ("lab", "one", "two", "real")]
+        return [
+            *(f"process {each.pid}" for each in self.processes()),
+            *(f"mount {line}" for line in mounts if str(self.root) in line),
+            *(f"group {path}" for path in groups if any(family in path for family in ours)),
+            *(f"network namespace {name}" for name in network_names() - self.networks),
+            *(f"file {path}" for path in self.root.rglob("*")),
+        ]
+
+
+def stand_ins(folder: Path, api_server: str = "") -> dict[str, str]:
+    """Write programs that only look like etcd and the API server; return the environment that names them.
+
+    Without a script of its own the API server answers every question with yes.
+    """
+    folder.mkdir()
+    scripts = {
+        "etcd": "#!/bin/sh\nexec sleep 600\n",
+        "kube-apiserver": api_server or _STAND_IN.format(python=sys.executable),
+        "kubectl": '#!/bin/sh\necho "$KUBECONFIG" "$@"\n',
+    }
+    for name, text in scripts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return {"KUBEBUILDER_ASSETS": str(folder)}
+
+
+def until(what: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.02)

@@ -1,0 +1,185 @@
+"""Profiles on a real API server: its schema takes ours and refuses the rest, naming the field."""
+
+import asyncio
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from fairlead.calibration import Trial, place
+from fairlead.cluster.http import codec
+from fairlead.cluster.kinds import CRDS
+from fairlead.errors import InvalidError
+from fairlead.modelprofiles.convert import of_calibration, of_seen
+from fairlead.modelprofiles.store import StoreCounts, read, remove, store
+from fairlead.modelprofiles.types import MODEL_PROFILES
+from fairlead.units import Bytes, Seconds
+from tests.labs import RealCluster
+from tests.profiles import MEASURED, calibration, features, keeping, seen
+
+Spec = dict[str, Any]
+MANY = 600
+
+
+@pytest.fixture
+def profiles(real_cluster: RealCluster) -> Iterator[RealCluster]:
+    """Return a cluster that knows the kind."""
+    yield from keeping(real_cluster)
+
+
+def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: RealCluster) -> None:
+    first, sight = calibration(profiles.namespace), seen(profiles.namespace)
+    id_ = place(first.setup, first.host)
+    better = replace(MEASURED, seconds=Seconds(0.005), peak_bytes=Bytes(50))
+    again = replace(first, made="2026-11-17T04:00:00+00:00", trials=(Trial("points", features("b"), better),))
+
+    async def play() -> None:
+        async with profiles.connect() as client:
+            objects = [*of_calibration(first, "n1"), of_seen(sight, "n1")]
+            assert await store(client, objects, Random(0)) == StoreCounts(made=3)
+            found = await read(client, id_)
+            assert (found.calibrations, found.seen) == ((first,), (sight,))
+            assert await store(client, of_calibration(again, "n2"), Random(0)) == StoreCounts(changed=1)
+            assert await store(client, of_calibration(again, "n3"), Random(0)) == StoreCounts(kept=1)
+            (only,) = (await read(client, id_)).calibrations
+            assert [trial.measured for trial in only.trials] == [MEASURED, better]
+            assert await remove(client, id_) == 3
+            assert await read(client, id_) == ((), (), ())
+
+    asyncio.run(play())
+
+
+def test_many_at_once_write_one_object(profiles: RealCluster) -> None:
+    def machine(number: int) -> Any:
+        found = replace(MEASURED, seconds=Seconds(1 + number), peak_bytes=Bytes(number))
+        mine = calibration(profiles.namespace, trials=(Trial("plain", features("a"), found),))
+        return of_calibration(mine, f"n{number}")
+
+    async def play() -> None:
+        async with profiles.connect() as client:
+            await asyncio.gather(*(store(client, machine(number), Random(number)) for number in range(8)))
+            id_ = place(calibration(profiles.namespace).setup, calibration().host)
+            (only,) = (await read(client, id_)).calibrations
+            found = only.trials[0].measured
+            assert found is not None
+            assert (found.seconds, found.peak_bytes) == (Seconds(1), Bytes(7))
+
+    asyncio.run(play())
+
+
+def test_a_list_of_many(profiles: RealCluster) -> None:
+    async def play() -> None:
+        async with profiles.connect() as client:
+            hosts = [f"host {number}" for number in range(MANY)]
+            objects = [of_seen(seen(profiles.namespace, host=host), "n1") for host in hosts]
+            for start in range(0, MANY, 50):
+                batch = objects[start : start + 50]
+                await asyncio.gather(*(client.create(MODEL_PROFILES, each) for each in batch))
+            found = [each for each in (await read(client)).seen if each.setup.device == profiles.namespace]
+            assert sorted(each.host for each in found) == sorted(hosts)
+
+    asyncio.run(play())
+
+
+def _set(*path: str, to: Any) -> Callable[[Spec], None]:
+    def change(spec: Spec) -> None:
+        for step in path[:-1]:
+            spec = spec[step]
+        spec[path[-1]] = to
+
+    return change
+
+
+def _without(*path: str) -> Callable[[Spec], None]:
+    def change(spec: Spec) -> None:
+        for step in path[:-1]:
+            spec = spec[step]
+        del spec[path[-1]]
+
+    return change
+
+
+REFUSED: dict[str, tuple[Callable[[Spec], None], str]] = {
+    "no digest": (_without("digest"), "spec.digest"),
+    "a digest that is none": (_set("digest", to="sha256:0"), "spec.digest"),
+    "no device": (_without("setup", "device"), "spec.setup.device"),
+    "a device that is none": (_set("setup", "device", to="An L4"), "spec.setup.device"),
+    "a time of nothing": (_set("measured", "seconds", to=0), "spec.measured.seconds"),
+    "a time before its begin": (_set("measured", "p90", to=-1), "spec.measured.p90"),
+    "a word for a time": (_set("measured", "seconds", to="fast"), "spec.measured.seconds"),
+    "less than no memory": (_set("measured", "peakBytes", to=-1), "spec.measured.peakBytes"),
+    "half a byte": (_set("measured", "peakBytes", to=0.5), "spec.measured.peakBytes"),
+    "less than no work": (_set("features", "work", "conv", "macs", to=-1), "spec.features.work.conv.macs"),
+    "too many kinds": (_set("features", "work", to={f"k{n}": {} for n in range(65)}), "spec.features.work"),
+    "a long name": (_set("features", "work", to={"k" * 64: {}}), "spec.features.work"),
+    "a long host": (_set("host", to="x" * 257), "spec.host"),
+    "a date that is none": (_set("made", to="yesterday"), "spec.made"),
+    "figures of no work": (_without("features"), "measured needs features"),
+    "nothing at all": (_without("measured"), "a profile says something"),
+    "sights of nothing": (_set("seen", to={}), "spec.seen"),
+    "a p90 below the median": (
+        _set("seen", to={"latency": {"median": 2, "p90": 1, "count": 1}}),
+        "p90 is not less than the median",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_is_refused_by_the_name_of_its_field(what: str, profiles: RealCluster) -> None:
+    change, says = REFUSED[what]
+    body = copy.deepcopy(
+        codec.document(MODEL_PROFILES, of_calibration(calibration(profiles.namespace), "n")[0])
+    )
+    change(body["spec"])
+
+    async def play() -> None:
+        async with profiles.connect() as client:
+            with pytest.raises(InvalidError) as caught:
+                await client.create(MODEL_PROFILES, body)
+            assert says in str(caught.value)
+
+    asyncio.run(play())
+
+
+STAYS: dict[str, tuple[Callable[[Spec], None], str]] = {
+    "the digest": (_set("digest", to="f" * 40), "digest stays as it is"),
+    "the setup": (_set("setup", "precision", to="int8"), "version, setup and host stay"),
+    "the host": (_set("host", to="another"), "version, setup and host stay"),
+    "the most memory measured": (_set("measured", "peakBytes", to=99), "measured.peakBytes is the most"),
+    "what was measured": (_without("measured"), "measured.peakBytes is the most"),
+    "the most memory seen": (_set("seen", "peakBytes", to=1_999), "seen.peakBytes is the most"),
+    "what was seen": (_without("seen"), "seen.peakBytes is the most"),
+}
+
+
+@pytest.mark.parametrize("what", STAYS)
+def test_what_stays_as_it_is(what: str, profiles: RealCluster) -> None:
+    change, says = STAYS[what]
+    trial, sight = (
+        of_calibration(calibration(profiles.namespace), "n")[0],
+        seen(profiles.namespace, digest="a" * 40),
+    )
+
+    async def play() -> None:
+        async with profiles.connect() as client:
+            await store(client, [trial, of_seen(sight, "n")], Random(0))
+            kept = (await client.get(MODEL_PROFILES.raw(), trial.metadata.name)).document()
+            change(kept["spec"])
+            with pytest.raises(InvalidError, match=says):
+                await client.update(MODEL_PROFILES.raw(), kept)
+
+    asyncio.run(play())
+
+
+def test_the_server_finds_no_fault_with_the_kind(profiles: RealCluster) -> None:
+    async def play() -> None:
+        async with profiles.connect() as client:
+            definition = await client.get(CRDS, MODEL_PROFILES.resource)
+            state = {item.type: item.status for item in definition.status.conditions}
+            assert state["Established"] == state["NamesAccepted"] == "True"
+            assert state.get("NonStructuralSchema", "False") == "False"
+
+    asyncio.run(play())

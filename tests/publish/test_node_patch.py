@@ -1,0 +1,70 @@
+"""The smallest patch of a node, or none."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.keys import ALLOCATED, DEVICES, HANDS_OVER, PUBLISHED
+from fairlead.publish.node_patch import node_patch, published, taken_back
+
+OURS = {"fairlead.dev/tpu.count": "1", "fairlead.dev/arch": "aarch64"}
+LISTED = {PUBLISHED: "fairlead.dev/arch,fairlead.dev/tpu.count"}
+
+
+def test_nothing_is_written_when_nothing_changed() -> None:
+    assert node_patch({**OURS, "zone": "a"}, LISTED, OURS, {}) is None
+
+
+def test_what_is_new_is_added_and_listed() -> None:
+    patch = node_patch({"zone": "a"}, {"note": "b"}, OURS, {ALLOCATED: "{}"})
+    assert patch == {"metadata": {"labels": OURS, "annotations": {**LISTED, ALLOCATED: "{}"}}}
+
+
+def test_only_what_was_published_goes() -> None:
+    live = {**OURS, "fairlead.dev/pool": "edge", "zone": "a"}
+    patch = node_patch(live, LISTED, {"fairlead.dev/arch": "aarch64"}, {})
+    assert patch == {
+        "metadata": {
+            "labels": {"fairlead.dev/tpu.count": None},
+            "annotations": {PUBLISHED: "fairlead.dev/arch"},
+        }
+    }
+
+
+def test_a_label_that_somebody_took_away_comes_back() -> None:
+    patch = node_patch({"fairlead.dev/arch": "aarch64"}, LISTED, OURS, {})
+    assert patch == {"metadata": {"labels": {"fairlead.dev/tpu.count": "1"}}}
+
+
+def test_with_nothing_to_tell_the_list_goes_too() -> None:
+    patch = node_patch(OURS, {**LISTED, ALLOCATED: "{}"}, {}, {})
+    assert patch is not None
+    assert patch["metadata"]["labels"] == dict.fromkeys(OURS)
+    assert patch["metadata"]["annotations"] == {PUBLISHED: None, ALLOCATED: None}
+
+
+@pytest.mark.parametrize("key", ["kubernetes.io/arch", "node-role.kubernetes.io/control-plane", "zone", ""])
+def test_a_forged_list_names_no_label_of_others(key: str) -> None:
+    assert published({PUBLISHED: f"{key},fairlead.dev/arch"}) == ["fairlead.dev/arch"]
+    patch = node_patch({key: "x"}, {PUBLISHED: key}, {}, {})
+    assert "labels" not in (patch or {"metadata": {}})["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "patch"),
+    [
+        ({"zone": "a"}, {"note": "b"}, None),
+        (
+            {**OURS, "zone": "a"},
+            LISTED,
+            {"metadata": {"labels": dict.fromkeys(OURS), "annotations": {PUBLISHED: None}}},
+        ),
+        ({}, {ALLOCATED: "{}"}, {"metadata": {"annotations": {ALLOCATED: None}}}),
+        ({}, {HANDS_OVER: "placement"}, {"metadata": {"annotations": {HANDS_OVER: None}}}),
+        ({}, {DEVICES: "[]"}, {"metadata": {"annotations": {DEVICES: None}}}),
+    ],
+)
+def test_all_of_it_can_be_taken_back(
+    labels: dict[str, str], annotations: dict[str, str], patch: dict[str, Any] | None
+) -> None:
+    assert taken_back(labels, annotations) == patch

@@ -1,0 +1,54 @@
+"""The kubelet's books are looked into soon after something was given out, and not once for each container."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairlead.offer import Form, Holding
+from fairlead.publish.ledger import UNNAMED
+from fairlead.serve.agent.pod_resources_tracker import PodResourcesTracker
+from fairlead.settings.publishing import PublishConfig
+from tests.accelerators import accelerator, node
+
+GPU = accelerator("pci:0000:01:00.0", kind="gpu", model="gpu-a", mebibytes=8192)
+
+
+class Timers(asyncio.SelectorEventLoop):
+    """An event loop that keeps what is to be called later, and calls nothing by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: list[Callable[[], object]] = []
+
+    def call_later(self, delay: float, callback: Any, *args: Any, **_: Any) -> Any:  # type: ignore[override]  # as it is used here
+        """Note what is to be called."""
+        self.later.append(lambda: callback(*args))
+        return object()
+
+
+def test_however_many_containers_are_given_something_one_look_is_due(tmp_path: Path) -> None:
+    loop, now = Timers(), [100.0]
+
+    async def play() -> None:
+        books = PodResourcesTracker(
+            PublishConfig("n1", warden=tmp_path), asyncio.Event(), lambda _: None, lambda: now[0]
+        )
+        books._inventory = node(GPU)  # else a kubelet must be asked first
+        for at in range(50):
+            books.give([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((at, at),))])
+            now[0] += 0.03
+        assert len(loop.later) == 1
+        now[0] += 1.0
+        loop.later.pop()()
+        assert len(loop.later) == 1, "the last was given less than two seconds ago"
+        now[0] += 2.0
+        loop.later.pop()()
+        assert not loop.later
+        books.give([Holding(GPU.id, Form.MEMORY, UNNAMED, 1, ((60, 60),))])
+        assert len(loop.later) == 1
+
+    try:
+        loop.run_until_complete(play())
+    finally:
+        loop.close()

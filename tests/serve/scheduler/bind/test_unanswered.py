@@ -1,0 +1,43 @@
+"""A write that gets no answer is given up after seconds, and its outcome is read back."""
+
+import asyncio
+import json
+
+import msgspec
+
+from fairlead.cluster.client import Client
+from fairlead.cluster.http.transport import SILENCE
+from fairlead.placement import DeviceShare, Placement
+from fairlead.request import Request
+from fairlead.serve.scheduler.bind.writes import BindingPlan
+from fairlead.settings.scheduler import SchedulerSettings
+from fairlead.units import Bytes
+from tests.cluster.loopback import talking
+from tests.serve.scheduler.bind.test_binder import binder
+from tests.serve.scheduler.flows import performed
+from tests.serve.scheduler.objects import GIB, pod
+
+
+def test_a_binding_without_an_answer_is_read_back_and_found_done() -> None:
+    bound = msgspec.to_builtins(pod("a", 2, on="n", mib=1024))
+
+    async def talk(head: bytes, writer: asyncio.StreamWriter) -> None:
+        if head.startswith(b"POST"):
+            await asyncio.Event().wait()  # carried out, and the connection stays open without a byte
+        body = json.dumps(bound).encode()
+        answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+        writer.write(answer % (len(body), body))
+        await writer.drain()
+
+    async def scenario() -> None:
+        share = (DeviceShare("gpu-0", Bytes(GIB)),)
+        plan = BindingPlan(pod("a", mib=1024), Placement(Request("a", uid="uid-a"), "n", share))
+        async with talking(talk) as seen, Client.connect(seen.config, silence=0.2) as client:
+            assert await performed(client, binder().bind([plan], 3)) == {}
+            assert [line.split(" ")[0] for line in seen.requests] == ["POST", "PATCH"]
+
+    asyncio.run(scenario())
+
+
+def test_the_scheduler_waits_for_an_answer_much_less_long_than_other_clients() -> None:
+    assert SchedulerSettings("me").answer_within < SILENCE / 5

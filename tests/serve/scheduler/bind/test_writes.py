@@ -1,0 +1,122 @@
+"""What is written for a decision, in which order, and under which conditions."""
+
+import json
+from typing import Any
+
+import pytest
+
+from fairlead.cache import types as seen
+from fairlead.cache.types import PLACEMENT, LivePod
+from fairlead.placement import DeviceShare, Placement
+from fairlead.request import Request
+from fairlead.serve.scheduler.bind import writes
+from fairlead.serve.scheduler.bind.writes import BindingPlan
+from fairlead.serve.scheduler.effects import Deallocate
+from fairlead.units import Bytes
+from tests.serve.scheduler.objects import GIB, claim, pod, read
+
+SHARE = DeviceShare("gpu-0", Bytes(GIB), 250)
+WHOLE = DeviceShare("gpu-1", Bytes(4 * GIB), 1000, whole=True)
+
+
+def plan(given: LivePod, *shares: DeviceShare, **more: Any) -> BindingPlan:
+    return BindingPlan(
+        given, Placement(Request(given.metadata.name, uid=given.metadata.uid), "n", shares), **more
+    )
+
+
+def test_a_plain_pod_is_bound_by_one_write_that_names_it_by_uid() -> None:
+    write = writes.bind(plan(pod("a", version=7)))
+    assert (write.method, write.path) == ("POST", "/api/v1/namespaces/default/pods/a/binding")
+    assert write.body["metadata"] == {"name": "a", "namespace": "default", "uid": "uid-a"}
+    assert write.body["target"]["name"] == "n"
+
+
+def test_who_gets_part_of_a_device_is_bound_only_as_it_was_seen_and_with_a_note_of_it() -> None:
+    meta = writes.bind(plan(pod("a", version=7, mib=1024), SHARE)).body["metadata"]
+    assert meta["resourceVersion"] == "7"
+    assert json.loads(meta["annotations"][PLACEMENT]) == [SHARE.to_json()]
+    assert writes.bind(plan(pod("a", version=7), SHARE), "9").body["metadata"]["resourceVersion"] == "9"
+
+
+def test_a_pod_points_to_its_claim_only_as_it_was_seen() -> None:
+    write = writes.set_claim_status(plan(pod("a", version=7, mib=1024), SHARE))
+    assert write.body["metadata"] == {"resourceVersion": "7"}
+    assert write.body["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": "a-fairlead-uid-a",
+        "requestMappings": [
+            {"containerName": "main", "resourceName": "fairlead.dev/gpu-mem", "requestName": "shares"}
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("share", "capacity", "consumed"),
+    [
+        (SHARE, {"requests": {"memory": "1024Mi", "compute": "250"}}, {"memory": "1024Mi", "compute": "250"}),
+        (WHOLE, None, None),
+    ],
+)
+def test_a_claim_says_what_is_taken_of_which_device(share: DeviceShare, capacity: Any, consumed: Any) -> None:
+    given = pod("a", mib=1024)
+    made = writes.create_claim(given, [share]).body
+    assert made["spec"]["devices"]["requests"][0]["exactly"].get("capacity") == capacity
+    assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-a"
+    empty = claim("c", given, version=3)
+    write = writes.allocate(plan(given, share), empty, {"shares": [share]})
+    assert write.body["metadata"] == {"resourceVersion": "3"}
+    (result,) = write.body["status"]["allocation"]["devices"]["results"]
+    assert (result["pool"], result["device"], result.get("consumedCapacity")) == ("n", share.device, consumed)
+    assert ("shareID" in result) is not share.whole
+    assert write.body["status"]["reservedFor"] == [{"resource": "pods", "name": "a", "uid": "uid-a"}]
+
+
+def test_the_shares_go_to_the_requests_of_named_claims_in_order() -> None:
+    document = {
+        "metadata": {"name": "c", "namespace": "default", "uid": "c"},
+        "spec": {
+            "devices": {
+                "requests": [
+                    {"name": "one", "exactly": {"deviceClassName": "fairlead.dev"}},
+                    {"name": "two", "exactly": {"deviceClassName": "fairlead.dev", "count": 2}},
+                ]
+            }
+        },
+    }
+    shares = [DeviceShare(f"gpu-{number}", whole=True) for number in range(3)]
+    named = read(seen.CLAIMS, document)
+    assert writes.by_request(plan(pod("a"), *shares, named=(named,))) == [
+        (named, {"one": shares[:1], "two": shares[1:]})
+    ]
+
+
+def test_a_second_pod_on_a_claim_is_only_added_to_those_who_use_it() -> None:
+    given = claim("c", pod("a"), on="n", version=3)
+    (found,) = writes.by_request(plan(pod("b"), named=(given,)))
+    status = writes.allocate(plan(pod("b")), *found).body["status"]
+    assert [each["name"] for each in status["reservedFor"]] == ["a", "b"]
+    assert "allocation" not in status
+
+
+def test_a_claim_of_ours_is_freed_and_deleted_only_as_it_was_seen() -> None:
+    given = claim("c", pod("a"), on="n", version=3)
+    assert writes.remove_finalizer(given).body == {
+        "metadata": {"uid": "c-c", "resourceVersion": "3", "finalizers": None}
+    }
+    assert writes.delete_claim(given) == Deallocate(
+        "DELETE",
+        "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c",
+        {"preconditions": {"uid": "c-c", "resourceVersion": "3"}},
+    )
+
+
+def test_no_two_fences_are_the_same_write() -> None:
+    first, second = (writes.fence_pod(pod("a"), 3, nonce) for nonce in ("x", "y"))
+    assert first.body["status"] != second.body["status"]
+    assert read(seen.PODS, {"status": dict(first.body["status"])}).turn == 3
+
+
+def test_the_longest_name_makes_a_name_that_fits() -> None:
+    name = writes.claim_name(pod("x" * 253))
+    assert len(name) == 253
+    assert name.endswith("x-fairlead-uid-xxxx")

@@ -1,0 +1,88 @@
+"""Placing by prediction on a real API server: by the profiles that the cluster keeps."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fairlead.analyze import analyze
+from fairlead.catalog import Catalog
+from fairlead.cluster.client import Client
+from fairlead.keys import DIGEST
+from fairlead.modelprofiles.analysed import of_profile
+from fairlead.modelprofiles.store import store
+from fairlead.modelprofiles.types import MODEL_PROFILES
+from fairlead.zoo import KNOWN
+from fairlead.zoo.onnxfile import write
+from tests.labs import RealCluster
+from tests.profiles import MADE, define
+from tests.serve.scheduler.leader.mixed import mixed
+
+EDGE = {"stick": ("coral-usb", 0), "board": ("jetson-tx2", 8)}
+MODEL = "fairlead.dev/model"
+
+
+@pytest.fixture
+def keeping(real_cluster: RealCluster) -> Iterator[RealCluster]:
+    """Lend a cluster that knows the kind; models that are named after its namespace then go."""
+    define(real_cluster.api)
+    yield real_cluster
+
+    async def inside() -> None:
+        async with real_cluster.connect() as client:
+            for each in (await client.list(MODEL_PROFILES)).items:
+                if real_cluster.namespace in each.spec.model:
+                    await client.delete(MODEL_PROFILES, each.metadata.name)
+
+    asyncio.run(inside())
+
+
+async def bring(client: Client, folder: Path, model: str, name: str) -> str:
+    """Store a model of the zoo as `fairlead profiles import --model` does, and return its digest."""
+    path = folder / name
+    write(KNOWN[model](1, "fp32"), str(path))
+    found = of_profile(analyze(str(path)), MADE, "test")
+    await store(client, [found], Random(1))
+    return found.metadata.labels[DIGEST]
+
+
+def test_each_model_goes_where_it_is_predicted_to_be_fastest(
+    keeping: RealCluster, catalog: Catalog, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with mixed(keeping, catalog, EDGE, "fastest") as world:
+            light, heavy = f"light-{world.namespace}.onnx", f"heavy-{world.namespace}.onnx"
+            await world.asking("light", {"cpu": "1"}, annotations={MODEL: light})
+            assert f"the cluster knows no model {light!r}" in await world.told("light")
+            assert "fairlead profiles import --model" in await world.told("light")
+            await bring(world.client, tmp_path, "mobilenet_v1", light)
+            digest = await bring(world.client, tmp_path, "resnet50", heavy)
+            await world.asking("heavy", {"cpu": "1"}, annotations={MODEL: digest[:12]})
+            assert await world.places("light", "heavy") == {"light": "stick", "heavy": "board"}
+            assert '"memory_bytes":509208633' in await world.noted("heavy"), "as much as it was estimated"
+
+    asyncio.run(scenario())
+
+
+def test_a_latency_that_nothing_keeps_is_told_with_the_best_there_is(
+    keeping: RealCluster, catalog: Catalog, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with mixed(keeping, catalog, EDGE) as world:
+            name = f"slow-{world.namespace}"
+            await bring(world.client, tmp_path, "inception_v3", f"{name}.onnx")
+            await world.asking(
+                "a", {"cpu": "1"}, annotations={MODEL: name, "fairlead.dev/slo-latency": "1ms"}
+            )
+            said = await world.told("a")
+            assert "accelerators can take a" in said
+            assert "are too slow (need 1 ms, best" in said or "are too slow (need 1.0 ms" in said, said
+
+            await world.asking("b", {"cpu": "1"}, annotations={MODEL: f"slov-{world.namespace}"})
+            said = await world.told("b")
+            assert f"the cluster knows no model 'slov-{world.namespace}'" in said
+            assert name not in said, "a refusal names no model that the pod does not name"
+
+    asyncio.run(scenario())

@@ -1,0 +1,416 @@
+"""A preemptor keeps what its victims leave: exactly the victims it needs, whatever else waits."""
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.cache.types import PODS, LivePod
+from fairlead.catalog import Catalog
+from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.manifest.types.policy import BUDGETS
+from fairlead.serve.scheduler.bind.writes import BindingPlan
+from fairlead.serve.scheduler.cycle.preemption import UNNEEDED
+from tests.serve.scheduler.cycle.test_cycle import cycle_of, victims
+from tests.serve.scheduler.objects import claim, device_slice, node, pod, read
+
+RING = {"fairlead.dev/gang": "ring", "fairlead.dev/gang-size": "2"}
+
+
+class Story:
+    """A cluster that is full, pods that wait, and an API server that does at once what it is asked."""
+
+    def __init__(self, catalog: Catalog, nodes: int, devices: int, gib: int = 4, half: int = 2048) -> None:
+        names = [f"n{number}" for number in range(nodes)]
+        slices = [device_slice(name, devices=devices, gib=gib) for name in names]
+        self.low = [
+            pod(f"low-{name}-{number}", on=name, mib=half, notes=placed(number // 2, half))
+            for name in names
+            for number in range(2 * devices)
+        ]
+        self.cycle = cycle_of(catalog, *(node(name, cpu="64") for name in names), *slices, *self.low)
+        self.there = {each.metadata.uid: each for each in self.low}
+        self.evicted: list[str] = []
+        self.bound: list[BindingPlan] = []
+        self.now = 0.0
+
+    def come(self, *pods: LivePod) -> None:
+        """Let pods come."""
+        for each in pods:
+            self.there[each.metadata.uid] = each
+            self.cycle.cache.on_event(ObjectChange(None, each))
+
+    def step(self, *, gone: bool = True) -> None:
+        """Decide all that can be decided; victims end at once where they are `gone`, else they leave."""
+        self.now += 1.0
+        self.cycle.refresh(self.now)
+        while self.cycle.queue.ready:
+            result = self.cycle.run(self.now)
+            for plan in result.plans:
+                self.bind(plan)
+            for preemption in result.preemptions:
+                for victim in preemption.victims:
+                    assert self.cycle.preemptions.needs(victim.metadata.uid)
+                    self.evict(victim, gone=gone)
+            self.cycle.refresh(self.now)
+
+    def bind(self, plan: BindingPlan) -> None:
+        """Let a pod be bound."""
+        shares = [each.to_json() for each in plan.placement.shares]
+        note = {
+            **plan.pod.metadata.annotations,
+            "fairlead.dev/placement": msgspec.json.encode(shares).decode(),
+        }
+        document = msgspec.to_builtins(plan.pod)
+        document["spec"]["nodeName"] = plan.placement.node
+        document["metadata"]["annotations"] = note
+        self._seen(plan.pod, read(PODS, document))
+        self.bound.append(plan)
+        self.cycle.done(plan.uid, self.now)
+
+    def evict(self, victim: LivePod, *, gone: bool = True) -> None:
+        """Let a pod be evicted."""
+        self.evicted.append(victim.metadata.name)
+        self.cycle.evicted(victim.metadata.uid, "", self.now)
+        document = msgspec.to_builtins(victim)
+        document["metadata"] |= {
+            "deletionTimestamp": "2026-01-01T00:00:30Z",
+            "deletionGracePeriodSeconds": 30,
+        }
+        self._seen(self.there[victim.metadata.uid], read(PODS, document))
+        if gone:
+            self.end(victim.metadata.uid)
+
+    def end(self, uid: str) -> None:
+        """Let a pod be gone."""
+        self._seen(self.there[uid], None)
+
+    def _seen(self, before: LivePod, now: LivePod | None) -> None:
+        uid = before.metadata.uid
+        self.cycle.cache.on_event(ObjectChange(self.there[uid], now))
+        if now is None:
+            del self.there[uid]
+        else:
+            self.there[uid] = now
+
+    def names(self) -> list[str]:
+        """Return the names of the pods that were bound."""
+        return [plan.pod.metadata.name for plan in self.bound]
+
+
+def placed(device: int, mib: int) -> dict[str, str]:
+    share = {"device": f"gpu-{device}", "memory_bytes": mib << 20, "compute_milli": 0, "whole": False}
+    return {"fairlead.dev/placement": msgspec.json.encode([share]).decode()}
+
+
+@pytest.mark.parametrize("waiting", [0, 10, 50])
+def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Catalog, waiting: int) -> None:
+    story = Story(catalog, nodes=6, devices=2)
+    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(waiting)))
+    story.step()
+    story.come(pod("vip", mib=4096, priority=1000))
+    for _ in range(5):
+        story.step()
+    assert "vip" in story.names()
+    assert len(story.evicted) == 2
+    assert story.names() == ["vip"], "nothing else was free at any time"
+
+
+def test_what_a_victim_leaves_is_kept_until_the_last_one_is_gone(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=1, devices=1)
+    story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    story.step(gone=False)
+    assert len(story.evicted) == 2
+    first, second = (f"uid-{name}" for name in story.evicted)
+    story.end(first)
+    story.step()
+    assert story.names() == []
+    story.end(second)
+    story.step()
+    assert story.names() == ["vip"]
+    assert len(story.evicted) == 2
+
+
+def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=4, devices=2)
+    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(20)))
+    story.step()
+    ring = {**RING, "fairlead.dev/gang-size": "5"}
+    story.come(*(pod(f"member-{number}", mib=4096, notes=ring, priority=9) for number in range(5)))
+    for _ in range(5):
+        story.step()
+    assert sorted(story.names()) == [f"member-{number}" for number in range(5)]
+    assert len(story.evicted) == 10
+
+
+def test_several_devices_evict_where_the_fewest_are(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=2, devices=4)
+    for uid in ("uid-low-n1-0", "uid-low-n1-4"):  # of gpu-0 and gpu-2
+        story.end(uid)
+    story.come(pod("pair", mib=4096, notes={"fairlead.dev/accelerator-count": "2"}, priority=9))
+    for _ in range(4):
+        story.step()
+    assert story.names() == ["pair"]
+    assert sorted(story.evicted) == ["low-n1-1", "low-n1-5"]
+
+
+def test_a_pod_that_is_leaving_is_awaited_and_no_other_is_evicted(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=2, devices=1)
+    story.evict(story.low[0], gone=False)
+    story.evicted.clear()
+    story.come(pod("vip", mib=2048, priority=9))
+    story.step()
+    assert story.evicted == []
+    assert story.names() == []
+    story.end(story.low[0].metadata.uid)
+    story.step()
+    assert story.names() == ["vip"]
+
+
+def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=1, devices=1, half=4096)
+    for each in story.low:
+        story.end(each.metadata.uid)
+    gone = pod("gone", on="n0", mib=4096)
+    held = claim("gone-claim", gone, on="n0", mib=2048)
+    other = pod("other", on="n0", mib=2048, notes=placed(0, 2048))
+    story.come(other)
+    story.cycle.cache.on_event(ObjectChange(None, held))
+    story.come(pod("vip", mib=2048, priority=9))
+    story.step()
+    assert story.evicted == []
+    story.cycle.cache.on_event(ObjectChange(held, None))
+    story.step()
+    assert story.names() == ["vip"]
+
+
+def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=0, devices=0)
+    low = [pod(f"low-{number}", on="n", mib=4096) for number in range(2)]
+    held = [claim(f"c-{number}", each, on="n", mib=4096) for number, each in enumerate(low)]
+    story.come(*low)
+    for each in (node("n"), device_slice("n", devices=1, gib=8), *held):
+        story.cycle.cache.on_event(ObjectChange(None, each))
+    story.come(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
+    story.step()
+    assert sorted(story.evicted) == ["low-0", "low-1"]
+    for each in held:
+        story.step()
+        assert story.names() == [], "its claim still holds the device"
+        story.cycle.cache.on_event(ObjectChange(each, None))
+    story.step()
+    assert sorted(story.names()) == ["a", "b"]
+
+
+def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=1, devices=1)
+    story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    story.step(gone=False)
+    victim = story.evicted[0]
+    story.end("uid-vip")
+    assert not story.cycle.preemptions.needs(f"uid-{victim}"), "no eviction that serves nobody is sent"
+    story.end(f"uid-{victim}")
+    story.step()
+    assert story.names() == ["wait"]
+
+
+def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=1, devices=1)
+    story.come(pod("vip", mib=4096, priority=9))
+    story.step(gone=False)
+    story.cycle.cache.on_event(ObjectChange(None, node("fresh")))
+    story.cycle.cache.on_event(ObjectChange(None, device_slice("fresh")))
+    story.step()
+    assert [plan.placement.node for plan in story.bound] == ["fresh"]
+    story.come(pod("wait", mib=2048))
+    story.end(f"uid-{story.evicted[0]}")
+    story.step()
+    assert story.names() == ["vip", "wait"]
+
+
+def test_after_a_bound_the_place_is_given_up_and_the_stuck_are_left_alone(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=2, devices=1)
+    story.come(pod("vip", mib=4096, priority=9))
+    story.step(gone=False)
+    stuck = sorted(story.evicted)
+    story.now += 61.0
+    story.step()
+    assert story.names() == ["vip"]
+    assert len(story.evicted) == 4
+    assert not set(stuck) & set(story.evicted[2:])
+
+
+def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=1, devices=1)
+    story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
+    cycle = story.cycle
+    story.step(gone=False)
+    for name in list(story.evicted):
+        story.end(f"uid-{name}")
+    cycle.refresh(10.0)
+    (plan,) = cycle.run(10.0).plans
+    assert plan.pod.metadata.name == "vip"
+    cycle.failed(plan.uid, 10.0)
+    cycle.refresh(10.1)
+    assert [plan for _ in range(3) for plan in cycle.run(10.1).plans] == [], "it is tried again after a pause"
+    cycle.queue.flush_expired(11.0)
+    cycle.refresh(11.0)
+    assert [each.pod.metadata.name for each in cycle.run(11.0).plans] == ["vip"]
+
+
+def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_says_it_is_bound(catalog: Catalog) -> None:
+    cycle = cycle_of(catalog, node("n"), device_slice("n", devices=1), pod("low", mib=4096))
+    (plan,) = cycle.run(0.0).plans
+    cycle.cache.on_event(ObjectChange(None, pod("vip", mib=4096, priority=9)))
+    cycle.refresh(1.0)
+    result = cycle.run(1.0)
+    assert (result.plans, result.preemptions) == ((), ())
+    cycle.cache.on_event(ObjectChange(plan.pod, pod("low", 2, on="n", mib=4096)))
+    cycle.done(plan.uid, 2.0)
+    cycle.refresh(2.0)
+    result = cycle.run(2.0)
+    assert (result.plans, victims(result)) == ((), ["low"])
+
+
+def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_evicted(
+    catalog: Catalog,
+) -> None:
+    story = Story(catalog, nodes=1, devices=1)
+    story.come(pod("vip", mib=4096, priority=9))
+    story.step(gone=False)
+    story.come(pod("king", mib=4096, priority=99))
+    story.step(gone=False)
+    assert len(story.evicted) == 2
+    for name in list(story.evicted):
+        story.end(f"uid-{name}")
+    story.step()
+    assert story.names() == ["king"]
+
+
+def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=3, devices=1)
+    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
+    story.come(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
+    story.step(gone=False)
+    story.end(f"uid-{story.evicted[0]}")
+    again = Story(catalog, nodes=0, devices=0)
+    again.cycle = cycle_of(
+        catalog,
+        *(node(f"n{number}", cpu="64") for number in range(3)),
+        *(device_slice(f"n{number}", devices=1) for number in range(3)),
+        *story.there.values(),
+    )
+    again.there = story.there
+    again.step(gone=False)
+    assert again.names() == []
+    assert again.evicted == [], "what is leaving is enough for both"
+    for name in story.evicted[1:]:
+        again.end(f"uid-{name}")
+    again.step()
+    assert sorted(again.names()) == ["equal", "vip"]
+
+
+def budget(name: str, allowed: int, **labels: str) -> Any:
+    return read(
+        BUDGETS,
+        {
+            "metadata": {"name": name, "namespace": "default", "generation": 1},
+            "spec": {"selector": {"matchLabels": labels}},
+            "status": {"disruptionsAllowed": allowed, "observedGeneration": 1},
+        },
+    )
+
+
+def labelled(name: str, on: str, **labels: str) -> Any:
+    document = msgspec.to_builtins(pod(name, on=on, mib=4096))
+    document["metadata"]["labels"] = labels
+    return read(PODS, document)
+
+
+def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(catalog: Catalog) -> None:
+    web, free = labelled("web", "n", app="web"), labelled("free", "n")
+    guard = budget("web-guard", 0, app="web")
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), web, free, guard, pod("a", mib=4096, priority=9))
+    result = cycle.run(0.0)
+    assert (result.plans, victims(result)) == ((), ["free"])
+    cycle.cache.on_event(ObjectChange(None, pod("b", mib=4096, priority=9)))
+    cycle.refresh(1.0)
+    result = cycle.run(1.0)
+    assert (result.plans, result.preemptions) == ((), ())
+    text = cycle.reporter.text("uid-b")
+    assert "forbidden by PodDisruptionBudget web-guard (0 allowed)" in text
+    assert cycle.verdicts["uid-b"].decision.sentence() == text
+    cycle.cache.on_event(ObjectChange(guard, budget("web-guard", 1, app="web")))
+    cycle.refresh(2.0)
+    result = cycle.run(2.0)
+    assert (result.plans, victims(result)) == ((), ["web"])
+
+
+def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=2, devices=1, half=4096)
+    story.end("uid-low-n0-1")
+    story.end("uid-low-n1-1")
+    story.come(pod("vip", mib=4096, priority=9))
+    cycle = story.cycle
+    cycle.refresh(0.0)
+    result = cycle.run(0.0)
+    assert result.plans == ()
+    (first,) = victims(result)
+    cycle.evicted(f"uid-{first}", "a budget forbids it", 0.0)
+    cycle.refresh(0.0)
+    result = cycle.run(0.0)
+    assert result.plans == ()
+    (second,) = victims(result)
+    assert first != second
+
+
+def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(catalog: Catalog) -> None:
+    story = Story(catalog, nodes=2, devices=1)
+    story.come(pod("vip", mib=4096, priority=9))
+    cycle = story.cycle
+    cycle.refresh(0.0)
+    result = cycle.run(0.0)
+    assert result.plans == ()
+    first, second = [f"uid-{name}" for name in victims(result)]
+    cycle.evicted(first, "a budget forbids it", 0.0)
+    assert not cycle.preemptions.needs(second)
+    cycle.evicted(second, UNNEEDED, 0.0)
+    cycle.refresh(0.1)
+    result = cycle.run(0.1)
+    assert result.plans == ()
+    others = {f"uid-{name}" for name in victims(result)}
+    assert len(others) == 2
+    assert first not in others
+    for uid in others:
+        cycle.evicted(uid, "a budget forbids it", 1.0)
+    cycle.refresh(6.5)
+    result = cycle.run(6.5)
+    assert result.plans == ()
+    assert len(victims(result)) == 2, "after a while, any will do"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_quiet_preemption_evicts_exactly_what_is_needed(catalog: Catalog, seed: int) -> None:
+    dice = Random(seed)
+    nodes, devices = dice.randint(2, 8), dice.choice((1, 2, 4))
+    story = Story(catalog, nodes, devices)
+    story.come(*(pod(f"wait-{number}", mib=2048) for number in range(dice.randint(0, 50))))
+    story.step()
+    kind = dice.choice(("single", "pair", "gang") if devices > 1 else ("single", "gang"))
+    if kind == "gang":
+        size = dice.randint(2, nodes * devices)
+        ring = {**RING, "fairlead.dev/gang-size": str(size)}
+        new = [pod(f"vip-{number}", mib=4096, notes=ring, priority=9) for number in range(size)]
+        needed = 2 * size
+    elif kind == "pair":
+        new = [pod("vip", mib=4096, notes={"fairlead.dev/accelerator-count": "2"}, priority=9)]
+        needed = 4
+    else:
+        mib = dice.choice((1024, 2048, 4096))
+        new, needed = [pod("vip", mib=mib, priority=9)], 2 if mib == 4096 else 1
+    story.come(*new)
+    for _ in range(6):
+        story.step()
+    assert set(story.names()) >= {each.metadata.name for each in new}
+    assert len(story.evicted) == needed

@@ -1,0 +1,249 @@
+"""One replica leads at a time; one that is late stops by itself; the next knows whether all was finished."""
+
+import pytest
+
+from fairlead.cluster.kinds import LEASES
+from fairlead.errors import ClusterError, ClusterUnavailableError, ConflictError
+from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.flow import Answered, Flow, Flows, Sleep
+from fairlead.serve.scheduler.effects import Get, RenewLease
+from fairlead.serve.scheduler.leader.election import LeaderElection
+from fairlead.serve.scheduler.leader.in_flight import EVERYTHING
+from fairlead.settings.scheduler import LeaderElectionConfig
+from tests.serve.scheduler.flows import Wire, run
+
+CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0, period=2.0)
+LEASE = LEASES.path(CONFIG.namespace, CONFIG.name)
+
+
+class Candidate:
+    """A replica that wants to lead, with a clock of its own."""
+
+    def __init__(self, wire: Wire, name: str, floor: list[int], *, began: bool = False) -> None:
+        self.clock = MachineClock(now=100.0)
+        self.flows = Flows()
+        self._wire = wire
+        self.election = LeaderElection(self.flows, self.clock, name, CONFIG, lambda: floor[0], lambda: began)
+
+    def run(self, flow: Flow[None]) -> None:
+        """Run a flow of the election to its end."""
+        run(flow, self._wire.perform, self.flows)
+
+    def look(self) -> None:
+        """Look at the Lease once."""
+        self.run(self.election.look())
+
+    @property
+    def leads(self) -> bool:
+        return self.election.term is not None
+
+    @property
+    def epoch(self) -> tuple[int, bool]:
+        """The epoch of its term, and whether the previous leader had finished."""
+        assert self.election.term is not None
+        return self.election.term.epoch, self.election.term.clean
+
+
+class Stage:
+    """Two replicas before one Lease, of which the first leads."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.floor = [0]
+        self.one, self.other = (Candidate(self.wire, name, self.floor) for name in ("one", "other"))
+        self.one.look()
+        self.other.look()
+
+    def pass_time(self, seconds: float) -> None:
+        for each in (self.one, self.other):
+            each.clock.now += seconds
+
+    def patch(self, body: bytes) -> None:
+        """Change the Lease as any client may."""
+        self.wire.api.request("PATCH", LEASE, body, "merge")
+
+    @property
+    def holder(self) -> str:
+        return str(self.wire.api.found(LEASES.plural, CONFIG.name)["spec"]["holderIdentity"])
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_the_first_leads_and_goes_on_while_it_renews(stage: Stage) -> None:
+    for _ in range(20):
+        stage.pass_time(2.0)
+        stage.one.look()
+        stage.other.look()
+        assert stage.one.leads
+        assert not stage.other.leads
+    assert stage.one.epoch == (1, False)
+
+
+def test_a_leader_that_cannot_renew_stops_before_another_begins_and_the_next_term_is_not_clean(
+    stage: Stage,
+) -> None:
+    stage.pass_time(10.0)
+    assert not stage.one.leads
+    stage.other.look()
+    assert not stage.other.leads
+    stage.pass_time(5.0)
+    stage.other.look()
+    assert stage.other.epoch == (2, False)
+    stage.one.look()
+    assert not stage.one.leads
+
+
+def test_the_times_in_the_lease_are_of_no_matter(stage: Stage) -> None:
+    stage.patch(b'{"spec": {"renewTime": "1970-01-01T00:00:00.000000Z"}}')
+    stage.other.look()
+    stage.other.clock.now += 14.0
+    stage.other.look()
+    assert not stage.other.leads
+    stage.other.clock.now += 1.0
+    stage.other.look()
+    assert stage.other.leads
+
+
+def test_a_leader_that_resigns_lets_the_next_begin_at_once_and_cleanly(stage: Stage) -> None:
+    stage.one.run(stage.one.election.resign(1))
+    assert not stage.one.leads
+    stage.other.look()
+    assert stage.other.epoch == (2, True)
+
+
+def test_a_replica_that_resigned_seeks_the_lease_no_more(stage: Stage) -> None:
+    stage.one.run(stage.one.election.resign(1))
+    sent = len(stage.wire.requests)
+    stage.one.look()
+    assert len(stage.wire.requests) == sent
+    assert not stage.one.leads
+
+
+def test_a_leader_that_stops_in_the_middle_leaves_the_lease_to_run_out(stage: Stage) -> None:
+    stage.one.run(stage.one.election.resign())
+    stage.other.look()
+    assert not stage.other.leads
+    assert stage.holder == "one"
+
+
+def test_a_leader_that_is_too_late_begins_a_new_term_even_where_no_other_took_the_lease(
+    stage: Stage,
+) -> None:
+    stage.pass_time(11.0)
+    stage.one.look()
+    assert stage.one.epoch == (2, False)
+
+
+def test_a_lease_that_was_deleted_is_created_when_the_last_leader_must_have_noticed(stage: Stage) -> None:
+    stage.wire.api.delete(LEASES.plural, CONFIG.name)
+    stage.other.look()
+    assert not stage.other.leads, "the first leads and may not know yet"
+    assert stage.one.leads
+    stage.floor[0] = 7
+    stage.pass_time(14.0)
+    for each in (stage.one, stage.other):
+        each.look()
+        assert not each.leads
+    stage.pass_time(1.0)
+    stage.other.look()
+    assert stage.other.epoch == (8, False), "above all marks"
+    assert stage.other.election.term is not None
+    assert stage.other.election.term.left == EVERYTHING
+
+
+def test_where_pods_were_placed_but_there_is_no_lease_a_new_replica_waits_too() -> None:
+    late = Candidate(Wire(), "late", [0], began=True)
+    late.look()
+    assert not late.leads
+    late.clock.now += 15.0
+    late.look()
+    assert late.leads
+
+
+def test_a_holder_that_another_client_took_out_has_not_resigned(stage: Stage) -> None:
+    stage.patch(b'{"spec": {"holderIdentity": ""}}')
+    stage.other.look()
+    assert not stage.other.leads
+    stage.pass_time(15.0)
+    stage.other.look()
+    assert stage.other.epoch == (2, False)
+
+
+def test_a_leader_that_has_finished_one_term_does_not_resign_from_another(stage: Stage) -> None:
+    stage.pass_time(11.0)
+    stage.one.look()
+    assert stage.one.election.leads(2)
+    stage.one.run(stage.one.election.resign(1))
+    assert stage.holder == "one"
+
+
+def test_a_leader_that_sees_a_mark_above_its_epoch_begins_a_new_term(stage: Stage) -> None:
+    stage.floor[0] = 5
+    stage.one.look()
+    assert stage.one.epoch == (6, False)
+
+
+def test_a_term_lasts_from_when_its_renewal_was_sent_not_from_when_it_was_answered(stage: Stage) -> None:
+    one = stage.one
+    one.flows.start(one.election.look())
+    (renewal,) = one.flows.take()
+    assert isinstance(renewal, RenewLease)
+    answer = stage.wire.perform(renewal)
+    stage.pass_time(4.0)
+    one.flows.resume(Answered(renewal.id, answer))
+    stage.pass_time(5.9)
+    assert one.leads
+    stage.pass_time(0.1)
+    assert not one.leads
+
+
+def test_requests_for_the_lease_are_given_up_while_there_is_time_for_another() -> None:
+    sent: list[tuple[type, float | None]] = []
+    late = Candidate(Wire(), "late", [0])
+
+    def perform(effect: object) -> object:
+        assert isinstance(effect, Get | RenewLease)
+        sent.append((type(effect), effect.within))
+        return wire.perform(effect)
+
+    wire = Wire()
+    for _ in range(2):
+        run(late.election.look(), perform, late.flows)
+    assert sent == [(Get, 5.0), (RenewLease, 5.0), (RenewLease, 5.0)]
+
+
+def test_an_election_goes_on_after_an_error_and_says_what_it_was() -> None:
+    wire, flows, clock = Wire(), Flows(), MachineClock()
+    election = LeaderElection(flows, clock, "one", CONFIG)
+    flows.start(election.run())
+    (read,) = flows.take()
+    flows.resume(Answered(read.id, error=ClusterUnavailableError("no route")))
+    assert election.trouble == "no route"
+    (pause,) = flows.take()
+    assert isinstance(pause, Sleep)
+    assert pause.seconds == CONFIG.period
+    flows.resume(Answered(pause.id))
+    for _ in range(2):
+        (effect,) = flows.take()
+        try:
+            flows.resume(Answered(effect.id, wire.perform(effect)))
+        except ClusterError as error:
+            flows.resume(Answered(effect.id, error=error))
+    assert election.trouble == ""
+    assert election.leads(1)
+
+
+def test_a_renewal_that_conflicts_ends_the_term_and_is_looked_into_at_once(stage: Stage) -> None:
+    stage.patch(b'{"metadata": {"labels": {"x": "y"}}}')
+    stage.one.look()
+    assert stage.one.epoch == (2, False), "another client may have led meanwhile"
+
+
+def test_the_in_flight_set_is_only_written_by_the_leader_of_that_term(stage: Stage) -> None:
+    with pytest.raises(ConflictError, match="another leads by now"):
+        stage.other.run(stage.other.election.enrol(1, lambda: EVERYTHING))
+    with pytest.raises(ConflictError, match="another leads by now"):
+        stage.one.run(stage.one.election.enrol(2, lambda: EVERYTHING))

@@ -1,0 +1,95 @@
+"""A pod that is given something, or has it taken back, is in the in-flight set until that is done."""
+
+from datetime import datetime
+
+import pytest
+from msgspec.structs import replace
+
+from fairlead.cache.cache import SchedulerCache
+from fairlead.cache.types import LivePod
+from fairlead.catalog import Catalog
+from fairlead.cluster.kinds import LEASES
+from fairlead.compat.times import UTC
+from fairlead.errors import ConflictError
+from fairlead.serve.machine.clock import MachineClock
+from fairlead.serve.machine.flow import Flow, Flows
+from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
+from fairlead.serve.scheduler.leader.election import LeaderElection
+from fairlead.serve.scheduler.leader.in_flight import ANNOTATION, InFlightSet, parse
+from fairlead.serve.scheduler.leader.tracker import InFlightTracker
+from fairlead.settings.scheduler import LeaderElectionConfig
+from tests.serve.scheduler.flows import Wire, run
+from tests.serve.scheduler.objects import pod
+
+CONFIG = LeaderElectionConfig()
+
+
+class Leader:
+    """A replica that leads, whose wall clock is of long ago: no pod is in the set by its age."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.wire, self.flows, clock = Wire(), Flows(), MachineClock()
+        clock.set_wall(datetime(1999, 1, 1, tzinfo=UTC).timestamp())
+        self.election = LeaderElection(self.flows, clock, "one", CONFIG)
+        self.tracker = InFlightTracker(self.election, SchedulerCache(catalog), SchedulingQueue(), clock)
+        self.run(self.election.look())
+        self.run(self.tracker.open(1))
+
+    def run(self, flow: Flow[None]) -> None:
+        run(flow, self.wire.perform, self.flows)
+
+    def written(self) -> InFlightSet:
+        lease = self.wire.api.found(LEASES.plural, CONFIG.name)
+        return parse(lease["metadata"]["annotations"].get(ANNOTATION, ""))
+
+
+def late_pod() -> LivePod:
+    late = pod("late")
+    return replace(late, metadata=replace(late.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
+
+
+def test_a_pod_that_is_not_in_it_by_age_is_by_name_while_something_is_done_for_it(catalog: Catalog) -> None:
+    leader, late = Leader(catalog), late_pod()
+    covered: list[bool] = []
+
+    def work() -> Flow[None]:
+        covered.append(leader.written().covers(late.metadata))
+        yield from ()
+
+    assert not leader.written().covers(late.metadata)
+    leader.run(leader.tracker.during([late], 1, work()))
+    assert covered == [True]
+    leader.run(leader.election.look())
+    assert not leader.written().covers(late.metadata)
+
+
+def test_a_pod_is_in_it_until_the_last_of_its_flows_ends(catalog: Catalog) -> None:
+    leader, late = Leader(catalog), late_pod()
+    covered: list[bool] = []
+
+    def work() -> Flow[None]:
+        yield from leader.tracker.during([late], 1, nothing())
+        yield from leader.election.look()
+        covered.append(leader.written().covers(late.metadata))
+
+    def nothing() -> Flow[None]:
+        yield from ()
+
+    leader.run(leader.tracker.during([late], 1, work()))
+    assert covered == [True]
+
+
+def test_where_the_set_cannot_be_written_nothing_is_done_and_the_pod_is_not_kept_in_it(
+    catalog: Catalog,
+) -> None:
+    leader, late = Leader(catalog), late_pod()
+    done: list[str] = []
+
+    def work() -> Flow[None]:
+        done.append("work")
+        yield from ()
+
+    with pytest.raises(ConflictError):
+        leader.run(leader.tracker.during([late], 2, work()))
+    assert done == []
+    assert not leader.tracker.current().covers(late.metadata)

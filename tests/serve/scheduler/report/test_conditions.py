@@ -1,0 +1,51 @@
+"""The reasons why pods wait are reported once, when they change, and not too often."""
+
+from fairlead.serve.scheduler.report import conditions
+from fairlead.serve.scheduler.report.conditions import EVERY, StatusReporter
+from tests.serve.scheduler.objects import pod
+
+
+def test_a_reason_is_reported_once_and_another_after_a_while() -> None:
+    reporter = StatusReporter()
+    reporter.add("a", "no room")
+    assert reporter.take(0.0, 9) == {"a": "no room"}
+    reporter.add("a", "no room")
+    assert reporter.take(EVERY, 9) == {}
+    reporter.add("a", "less room")
+    assert reporter.take(EVERY - 1, 9) == {}
+    assert reporter.take(EVERY, 9) == {"a": "less room"}
+
+
+def test_a_reason_that_came_and_went_is_not_reported() -> None:
+    reporter = StatusReporter()
+    reporter.add("a", "no room")
+    reporter.take(0.0, 9)
+    reporter.add("a", "less room")
+    reporter.add("a", "no room")
+    assert reporter.take(EVERY, 9) == {}
+
+
+def test_of_a_pod_that_is_being_placed_nothing_is_reported() -> None:
+    reporter = StatusReporter()
+    reporter.add("a", "no room")
+    reporter.drop("a")
+    assert reporter.take(0.0, 9) == {}
+
+
+def test_no_more_reasons_are_reported_at_once_than_asked_for() -> None:
+    reporter = StatusReporter()
+    for number in range(5):
+        reporter.add(str(number), "no room")
+    assert [len(reporter.take(0.0, 2)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_the_condition_carries_the_sentence_and_only_to_the_pod_we_mean() -> None:
+    body = conditions.condition(pod("a"), "0 of 3 nodes", "2026-11-16T00:00:00Z").body
+    assert body["metadata"] == {"uid": "uid-a"}
+    assert body["status"]["conditions"][0] == {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0 of 3 nodes",
+        "lastTransitionTime": "2026-11-16T00:00:00Z",
+    }

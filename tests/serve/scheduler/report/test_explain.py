@@ -1,0 +1,209 @@
+"""What a scheduler says of a pod that waits: the sentence of its condition, and what would let it fit."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fairlead import keys
+from fairlead.cache.types import LivePod
+from fairlead.catalog import Catalog
+from fairlead.cluster.watch.changes import ObjectChange
+from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
+from fairlead.serve.scheduler.events import Explain
+from fairlead.serve.scheduler.report.explain import Explainer, signs
+from fairlead.settings import Address
+from tests.serve.scheduler.cycle.test_cycle import cycle_of, gang, run_all
+from tests.serve.scheduler.objects import device_slice, node, pod
+
+
+def asked(cycle: SchedulingCycle, name: str, now: float = 0.0) -> dict[str, Any]:
+    return Explainer(cycle, "me", "fairlead").answer(Explain("default", name, f"uid-{name}"), now)
+
+
+def full(catalog: Catalog, *others: Any) -> SchedulingCycle:
+    """Return a cycle in which no other pod fits on the only two accelerators."""
+    taken = [pod(name, on="n", mib=4096) for name in "xy"]
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), *taken, *others)
+    run_all(cycle)
+    return cycle
+
+
+def test_a_refusal_is_told_in_the_words_of_the_condition_and_with_what_would_fit(catalog: Catalog) -> None:
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("x", on="n", mib=3072), pod("a", mib=8192))
+    cycle.run(0.0)
+    told = asked(cycle, "a")
+    assert told["sentence"] == cycle.reporter.take(0.0, 9)["uid-a"]
+    assert (told["state"], told["placed"], told["leader"]) == ("parked", False, "me")
+    assert told["wakes_on"] == ["node", "room"]
+    assert told["tried_again_in_seconds"] == 300
+    assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
+    assert "smallest change" not in told["sentence"]
+
+
+def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
+    cycle = full(catalog, pod("a", mib=8192))
+    assert "most 0 B free" in cycle.reporter.take(0.0, 9)["uid-a"]
+    cycle.cache.on_event(
+        ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
+    )
+    cycle.refresh(40.0)
+    assert not cycle.queue.ready, "what became free is too little: nothing is decided for it"
+    told = asked(cycle, "a", 40.0)
+    assert "most 4.0 GiB free" in told["sentence"]
+    assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
+    assert told["decided_seconds_ago"] == 0
+
+
+def test_a_pod_that_fits_meanwhile_is_told_the_age_of_its_refusal_and_no_advice(catalog: Catalog) -> None:
+    cycle = full(catalog, pod("a", mib=1024))
+    cycle.cache.on_event(
+        ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
+    )
+    cycle.refresh(40.0)
+    told = asked(cycle, "a", 40.0)
+    assert (told["state"], told["changes"], told["decided_seconds_ago"]) == ("ready", [], 40)
+    assert "most 0 B free" in told["sentence"]
+    assert told["note"] == "it fits as the cluster is now, and is tried again"
+
+
+def test_asking_about_a_gang_changes_nothing(catalog: Catalog) -> None:
+    cycle = full(catalog, gang("a"), gang("b"))
+    before = set(map(repr, cycle.cache.cluster.placements()))
+    told = asked(cycle, "a")
+    assert "gang" in told["sentence"]
+    assert told["decided_seconds_ago"] == 0
+    assert set(map(repr, cycle.cache.cluster.placements())) == before
+
+
+def test_a_sentence_that_is_too_long_is_cut_once_for_all(catalog: Catalog) -> None:
+    name = "a" * 2000
+    cycle = full(catalog, pod(name, mib=1024))
+    told = asked(cycle, name)["sentence"]
+    assert told == cycle.reporter.take(0.0, 9)[f"uid-{name}"]
+    assert len(told) == 1000
+
+
+def test_who_has_not_been_looked_at_waits_for_its_turn(catalog: Catalog) -> None:
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
+    told = asked(cycle, "a")
+    assert (told["state"], told["sentence"]) == ("ready", "a waits for its turn")
+
+
+def test_who_is_being_written_is_told_where_it_goes(catalog: Catalog) -> None:
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
+    cycle.run(0.0)
+    told = asked(cycle, "a")
+    assert (told["state"], told["placed"], told["node"]) == ("in-flight", True, "n")
+
+    cycle.failed("uid-a", 1.0)
+    cycle.refresh(1.0)
+    told = asked(cycle, "a")
+    assert (told["placed"], told["node"]) == (False, None)
+    assert told["sentence"].endswith("but that could not be written; it is tried again")
+
+
+def test_who_cannot_be_read_is_told_why(catalog: Catalog) -> None:
+    odd = pod("odd", notes={"fairlead.dev/gpu-compute": "many"})
+    told = asked(cycle_of(catalog, node("n"), odd), "odd")
+    assert told["state"] == "unreadable"
+    assert "fairlead.dev/gpu-compute" in told["sentence"]
+
+
+def test_a_member_of_a_gang_is_told_the_reason_of_all(catalog: Catalog) -> None:
+    told = asked(full(catalog, gang("a"), gang("b")), "a")
+    assert "gang" in told["sentence"]
+    assert told["state"] == "parked"
+
+
+def test_who_waits_until_others_are_gone_is_told_for_whom(catalog: Catalog) -> None:
+    told = asked(full(catalog, pod("vip", mib=4096, priority=10)), "vip")
+    assert told["clearing"] in (["default/x"], ["default/y"])
+
+
+def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
+    taken = [elsewhere(pod(f"secret-{number}", on="n", mib=4096)) for number in range(2)]
+    waiting = pod("vip", mib=4096, priority=10), pod("meek", mib=4096)
+    cycle = cycle_of(catalog, node("n"), device_slice("n"), *taken, *waiting)
+    run_all(cycle)
+    assert asked(cycle, "vip")["clearing"] == ["1 of other namespaces"]
+    meek = asked(cycle, "meek")
+    assert "putting out 1 of other namespaces" in str(meek["changes"])
+    assert "secret" not in str([asked(cycle, "vip"), meek])
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "uid"),
+    [("default", "a", ""), ("default", "a", "uid-b"), ("default", "b", "uid-a"), ("theirs", "a", "uid-a")],
+)
+def test_without_its_uid_a_pod_is_as_unknown_as_one_that_does_not_exist(
+    catalog: Catalog, namespace: str, name: str, uid: str
+) -> None:
+    explainer = Explainer(full(catalog, pod("a", mib=8192)), "me", "fairlead")
+    told = explainer.answer(Explain(namespace, name, uid), 0.0)
+    assert told == {"leader": "me", "scheduler": "fairlead", **unknown(namespace, name)}
+
+
+def unknown(namespace: str, name: str) -> dict[str, str]:
+    return {"namespace": namespace, "name": name, "state": "unknown"}
+
+
+def elsewhere(one: LivePod) -> LivePod:
+    return replace(one, metadata=replace(one.metadata, namespace="theirs"))
+
+
+@pytest.mark.parametrize("name", ["x", "nobody"])
+def test_who_does_not_wait_is_not_known(catalog: Catalog, name: str) -> None:
+    assert asked(full(catalog), name)["state"] == "unknown"
+
+
+def test_changes_are_remembered_and_none_are_sought_in_a_rest(catalog: Catalog) -> None:
+    cycle = full(catalog, pod("a", mib=8192), pod("b", mib=8100))
+    explainer = Explainer(cycle, "me", "fairlead")
+    first = explainer.answer(Explain("default", "a", "uid-a"), 1.0)
+    again = explainer.answer(Explain("default", "a", "uid-a", rest=9.0), 2.0)
+    assert (first["note"], again["note"]) == ("", "")
+    assert again["changes"] == first["changes"]
+    other = explainer.answer(Explain("default", "b", "uid-b", rest=7.0), 3.0)
+    assert other["changes"] == []
+    assert other["note"] == "what would let it fit was not looked for: ask again in 7 s"
+    assert other["sentence"].startswith("0 of 2 accelerators can take b")
+    assert other["decided_seconds_ago"] > 0, "the sentence is of the last decision, and says so"
+    assert explainer.answer(Explain("default", "b", "uid-b"), 10.0)["note"] == ""
+
+
+def test_an_answer_is_worked_out_again_after_a_while(catalog: Catalog) -> None:
+    explainer = Explainer(full(catalog, pod("a", mib=8192)), "me", "fairlead")
+    ages = [explainer.answer(Explain("default", "a", "uid-a"), now) for now in (1.0, 10.9, 11.0)]
+    assert [each["decided_seconds_ago"] for each in ages] == [0, 9.9, 0]
+
+
+def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
+    cycle = full(catalog, pod("a", mib=8192))
+    cycle.cache.on_event(ObjectChange(pod("a", mib=8192), None))
+    cycle.refresh(1.0)
+    assert (asked(cycle, "a")["state"], cycle.verdicts) == ("unknown", {})
+
+
+@pytest.mark.parametrize(
+    ("where", "environ", "address", "named"),
+    [
+        (Address("127.0.0.1", 1), {}, "127.0.0.1:1", ""),
+        (Address("::", 1), {}, "box:1", ""),
+        (
+            Address("0.0.0.0", 1),
+            {"POD_NAME": "p", "POD_NAMESPACE": "s", "POD_IP": "10.0.0.7"},
+            "10.0.0.7:1",
+            "s/p:1",
+        ),
+        (Address("127.0.0.1", 1), {"POD_NAME": "p", "POD_NAMESPACE": "s"}, "127.0.0.1:1", ""),
+    ],
+)
+def test_the_lease_says_where_its_holder_can_be_asked(
+    where: Address, environ: dict[str, str], address: str, named: str
+) -> None:
+    assert signs(where, "fairlead", environ, "box") == {
+        keys.LEADS_FOR: "fairlead",
+        keys.LEADER_ADDRESS: address,
+        keys.LEADER_POD: named,
+    }

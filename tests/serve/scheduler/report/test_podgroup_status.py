@@ -1,0 +1,61 @@
+"""What is said beside why pods wait."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead.manifest.types.kubernetes import PodGroup
+from fairlead.placement import DeviceShare, Placement
+from fairlead.request import Request
+from fairlead.serve.scheduler.bind.writes import BindingPlan
+from fairlead.serve.scheduler.report import podgroup_status
+from fairlead.serve.scheduler.report.podgroup_status import PLACED_ONCE
+from tests.serve.scheduler.objects import pod
+
+NOW = "2026-11-16T04:00:00Z"
+BEFORE = "2026-11-16T03:00:00Z"
+
+
+def group(status: str = "", message: str = "") -> PodGroup:
+    said = {"type": PLACED_ONCE, "status": status, "message": message, "lastTransitionTime": BEFORE}
+    document = {
+        "metadata": {"name": "ring", "namespace": "default", "uid": "g", "generation": 3},
+        "status": {"conditions": [said] if status else []},
+    }
+    return msgspec.convert(document, PodGroup)
+
+
+def plan(mib: int = 0, *, own: bool = False) -> BindingPlan:
+    share = DeviceShare("gpu-0")
+    return BindingPlan(pod("a", mib=mib), Placement(Request("a"), "n", (share,)), own=own)
+
+
+@pytest.mark.parametrize(("found", "said"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own=True), 0)])
+def test_who_is_bound_and_handed_nothing_is_told(found: BindingPlan, said: int) -> None:
+    writes = podgroup_status.bound([found], None, NOW)
+    assert [each.body["reason"] for each in writes] == ["NothingHandedOver"] * said
+    assert all("gpu-0 of n" in each.body["message"] for each in writes)
+
+
+def told(writes: list[Any]) -> dict[str, Any]:
+    (write,) = writes
+    assert write.path.endswith("/namespaces/default/podgroups/ring/status")
+    found: dict[str, Any] = write.body["status"]["conditions"][0]
+    return found
+
+
+def test_a_group_is_told_how_it_fares() -> None:
+    first = told(podgroup_status.refused(group(), "too few", NOW))
+    assert (first["status"], first["message"], first["observedGeneration"]) == ("False", "too few", 3)
+    assert first["lastTransitionTime"] == NOW
+    again = told(podgroup_status.refused(group("False", "too few"), "no room", NOW))
+    assert again["lastTransitionTime"] == BEFORE, "it was so before"
+    placed = told(podgroup_status.bound([], group("False", "no room"), NOW))
+    assert (placed["status"], placed["lastTransitionTime"]) == ("True", NOW)
+
+
+def test_nothing_is_said_twice_or_taken_back() -> None:
+    assert podgroup_status.refused(group("False", "too few"), "too few", NOW) == []
+    assert podgroup_status.refused(group("True"), "one more does not fit", NOW) == []
+    assert podgroup_status.bound([], group("True"), NOW) == []
