@@ -74,8 +74,8 @@ VOLCANO: Final = "scheduling.k8s.io/group-name"
 
 PLACEMENT: Final = "fairlead.dev/placement"
 """Of a bound pod: its shares of accelerators, written together with the node."""
-TURN: Final = "fairlead.dev/turn"
-"""A condition of a waiting pod: which leader has taken it over. Its message begins with the turn's number."""
+LEADER_EPOCH: Final = "fairlead.dev/leader-epoch"
+"""The fencing token: a condition of a waiting pod, an annotation of a claim. It begins with the epoch."""
 PREEMPTOR: Final = "fairlead.dev/preemptor"
 """An annotation of an Eviction that names the pod for which room is made, as `namespace/name`."""
 
@@ -86,7 +86,7 @@ LEADER_ADDRESS: Final = "fairlead.dev/address"
 """Where its holder serves pages."""
 LEADER_POD: Final = "fairlead.dev/pod"
 """The same as `namespace/name:port`, by which the API server finds it; empty where it is no pod."""
-ROSTER: Final = "fairlead.dev/roster"
+IN_FLIGHT: Final = "fairlead.dev/in-flight"
 """The objects that its holder may be writing to."""
 
 # Annotations of nodes, which their agents write, and the taint while their chart is uninstalled.

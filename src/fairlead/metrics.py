@@ -336,7 +336,7 @@ def _published(publishing: PublishStatus) -> Iterator[MetricFamily]:
     yield from _counter("fairlead_allocations_refused_total", text, ("form",), rows)
     age: list[Row] = [] if publishing.books_age is None else [((), publishing.books_age)]
     text = "Seconds since the kubelet last said who holds what."
-    yield from _gauge("fairlead_books_age_seconds", text, (), age)
+    yield from _gauge("fairlead_pod_resources_age_seconds", text, (), age)
 
 
 def _gauge(name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Iterator[MetricFamily]:

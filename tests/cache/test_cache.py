@@ -86,7 +86,7 @@ def test_what_is_assumed_stays_until_the_api_shows_what_became_of_it(catalog: Ca
     cache.forget("uid-a")
     delta = cache.sync()
     assert [each.id for each in delta.pending] == ["uid-a"]
-    assert ClusterEvent.ROOM in delta.events
+    assert ClusterEvent.POD_DELETED in delta.events
     assert cache.cluster.placements() == ()
 
 

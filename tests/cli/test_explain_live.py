@@ -112,11 +112,11 @@ def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster)
         await world.pod("late", mib=2048)
         await world.until(told("late"))
         code, found = await settled(world, ask)
-        assert (code, found["source"], found["state"]) == (1, "scheduler", "parked")
+        assert (code, found["source"], found["state"]) == (1, "scheduler", "unschedulable")
         events = (await world.client.list(EVENTS, world.namespace)).items
         assert found["sentence"] in {each.message for each in events}
         assert found["changes"][0]["text"].startswith("ask for 1.0 GiB")
-        assert "room" in found["wakes_on"]
+        assert "PodDeleted" in found["queueing_hints"]
 
         (late,) = [pod for pod in await world.pods() if pod.metadata.name == "late"]
         page = f"/explain/{world.namespace}/late"

@@ -44,7 +44,7 @@ def test_installed_with_the_scheduler_a_pod_runs_and_an_uninstall_leaves_nothing
     pods.start(["late"], {"fairlead.dev/gpu-mem": 99_999}, scheduler="fairlead")
     pods.wait_pending("late", "accelerators can take late")
     told = _explained(site, f"{pods.namespace}/late")
-    assert (told["source"], told["state"], told["note"]) == ("scheduler", "parked", "")
+    assert (told["source"], told["state"], told["note"]) == ("scheduler", "unschedulable", "")
     # A neighbour who reaches the port and does not know the pod is told nothing of it.
     address = site.api.ask("GET", LEASE)["metadata"]["annotations"]["fairlead.dev/address"]
     reply = pods.run("chosen", f"wget -O- http://{address}/explain/{pods.namespace}/late")

@@ -69,7 +69,9 @@ def test_foes_are_kept_apart_both_ways() -> None:
     assert at(world((alone, "n0")), pod("web", "web")) in {"n1", "n3"}
     assert at(world((alone, "n0")), pod("other", "x")) is not None
     full = world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n1"))
-    assert [(each.reason, each.count) for each in decide(full, alone).rejections] == [(Reason.APART, 4)]
+    assert [(each.reason, each.count) for each in decide(full, alone).rejections] == [
+        (Reason.POD_ANTI_AFFINITY, 4)
+    ]
 
 
 def test_who_leaves_is_no_foe_any_more() -> None:

@@ -89,7 +89,7 @@ def full(deleted: str = "") -> list[LivePod]:
 def test_no_pod_must_go_where_one_is_leaving(catalog: Catalog) -> None:
     late = pod("late", mib=4096, priority=9)
     told = decided(world(late, *full("old-b1")), catalog, late)
-    assert (told["node"], told["victims"], told["clearing"]) == ("b", [], ["default/old-b1"])
+    assert (told["node"], told["victims"], told["pending_victims"]) == ("b", [], ["default/old-b1"])
 
 
 def test_a_place_that_is_reserved_for_a_nominated_pod_is_taken(catalog: Catalog) -> None:

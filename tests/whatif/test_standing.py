@@ -23,7 +23,7 @@ LEADER = Leader("me", "fairlead", "127.0.0.1:1", "")
 def answer(**more: Any) -> bytes:
     """Return what a leader says."""
     told = {"name": "a", "namespace": "default", "placed": False, "sentence": "no", "leader": "me"}
-    return json.dumps({**told, "rejections": [], "changes": [], "state": "parked", **more}).encode()
+    return json.dumps({**told, "rejections": [], "changes": [], "state": "unschedulable", **more}).encode()
 
 
 def test_claims_go_before_the_note_of_the_binding() -> None:
@@ -58,9 +58,9 @@ def test_who_waits_is_for_others_to_tell() -> None:
 
 
 def test_what_a_scheduler_of_another_version_says_is_taken_as_far_as_it_is_understood() -> None:
-    said = {**json.loads(answer()), "wakes_on": 3, "tried_again_in_seconds": 1.5, "score": 1, "odd": 1}
+    said = {**json.loads(answer()), "queueing_hints": 3, "retry_in_seconds": 1.5, "score": 1, "odd": 1}
     told = standing.by_scheduler(pod("a"), said)
-    assert (told["wakes_on"], told["tried_again_in_seconds"], told["source"]) == ([], 1.5, "scheduler")
+    assert (told["queueing_hints"], told["retry_in_seconds"], told["source"]) == ([], 1.5, "scheduler")
     assert "odd" not in told
     assert "leader" not in told
 

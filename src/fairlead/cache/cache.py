@@ -2,8 +2,7 @@
 
     on_event(change) ... on_event(change) -> sync() -> the cluster is as the whole list would make it
 
-What is remembered beside the objects is only what was decided and is not yet seen in the API: assumptions,
-which end when the pod is seen bound, is gone, or the writing failed.
+Beside the objects it keeps assumptions alone: placements that no watch has shown yet.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -101,7 +100,7 @@ class SchedulerCache:
         """Bring the engine's cluster up to date, and return what is new for those who wait."""
         if vacated := self.nominations.take_vacated():
             self._stale_nodes |= vacated
-            self._events.add(ClusterEvent.ROOM)
+            self._events.add(ClusterEvent.POD_DELETED)
         if self._update_nodes() and self._translator.resize(self.cluster.nodes()):
             self._stale_pods |= self._waiting
             self._stale_nodes |= set(self._on)
@@ -216,7 +215,7 @@ class SchedulerCache:
 
     def _on_budget(self, change: ObjectChange[PodDisruptionBudget]) -> None:
         self.disruptions.on_budget(change)
-        self._events.add(ClusterEvent.BUDGET)
+        self._events.add(ClusterEvent.BUDGET_CHANGED)
 
     # Taking in
 
@@ -238,7 +237,7 @@ class SchedulerCache:
             self._check_assumption(uid, node, alive=now is not None and not now.ended)
             self._count_unobserved(uid, was, node, change.object)
         if was != node:
-            self._events |= FREED if was else {ClusterEvent.NEIGHBOUR}
+            self._events |= FREED if was else {ClusterEvent.POD_BOUND}
         self._requeue(uid)
 
     def _observe_assumed(self, uid: str, node: str) -> None:
@@ -284,11 +283,11 @@ class SchedulerCache:
             self._observed(self.unobserved.observe(change.key))
         self._stale_nodes |= held | holds
         if held - holds:
-            self._events.add(ClusterEvent.ROOM)
+            self._events.add(ClusterEvent.POD_DELETED)
         if now is None or not now.own:
             # Pods that wait for a claim are read again: the pod names it, it may not name the pod.
             self._stale_pods |= self._claim_index.of(change.key)
-            self._events.add(ClusterEvent.CLAIM)
+            self._events.add(ClusterEvent.CLAIM_CHANGED)
 
     def _observed(self, uid: str) -> None:
         """Count a pod no more that is gone: from now on its claim is counted."""
@@ -299,23 +298,23 @@ class SchedulerCache:
     def _on_rule(self, change: ObjectChange[Any]) -> None:
         if self._translator.on_rule(change):
             self._stale_pods |= concerned(change, (self._pods[uid] for uid in self._waiting))
-            self._events.add(ClusterEvent.RULE)
+            self._events.add(ClusterEvent.CLASS_CHANGED)
 
     def _on_profile(self, change: ObjectChange[ModelProfile]) -> None:
         if self._translator.on_profile(change):
             self._stale_pods |= {uid for uid in self._waiting if names_model(self._pods[uid])}
-            self._events.add(ClusterEvent.RULE)
+            self._events.add(ClusterEvent.CLASS_CHANGED)
 
     def _on_quota(self, change: ObjectChange[ResourceQuota]) -> None:
         self.quotas.on_event(change)
-        self._events.add(ClusterEvent.QUOTA)
+        self._events.add(ClusterEvent.QUOTA_CHANGED)
 
     def _on_volume(self, change: ObjectChange[Any]) -> None:
         for uid in self.volumes.on_event(change):
             self.requeue_held(uid)
             if uid in self._waiting:
                 self._stale_pods.add(uid)
-        self._events.add(ClusterEvent.CLAIM)
+        self._events.add(ClusterEvent.CLAIM_CHANGED)
 
     def _requeue(self, uid: str) -> None:
         """See whether a pod waits."""
@@ -328,9 +327,9 @@ class SchedulerCache:
         if not waits:
             self.nominations.give_up(uid)
         if pod is not None and waits and uid not in self._assumed:
-            self.epoch = max(self.epoch, pod.turn)
+            self.epoch = max(self.epoch, pod.leader_epoch)
             if uid not in self._waiting:
-                self._events.add(ClusterEvent.MEMBER)
+                self._events.add(ClusterEvent.GANG_MEMBER_ADDED)
             self._waiting.add(uid)
             self._claim_index.put(uid, claims_named(pod).values())
             self._stale_pods.add(uid)
@@ -353,7 +352,7 @@ class SchedulerCache:
                 self.cluster.remove(name)
             elif state is not None and state != before:
                 self.cluster.put(state)
-                self._events.add(ClusterEvent.NODE)
+                self._events.add(ClusterEvent.NODE_CHANGED)
             self._stale_nodes.add(name)
         return changed
 

@@ -1,4 +1,4 @@
-"""What happens in a cluster that may help a request that was refused, and which reasons it helps with."""
+"""Cluster events, and the queueing hints: which events may let a rejected request fit."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -8,32 +8,32 @@ from fairlead.placement import Reason, Rejection
 
 
 class ClusterEvent(StrEnum):
-    """Something that happened."""
+    """A change of the cluster, named as a queueing hint names it."""
 
-    NODE = "node"
+    NODE_CHANGED = "NodeChanged"
     """A node came, or is not as it was: room, labels, taints, accelerators."""
-    ROOM = "room"
+    POD_DELETED = "PodDeleted"
     """A pod or claim is gone: something became free."""
-    NEIGHBOUR = "neighbour"
+    POD_BOUND = "PodBound"
     """A pod was bound: it may be one that others want to be near, or that evens out a spread."""
-    MEMBER = "member"
+    GANG_MEMBER_ADDED = "GangMemberAdded"
     """A pod came that waits: it may complete a gang."""
-    CLAIM = "claim"
+    CLAIM_CHANGED = "ClaimChanged"
     """A claim came or changed."""
-    QUOTA = "quota"
+    QUOTA_CHANGED = "QuotaChanged"
     """A quota changed, or a pod that may have counted against one is gone."""
-    RULE = "rule"
+    CLASS_CHANGED = "ClassChanged"
     """A class, template or group came or changed: pods may read otherwise."""
-    BUDGET = "budget"
+    BUDGET_CHANGED = "BudgetChanged"
     """A disruption budget came, went or allows another number of evictions."""
 
 
-FREED: Final = frozenset({ClusterEvent.ROOM, ClusterEvent.QUOTA})
+FREED: Final = frozenset({ClusterEvent.POD_DELETED, ClusterEvent.QUOTA_CHANGED})
 """What happens when a pod holds nothing any more."""
-_ROOM: Final = frozenset({ClusterEvent.ROOM, ClusterEvent.NODE})
-_NODE: Final = frozenset({ClusterEvent.NODE})
+_ROOM: Final = frozenset({ClusterEvent.POD_DELETED, ClusterEvent.NODE_CHANGED})
+_NODE: Final = frozenset({ClusterEvent.NODE_CHANGED})
 HELPS: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
-    Reason.INVALID: frozenset({ClusterEvent.RULE, ClusterEvent.CLAIM}),
+    Reason.INVALID: frozenset({ClusterEvent.CLASS_CHANGED, ClusterEvent.CLAIM_CHANGED}),
     Reason.UNSCHEDULABLE: _NODE,
     Reason.TAINT: _NODE,
     Reason.SELECTOR: _NODE,
@@ -43,14 +43,18 @@ HELPS: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
     Reason.PODS: _ROOM,
     Reason.RESOURCE: _ROOM,
     Reason.PORT: _ROOM,
-    Reason.NEAR: frozenset({ClusterEvent.NEIGHBOUR, ClusterEvent.NODE}),
-    Reason.APART: _ROOM,
-    Reason.SPREAD: frozenset({ClusterEvent.NEIGHBOUR, ClusterEvent.ROOM, ClusterEvent.NODE}),
+    Reason.POD_AFFINITY: frozenset({ClusterEvent.POD_BOUND, ClusterEvent.NODE_CHANGED}),
+    Reason.POD_ANTI_AFFINITY: _ROOM,
+    Reason.TOPOLOGY_SPREAD: frozenset(
+        {ClusterEvent.POD_BOUND, ClusterEvent.POD_DELETED, ClusterEvent.NODE_CHANGED}
+    ),
     Reason.NO_DEVICE: _NODE,
     Reason.HEALTH: _NODE,
     Reason.MODEL: _NODE,
     Reason.VENDOR: _NODE,
-    Reason.DEVICE_SELECTOR: frozenset({ClusterEvent.RULE, ClusterEvent.CLAIM, ClusterEvent.NODE}),
+    Reason.DEVICE_SELECTOR: frozenset(
+        {ClusterEvent.CLASS_CHANGED, ClusterEvent.CLAIM_CHANGED, ClusterEvent.NODE_CHANGED}
+    ),
     Reason.PRECISION: _NODE,
     Reason.ESTIMATE: _NODE,
     Reason.SLO: _NODE,
@@ -59,9 +63,13 @@ HELPS: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
     Reason.DEVICE_MEMORY: _ROOM,
     Reason.DEVICE_COMPUTE: _ROOM,
     Reason.DEVICES: _ROOM,
-    Reason.GANG: frozenset({ClusterEvent.MEMBER, ClusterEvent.ROOM, ClusterEvent.NODE}),
-    Reason.BUDGET: frozenset({ClusterEvent.BUDGET, ClusterEvent.ROOM, ClusterEvent.NODE}),
-    Reason.QUOTA: frozenset({ClusterEvent.QUOTA}),
+    Reason.GANG: frozenset(
+        {ClusterEvent.GANG_MEMBER_ADDED, ClusterEvent.POD_DELETED, ClusterEvent.NODE_CHANGED}
+    ),
+    Reason.BUDGET: frozenset(
+        {ClusterEvent.BUDGET_CHANGED, ClusterEvent.POD_DELETED, ClusterEvent.NODE_CHANGED}
+    ),
+    Reason.QUOTA: frozenset({ClusterEvent.QUOTA_CHANGED}),
 }
 
 

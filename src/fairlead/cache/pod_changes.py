@@ -1,6 +1,6 @@
 """What matters of an object at a glance: most of what the API server tells is of no matter here. Pure."""
 
-from fairlead.cache.types import TURN, LiveClaim, LivePod
+from fairlead.cache.types import LEADER_EPOCH, LiveClaim, LivePod
 from fairlead.cluster.meta import replace
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.node.holdings import FOREVER
@@ -64,4 +64,4 @@ def _same(note: str, shares: tuple[DeviceShare, ...]) -> bool:
 
 def _progress(pod: LivePod) -> tuple[object, ...]:
     """Return what matters of a pod's status; each mark of a leader differs from the last, of any turn."""
-    return pod.ended, pod.status.resource_claim_statuses, pod.condition(TURN).message
+    return pod.ended, pod.status.resource_claim_statuses, pod.condition(LEADER_EPOCH).message

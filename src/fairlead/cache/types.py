@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.objects import ContainerExtendedResourceRequest, PodExtendedResourceClaimStatus
-from fairlead.keys import PLACEMENT, TURN
+from fairlead.keys import LEADER_EPOCH, PLACEMENT
 from fairlead.manifest import listing
 from fairlead.manifest.types.live import (
     DISRUPTION,
@@ -22,6 +22,7 @@ __all__ = [
     "BUDGETS",
     "CLAIMS",
     "DISRUPTION",
+    "LEADER_EPOCH",
     "NODES",
     "OWN_CLAIM",
     "PLACEMENT",
@@ -33,7 +34,6 @@ __all__ = [
     "SCHEDULED",
     "SLICES",
     "STORAGE",
-    "TURN",
     "ContainerExtendedResourceRequest",
     "LiveClaim",
     "LivePod",

@@ -36,7 +36,7 @@ def decided(
     own = told(cache.cluster, decisions, POLICY, detailed=detailed).to_json()["decisions"]
     found: dict[str, Any] = own[members.index(asked)]
     gone = [uid for uid, node in leaving.items() if cache.cluster.placement(uid) is None]
-    return {**found, "clearing": _names(cache, [uid for uid in gone if leaving[uid] == found["node"]])}
+    return {**found, "pending_victims": _names(cache, [uid for uid in gone if leaving[uid] == found["node"]])}
 
 
 def _place(cache: SchedulerCache, leaving: Iterable[str], members: Sequence[Request]) -> list[Decision]:

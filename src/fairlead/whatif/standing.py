@@ -88,9 +88,9 @@ def _told(pod: LivePod, decision: Decision) -> Told:
         "since": (told.last_transition_time if decision.placed else "") or pod.metadata.creation_timestamp,
         "source": "pod",
         "condition": told.message,
-        "wakes_on": [],
-        "tried_again_in_seconds": None,
+        "queueing_hints": [],
+        "retry_in_seconds": None,
         "decided_seconds_ago": None,
-        "clearing": [],
+        "pending_victims": [],
         "note": "",
     }

@@ -13,7 +13,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import ClusterError
-from fairlead.keys import COSCHEDULING, GANG, GANG_SIZE, PLACEMENT, TURN, VOLCANO
+from fairlead.keys import COSCHEDULING, GANG, GANG_SIZE, LEADER_EPOCH, PLACEMENT, VOLCANO
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.deciders import POLICY, allowed_as_shipped, token_of
 from tests.deploy.chart.worlds import KINDS, Reply
@@ -33,7 +33,7 @@ POD = "/api/v1/namespaces/{ns}/pods"
 MERGE, STRATEGIC = "merge-patch", "strategic-merge-patch"
 NOTE = json.dumps([{"device": "gpu-0", "memory_bytes": 0, "compute_milli": 0, "whole": True}])
 SPEC = {"schedulerName": "{ns}", "containers": [{"name": "main", "image": "x"}]}
-HIGH = {"type": TURN, "status": "True", "message": "2147483647 mine"}
+HIGH = {"type": LEADER_EPOCH, "status": "True", "message": "2147483647 mine"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ ATTACKS: dict[str, Attack] = {
         "turn",
         "PATCH",
         f"{POD}/marked/status",
-        marked({"type": TURN, "$patch": "delete"}),
+        marked({"type": LEADER_EPOCH, "$patch": "delete"}),
         STRATEGIC,
     ),
     "a gang": ("gang", "PATCH", f"{POD}/alone", note("ring", GANG), MERGE),

@@ -14,7 +14,7 @@ from deploy import render
 from fairlead import keys
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES
-from fairlead.keys import TURN
+from fairlead.keys import LEADER_EPOCH
 from fairlead.manifest.types.live import OWN_CLAIM
 from fairlead.serve.admission import review
 from fairlead.serve.scheduler.bind.writes import FINALIZER
@@ -167,7 +167,7 @@ MINE, THEIRS = f"{POD}/mine/status", f"{POD}/theirs/status"
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 READY = {"type": "Ready", "status": "False"}
 PLACED = {"type": "PodScheduled", "status": "False", "message": "no"}
-OWN = {"annotations": {OWN_CLAIM: "true", TURN: "0"}, "finalizers": [FINALIZER]}
+OWN = {"annotations": {OWN_CLAIM: "true", LEADER_EPOCH: "0"}, "finalizers": [FINALIZER]}
 ATTACKS: dict[str, Attack] = {
     "a pod of another scheduler": (
         "own-pods",
@@ -361,7 +361,7 @@ def test_the_role_does_not_know_the_old_place_of_bindings(token: Token) -> None:
 
 
 def test_a_mark_makes_no_claim_its_own(token: Token) -> None:
-    mark = {"metadata": {"annotations": {TURN: "1 abc"}}}
+    mark = {"metadata": {"annotations": {LEADER_EPOCH: "1 abc"}}}
     assert token.ask("scheduler", "PATCH", f"{CLAIM}/stock", mark) == Reply()
     assert "claim-own: " in token.ask("scheduler", "DELETE", f"{CLAIM}/stock").error
 

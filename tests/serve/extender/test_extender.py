@@ -96,8 +96,8 @@ def test_what_is_asked_is_answered_and_counted(catalog: Catalog) -> None:
         for line in (
             'fairlead_extender_requests_total{verb="filter",code="200"} 1.0',
             'fairlead_extender_requests_total{verb="filter",code="400"} 1.0',
-            'fairlead_extender_nodes_judged_total{result="passed",reason=""} 2.0',
-            "fairlead_extender_pods_in_doubt 1.0",
+            'fairlead_extender_nodes_evaluated_total{result="passed",reason=""} 2.0',
+            "fairlead_extender_unconfirmed_pods 1.0",
             "fairlead_extender_nodes 2.0",
             "fairlead_extender_filter_seconds_count 2",
         ):
@@ -112,7 +112,10 @@ def test_an_answer_waits_for_a_binding_that_is_on_its_way(catalog: Catalog) -> N
         assert (await filtered(extender, first, "a", "b"))["NodeNames"] == ["a", "b"]
         asking = asyncio.create_task(filtered(extender, second, "a", "b"))
         async with asyncio.timeout(30):
-            while "fairlead_extender_waits_total 1.0" not in extender.pages["/metrics"]().body.decode():
+            while (
+                "fairlead_extender_delayed_answers_total 1.0"
+                not in extender.pages["/metrics"]().body.decode()
+            ):
                 await asyncio.sleep(0)
         assert not asking.done()
         await cluster.bind("default", "first", "", "b")

@@ -153,7 +153,7 @@ def test_what_was_asked_is_counted_and_a_stop_is_clean(stock: Stock, pods: Pods)
     pods.until(told("huge", "need 20 GiB"))
     counted = Counter(line.split()[0] for line in stock.page("/metrics").splitlines())
     assert counted['fairlead_extender_requests_total{verb="filter",code="200"}'] == 1
-    refused = 'fairlead_extender_nodes_judged_total{result="refused",reason="accelerator-memory"}'
+    refused = 'fairlead_extender_nodes_evaluated_total{result="refused",reason="accelerator-memory"}'
     assert counted[refused] == 1
     assert stock.end_extender(signal.SIGTERM) == 0
     stock.start_extender()

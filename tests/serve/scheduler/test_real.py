@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from fairlead.cache.types import CLAIMS, SCHEDULED, TURN, LivePod
+from fairlead.cache.types import CLAIMS, LEADER_EPOCH, SCHEDULED, LivePod
 from fairlead.catalog import Catalog
 from fairlead.cli.main import main
 from fairlead.cluster.kinds import EVENTS, LEASES, PODS
@@ -219,7 +219,7 @@ def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
     async def scenario() -> None:
         async with opened(real_cluster, 1) as world:
             request = {"name": "gpu", "exactly": {"deviceClassName": "fairlead.dev"}}
-            notes = {TURN: "0", "filler": "x" * (256 * 1024 - len(f"{TURN}0filler"))}
+            notes = {LEADER_EPOCH: "0", "filler": "x" * (256 * 1024 - len(f"{LEADER_EPOCH}0filler"))}
             body = {"metadata": {"name": "full", "annotations": notes}}
             body["spec"] = {"devices": {"requests": [request]}}
             await world.client.create(CLAIMS.raw(), body, world.namespace)
@@ -229,7 +229,7 @@ def test_a_claim_that_its_owner_filled_up_keeps_no_new_leader_from_deciding(
                 await world.until(bound("other"))
             assert "deciding; 2 waiting pods were taken over" in said
             (claim, *_) = [each for each in await world.claims() if each.metadata.name == "full"]
-            assert TURN not in claim.metadata.annotations, "its version changed: what was late fails"
+            assert LEADER_EPOCH not in claim.metadata.annotations, "its version changed: what was late fails"
 
     asyncio.run(scenario())
 

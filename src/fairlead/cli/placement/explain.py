@@ -109,12 +109,12 @@ def _live(decision: Mapping[str, Any]) -> Iterable[str]:
     yield f"{decision['state']} since {decision['since'] or 'an unknown time'}{whose}"
     if decision["decided_seconds_ago"] is not None:
         yield f"decided {decision['decided_seconds_ago']:.0f} s ago"
-    if decision["clearing"]:
-        yield f"waits until these are gone: {', '.join(decision['clearing'])}"
-    if decision["wakes_on"]:
-        yield f"tried again when something of this changes: {', '.join(decision['wakes_on'])}"
-    if decision["tried_again_in_seconds"] is not None:
-        yield f"tried again at the latest in {decision['tried_again_in_seconds']:.0f} s"
+    if decision["pending_victims"]:
+        yield f"waits until these are gone: {', '.join(decision['pending_victims'])}"
+    if decision["queueing_hints"]:
+        yield f"tried again when something of this changes: {', '.join(decision['queueing_hints'])}"
+    if decision["retry_in_seconds"] is not None:
+        yield f"tried again at the latest in {decision['retry_in_seconds']:.0f} s"
     if decision["note"]:
         yield f"note: {decision['note']}"
 

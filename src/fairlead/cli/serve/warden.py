@@ -6,11 +6,12 @@ import os
 import sys
 from typing import Any, Final
 
+import fairlead
 from fairlead.errors import UserError
 
 _POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 _CDI: Final = "/var/run/cdi"
-_HOME: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(fairlead.__file__)))
 """The folder that this package lies in."""
 _BECOME: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); "

@@ -146,8 +146,8 @@ PARTS: Final = (
 
 def sources() -> Path:
     """Return the folder of the Go modules: inside an installed package, or `lab/` of a checkout."""
-    here = Path(__file__).parent
-    for folder in (here / "go", here.parents[2] / "lab"):
+    lab = Path(__file__).parents[1]
+    for folder in (lab / "go", lab.parents[2] / "lab"):
         if (folder / "toolchain.txt").is_file():
             return folder
     raise LabError(

@@ -7,7 +7,7 @@ from pathlib import Path
 from socket import socket
 
 from fairlead.errors import LabError
-from fairlead.lab.node import namespaces
+from fairlead.lab.node import namespaces, relay
 from fairlead.lab.run import process, ready
 from fairlead.lab.run.state import Lab, LabProgram, NodeNamespaces, save
 
@@ -40,8 +40,7 @@ class StartingLab:
         self, listener: socket, space: NodeNamespaces, port: int, name: str = "relay"
     ) -> LabProgram:
         """Carry what comes in at a socket of the host to a port in a node's network."""
-        script = Path(__file__).with_name("relay.py")
-        argv = [sys.executable, "-I", "-S", script, listener.fileno(), "127.0.0.1", port]
+        argv = [sys.executable, "-I", "-S", relay.__file__, listener.fileno(), "127.0.0.1", port]
         log = self.lab.log(name)
         line = namespaces.enter_network(space, [str(part) for part in argv])
         found = process.start(line, log, self.lab.folder, self.env, hand=[listener.fileno()])

@@ -4,7 +4,7 @@ from collections.abc import Container
 from typing import Final
 
 from fairlead.cluster.objects import AllocatedDevice, Condition
-from fairlead.keys import TURN
+from fairlead.keys import LEADER_EPOCH
 from fairlead.manifest.types import dra, kubernetes
 
 SCHEDULED: Final = "PodScheduled"
@@ -28,9 +28,9 @@ class LivePod(kubernetes.Pod, frozen=True):
         return self.status.phase in _ENDED
 
     @property
-    def turn(self) -> int:
-        """The turn of the leader that took it over last; 0: none had to."""
-        said = self.condition(TURN).message
+    def leader_epoch(self) -> int:
+        """The epoch of the leader that fenced it last; 0: none had to."""
+        said = self.condition(LEADER_EPOCH).message
         number = said.partition(" ")[0]
         return int(number) if number.isdecimal() and len(number) < 10 else 0
 

@@ -110,9 +110,9 @@ _WORDS = {
     Reason.AFFINITY: _affinity,
     Reason.PODS: lambda _: "take no more pods",
     Reason.PORT: _ports,
-    Reason.NEAR: _near,
-    Reason.APART: _apart,
-    Reason.SPREAD: _spread,
+    Reason.POD_AFFINITY: _near,
+    Reason.POD_ANTI_AFFINITY: _apart,
+    Reason.TOPOLOGY_SPREAD: _spread,
 }
 
 

@@ -90,9 +90,9 @@ _BORNE: Final = (tolerated, schedulable)
 
 SOCIAL_FILTERS: Final[dict[Reason, Callable[[CompiledRequest, Request], Mask]]] = {
     Reason.PORT: ports_free,
-    Reason.NEAR: has_friends,
-    Reason.APART: no_foes,
-    Reason.SPREAD: evenly,
+    Reason.POD_AFFINITY: has_friends,
+    Reason.POD_ANTI_AFFINITY: no_foes,
+    Reason.TOPOLOGY_SPREAD: evenly,
 }
 """One verdict for each row; asked anew for every request, because each placement may change it anywhere."""
 

@@ -25,10 +25,17 @@ def render(counts: ExtenderMetrics, doubts: int, nodes: int, unreadable: int) ->
     families = (
         _one("nodes", "gauge", "Nodes that are known.", nodes),
         _one("unreadable_nodes", "gauge", "Nodes that cannot be understood.", unreadable),
-        _one("pods_in_doubt", "gauge", "Pods that were let pass and are not seen on a node yet.", doubts),
-        _one("waits_total", "counter", "Answers held back until it was known where pods went.", counts.waits),
+        _one(
+            "unconfirmed_pods", "gauge", "Pods that passed the filter and are not seen on a node yet.", doubts
+        ),
+        _one(
+            "delayed_answers_total",
+            "counter",
+            "Answers delayed until earlier pods were seen on a node.",
+            counts.waits,
+        ),
         _many("requests_total", "Requests.", ("verb", "code"), counts.requests),
-        _many("nodes_judged_total", "Nodes that were judged.", ("result", "reason"), counts.nodes),
+        _many("nodes_evaluated_total", "Nodes that were evaluated.", ("result", "reason"), counts.nodes),
     )
     lines = [line for family in families for line in family.lines()]
     lines += counts.filtering.lines("fairlead_extender_filter_seconds", "Time for one filter.")

@@ -106,7 +106,7 @@ class SchedulerMachine:
     def ready(self, now: float) -> bool:
         """Say whether a `Cycle` would do something."""
         self._clock.now = now
-        return self._synced and (self._changed or (self._queue.ready and self._may_decide()))
+        return self._synced and (self._changed or (self._queue.has_active and self._may_decide()))
 
     @property
     def term(self) -> LeaderTerm | None:
@@ -117,10 +117,9 @@ class SchedulerMachine:
     def gauges(self, now: float) -> SchedulerGauges:
         """Return how things stand."""
         self._clock.now = now
-        unschedulable, waiting = self._queue.parked, len(self._queue)
-        states = {"ready": waiting - unschedulable, "parked": unschedulable, "in-flight": self.in_flight}
+        pending: dict[str, int] = {**self._queue.pods_by_queue(), "in-flight": self.in_flight}
         nodes = len(self.cache.cluster.rows())
-        return SchedulerGauges(self.term is not None, self.epoch, states, nodes, len(self.cache.complaints))
+        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, len(self.cache.complaints))
 
     # Events
 
@@ -165,7 +164,7 @@ class SchedulerMachine:
             if term is not None and not self._failing_over and self._stop_by is None:
                 self._failing_over = True
                 self._flows.start(self._fail_over(term))
-        elif self._queue.ready and self._may_decide():
+        elif self._queue.has_active and self._may_decide():
             self._decide(now)
 
     def _refresh(self, now: float) -> None:
@@ -207,7 +206,7 @@ class SchedulerMachine:
         self._changed = True
 
     def _fail_over(self, term: LeaderTerm) -> Flow[None]:
-        self._log(f"leading, turn {term.epoch}")
+        self._log(f"leading, epoch {term.epoch}")
         failover = Failover(
             self.cache, self._binder, self._fences, self._clock, self._settings.name, self._claims
         )

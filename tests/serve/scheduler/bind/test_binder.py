@@ -173,7 +173,7 @@ def test_a_pod_is_touched_until_that_is_allowed_and_not_contended() -> None:
     waiting = plan_for(wire, "a").pod
     touched = run(fences(logged.append).fence_pod(waiting, 4), wire.perform)
     assert touched is not None
-    assert touched.turn == 4
+    assert touched.leader_epoch == 4
     assert logged == ["cannot go on: you may not"]
     assert wire.slept == [1.0] * 3
 

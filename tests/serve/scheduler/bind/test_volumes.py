@@ -153,7 +153,7 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     assert write.body == {"metadata": {"annotations": {SELECTED: "n2"}}}
     assert cycle.reporter.text(uid) == "a has its place on n2 and waits for its volumes: data"
     told = Explainer(cycle, "me", "fairlead").answer(Explain("default", "a", "uid-a"), 0.0)
-    assert (told["state"], told["sentence"]) == ("volumes", cycle.reporter.text(uid))
+    assert (told["state"], told["sentence"]) == ("waiting-for-volumes", cycle.reporter.text(uid))
 
     for name in ("b", "c", "d", "e"):  # four GPUs, one of which is kept
         cycle.cache.on_event(ObjectChange(None, pod(name, mib=4096)))
@@ -376,7 +376,7 @@ def test_on_a_real_server_the_pod_is_bound_when_its_volume_is_there(
             (found,) = await world.until(bound())
             assert found.spec.node_name == where
             events = (await client.list(EVENTS, name)).items
-            assert {each.reason for each in events} >= {"PlaceKept"}
+            assert {each.reason for each in events} >= {"WaitingForVolumes"}
         finally:
             await client.delete(STORAGE_CLASSES, name)
             await client.delete_collection(VOLUMES, fields=f"metadata.name={name}-data")

@@ -113,7 +113,7 @@ def test_a_claim_of_ours_is_freed_and_deleted_only_as_it_was_seen() -> None:
 def test_no_two_fences_are_the_same_write() -> None:
     first, second = (writes.fence_pod(pod("a"), 3, nonce) for nonce in ("x", "y"))
     assert first.body["status"] != second.body["status"]
-    assert read(seen.PODS, {"status": dict(first.body["status"])}).turn == 3
+    assert read(seen.PODS, {"status": dict(first.body["status"])}).leader_epoch == 3
 
 
 def test_the_longest_name_makes_a_name_that_fits() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.types import CLAIMS, PODS, TURN
+from fairlead.cache.types import CLAIMS, LEADER_EPOCH, PODS
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.schedule import policy_named, preempt
@@ -28,7 +28,7 @@ def cycle_of(catalog: Catalog, *objects: Any) -> SchedulingCycle:
 def run_all(cycle: SchedulingCycle, now: float = 0.0) -> CycleResult:
     """Run cycles until no pod is active; return all that they led to."""
     results = []
-    while cycle.queue.ready:
+    while cycle.queue.has_active:
         results.append(cycle.run(now))
     return CycleResult(
         tuple(each for result in results for each in result.plans),
@@ -228,7 +228,7 @@ def test_a_claim_that_was_given_devices_for_a_pod_that_cannot_go_there_is_given_
     catalog: Catalog,
 ) -> None:
     uses = [{"name": "gpu", "resourceClaimName": "c"}]
-    for marked, expected in (({TURN: "0"}, ["c"]), ({}, [])):
+    for marked, expected in (({LEADER_EPOCH: "0"}, ["c"]), ({}, [])):
         waiting = pod("a", resourceClaims=uses)
         there = named_claim("c", waiting, on="n", **marked)
         cycle = cycle_of(catalog, node("n", cpu="50m"), device_slice("n"), there, waiting)
@@ -335,7 +335,7 @@ def test_nonsense_is_told_to_its_user_and_disturbs_nobody(catalog: Catalog) -> N
 def test_the_page_counts_decisions_with_their_reason(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), pod("a", mib=1024), pod("b"))
     run_all(cycle)
-    text = render(cycle.metrics, SchedulerGauges(True, 3, {"ready": 0, "parked": 1}, 1), {}).decode()
+    text = render(cycle.metrics, SchedulerGauges(True, 3, {"active": 0, "unschedulable": 1}, 1), {}).decode()
     assert 'fairlead_scheduler_decisions_total{result="placed",reason=""} 1.0\n' in text
     assert 'fairlead_scheduler_decisions_total{result="refused",reason="no-accelerator"} 1.0\n' in text
     assert "fairlead_scheduler_leading 1.0\n" in text

@@ -45,7 +45,7 @@ class Story:
         """Decide all that can be decided; victims end at once where they are `gone`, else they leave."""
         self.now += 1.0
         self.cycle.refresh(self.now)
-        while self.cycle.queue.ready:
+        while self.cycle.queue.has_active:
             result = self.cycle.run(self.now)
             for plan in result.plans:
                 self.bind(plan)

@@ -10,7 +10,7 @@ from fairlead.placement import Reason, Rejection
 from fairlead.request import Gang, Request
 from fairlead.serve.scheduler.cycle.queue import SAFETY_NET, SchedulingQueue
 
-ROOM = frozenset({ClusterEvent.ROOM})
+ROOM = frozenset({ClusterEvent.POD_DELETED})
 
 
 def request(name: str, priority: int = 0, gang: Gang | None = None) -> Request:
@@ -50,8 +50,8 @@ def test_who_was_refused_sleeps_until_what_could_help_and_keeps_its_place() -> N
     queue = filled(request("old"))
     queue.add_unschedulable(queue.pop(), ROOM, 0.0)
     queue.add(request("new"), 1.0)
-    assert queue.move_to_active(frozenset({ClusterEvent.NEIGHBOUR})) == 0
-    assert queue.parked == 1
+    assert queue.move_to_active(frozenset({ClusterEvent.POD_BOUND})) == 0
+    assert queue.pods_by_queue()["unschedulable"] == 1
     assert queue.move_to_active(ROOM) == 1
     assert drained(queue) == [["old"], ["new"]]
 
@@ -68,7 +68,7 @@ def test_a_change_wakes_and_a_report_of_the_same_does_not() -> None:
 def test_a_newcomer_wakes_its_gang() -> None:
     gang = Gang("ring", 2)
     queue = filled(request("a", gang=gang))
-    queue.add_unschedulable(queue.pop(), frozenset({ClusterEvent.NODE}), 0.0)
+    queue.add_unschedulable(queue.pop(), frozenset({ClusterEvent.NODE_CHANGED}), 0.0)
     queue.add(request("b", gang=gang), 1.0)
     assert drained(queue) == [["a", "b"]]
 
@@ -134,7 +134,10 @@ def test_those_who_are_next_are_listed_without_being_taken_out() -> None:
 
 def test_every_reason_has_something_that_helps() -> None:
     assert set(HELPS) == set(Reason)
-    assert queueing_hints([Rejection(Reason.NEAR, "")]) == {ClusterEvent.NODE, ClusterEvent.NEIGHBOUR}
+    assert queueing_hints([Rejection(Reason.POD_AFFINITY, "")]) == {
+        ClusterEvent.NODE_CHANGED,
+        ClusterEvent.POD_BOUND,
+    }
 
 
 @given(

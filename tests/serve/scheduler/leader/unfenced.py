@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from fairlead.cache.types import TURN
+from fairlead.cache.types import LEADER_EPOCH
 
 Asked = tuple[str, str, bytes | None]
 """A method, a path, and a body."""
@@ -23,5 +23,5 @@ def unfenced(method: str, path: str, body: bytes | None) -> Asked:
 def _touches(document: dict[str, Any]) -> bool:
     marks = document.get("metadata", {}).get("annotations", {})
     conditions = document.get("status", {}).get("conditions", [])
-    claim = TURN in marks and set(document["metadata"]) == {"annotations"}
-    return claim or any(each["type"] == TURN for each in conditions)
+    claim = LEADER_EPOCH in marks and set(document["metadata"]) == {"annotations"}
+    return claim or any(each["type"] == LEADER_EPOCH for each in conditions)

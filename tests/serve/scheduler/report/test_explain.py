@@ -34,9 +34,9 @@ def test_a_refusal_is_told_in_the_words_of_the_condition_and_with_what_would_fit
     cycle.run(0.0)
     told = asked(cycle, "a")
     assert told["sentence"] == cycle.reporter.take(0.0, 9)["uid-a"]
-    assert (told["state"], told["placed"], told["leader"]) == ("parked", False, "me")
-    assert told["wakes_on"] == ["node", "room"]
-    assert told["tried_again_in_seconds"] == 300
+    assert (told["state"], told["placed"], told["leader"]) == ("unschedulable", False, "me")
+    assert told["queueing_hints"] == ["NodeChanged", "PodDeleted"]
+    assert told["retry_in_seconds"] == 300
     assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
     assert "smallest change" not in told["sentence"]
 
@@ -48,7 +48,7 @@ def test_sentence_and_advice_are_of_one_moment(catalog: Catalog) -> None:
         ObjectChange(pod("y", on="n", mib=4096), pod("y", on="n", mib=4096, phase="Succeeded"))
     )
     cycle.refresh(40.0)
-    assert not cycle.queue.ready, "what became free is too little: nothing is decided for it"
+    assert not cycle.queue.has_active, "what became free is too little: nothing is decided for it"
     told = asked(cycle, "a", 40.0)
     assert "most 4.0 GiB free" in told["sentence"]
     assert told["changes"][0]["text"].startswith("ask for 4.0 GiB")
@@ -62,7 +62,7 @@ def test_a_pod_that_fits_meanwhile_is_told_the_age_of_its_refusal_and_no_advice(
     )
     cycle.refresh(40.0)
     told = asked(cycle, "a", 40.0)
-    assert (told["state"], told["changes"], told["decided_seconds_ago"]) == ("ready", [], 40)
+    assert (told["state"], told["changes"], told["decided_seconds_ago"]) == ("active", [], 40)
     assert "most 0 B free" in told["sentence"]
     assert told["note"] == "it fits as the cluster is now, and is tried again"
 
@@ -87,7 +87,7 @@ def test_a_sentence_that_is_too_long_is_cut_once_for_all(catalog: Catalog) -> No
 def test_who_has_not_been_looked_at_waits_for_its_turn(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024))
     told = asked(cycle, "a")
-    assert (told["state"], told["sentence"]) == ("ready", "a waits for its turn")
+    assert (told["state"], told["sentence"]) == ("active", "a is in the active queue")
 
 
 def test_who_is_being_written_is_told_where_it_goes(catalog: Catalog) -> None:
@@ -113,12 +113,12 @@ def test_who_cannot_be_read_is_told_why(catalog: Catalog) -> None:
 def test_a_member_of_a_gang_is_told_the_reason_of_all(catalog: Catalog) -> None:
     told = asked(full(catalog, gang("a"), gang("b")), "a")
     assert "gang" in told["sentence"]
-    assert told["state"] == "parked"
+    assert told["state"] == "unschedulable"
 
 
 def test_who_waits_until_others_are_gone_is_told_for_whom(catalog: Catalog) -> None:
     told = asked(full(catalog, pod("vip", mib=4096, priority=10)), "vip")
-    assert told["clearing"] in (["default/x"], ["default/y"])
+    assert told["pending_victims"] in (["default/x"], ["default/y"])
 
 
 def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
@@ -126,7 +126,7 @@ def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
     waiting = pod("vip", mib=4096, priority=10), pod("meek", mib=4096)
     cycle = cycle_of(catalog, node("n"), device_slice("n"), *taken, *waiting)
     run_all(cycle)
-    assert asked(cycle, "vip")["clearing"] == ["1 of other namespaces"]
+    assert asked(cycle, "vip")["pending_victims"] == ["1 of other namespaces"]
     meek = asked(cycle, "meek")
     assert "putting out 1 of other namespaces" in str(meek["changes"])
     assert "secret" not in str([asked(cycle, "vip"), meek])

@@ -17,11 +17,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 from fairlead.cache.types import (
     CLAIMS,
+    LEADER_EPOCH,
     OWN_CLAIM,
     PLACEMENT,
     PODS,
     SCHEDULED,
-    TURN,
     LiveClaim,
     LivePod,
 )
@@ -127,7 +127,7 @@ def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
         "metadata": {
             "name": claim_name(pod),
             "namespace": meta.namespace,
-            "annotations": {OWN_CLAIM: "true", TURN: _OURS},
+            "annotations": {OWN_CLAIM: "true", LEADER_EPOCH: _OURS},
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         },
@@ -154,12 +154,12 @@ def allocate(plan: BindingPlan, claim: LiveClaim, shares: Mapping[str, Sequence[
 def given_for(claim: LiveClaim, pod: LivePod) -> bool:
     """Say whether one of us gave a named claim its devices, for this pod alone."""
     users = [each.uid for each in claim.status.reserved_for]
-    return bool(claim.results) and TURN in claim.metadata.annotations and users == [pod.metadata.uid]
+    return bool(claim.results) and LEADER_EPOCH in claim.metadata.annotations and users == [pod.metadata.uid]
 
 
 def is_protected(claim: LiveClaim) -> bool:
     """Say whether a named claim is ready to be given something."""
-    return FINALIZER in claim.metadata.finalizers and TURN in claim.metadata.annotations
+    return FINALIZER in claim.metadata.finalizers and LEADER_EPOCH in claim.metadata.annotations
 
 
 def protect(claim: LiveClaim) -> Allocate:
@@ -167,7 +167,7 @@ def protect(claim: LiveClaim) -> Allocate:
     kept = {
         **_version(claim.metadata.resource_version),
         "finalizers": [*(each for each in claim.metadata.finalizers if each != FINALIZER), FINALIZER],
-        "annotations": {TURN: _OURS},
+        "annotations": {LEADER_EPOCH: _OURS},
     }
     return Allocate("PATCH", _claim(claim), {"metadata": kept}, MERGE)
 
@@ -247,19 +247,21 @@ def fence_pod(pod: LivePod, epoch: int, nonce: str) -> Fence:
 
     The nonce is new each time: a write that changes nothing would leave the version as it was.
     """
-    mark = {"type": TURN, "status": "True", "reason": "TakenOver", "message": f"{epoch} {nonce}"}
+    mark = {"type": LEADER_EPOCH, "status": "True", "reason": "TakenOver", "message": f"{epoch} {nonce}"}
     return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
 
 
 def fence_claim(namespace: str, name: str, epoch: int, nonce: str) -> Fence:
     """Do the same to a claim."""
-    mark = {"metadata": {"annotations": {TURN: f"{epoch} {nonce}".ljust(_MARK, "-")}}}
+    mark = {"metadata": {"annotations": {LEADER_EPOCH: f"{epoch} {nonce}".ljust(_MARK, "-")}}}
     return Fence("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
 
 
 def unmark_claim(namespace: str, name: str) -> Fence:
     """Take the mark off a claim, which changes it as well; where there is none, none can be added either."""
-    return Fence("PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {TURN: None}}}, MERGE)
+    return Fence(
+        "PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {LEADER_EPOCH: None}}}, MERGE
+    )
 
 
 def shorten_pod(pod: LivePod) -> Fence | None:

@@ -1,27 +1,38 @@
-"""Who waits for a place: the important first, then those who came first, gangs together. Pure.
+"""The scheduling queue: pods by priority, then by arrival, the pods of a gang together. Pure.
 
-    ready --- pop ---> out --- placed ---> done
-      ^                 |
-      +---- parked <----+  until something happens that could help, or, as a safety net, for minutes
+    active --- pop ---> scheduling cycle --- placed ---> done
+      ^                        |
+      +---- unschedulable <----+  until an event of its queueing hints, or, as a safety net, for minutes
+      +---- backoff <----------+  after a write that failed, for seconds
 
-Nobody starves by new arrivals of the same priority: who is woken keeps the place that it first had.
+A pod that becomes active again keeps its place by arrival: new pods of its priority cannot starve it.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
 from fairlead.cache.events import ClusterEvent
+from fairlead.compat import StrEnum
 from fairlead.request import Request
 
 SAFETY_NET: Final = 300.0
-"""Seconds after which a parked group is tried again though nothing happened that should help."""
+"""Seconds after which an unschedulable group is tried again without an event of its hints."""
 Key = tuple[str, str]
 Rank = tuple[bool, int, bool, int]
 Could = Callable[[Request], bool]
 """Says whether what became free could be enough for a request."""
+
+
+class QueueState(StrEnum):
+    """The parts of the queue, as kube-scheduler names them."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
 
 
 @dataclass(slots=True)
@@ -31,8 +42,8 @@ class QueuedGroup:
     key: Key
     since: int = 0
     members: dict[str, Request] = field(default_factory=dict)
-    helps: frozenset[ClusterEvent] | None = None
-    """What it waits for while it is parked; None: it is ready."""
+    hints: frozenset[ClusterEvent] | None = None
+    """The events that may let it fit while it is unschedulable; empty: it backs off; None: it is active."""
     until: float = 0.0
     """When it is tried again in any case."""
     for_room: bool = False
@@ -41,6 +52,13 @@ class QueuedGroup:
     """Pods were evicted for it: it comes before others of its priority."""
     half_bound: bool = False
     """Some pods of the gang are bound, and too few: it comes before all others."""
+
+    @property
+    def state(self) -> QueueState:
+        """The part of the queue that holds it; no event ends a backoff."""
+        if self.hints is None:
+            return QueueState.ACTIVE
+        return QueueState.UNSCHEDULABLE if self.hints else QueueState.BACKOFF
 
     @property
     def rank(self) -> Rank:
@@ -73,15 +91,15 @@ class SchedulingQueue:
         self.max_backoff = max_backoff
         """Seconds, at most, before a place is sought again for a pod whose placing could not be written."""
         self._groups: dict[Key, QueuedGroup] = {}
-        self._ready: list[tuple[Rank, Key]] = []
+        self._active: list[tuple[Rank, Key]] = []
         self._since: dict[str, int] = {}
         self._keys: dict[str, Key] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._numbers = count()
-        self._sleepers: dict[ClusterEvent, dict[Hashable, dict[Key, QueuedGroup]]] = {
+        self._by_hint: dict[ClusterEvent, dict[Hashable, dict[Key, QueuedGroup]]] = {
             event: {} for event in ClusterEvent
         }
-        """Who is parked, by what could help, and by shape: those of one shape are judged once."""
+        """Unschedulable groups by queueing hint and by shape: of each shape, one is checked."""
         self._askers: set[str] = set()
         self._nominated: set[str] = set()
         self._half_bound: set[Key] = set()
@@ -92,14 +110,16 @@ class SchedulingQueue:
         return sum(len(group.members) for group in self._groups.values())
 
     @property
-    def ready(self) -> bool:
+    def has_active(self) -> bool:
         """Whether somebody may be ready."""
-        return bool(self._ready)
+        return bool(self._active)
 
-    @property
-    def parked(self) -> int:
-        """How many requests wait for something to happen."""
-        return sum(len(group.members) for group in self._groups.values() if group.helps is not None)
+    def pods_by_queue(self) -> dict[str, int]:
+        """Return how many pods each part of the queue holds."""
+        pods: Counter[str] = Counter(dict.fromkeys(QueueState, 0))
+        for group in self._groups.values():
+            pods[group.state] += len(group.members)
+        return dict(pods)
 
     def group_of(self, identity: str) -> QueuedGroup | None:
         """Return those who wait together with a request; None where it does not wait here."""
@@ -113,11 +133,11 @@ class SchedulingQueue:
 
     def line(self, most: int) -> list[str]:
         """Return who is ready, as many as there are up to `most`, the next first."""
-        keys = [key for _, key in heapq.nsmallest(most, self._ready)]
+        keys = [key for _, key in heapq.nsmallest(most, self._active)]
         return [each for key in keys if key in self._groups for each in self._groups[key].members][:most]
 
     def add(self, request: Request, now: float) -> None:
-        """Add a request, or a changed one; one that is as it was stays parked."""
+        """Add a request, or a changed one; an unchanged one stays unschedulable."""
         key = _key(request)
         if self._keys.get(request.id, key) != key:
             self.remove(request.id)
@@ -146,8 +166,8 @@ class SchedulingQueue:
             if not group.members:
                 del self._groups[key]
                 self._half_bound.discard(key)
-            elif group.helps is not None:
-                self._lay(group, group.helps, group.until)
+            elif group.hints is not None:
+                self._lay(group, group.hints, group.until)
 
     def nominate(self, identity: str, *, reserved: bool = True) -> None:
         """Have a request for which pods were evicted come before others of its priority; or no more."""
@@ -157,10 +177,10 @@ class SchedulingQueue:
             return
         self._raise(group)
         group.nominated = not group.nominated
-        if group.helps is None:
-            heapq.heappush(self._ready, (group.rank, group.key))
+        if group.hints is None:
+            heapq.heappush(self._active, (group.rank, group.key))
         else:
-            self._lay(group, group.helps, group.until)
+            self._lay(group, group.hints, group.until)
 
     def prefer_half_bound(self, bound: Mapping[Key, int]) -> None:
         """Put gangs before all others of which some pods are bound, and fewer than the gang must have."""
@@ -175,15 +195,15 @@ class SchedulingQueue:
     def activate(self, identity: str) -> None:
         """Make a request ready, with those that are placed together with it."""
         group = self.group_of(identity)
-        if group is not None and group.helps is not None:
+        if group is not None and group.hints is not None:
             self._make_ready(group)
 
     def pop(self) -> list[Request]:
         """Take out those who are next, together; nobody where nobody is ready."""
-        while self._ready:
-            rank, key = heapq.heappop(self._ready)
+        while self._active:
+            rank, key = heapq.heappop(self._active)
             group = self._groups.get(key)
-            if group is not None and group.helps is None and group.rank == rank:
+            if group is not None and group.hints is None and group.rank == rank:
                 del self._groups[key]
                 self._askers.difference_update(group.members)
                 self.for_room = group.for_room
@@ -191,7 +211,7 @@ class SchedulingQueue:
         return []
 
     def add_unschedulable(
-        self, members: Iterable[Request], helps: frozenset[ClusterEvent], now: float
+        self, members: Iterable[Request], hints: frozenset[ClusterEvent], now: float
     ) -> None:
         """Put those who were refused where they wait for what could help."""
         for member in members:
@@ -199,7 +219,7 @@ class SchedulingQueue:
             group = self._groups.setdefault(key, QueuedGroup(key, half_bound=key in self._half_bound))
             if member.id not in group.members:  # a newer one came while this was being decided
                 self._seat(group, member)
-            self._lay(group, helps, now + SAFETY_NET)
+            self._lay(group, hints, now + SAFETY_NET)
 
     def failed(self, identity: str, now: float) -> None:
         """Note that the placing of a request could not be written: it is not tried again at once."""
@@ -215,8 +235,8 @@ class SchedulingQueue:
         woken: dict[Key, QueuedGroup] = {}
         room: dict[Key, QueuedGroup] = {}
         for event in events:
-            for shape, groups in self._sleepers[event].items():
-                if event is not ClusterEvent.ROOM or shape is None:
+            for shape, groups in self._by_hint[event].items():
+                if event is not ClusterEvent.POD_DELETED or shape is None:
                     woken |= groups
                 elif could(_one_of(groups)):
                     room |= groups
@@ -227,11 +247,11 @@ class SchedulingQueue:
 
     def flush_expired(self, now: float) -> float | None:
         """Make those ready whose time has come, and return when the next one's comes."""
-        parked = [each for each in self._groups.values() if each.helps is not None]
-        for group in parked:
+        inactive = [each for each in self._groups.values() if each.hints is not None]
+        for group in inactive:
             if group.until <= now:
                 self._make_ready(group)
-        return min((each.until for each in parked if each.until > now), default=None)
+        return min((each.until for each in inactive if each.until > now), default=None)
 
     def _seat(self, group: QueuedGroup, request: Request) -> None:
         since = self._since.setdefault(request.id, next(self._numbers))
@@ -244,25 +264,25 @@ class SchedulingQueue:
         else:
             self._askers.discard(request.id)
 
-    def _lay(self, group: QueuedGroup, helps: frozenset[ClusterEvent], until: float) -> None:
+    def _lay(self, group: QueuedGroup, hints: frozenset[ClusterEvent], until: float) -> None:
         """Let a group sleep until something happens that helps."""
         self._raise(group)
-        group.helps, group.until = helps, until
-        for event in helps:
-            self._sleepers[event].setdefault(group.shape, {})[group.key] = group
+        group.hints, group.until = hints, until
+        for event in hints:
+            self._by_hint[event].setdefault(group.shape, {})[group.key] = group
 
     def _raise(self, group: QueuedGroup) -> None:
         """Take a group out of those who sleep; its members decide where it lies, so before they change."""
-        for event in group.helps or ():
-            alike = self._sleepers[event].get(group.shape, {})
+        for event in group.hints or ():
+            alike = self._by_hint[event].get(group.shape, {})
             alike.pop(group.key, None)
             if not alike:
-                self._sleepers[event].pop(group.shape, None)
+                self._by_hint[event].pop(group.shape, None)
 
     def _make_ready(self, group: QueuedGroup) -> None:
         self._raise(group)
-        group.helps, group.for_room = None, False
-        heapq.heappush(self._ready, (group.rank, group.key))
+        group.hints, group.for_room = None, False
+        heapq.heappush(self._active, (group.rank, group.key))
 
 
 def _one_of(alike: Mapping[Key, QueuedGroup]) -> Request:

@@ -103,7 +103,7 @@ class SchedulingCycle:
             for uid in sorted(self.preemptions.progressed(now)):
                 self.queue.activate(uid)
         if delta.events:
-            self._freed = delta.nodes | (self._freed if self.queue.ready else frozenset())
+            self._freed = delta.nodes | (self._freed if self.queue.has_active else frozenset())
             self.queue.move_to_active(delta.events, self._could(self._freed))
         return delta
 
@@ -146,7 +146,7 @@ class SchedulingCycle:
         named = ((pod, claim) for pod in pods for claim in self.cache.claims_of(pod).values())
         return tuple((pod, claim) for pod, claim in named if given_for(claim, pod))
 
-    def clearing(self, uid: str) -> list[str]:
+    def pending_victims(self, uid: str) -> list[str]:
         """Return the pods that a preemptor waits for, and that are still there."""
         pods = self.preemptions.victims_of(uid)
         return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
@@ -222,7 +222,7 @@ class SchedulingCycle:
         helps = queueing_hints(rejection for each in refused for rejection in each.rejections)
         requests = [each.request for each in refused]
         if self.preemptions.blocked(requests):
-            helps |= {ClusterEvent.NEIGHBOUR}  # what is being bound can be evicted when it is
+            helps |= {ClusterEvent.POD_BOUND}  # what is being bound can be evicted when it is
         self.queue.add_unschedulable(requests, helps, now)
         for each in refused:
             self.reporter.add(each.request.id, each.sentence() + self._nominated(each.request))
@@ -304,7 +304,7 @@ class SchedulingCycle:
         nomination = self.cache.nominations.of(request.id)
         if nomination is None:
             return ""
-        waits = waits_for(request.namespace, self.clearing(request.id))
+        waits = waits_for(request.namespace, self.pending_victims(request.id))
         return f"; it is nominated to {nomination.placement.node}{waits}"
 
     def _vacate(self, withdrawn: Sequence[Nomination]) -> None:

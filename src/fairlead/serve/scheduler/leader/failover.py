@@ -12,7 +12,7 @@ from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.translator import asks_for_devices
-from fairlead.cache.types import CLAIMS, PODS, TURN, LiveClaim, LivePod
+from fairlead.cache.types import CLAIMS, LEADER_EPOCH, PODS, LiveClaim, LivePod
 from fairlead.cluster.times import format_time
 from fairlead.manifest.pod.claims import claims_named
 from fairlead.serve.machine.clock import MachineClock
@@ -108,4 +108,4 @@ class Failover:
 
 def _is_open(claim: LiveClaim) -> bool:
     """Say whether a leader may be about to give a claim something, whatever became of its pod."""
-    return TURN in claim.metadata.annotations and not claim.results
+    return LEADER_EPOCH in claim.metadata.annotations and not claim.results

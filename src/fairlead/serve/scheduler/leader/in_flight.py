@@ -17,7 +17,7 @@ from typing import Final
 from fairlead import keys
 from fairlead.cluster.meta import Metadata
 
-ANNOTATION: Final = keys.ROSTER
+ANNOTATION: Final = keys.IN_FLIGHT
 MOST: Final = 256
 """Pods that are written by name, at most, and pending pods that are in the set by their age."""
 _LAST: Final = "~"

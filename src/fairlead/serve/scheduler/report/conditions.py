@@ -11,7 +11,7 @@ from fairlead.serve.scheduler.bind.writes import pod_status
 from fairlead.serve.scheduler.effects import Report
 
 COMPONENT: Final = "fairlead-scheduler"
-PLACE_KEPT: Final = "PlaceKept"
+WAITING_FOR_VOLUMES: Final = "WaitingForVolumes"
 EVERY: Final = 10.0
 """Seconds between two sentences on one pod: the amounts in them change with every pod that comes or goes."""
 _LONGEST: Final = 1000
@@ -96,7 +96,10 @@ def refused(pod: LivePod, text: str, now: str) -> list[Report]:
 
 def kept(pod: LivePod, text: str, now: str) -> list[Report]:
     """Return what tells a pod what its place is kept for; no autoscaler need bring another node."""
-    return [condition(pod, text, now, PLACE_KEPT), event(pod, "Normal", PLACE_KEPT, text, now)]
+    return [
+        condition(pod, text, now, WAITING_FOR_VOLUMES),
+        event(pod, "Normal", WAITING_FOR_VOLUMES, text, now),
+    ]
 
 
 def condition(pod: LivePod, text: str, now: str, reason: str = "Unschedulable") -> Report:

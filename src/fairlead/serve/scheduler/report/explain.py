@@ -69,20 +69,26 @@ class Explainer:
             if verdict is None or not verdict.decision.placed:
                 return None
             if uid in self._cycle.cache.held:
-                return {**_told(verdict, "volumes", now), "sentence": self._cycle.reporter.text(uid)}
+                return {
+                    **_told(verdict, "waiting-for-volumes", now),
+                    "sentence": self._cycle.reporter.text(uid),
+                }
             return _told(verdict, "in-flight", now)
         if group is None:
             return _bare(pod, "unreadable", self._cycle.reporter.text(uid))
         if verdict is None:
-            return {**_bare(pod, "ready", f"{pod.metadata.name} waits for its turn"), **_times(group, now)}
-        clearing = neighbours(pod.metadata.namespace, self._cycle.clearing(uid))
-        judged = {**self._judged(verdict, group, rest, now), "clearing": clearing}
+            return {
+                **_bare(pod, "active", f"{pod.metadata.name} is in the active queue"),
+                **_times(group, now),
+            }
+        clearing = neighbours(pod.metadata.namespace, self._cycle.pending_victims(uid))
+        judged = {**self._judged(verdict, group, rest, now), "pending_victims": clearing}
         if self._cycle.cache.nominations.of(uid) is None:
             return judged
         return {**judged, "state": "nominated", "sentence": spoken(self._cycle.reporter.text(uid))}
 
     def _judged(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> dict[str, Any]:
-        state = "ready" if group.helps is None else "parked"
+        state = group.state
         if verdict.decision.placed:
             return {**_unwritten(verdict, now), "state": state, **_times(group, now)}
         current = self._current(verdict, group, rest, now)
@@ -162,13 +168,13 @@ def _told(verdict: LastDecision, state: str, now: float) -> dict[str, Any]:
 
 def _unwritten(verdict: LastDecision, now: float) -> dict[str, Any]:
     """Return a decision that could not be carried out: for who waits, it is none."""
-    told = _told(verdict, "parked", now)
+    told = _told(verdict, "backoff", now)
     sentence = f"{told['sentence']}, but that could not be written; it is tried again"
     return {**told, "placed": False, "node": None, "shares": [], "sentence": sentence}
 
 
 def _times(group: QueuedGroup, now: float) -> dict[str, Any]:
-    if group.helps is None:
-        return {"wakes_on": [], "tried_again_in_seconds": None}
+    if group.hints is None:
+        return {"queueing_hints": [], "retry_in_seconds": None}
     left = round(max(0.0, group.until - now), 1)
-    return {"wakes_on": sorted(each.value for each in group.helps), "tried_again_in_seconds": left}
+    return {"queueing_hints": sorted(each.value for each in group.hints), "retry_in_seconds": left}

@@ -26,9 +26,9 @@ class SchedulerGauges:
     """The state of a replica at one moment."""
 
     leading: bool
-    turn: int
-    waiting: Mapping[str, int]
-    """Requests that wait, by state: `ready`, `parked`, `in-flight`."""
+    leader_epoch: int
+    pending: Mapping[str, int]
+    """Pods without a node, by queue: `active`, `backoff`, `unschedulable`, `in-flight`."""
     nodes: int
     unreadable_nodes: int = 0
 
@@ -39,10 +39,10 @@ def render(
     """Return the page; `requests` counts those to the API server, by resource and outcome."""
     families = (
         _one("leading", "gauge", "Whether this replica decides.", float(gauges.leading)),
-        _one("turn", "gauge", "Which turn of leading this is.", float(gauges.turn)),
+        _one("leader_epoch", "gauge", "The fencing token of this leader.", float(gauges.leader_epoch)),
         _one("nodes", "gauge", "Nodes that are known.", float(gauges.nodes)),
         _one("unreadable_nodes", "gauge", "Nodes that cannot be understood.", float(gauges.unreadable_nodes)),
-        _many("pods_waiting", "gauge", "Pods without a place.", ("state",), _keyed(gauges.waiting)),
+        _many("pending_pods", "gauge", "Pods without a node.", ("queue",), _keyed(gauges.pending)),
         _many(
             "decisions_total", "counter", "Decisions.", ("result", "reason"), {**_floats(metrics.decisions)}
         ),
@@ -51,7 +51,9 @@ def render(
     lines = [line for family in families for line in family.lines()]
     lines += metrics.deciding.lines("fairlead_scheduler_decision_seconds", "Time for one decision.")
     lines += metrics.binding.lines("fairlead_scheduler_binding_seconds", "From a decision to its binding.")
-    lines += metrics.waiting.lines("fairlead_scheduler_waiting_seconds", "From first sight to its binding.")
+    lines += metrics.waiting.lines(
+        "fairlead_scheduler_pod_scheduling_seconds", "From first sight to its binding."
+    )
     return "".join(lines).encode()
 
 
