@@ -39,8 +39,8 @@ async def faults(client: Client, wanted: Mapping[str, Wanted], *, foreign: bool)
     """Return where the cluster is not as it should be; `foreign`: also in what is not the agents'."""
     nodes = {each.metadata.name: each.document() for each in (await client.list(NODES.raw())).items}
     mine: dict[str, list[Document]] = {name: [] for name in wanted}
-    for each in (await client.list(RESOURCE_SLICES.raw())).items:
-        document = each.document()
+    for item in (await client.list(RESOURCE_SLICES.raw())).items:
+        document = item.document()
         mine.setdefault(document["spec"].get("nodeName", "no node"), []).append(document)
     said = [f"{name}: slices of a node that has no agent" for name in mine.keys() - wanted.keys()]
     prefixes = (*_OURS, FOREIGN) if foreign else _OURS
@@ -62,7 +62,7 @@ def _of_node(node: Document, wish: Wanted, prefixes: tuple[str, ...]) -> Iterato
 def _of_slices(found: Iterable[Document], node: Document, wish: Wanted) -> Iterator[str]:
     name, uid = node["metadata"]["name"], node["metadata"]["uid"]
     there = {each["metadata"]["name"]: each for each in found}
-    should = {each["metadata"]["name"]: each for each in slices(name, uid, wish.inventory, (), 0)}
+    should = {slice_["metadata"]["name"]: slice_ for slice_ in slices(name, uid, wish.inventory, (), 0)}
     for key in sorted(there.keys() ^ should.keys()):
         yield f"slice {key} is {'missing' if key in should else 'one too many'}"
     for key in sorted(there.keys() & should.keys()):

@@ -50,10 +50,15 @@ def quantile(times: list[float], part: float) -> float:
 
 def row(name: str, times: list[Took]) -> tuple[str, ...]:
     """Return a line of the table."""
-    walls = [each.wall for each in times]
+    walls = [time_.wall for time_ in times]
     figures = (quantile(walls, 0.5), quantile(walls, 0.99), max(walls))
-    spent = quantile([each.cpu for each in times], 0.5)
-    return (name, str(len(times)), *(f"{each:.2f} s" for each in figures), f"{spent:.2f} s" if spent else "-")
+    spent = quantile([time_.cpu for time_ in times], 0.5)
+    return (
+        name,
+        str(len(times)),
+        *(f"{figure:.2f} s" for figure in figures),
+        f"{spent:.2f} s" if spent else "-",
+    )
 
 
 async def measured(lab: Lab, options: argparse.Namespace) -> dict[str, list[Took]]:
@@ -92,7 +97,7 @@ def report(found: dict[str, list[Took]], options: argparse.Namespace) -> int:
     load = os.getloadavg()[0]
     print(f"{options.nodes} nodes with 8 GPUs, {options.pods} pods; {pairs.machine()}; load {load:.1f}")
     print(
-        to_table(("asked", "times", "p50", "p99", "worst", "CPU p50"), [row(*each) for each in found.items()])
+        to_table(("asked", "times", "p50", "p99", "worst", "CPU p50"), [row(*item) for item in found.items()])
     )
     ours, peer = (quantile([each.wall for each in found[name]], 0.5) for name in (FIRST, HERE))
     worst = max(quantile([each.wall for each in found[name]], 0.99) for name in (FIRST, AGAIN))

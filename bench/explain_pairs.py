@@ -82,7 +82,7 @@ def commands(lab: Lab, side: Checkout, names: list[str], *words: str) -> float:
 def used(of: Process) -> float:
     """Return the CPU seconds of a process's living threads; in clock ticks on older kernels."""
     threads = Path(f"/proc/{of.pid}/task").glob("*/schedstat")
-    found = [int(each.read_text(encoding="ascii").split()[0]) for each in threads]
+    found = [int(thread.read_text(encoding="ascii").split()[0]) for thread in threads]
     return sum(found) / 1e9 if found else cpu(of)
 
 

@@ -200,7 +200,14 @@ class Play:
         chosen = f"{ROUND}={name}"
         left = await self._client.list(PODS, NAMESPACE, labels=chosen, fields="spec.nodeName=", limit=1)
         for pod in left.items:
-            said = next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), "")
+            said = next(
+                (
+                    condition.message
+                    for condition in pod.status.conditions
+                    if condition.type == "PodScheduled"
+                ),
+                "",
+            )
             say(f"    {pod.metadata.name} waits: {said or 'nobody says why'}")
 
     async def _measured(self, case: Case, number: int, load: Load) -> Seen:
@@ -313,7 +320,9 @@ def compare(found: list[Seen], options: argparse.Namespace) -> int:
 def report(found: list[Seen], options: argparse.Namespace) -> int:
     """Print what was seen and what it says beside the bars; return the exit code."""
     judged = [
-        each for each in verdicts(found, bars(options)) if not options.only or each["ratio"] is not None
+        verdict
+        for verdict in verdicts(found, bars(options))
+        if not options.only or verdict["ratio"] is not None
     ]
     if options.output == "json":
         print(json.dumps({"runs": [each.to_json() for each in found], "bars": judged}, indent=2))

@@ -98,12 +98,12 @@ class Use:
 
 def programs(lab: Lab) -> dict[str, Process]:
     """Return the lab's own programs but for its scheduler."""
-    return {each.name: each.process for each in lab.programs if each.name != "kube-scheduler"}
+    return {program.name: program.process for program in lab.programs if program.name != "kube-scheduler"}
 
 
 def retire(lab: Lab) -> tuple[str, ...]:
     """End the lab's scheduler, and return its command line: no two schedulers shall work at once."""
-    found = next(each for each in lab.programs if each.name == "kube-scheduler")
+    found = next(program for program in lab.programs if program.name == "kube-scheduler")
     stop(found.process)
     return found.argv
 

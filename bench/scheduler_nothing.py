@@ -28,7 +28,7 @@ async def main(config: str) -> None:
     """Bind until told to stop."""
     pods: asyncio.Queue[LivePod] = asyncio.Queue()
     async with Client.connect(kubeconfig.load(config), connections=IN_FLIGHT) as client:
-        nodes = itertools.cycle([each.metadata.name for each in (await client.list(NODES)).items])
+        nodes = itertools.cycle([item.metadata.name for item in (await client.list(NODES)).items])
         workers = [asyncio.create_task(_bind(client, pods, nodes)) for _ in range(IN_FLIGHT)]
         version = (await client.list(PODS)).resource_version
         print("ready", file=sys.stderr, flush=True)

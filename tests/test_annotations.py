@@ -55,8 +55,8 @@ def test_it_can_be_read_back(found: tuple[Inventory, tuple[Holding, ...]]) -> No
         holding.mebibytes for holding in holdings
     )
     assert {acc: set(forms) for acc, forms in amounts.items()} == {
-        acc: {each.form for each in holdings if each.accelerator == acc}
-        for acc in {each.accelerator for each in holdings}
+        acc: {holding.form for holding in holdings if holding.accelerator == acc}
+        for acc in {holding.accelerator for holding in holdings}
     }
 
 

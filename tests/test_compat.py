@@ -96,9 +96,9 @@ def newer(path: Path) -> set[str]:
         return found
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module in NEWER:
-            found |= {each.name for each in node.names} & NEWER[node.module]
+            found |= {name.name for name in node.names} & NEWER[node.module]
         elif isinstance(node, ast.Import):
-            found |= {each.name for each in node.names} & {"tomllib"}
+            found |= {name.name for name in node.names} & {"tomllib"}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             found |= {node.attr} & NEWER.get(node.value.id, set())
         elif isinstance(node, ast.Name):

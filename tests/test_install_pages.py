@@ -44,7 +44,7 @@ def test_a_page_names_no_extra_that_there_is_not(path: Path) -> None:
 @pytest.mark.parametrize(("code", "ends"), [(0, 0), (1, 1), (2, 2), (3, 2), (70, 2), (74, 2)])
 def test_the_pipeline_of_the_page_takes_only_an_answer_for_one(tmp_path: Path, code: int, ends: int) -> None:
     """Run as runners of pipelines run it: with -e."""
-    (script,) = [each for each in blocks("docs/how-to/what-if.md", "sh") if "nightly-snapshot" in each]
+    (script,) = [block for block in blocks("docs/how-to/what-if.md", "sh") if "nightly-snapshot" in block]
     (tmp_path / "fairlead").write_text(f"#!/bin/sh\nexit {code}\n")
     (tmp_path / "fairlead").chmod(0o755)
     done = subprocess.run(

@@ -73,7 +73,7 @@ def test_as_many_devices_are_predicted_as_pages_say(
     asked = ["estimate", str(tmp_path / "mobilenet_v2.onnx"), "--on", "all", "-o", "json"]
     assert main([*asked, "--profiles", str(tmp_path)]) == 0
     estimates = json.loads(capsys.readouterr().out)["estimates"]
-    assert 0.7 <= sum(each["seconds"] is not None for each in estimates) / len(estimates) < 0.8
+    assert 0.7 <= sum(estimate["seconds"] is not None for estimate in estimates) / len(estimates) < 0.8
     for path in ("README.md", "docs/reference/estimate.md", "CHANGELOG.md"):
         assert "three of four" in page(path), path
         assert "any device of the catalog" not in page(path), path
@@ -170,7 +170,7 @@ def test_a_policy_of_ones_own_installs(tmp_path: Path) -> None:
 def test_a_command_has_a_page_with_every_option(name: str) -> None:
     text = (ROOT / f"docs/reference/{name}.md").read_text()
     assert text.startswith(f"# `fairlead {name}`\n")
-    (subs,) = [each for each in parser(name)._actions if isinstance(each, argparse._SubParsersAction)]
+    (subs,) = [action for action in parser(name)._actions if isinstance(action, argparse._SubParsersAction)]
     options = {word for action in subs.choices[name]._actions for word in action.option_strings}
     assert not sorted(word for word in options - {"-h", "--help"} if f"`{word}" not in text)
     assert f"(reference/{name}.md)" in (ROOT / "docs/README.md").read_text()
@@ -226,7 +226,7 @@ def test_the_export_from_pytorch_reads_as_python() -> None:
             "external_data",
             "dynamic_shapes",
         }
-        assert {str(each.arg) for each in call.keywords} <= documented
+        assert {str(keyword.arg) for keyword in call.keywords} <= documented
         assert len(call.args) == 3
     assert "PyTorch 2.6 or newer" in page(path)
     assert "(how-to/pytorch.md)" in (ROOT / "docs/README.md").read_text()

@@ -41,7 +41,7 @@ def options_of(name: str) -> set[tuple[str, ...]]:
 
 
 def _choices(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    subs = [each for each in command._actions if isinstance(each, argparse._SubParsersAction)]
+    subs = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
     return {name: each for sub in subs for name, each in sub.choices.items()}
 
 
@@ -74,6 +74,6 @@ def test_the_drawing_of_the_house_has_every_room_and_no_other() -> None:
     said = [sorted(re.findall(r"\w+", floor)) for floor in floors.split(">")]
     project = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
-    (house,) = [each for each in contracts if each["name"].startswith("The house:")]
+    (house,) = [contract for contract in contracts if contract["name"].startswith("The house:")]
     layers = [sorted(re.findall(r"\w+", layer)) for layer in house["layers"]]
     assert said == layers

@@ -66,14 +66,14 @@ def wants(data: bytes) -> Wants:
     """Return the libraries that a program or library names, as its loader reads them."""
     pieces = segments(data)
     form = ("<" if data[5] == 1 else ">") + _ENTRIES[data[4]]
-    dynamic = next((data[each.start : each.end] for each in pieces if each.kind == _DYNAMIC), b"")
+    dynamic = next((data[piece.start : piece.end] for piece in pieces if piece.kind == _DYNAMIC), b"")
     entries = list(struct.iter_unpack(form, dynamic))
     table = next((value for tag, value in entries if tag == _STRTAB), 0)
 
     def text(offset: int) -> str:
         place = table + offset
         home = next(
-            each for each in pieces if each.loaded and 0 <= place - each.address < each.end - each.start
+            piece for piece in pieces if piece.loaded and 0 <= place - piece.address < piece.end - piece.start
         )
         start = home.start + place - home.address
         return data[start : data.index(b"\0", start)].decode()
@@ -85,7 +85,9 @@ def wants(data: bytes) -> Wants:
 
 def loader(data: bytes) -> str:
     """Return the path of the loader that a program asks for; empty where it asks for none."""
-    found = next((data[each.start : each.end] for each in segments(data) if each.kind == _INTERP), b"")
+    found = next(
+        (data[segment.start : segment.end] for segment in segments(data) if segment.kind == _INTERP), b""
+    )
     return found.rstrip(b"\0").decode()
 
 
@@ -99,7 +101,7 @@ def slim(data: bytes) -> bytes:
     form = order + _HEADERS[data[4]]
     header = list(struct.unpack_from(form, data, 16))
     table = header[4] + header[8] * header[9]
-    end = max(table, *(each.end for each in segments(data)))
+    end = max(table, *(segment.end for segment in segments(data)))
     header[5] = header[11] = header[12] = 0  # where the sections' table is, its length, its names
     cut = bytearray(data[:end])
     struct.pack_into(form, cut, 16, *header)

@@ -329,8 +329,12 @@ class Decision:
     def reasons(self) -> list[str]:
         """Return what stands against it, each with the number it concerns."""
         if self._told_alone:
-            return [each.text for each in self.rejections if each.reason is self.rejections[0].reason]
-        return [each.counted() for each in self.rejections]
+            return [
+                rejection.text
+                for rejection in self.rejections
+                if rejection.reason is self.rejections[0].reason
+            ]
+        return [rejection.counted() for rejection in self.rejections]
 
     @property
     def _told_alone(self) -> bool:
@@ -353,9 +357,9 @@ class Decision:
             "shares": [share.to_json() for share in placed.shares] if placed else [],
             "score": round(self.score, 6),
             "among": self.among,
-            "rejections": [each.to_json() for each in self.rejections],
+            "rejections": [rejection.to_json() for rejection in self.rejections],
             "victims": list(self.victims),
-            "changes": [each.to_json() for each in self.changes],
+            "changes": [change.to_json() for change in self.changes],
             "sentence": self.sentence(),
         }
 

@@ -146,7 +146,7 @@ class Toleration:
 def repels(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Say whether a taint keeps away who puts up with these."""
     return taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not any(
-        each.covers(taint) for each in tolerations
+        toleration.covers(taint) for toleration in tolerations
     )
 
 
@@ -320,7 +320,9 @@ class Request:
         """Whether what it takes of an accelerator is what the estimates say."""
         if not self.estimates or self.demand.memory is not None or self.demand.compute is not None:
             return False
-        return self.demand.count > 0 and any(each.memory is not None for each in self.estimates.values())
+        return self.demand.count > 0 and any(
+            estimate.memory is not None for estimate in self.estimates.values()
+        )
 
     @property
     def whole(self) -> bool:

@@ -12,7 +12,7 @@ from tests.analyze.models import Open, graph, node, profile, saved, value, weigh
 def open_model(folder: Path, *dims: Open) -> str:
     """Write a model that adds up its inputs."""
     inputs = [value(name, *shape) for name, shape in zip("xz", dims, strict=False)]
-    names = " ".join(each.name for each in inputs)
+    names = " ".join(input_.name for input_ in inputs)
     return saved(folder, graph([node("Sum", names, "y")], inputs))
 
 

@@ -127,7 +127,7 @@ def function(name: str, inputs: str, outputs: str, *nodes: bytes) -> bytes:
 def raw(op: str, inputs: str, outputs: str, domain: str = "", *attributes: bytes) -> bytes:
     """Return a node as bytes."""
     parts = [text(1, each) for each in inputs.split()] + [text(2, each) for each in outputs.split()]
-    parts += [text(4, op), text(7, domain), *(piece(5, each) for each in attributes)]
+    parts += [text(4, op), text(7, domain), *(piece(5, attribute) for attribute in attributes)]
     return b"".join(parts)
 
 

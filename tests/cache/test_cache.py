@@ -25,8 +25,8 @@ from tests.serve.scheduler.objects import claim, device_slice, node, pod
 def folded(catalog: Catalog, objects: Iterable[Any]) -> SchedulerCache:
     """SchedulerCache a whole list from scratch."""
     cache = SchedulerCache(catalog)
-    for each in objects:
-        cache.on_event(ObjectChange(None, each))
+    for object_ in objects:
+        cache.on_event(ObjectChange(None, object_))
     cache.sync()
     return cache
 
@@ -102,7 +102,7 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
     cache.assume([placement])
     before = cache.cluster.changes
 
-    note = json.dumps([each.to_json() for each in placement.shares])
+    note = json.dumps([share.to_json() for share in placement.shares])
     bound = pod("a", 2, on="n", mib=1024, notes={PLACEMENT: note})
     cache.on_event(ObjectChange(waiting, bound))
     cache.finish_binding("uid-a")
@@ -236,4 +236,4 @@ def test_pods_that_no_agent_reports_are_packed_so_that_all_of_them_fit(catalog: 
     sizes = {"a": 1280, "b": 768, "c": 2304, "d": 3072}  # in this order the last finds no device of 4 GiB
     pods = [pod(name, on="n", mib=mib) for name, mib in sizes.items()]
     cache = folded(catalog, [node("n"), device_slice("n"), *pods])
-    assert [each.memory >> 20 for each in cache.cluster.free("n").devices] == [256, 512]
+    assert [device.memory >> 20 for device in cache.cluster.free("n").devices] == [256, 512]

@@ -50,7 +50,7 @@ def listed(items: list[Any]) -> FoundObjects:
 
 def of_snapshot(found: Snapshot, unreadable: Iterable[UnreadablePod] = ()) -> Seen:
     nodes = {each.name: each for each in found.nodes}
-    placements = {each.request.id: each for each in found.placements}
+    placements = {placement.request.id: placement for placement in found.placements}
     wrong = {each.id for each in unreadable}
     return nodes, placements, {each.id: each for each in found.pending}, wrong
 
@@ -79,7 +79,7 @@ def of_cache(catalog: Catalog, items: FoundObjects, dice: Random) -> Seen:
     requests = {uid: each for uid, each in waiting.items() if isinstance(each, Request)}
     wrong = {*cache.unreadable, *(uid for uid in waiting if uid not in requests)}
     nodes = {each.name: each for each in cluster.nodes()}
-    return nodes, {each.request.id: each for each in cluster.placements()}, requests, wrong
+    return nodes, {placement.request.id: placement for placement in cluster.placements()}, requests, wrong
 
 
 def _take(waiting: dict[str, Any], cache: SchedulerCache) -> None:
@@ -227,7 +227,9 @@ def test_objects_without_uids_are_told_apart_and_show_none(catalog: Catalog) -> 
     bare = [replace(each, metadata=replace(each.metadata, uid="")) for each in (pod("a"), pod("b", on="n"))]
     found = ListedCluster.of_files(listed([node("n"), *bare]), catalog).snapshot
     assert [(each.id, each.uid) for each in found.pending] == [("default/a", "")]
-    assert [(each.request.id, each.request.uid) for each in found.placements] == [("default/b", "")]
+    assert [(placement.request.id, placement.request.uid) for placement in found.placements] == [
+        ("default/b", "")
+    ]
 
 
 def test_two_pods_of_one_uid_are_refused_in_a_file(catalog: Catalog) -> None:
@@ -239,7 +241,7 @@ def test_two_pods_of_one_uid_are_refused_in_a_file(catalog: Catalog) -> None:
 def test_a_node_that_cannot_be_read_is_named_and_hides_no_other(catalog: Catalog) -> None:
     live = ListedCluster.of(listed([node("n"), node("odd", cpu="many"), pod("a")]), catalog)
     assert [each.name for each in live.snapshot.nodes] == ["n"]
-    assert [str(each) for each in live.complaints] == [
+    assert [str(complaint) for complaint in live.complaints] == [
         "list: Node odd: status.allocatable.cpu: 'many' is not an amount"
     ]
 
@@ -264,7 +266,7 @@ def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> No
     forbidden = FoundObjects.of(items.found, {"PersistentVolume": "you may not"})
     found = ListedCluster.of(forbidden, catalog)
     assert len(found.snapshot.pending) == 1
-    assert [str(each) for each in found.complaints] == ["volumes are not looked at: you may not"]
+    assert [str(complaint) for complaint in found.complaints] == ["volumes are not looked at: you may not"]
 
 
 def test_a_claim_counts_as_it_was_made_though_its_template_has_changed(catalog: Catalog) -> None:
@@ -280,7 +282,7 @@ def test_what_a_claim_holds_outlives_the_document(catalog: Catalog) -> None:
     kept = ListedCluster.of(items, catalog).snapshot
     again = snapshot.parse(json.loads(json.dumps(kept.to_json())), "again")
     assert again.placements == kept.placements
-    assert [each.shares[0].memory for each in again.placements] == [1 << 30]
+    assert [placement.shares[0].memory for placement in again.placements] == [1 << 30]
 
 
 def test_what_other_drivers_say_of_a_node_is_not_older_than_what_ours_does(catalog: Catalog) -> None:
@@ -291,4 +293,4 @@ def test_what_other_drivers_say_of_a_node_is_not_older_than_what_ours_does(catal
         spec=replace(theirs.spec, driver="gpu.nvidia.com"),
     )
     (found,) = ListedCluster.of(listed([node("n"), ours, other]), catalog).snapshot.nodes
-    assert [each.id for each in found.devices] == ["gpu-0", "gpu-1"]
+    assert [device.id for device in found.devices] == ["gpu-0", "gpu-1"]

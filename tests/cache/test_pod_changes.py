@@ -21,7 +21,7 @@ WANTS = [{"name": "it", "resourceClaimTemplateName": "t"}]
 
 
 def note(*shares: DeviceShare) -> dict[str, str]:
-    return {PLACEMENT: json.dumps([each.to_json() for each in shares])}
+    return {PLACEMENT: json.dumps([share.to_json() for share in shares])}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_both_runtimes_agree(name: str, tmp_path: Path) -> None:
     file = str(tmp_path / "model.onnx")
     write(BUILDERS[name](1, "fp32"), file)
     session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    given = {each.name: eager.fixed[each.name].numpy() for each in session.get_inputs()}
+    given = {get_input_.name: eager.fixed[get_input_.name].numpy() for get_input_ in session.get_inputs()}
     for ours, theirs in zip(outputs, session.run(None, given), strict=True):
         torch.testing.assert_close(
             ours, torch.from_numpy(theirs), rtol=1e-3, atol=1e-3 * float(abs(theirs).max())

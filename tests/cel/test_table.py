@@ -10,7 +10,9 @@ from tests.cel.table import Row, expressions, rows, slices
 
 TOPICS = {topic: tuple(found) for topic, found in groupby(rows(), key=lambda row: row.topic)}
 DEVICES = [
-    CelDevice.of(each["spec"]["driver"], device) for each in slices() for device in each["spec"]["devices"]
+    CelDevice.of(slice_["spec"]["driver"], device)
+    for slice_ in slices()
+    for device in slice_["spec"]["devices"]
 ]
 
 
@@ -45,7 +47,7 @@ def mismatches(row: Row) -> Iterator[str]:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_says_what_kubernetes_says(topic: str) -> None:
-    assert [each for row in TOPICS[topic] for each in mismatches(row)] == []
+    assert [mismatch for row in TOPICS[topic] for mismatch in mismatches(row)] == []
 
 
 def test_the_table_is_the_answer_to_the_expressions() -> None:

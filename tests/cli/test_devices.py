@@ -33,7 +33,7 @@ def kinded(name: str, kind: str) -> dict[str, Any]:
 
 
 def device_class(name: str, *selectors: str) -> dict[str, Any]:
-    conditions = [{"cel": {"expression": each}} for each in selectors]
+    conditions = [{"cel": {"expression": selector}} for selector in selectors]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -43,7 +43,7 @@ def device_class(name: str, *selectors: str) -> dict[str, Any]:
 
 
 def wanted(name: str, class_name: str, *selectors: str) -> dict[str, Any]:
-    conditions = [{"cel": {"expression": each}} for each in selectors]
+    conditions = [{"cel": {"expression": selector}} for selector in selectors]
     return {"name": name, "deviceClassName": class_name, "selectors": conditions}
 
 
@@ -99,8 +99,8 @@ def answers(run: Run, *words: str) -> list[bool | str]:
 
 def test_lists_every_device_in_the_order_of_the_file(run: Run) -> None:
     devices = listed(run, "-f", SLICES, "--select", NVIDIA)
-    assert all(list(each) == KEYS for each in devices)
-    assert [(each["node"], each["name"], each["matches"]) for each in devices] == [
+    assert all(list(device) == KEYS for device in devices)
+    assert [(device["node"], device["name"], device["matches"]) for device in devices] == [
         ("server-0", "gpu-0", True),
         ("server-0", "gpu-1-mig-1g10gb-19-2", True),
         ("board-0", "jetson-orin-nano-0", False),
@@ -110,7 +110,7 @@ def test_lists_every_device_in_the_order_of_the_file(run: Run) -> None:
         ("server-1", "exclusive-0", False),
         ("server-1", "empty-0", False),
     ]
-    assert {each["error"] for each in devices} == {None}
+    assert {device["error"] for device in devices} == {None}
     assert (devices[4]["driver"], devices[4]["pool"]) == ("net.example.org", "fabric")
 
 

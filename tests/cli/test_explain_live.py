@@ -114,7 +114,7 @@ def test_condition_event_and_explanation_say_the_same(real_cluster: RealCluster)
         code, found = await settled(world, ask)
         assert (code, found["source"], found["state"]) == (1, "scheduler", "unschedulable")
         events = (await world.client.list(EVENTS, world.namespace)).items
-        assert found["sentence"] in {each.message for each in events}
+        assert found["sentence"] in {event.message for event in events}
         assert found["changes"][0]["text"].startswith("ask for 1.0 GiB")
         assert "PodDeleted" in found["queueing_hints"]
 

@@ -40,16 +40,16 @@ def test_names_alone(run: Run) -> None:
 def test_memory_is_ordered_by_its_size(run: Run) -> None:
     kinds = column(run(*DETECT, "--sort-by", "memory", "--no-headers", "-o", "wide")[1], -1)
     documents = json.loads(run(*DETECT, "--sort-by", "memory_bytes", "-o", "json")[1])["accelerators"]
-    sizes = [each["memory_bytes"] for each in documents]
+    sizes = [document["memory_bytes"] for document in documents]
     assert sizes == sorted(sizes)
-    assert kinds == [each["id"] for each in documents]
+    assert kinds == [document["id"] for document in documents]
     assert kinds[0].startswith("coral") or documents[0]["model"] == "coral-usb"
 
 
 def test_power_is_ordered_by_watts_and_what_has_none_is_last(run: Run) -> None:
     _, out, _ = run("catalog", "list", "--kind", "tpu", "--sort-by", "POWER", "--no-headers")
     powers = [line.rsplit("  ", 1)[1].strip() for line in out.splitlines()]
-    known = [float(each.removesuffix(" W")) for each in powers if each != "-"]
+    known = [float(power.removesuffix(" W")) for power in powers if power != "-"]
     assert known == sorted(known)
     assert powers[len(known) :] == ["-"] * (len(powers) - len(known))
 
@@ -57,7 +57,7 @@ def test_power_is_ordered_by_watts_and_what_has_none_is_last(run: Run) -> None:
 @pytest.mark.parametrize("name", ["{.node}", ".node", "node", "NODE"])
 def test_kubectls_way_to_write_a_field(run: Run, name: str) -> None:
     decisions = json.loads(run(*SCHEDULE, "--sort-by", name, "-o", "json")[1])["decisions"]
-    nodes = [each["node"] for each in decisions]
+    nodes = [decision["node"] for decision in decisions]
     assert nodes[:-1] == sorted(nodes[:-1])
     assert nodes[-1] is None
 

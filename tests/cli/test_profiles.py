@@ -186,7 +186,7 @@ def test_a_model_that_nobody_has_run_is_stored_once(
     assert run("profiles", "import", *use) == 0
     assert capsys.readouterr().out == "profiles: 0 made, 0 changed, 1 as they were\n"
     run("profiles", "list", "-o", "json", *use[2:])
-    (mine,) = [each for each in json.loads(capsys.readouterr().out) if each["host"] == Path(path).name]
+    (mine,) = [load for load in json.loads(capsys.readouterr().out) if load["host"] == Path(path).name]
     assert (mine["trials"], mine["measured"]) == (1, 0)
     assert run("profiles", "delete", mine["id"], "--yes", *use[2:]) == 0
 

@@ -106,7 +106,7 @@ async def _left(real: RealCluster) -> dict[str, Any]:
     ours = {key: value for key, value in node.metadata.annotations.items() if "kubernetes.io" not in key}
     labels = {key: value for key, value in node.metadata.labels.items() if "kubernetes.io" not in key}
     capacity = dict(node.status.capacity)
-    taints = {each.key for each in node.spec.taints if "kubernetes.io" not in each.key}
+    taints = {taint.key for taint in node.spec.taints if "kubernetes.io" not in taint.key}
     return {
         "labels": labels,
         "annotations": ours,

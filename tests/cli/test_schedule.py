@@ -68,12 +68,12 @@ def test_the_demo_places_all_but_one(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("schedule", *files, "--here", "-o", "json")
     assert code == 1
     decisions = json.loads(out[out.index("{") :])["decisions"]
-    nodes = {each["name"]: each["node"] for each in decisions}
+    nodes = {decision["name"]: decision["node"] for decision in decisions}
     assert nodes["doorbell"] == "gate"
     assert nodes["inspector"] == "server"
     assert nodes["thumbnails"] == "here"
     assert [name for name, node in nodes.items() if node is None] == ["lane-keeper"]
-    (refused,) = [each["sentence"] for each in decisions if each["node"] is None]
+    (refused,) = [decision["sentence"] for decision in decisions if decision["node"] is None]
     assert re.search(
         r"too slow \(need 2 ms, best (\S+) ms expected\); smallest change that would fit: "
         r"allow \S+ ms instead of 2 ms; t4 is expected to take \1 ms, but has no room: 1 lacks memory \(",

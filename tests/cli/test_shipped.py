@@ -32,7 +32,7 @@ def test_pages_are_printed(run: Run) -> None:
 def test_pages_are_listed(run: Run) -> None:
     names = run("docs", "-o", "name")[1].splitlines()
     pages = {str(each.relative_to(HOUSE / "docs")) for each in (HOUSE / "docs").rglob("*.md")}
-    assert {f"{name}.md" for name in names} == {each for each in pages if not each.endswith("README.md")}
+    assert {f"{name}.md" for name in names} == {page for page in pages if not page.endswith("README.md")}
     assert names[0].startswith("tutorial/")
     table = run("docs")[1].splitlines()
     assert len(table) == len(names) + 1

@@ -82,7 +82,7 @@ def test_a_snapshot_can_be_asked_questions(real_cluster: RealCluster, tmp_path: 
     assert runs["shares"] == [{"device": "pci-0000-3b-00-0", "memory_bytes": 2 << 30}]
     asked = fairlead("schedule", "--cluster", str(file), "-o", "yaml")
     decisions = yaml.safe_load(asked.stdout)["decisions"]
-    (waits,) = [each for each in decisions if each["namespace"] == real_cluster.namespace]
+    (waits,) = [decision for decision in decisions if decision["namespace"] == real_cluster.namespace]
     # The node has no kubelet, and the server says so: that is told, not passed over.
     assert "node.kubernetes.io/not-ready" in waits["sentence"]
 

@@ -127,7 +127,7 @@ def test_what_is_released_is_gone_and_nothing_else() -> None:
         await cluster.create(CLAIMS, claim("kept", "gone"), "shop")
         await cluster.patch_status(CLAIMS, "kept", {"status": claim("kept", "gone")["status"]}, "shop")
         await released(cluster, await listed(cluster))
-        asked = {each.metadata.name for each in (await cluster.list(PODS)).items if _is_ending(each)}
+        asked = {item.metadata.name for item in (await cluster.list(PODS)).items if _is_ending(item)}
         assert asked == {"web"}
         await cluster.delete(PODS, "web", "shop", grace=0)  # as its kubelet does
         # Of a claim that is reserved for a pod its controller knows more.
@@ -150,12 +150,12 @@ def test_nodes_with_devices_are_closed_and_opened_again() -> None:
         body = {"metadata": {"name": "s"}, "spec": {"driver": "fairlead.dev", "nodeName": "slices"}}
         await cluster.create(RESOURCE_SLICES, body)
         assert await closed(cluster) == await closed(cluster) == ["offers", "slices"]
-        nodes = {each.metadata.name: each for each in (await cluster.list(NODES)).items}
-        taints = {name: [each.key for each in node.spec.taints] for name, node in nodes.items()}
+        nodes = {item.metadata.name: item for item in (await cluster.list(NODES)).items}
+        taints = {name: [taint.key for taint in node.spec.taints] for name, node in nodes.items()}
         assert taints == {"offers": ["mine", RETRACTING], "slices": ["mine", RETRACTING], "plain": ["mine"]}
         for node in nodes.values():
             await reopened(cluster, node)
-        left = {each.key for node in (await cluster.list(NODES)).items for each in node.spec.taints}
+        left = {taint.key for node in (await cluster.list(NODES)).items for taint in node.spec.taints}
         assert left == {"mine"}
 
     asyncio.run(scenario())

@@ -123,8 +123,8 @@ def test_has_nothing_that_it_does_not_need(image: Made, what: str) -> None:
 
 
 def test_nobody_can_write_but_below_tmp_and_nothing_gives_rights(image: Made) -> None:
-    assert {(each.uid, each.gid) for each in image.members.values()} == {(0, 0)}
-    assert all(each.isfile() or each.isdir() for each in image.members.values())
+    assert {(member.uid, member.gid) for member in image.members.values()} == {(0, 0)}
+    assert all(member.isfile() or member.isdir() for member in image.members.values())
     assert [name for name, each in image.members.items() if each.mode & 0o6000] == []
     assert [name for name, each in image.members.items() if each.mode & 0o022] == ["tmp"]
 

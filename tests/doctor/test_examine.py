@@ -283,8 +283,10 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
 
 def test_a_cluster_that_is_well_is_well() -> None:
     findings = examine(well())
-    assert [each.check for each in findings] == [check.name for check in CHECKS]
-    assert worst(findings) is Severity.OK, [each for each in findings if each.verdict is not Severity.OK]
+    assert [finding.check for finding in findings] == [check.name for check in CHECKS]
+    assert worst(findings) is Severity.OK, [
+        finding for finding in findings if finding.verdict is not Severity.OK
+    ]
 
 
 @pytest.mark.parametrize("what", CASES)

@@ -46,13 +46,13 @@ def machine(folder: Path, *files: dict[str, str]) -> Host:
 
 def found(host: Host, clock: ClockStatus = RIGHT) -> dict[str, Finding]:
     findings = examine_node(host, clock)
-    return {each.check: each for each in reversed(findings)}
+    return {finding.check: finding for finding in reversed(findings)}
 
 
 def test_a_machine_that_can_join(tmp_path: Path) -> None:
     findings = found(machine(tmp_path))
     assert set(findings) == {"kubelet", "swap", "memory-cgroup", "clock", "kernel-modules"}
-    assert {each.verdict for each in findings.values()} == {Severity.OK}
+    assert {finding.verdict for finding in findings.values()} == {Severity.OK}
 
 
 def test_zram_of_a_jetson_names_its_service(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_volumes_and_quotas_are_asked_for_the_scheduler_alone() -> None:
     rights += [("patch", kind) for kind in kinds[1:3]]
     programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
     asked = [each for each in needed(*programs) if (each.verb, each.resource) in rights]
-    assert asked == [AccessRule("default/fairlead-scheduler", *each) for each in rights]
+    assert asked == [AccessRule("default/fairlead-scheduler", *right) for right in rights]
     assert seen(Played(frozenset(rights))).lacking == tuple(asked)
 
 
@@ -80,7 +80,7 @@ def test_a_real_server_tells_the_time_and_who_may_do_what(real_cluster: RealClus
                 AccessRule(account, "create", "pods/binding"),
                 AccessRule(account, "get", "leases.coordination.k8s.io"),
             ]
-            return sight, [await server.allows(each) for each in rights]
+            return sight, [await server.allows(right) for right in rights]
 
     sight, answers = asyncio.run(look())
     assert sight.version >= (1, 30)

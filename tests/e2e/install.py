@@ -132,7 +132,7 @@ class Site:
         """
         for pod in self._staying():
             states = [each["state"] for each in pod["status"].get("containerStatuses", ())]
-            if states and all("running" in each for each in states) and self._says_ready(pod):
+            if states and all("running" in state for state in states) and self._says_ready(pod):
                 return pod
         return None
 
@@ -140,7 +140,9 @@ class Site:
         """Return the agent's pod if the kubelet has found it ready."""
         for pod in self._staying():
             conditions = pod["status"].get("conditions", ())
-            if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+            if any(
+                condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+            ):
                 return pod
         return None
 
@@ -177,7 +179,7 @@ class Site:
             for container in ("open", "agent", "warden"):
                 lines += [f"--- {container}", self._log(name, container)]
         events = self.api.items(f"{CORE}/events")[-25:]
-        lines += [f"{each['involvedObject'].get('name')}: {each.get('message')}" for each in events]
+        lines += [f"{event['involvedObject'].get('name')}: {event.get('message')}" for event in events]
         return "\n".join(lines)
 
     def disagreement(self) -> str:
@@ -220,5 +222,7 @@ class Site:
 
 def _devices(found: list[Document]) -> dict[str, int]:
     devices = [device for each in found for device in each["spec"].get("devices", ())]
-    memory = {each["name"]: each.get("capacity", {}).get("memory", {}).get("value", "0") for each in devices}
+    memory = {
+        device["name"]: device.get("capacity", {}).get("memory", {}).get("value", "0") for device in devices
+    }
     return {name: parse_quantity(value) >> 20 for name, value in memory.items()}

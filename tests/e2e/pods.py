@@ -63,7 +63,7 @@ class Pods:
 
     def all(self) -> dict[str, Document]:
         """Return the pods by name."""
-        return {each["metadata"]["name"]: each for each in self.api.items(f"{self._core}/pods")}
+        return {item["metadata"]["name"]: item for item in self.api.items(f"{self._core}/pods")}
 
     def claims(self) -> dict[str, Document]:
         """Return the claims by the name of their pod."""

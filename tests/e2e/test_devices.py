@@ -79,10 +79,12 @@ def waits(pods: Pods, names: set[str], resource: str) -> bool:
     """Say whether all of these wait for a resource."""
     found = pods.all()
     conditions = [each for name in names for each in found[name]["status"].get("conditions", ())]
-    return any(f"Insufficient fairlead.dev/{resource}" in each.get("message", "") for each in conditions)
+    return any(
+        f"Insufficient fairlead.dev/{resource}" in condition.get("message", "") for condition in conditions
+    )
 
 
 def restarts(pods: Pods, name: str) -> int:
     """Return how often a pod's container was started again."""
     statuses = pods.all()[name]["status"].get("containerStatuses", ())
-    return sum(int(each["restartCount"]) for each in statuses)
+    return sum(int(statuse["restartCount"]) for statuse in statuses)

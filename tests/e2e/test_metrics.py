@@ -88,7 +88,7 @@ def query(server: str, expression: str) -> list[dict[str, Any]]:
 def targets(server: str) -> str:
     """Return what Prometheus looks at, and how that goes."""
     rows = _get(f"{server}/api/v1/targets")["activeTargets"]
-    return "\n".join(f"{each['scrapeUrl']} {each['health']} {each['lastError']}" for each in rows)
+    return "\n".join(f"{row['scrapeUrl']} {row['health']} {row['lastError']}" for row in rows)
 
 
 def _get(url: str) -> Any:

@@ -22,7 +22,7 @@ def test_forms_never_overlap_and_all_is_free_again_afterwards(site: Site, pods: 
         wait_for("nothing more to start", lambda: still(pods), pods.explain)
         found = truth(site)
         assert not faults(found, site.inventory())
-        assert set(pods.running()) == {each.holder.name for each in found.holdings}
+        assert set(pods.running()) == {holding.holder.name for holding in found.holdings}
         # Who holds something goes, and others come.
         pods.stop(pods.running())
         wait_for("others to run", pods.running, pods.explain)

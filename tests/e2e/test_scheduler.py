@@ -91,7 +91,7 @@ def test_a_pod_of_many_containers_is_admitted_with_all_of_them_on_the_one_that_w
     two_gpus.start(["next"], {SHARE: 1}, scheduler=NAME)
     two_gpus.wait_running(["next"])
     device, size = chosen(two_gpus.all()["many"])
-    held = [each for each in truth(site).holdings if each.holder.name == "many"]
+    held = [holding for holding in truth(site).holdings if holding.holder.name == "many"]
     assert (len(held), {(each.accelerator, each.mebibytes) for each in held}) == (MANY, {(device, 1)})
     assert size == str(MANY)
     assert not faults(truth(site), site.inventory())

@@ -102,7 +102,7 @@ def things(site: Site) -> dict[str, str]:
 def kinds(site: Site) -> list[str]:
     """Return where every kind of the server is listed."""
     groups = site.api.ask("GET", "/apis")["groups"]
-    versions = ["/api/v1", *(f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups)]
+    versions = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
     return [
         f"{version}/{row['name']}"
         for version in versions

@@ -29,7 +29,9 @@ class Truth:
 
     def of(self, namespace: str) -> dict[str, Holding]:
         """Return what the pods of a namespace hold, one thing each."""
-        return {each.holder.name: each for each in self.holdings if each.holder.namespace == namespace}
+        return {
+            holding.holder.name: holding for holding in self.holdings if holding.holder.namespace == namespace
+        }
 
 
 def truth(site: Site, api: Api | None = None) -> Truth:
@@ -43,7 +45,7 @@ def faults(found: Truth, inventory: Inventory) -> list[str]:
     """Return where two hold the same thing, or more is handed out than there is."""
     said = []
     for acc in inventory.accelerators:
-        mine = [each for each in found.holdings if each.accelerator == acc.id]
+        mine = [holding for holding in found.holdings if holding.accelerator == acc.id]
         alone = [each for each in mine if not each.mebibytes]
         units = [number for each in mine for first, last in each.units for number in range(first, last + 1)]
         if alone and len(mine) > 1:
@@ -126,4 +128,6 @@ def _amount(row: Document) -> int:
 
 
 def _shown(holdings: Sequence[Holding]) -> str:
-    return ", ".join(f"{each.form} {each.holder.name} {each.mebibytes} {each.units}" for each in holdings)
+    return ", ".join(
+        f"{holding.form} {holding.holder.name} {holding.mebibytes} {holding.units}" for holding in holdings
+    )

@@ -19,7 +19,7 @@ def of(name: str, batch: int = 1, dtype: str = "fp32") -> dict[str, float]:
 @pytest.mark.parametrize("name", KNOWN)
 def test_amounts_add_up_to_the_model(name: str) -> None:
     profile, found = network(name), of(name)
-    depthwise = sum(each.macs for each in profile.operators if each.kind == "depthwise")
+    depthwise = sum(operator.macs for operator in profile.operators if operator.kind == "depthwise")
     assert found["call"] == 1
     assert found["macs.conv"] + found["macs.product"] + depthwise == profile.macs
     assert found["kernels.conv"] + found["kernels.other"] == profile.groups

@@ -124,7 +124,7 @@ def test_of_two_machines_the_one_that_saw_more_counts() -> None:
 def test_a_model_that_ran_on_others_is_carried_over() -> None:
     odd = trial(features(network("resnet50")), "resnet50", SPEEDS * 3)
     others = [calibration(setup(device)) for device in ("l4", "a100", "a2", "rtx-3090")]
-    others = [replace(each, trials=(*each.trials, odd)) for each in others]
+    others = [replace(other, trials=(*other.trials, odd)) for other in others]
     known = Knowledge.of([calibration(setup("t4")), *others], shipped())
     found = say(network("resnet50"), "t4", known)
     assert found.basis == "similar"

@@ -23,7 +23,7 @@ LARGE = ("resnet18", "resnet50", "inception_v3", "inception_v4")
 
 def ranked(name: str, dtype: str = "fp32") -> list[Estimate]:
     """Return what is expected of a network on the boards, the quickest first."""
-    found = [target(each, shipped()) for each in BOARDS]
+    found = [target(board, shipped()) for board in BOARDS]
     return sorted(estimate(Query.of(network(name, dtype=dtype)), found, Knowledge()), key=order)
 
 

@@ -73,7 +73,7 @@ def test_alternatives_of_one_size_are_any_of_them() -> None:
     options = [exactly(f'{MODEL} == "{name}" // any')["exactly"] for name in ("t4", "a10")]
     (selector,) = claimed({"name": "r", "firstAvailable": options}).selectors
     devices = [CelDevice("fairlead.dev", {"fairlead.dev": {"model": name}}) for name in ("t4", "a10", "l4")]
-    assert [compile_selector(selector).matches(each) for each in devices] == [True, True, False]
+    assert [compile_selector(selector).matches(device) for device in devices] == [True, True, False]
 
 
 @pytest.mark.parametrize(

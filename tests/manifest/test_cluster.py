@@ -94,7 +94,7 @@ def test_pods_whose_gpu_nobody_tells_fill_the_fullest() -> None:
     pods = [running(f"p{number}", {"aliyun.com/gpu-mem": 6}) for number in range(3)]
     manifest = node({"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"})
     found = read(group(manifest, *pods))
-    assert [each.shares[0].device for each in found.placements] == ["gpu-0", "gpu-0", "gpu-1"]
+    assert [placement.shares[0].device for placement in found.placements] == ["gpu-0", "gpu-0", "gpu-1"]
 
 
 def test_what_waits_is_pending_and_controllers_are_not_counted_twice() -> None:
@@ -113,7 +113,7 @@ def test_a_live_cluster_is_not_spoilt_by_one_pod() -> None:
     bad["metadata"]["uid"] = "uid-bad"
     live = ListedCluster.of(group(node(), bad, running("good", {})), CATALOG)
     # It is there, and takes a place; how much it holds nobody can say.
-    assert sorted(each.request.name for each in live.snapshot.placements) == ["bad", "good"]
+    assert sorted(placement.request.name for placement in live.snapshot.placements) == ["bad", "good"]
     assert "Pod default/bad" in str(live.complaints[0])
 
 

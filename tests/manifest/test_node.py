@@ -50,6 +50,6 @@ def test_a_list_of_nothing_or_of_nonsense_leaves_it_to_the_slices() -> None:
 def test_labels_that_count_more_than_a_slice_names_add_nothing_to_it() -> None:
     whole = listed(*slices("n", "", accelerators.node(T4[1]), (), 1))
     found = node("n", given({}, **labels(INVENTORY)), whole, CATALOG)
-    assert ([each.id for each in found.devices], found.counted) == ([T4[1].id], False)
+    assert ([device.id for device in found.devices], found.counted) == ([T4[1].id], False)
     found = node("n", given({}, **labels(INVENTORY)), [], CATALOG)
-    assert ([each.id for each in found.devices], found.counted) == (["t4-0", "t4-1"], True)
+    assert ([device.id for device in found.devices], found.counted) == (["t4-0", "t4-1"], True)

@@ -117,7 +117,7 @@ def change(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def test_a_pod_s_own_keys_are_no_keys_of_a_request() -> None:
-    assert not {"node", "shares"} & {each.name for each in fields(Request)}
+    assert not {"node", "shares"} & {field.name for field in fields(Request)}
 
 
 def test_the_format_is_frozen() -> None:

@@ -124,17 +124,17 @@ def promised(needs: list[Requirement], extra: str) -> dict[str, Distribution]:
     asked: set[str] = {extra}
     while waiting:
         requirements, extras = waiting.pop()
-        for each in requirements:
-            if not _applies(each, extras):
+        for requirement in requirements:
+            if not _applies(requirement, extras):
                 continue
-            name = canonicalize_name(each.name)
+            name = canonicalize_name(requirement.name)
             if name == "fairlead":
-                waiting += [(needs, frozenset({more})) for more in each.extras - asked]
-                asked |= each.extras
+                waiting += [(needs, frozenset({more})) for more in requirement.extras - asked]
+                asked |= requirement.extras
             elif name not in found:
                 found[name] = distribution(name)
                 own = [Requirement(line) for line in found[name].requires or ()]
-                waiting.append((own, frozenset({"", *each.extras})))
+                waiting.append((own, frozenset({"", *requirement.extras})))
     return found
 
 
@@ -145,9 +145,9 @@ def _applies(need: Requirement, extras: Iterable[str]) -> bool:
 
 def link(parts: Iterable[Distribution], env: Environment) -> None:
     """Put distributions into an environment, as pip does, by links to the same files."""
-    for each in parts:
-        for file in each.files or ():
-            source, target = Path(str(each.locate_file(file))), env.site / file
+    for part in parts:
+        for file in part.files or ():
+            source, target = Path(str(part.locate_file(file))), env.site / file
             if ".." not in file.parts and source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _linked(source, target)

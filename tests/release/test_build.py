@@ -17,7 +17,9 @@ pytestmark = pytest.mark.xdist_group("release")
 def test_no_member_of_the_sdist_leads_out_of_it(release: Release) -> None:
     _, members = environments.contents(release)
     assert members
-    assert not [each.name for each in members if each.issym() or each.islnk() or each.name.startswith("/")]
+    assert not [
+        member.name for member in members if member.issym() or member.islnk() or member.name.startswith("/")
+    ]
 
 
 def test_the_wheel_carries_what_messages_point_to(release: Release) -> None:
@@ -33,8 +35,8 @@ def test_the_wheel_carries_the_whole_program(release: Release) -> None:
     wheel, _ = environments.contents(release)
     sources = [each for each in (HOUSE / "src").rglob("*") if each.is_file() and each.suffix != ".pyc"]
     pins = [each for each in (HOUSE / "lab").rglob("*") if each.is_file()]
-    expected = {str(each.relative_to(HOUSE / "src")) for each in sources}
-    expected |= {f"fairlead/lab/go/{each.relative_to(HOUSE / 'lab')}" for each in pins}
+    expected = {str(source.relative_to(HOUSE / "src")) for source in sources}
+    expected |= {f"fairlead/lab/go/{pin.relative_to(HOUSE / 'lab')}" for pin in pins}
     assert not sorted(expected - wheel)
 
 
@@ -64,4 +66,4 @@ def _tree(env: Environment) -> dict[str, str]:
     """Return the files of the package by their content; compiled ones tell where they were made."""
     top = env.site / "fairlead"
     files = [each for each in top.rglob("*") if each.is_file() and each.suffix != ".pyc"]
-    return {str(each.relative_to(top)): hashlib.sha256(each.read_bytes()).hexdigest() for each in files}
+    return {str(file.relative_to(top)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

@@ -62,7 +62,9 @@ def check_refusal(decision: Decision, expected: dict[str, Any]) -> None:
     sentence = decision.sentence()
     assert not decision.placed, sentence
     if "reasons" in expected:
-        assert {each.reason.value for each in decision.rejections} == set(expected["reasons"]), sentence
+        assert {rejection.reason.value for rejection in decision.rejections} == set(expected["reasons"]), (
+            sentence
+        )
     assert expected.get("says", "") in sentence
     changes = [change.text for change in decision.changes]
     assert "change" not in expected or any(expected["change"] in text for text in changes), changes

@@ -40,8 +40,8 @@ def whole(name: str, count: int = 1, **more: Any) -> Request:
 def equal(one: EngineCluster, other: EngineCluster) -> bool:
     """Say whether two clusters have the same nodes, placements, and room."""
     same = {each.name: each for each in one.nodes()} == {each.name: each for each in other.nodes()}
-    same &= {each.request.id: each for each in one.placements()} == {
-        each.request.id: each for each in other.placements()
+    same &= {placement.request.id: placement for placement in one.placements()} == {
+        placement.request.id: placement for placement in other.placements()
     }
     return same and all(
         one.free(each.name) == other.free(each.name) and _others(one, each.name) == _others(other, each.name)

@@ -26,7 +26,7 @@ from tests.schedule.clusters import gib, gpu, node, servers, share, whole
 def reasons(cluster: EngineCluster, request: Request, policy: str = "fairlead") -> list[tuple[Reason, int]]:
     decision = decide(cluster, request, policy)
     assert not decision.placed
-    return [(each.reason, each.count) for each in decision.rejections]
+    return [(rejection.reason, rejection.count) for rejection in decision.rejections]
 
 
 def where(cluster: EngineCluster, request: Request, policy: str = "fairlead") -> str:
@@ -169,7 +169,7 @@ def test_estimates_size_a_request_that_names_no_size() -> None:
 
 def test_an_slo_that_nothing_keeps_is_a_refusal_with_the_best() -> None:
     decision = decide(EngineCluster(FLEET), Request("a", demand=Demand(1), estimates=ESTIMATES, slo=0.005))
-    told = {each.reason: each.text for each in decision.rejections}
+    told = {rejection.reason: rejection.text for rejection in decision.rejections}
     assert told[Reason.SLO] == "are too slow (need 5 ms, best 10 ms expected)"
     assert told[Reason.ESTIMATE] == "do not run it (int8 only)"
 
@@ -292,4 +292,4 @@ def test_an_accelerator_that_cannot_be_shared_is_not_given_twice() -> None:
     request = Request("a", demand=Demand(1), estimates={"coral": Expectation(0.01, memory=gib(1))})
     assert decide(EngineCluster([node("n0", stick)]), request).placed
     decision = decide(EngineCluster([node("n0", stick)], [held]), request)
-    assert [each.reason for each in decision.rejections] == [Reason.BUSY]
+    assert [rejection.reason for rejection in decision.rejections] == [Reason.BUSY]

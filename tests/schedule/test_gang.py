@@ -37,7 +37,7 @@ def test_a_gang_that_does_not_fit_leaves_no_trace(demand: Demand) -> None:
     assert not any(decision.placed for decision in decisions)
     assert equal(cluster, EngineCluster(servers(4)))
     assert "of 9 of the gang fit; then 0 of 8 accelerators can take m" in decisions[0].sentence()
-    assert {each.rejections[0].reason for each in decisions} == {Reason.GANG}
+    assert {decision.rejections[0].reason for decision in decisions} == {Reason.GANG}
 
 
 def test_a_gang_waits_for_its_members() -> None:
@@ -100,8 +100,8 @@ def test_a_gang_puts_others_out_for_all_of_it_or_for_none() -> None:
     assert not any(each.placed for each in place_gang(cluster, gang(5, priority=5), preemption=True))
     assert equal(cluster, EngineCluster(servers(2), taken))
     decisions = place_gang(cluster, gang(3, priority=5), preemption=True)
-    assert all(each.placed for each in decisions)
-    assert len({victim for each in decisions for victim in each.victims}) == 3
+    assert all(decision.placed for decision in decisions)
+    assert len({victim for decision in decisions for victim in decision.victims}) == 3
     assert len(cluster.placements()) == 4
 
 
@@ -123,4 +123,4 @@ def test_members_go_to_the_accelerators_that_one_alone_would(policy: str, device
     expected = {"t4": Expectation(0.02), "a100": Expectation(0.001)}
     members = gang(2, demand=Demand(1, memory=gib(3)), estimates=expected)
     placements = [each.placement for each in place_gang(cluster, members, policy)]
-    assert [share.device for each in placements if each for share in each.shares] == devices
+    assert [share.device for placement in placements if placement for share in placement.shares] == devices

@@ -69,7 +69,7 @@ def test_foes_are_kept_apart_both_ways() -> None:
     assert at(world((alone, "n0")), pod("web", "web")) in {"n1", "n3"}
     assert at(world((alone, "n0")), pod("other", "x")) is not None
     full = world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n1"))
-    assert [(each.reason, each.count) for each in decide(full, alone).rejections] == [
+    assert [(rejection.reason, rejection.count) for rejection in decide(full, alone).rejections] == [
         (Reason.POD_ANTI_AFFINITY, 4)
     ]
 

@@ -48,7 +48,7 @@ class Events(RuleBasedStateMachine):
         decision = place(self.cluster, named, policy)
         assert decision.placed or decision.rejections
         if not decision.placed and decision.among:
-            assert sum(each.count for each in decision.rejections) == decision.among
+            assert sum(rejection.count for rejection in decision.rejections) == decision.among
 
     @rule(
         request=strategies.requests(),

@@ -70,7 +70,7 @@ def test_a_domain_is_looked_for_and_not_passed_over() -> None:
     assert refused.sentence() == (
         '0 of 2 accelerators can take pod: 2 do not match "gpu.nvidia.com" in device.attributes'
     )
-    assert [each.reason for each in refused.rejections] == [Reason.DEVICE_SELECTOR]
+    assert [rejection.reason for rejection in refused.rejections] == [Reason.DEVICE_SELECTOR]
 
 
 def test_an_error_is_no_match_and_keeps_the_pod_off_the_node() -> None:

@@ -103,7 +103,11 @@ def test_ports_and_foes_can_be_given_up() -> None:
 
 def test_a_change_that_is_made_does_help() -> None:
     cluster = full()
-    change = next(each for each in smallest_changes(cluster, share("a", 4)) if each.field == "demand.memory")
+    change = next(
+        smallest_change
+        for smallest_change in smallest_changes(cluster, share("a", 4))
+        if smallest_change.field == "demand.memory"
+    )
     assert decide(cluster, share("a", (change.amount or 0) / gib(1))).placed
     assert not decide(cluster, share("a", (change.amount or 0) / gib(1) + 0.001)).placed
 

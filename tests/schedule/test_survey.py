@@ -49,7 +49,7 @@ def test_every_refusal_has_a_reason_of_its_own_node(nodes: list[NodeState], dema
         state = cluster.node(cluster.name(row))
         assert state is not None
         alone = decide(EngineCluster([state]), request, POLICY)
-        assert against.reasons[which].reason in {each.reason for each in alone.rejections}
+        assert against.reasons[which].reason in {rejection.reason for rejection in alone.rejections}
 
 
 def test_a_node_is_refused_for_what_its_nearest_accelerator_lacks() -> None:

@@ -113,7 +113,7 @@ def test_telemetry_says_what_was_held_when() -> None:
         card.hold("a", now)
         telemetry.note(now, card)
     readings = telemetry.window("n", "g", [2975.0, 2985.0])
-    assert [each.memory for each in readings] == [2970, 2980]
+    assert [reading.memory for reading in readings] == [2970, 2980]
     assert telemetry.window("n", "other", [1.0]) == []
 
 

@@ -291,7 +291,7 @@ def test_a_policy_may_read_what_was_measured_and_look_again_in_time() -> None:
 
         def choose(self, world: World, request: Request, evict: bool) -> Decision:
             readings = world.telemetry.window("server", "gpu-0", [world.now - 1, world.now])
-            if len(readings) == 2 and all(each.memory <= 2 << 30 for each in readings):
+            if len(readings) == 2 and all(reading.memory <= 2 << 30 for reading in readings):
                 request = replace(request, demand=replace(request.demand, memory=Bytes(1 << 30)))
             return RequestPolicy("binpack").choose(world, request, evict)
 

@@ -37,7 +37,7 @@ def share(name: str, gib: int, **more: int) -> Request:
 
 def test_the_order_is_that_of_the_question() -> None:
     found = ask(share("low", 1), share("high", 1, priority=9))
-    assert [each.request.name for each in found.decisions] == ["low", "high"]
+    assert [decision.request.name for decision in found.decisions] == ["low", "high"]
     assert not found.refused
 
 

@@ -61,7 +61,7 @@ def test_folding_leaves_no_norm_behind_a_convolution_and_nothing_unused(name: st
     made = {node.outputs[0] for node in folded.nodes}
     weights = {weight.name for weight in folded.weights}
     given = {value.name for value in folded.inputs}
-    read = {each for node in folded.nodes for each in node.inputs if each}
+    read = {input_ for node in folded.nodes for input_ in node.inputs if input_}
     assert read <= made | weights | given
     assert weights <= read
     assert {value.name for value in folded.outputs} <= made

@@ -89,8 +89,10 @@ def _profile(name: str, model: Model, key: str, program: Program, groups: list[i
         format=model.format,
         digest=key,
         precision=cost.precision_of(records),
-        inputs=tuple(_tensor(program, each, each) for each in program.inputs),
-        outputs=tuple(_tensor(program, each, program.shown.get(each, each)) for each in program.outputs),
+        inputs=tuple(_tensor(program, input_, input_) for input_ in program.inputs),
+        outputs=tuple(
+            _tensor(program, output, program.shown.get(output, output)) for output in program.outputs
+        ),
         operators=records,
         macs=total["macs"],
         params=total["params"],

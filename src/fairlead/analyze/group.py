@@ -154,7 +154,7 @@ class _Grouping:
         step = self._steps[maker]
         if not depth or step.kind not in (*_POINTWISE, "move"):
             return False
-        return all(self._ready(each, first, depth - 1) for each in step.inputs[:8])
+        return all(self._ready(input_, first, depth - 1) for input_ in step.inputs[:8])
 
     def _add(self, members: _Members, place: int) -> None:
         members.steps.append(place)

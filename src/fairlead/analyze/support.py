@@ -65,7 +65,12 @@ def _runtime(row: Mapping[str, object]) -> RuntimeSupport:
 
 def unsupported(form: str, operators: Iterable[Operator]) -> dict[str, tuple[str, ...]]:
     """Return, by runtime, why a model does not run there as it is; runtimes that take it are left out."""
-    listed = list({(each.op, each.kind, each.precision, each.exact): each for each in operators}.values())
+    listed = list(
+        {
+            (operator.op, operator.kind, operator.precision, operator.exact): operator
+            for operator in operators
+        }.values()
+    )
     found = {name: tuple(_reasons(runtime, form, listed)) for name, runtime in runtimes().items()}
     return {name: reasons for name, reasons in found.items() if reasons}
 

@@ -41,4 +41,4 @@ class ClaimCache:
 
     def orphaned(self, pods: Container[str]) -> list[LiveClaim]:
         """Return the claims that hold devices for none of these pods: a controller frees them soon."""
-        return [each for each in self._claims.values() if each.results and each.is_orphaned(pods)]
+        return [claim for claim in self._claims.values() if claim.results and claim.is_orphaned(pods)]

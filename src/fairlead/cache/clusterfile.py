@@ -55,7 +55,7 @@ def _running(table: CheckedMapping, file: str, nodes: Sequence[NodeState], catal
     request, _ = short_workload.single(table, file, catalog)
     snapshot.sound(request, table.where)
     name = table.text("node")
-    host = next((each for each in nodes if each.name == name), None)
+    host = next((node for node in nodes if node.name == name), None)
     if host is None:
         raise ManifestError(f"{table.at('node')}: there is no node {name!r}", "name one of the nodes")
     ids = {device.id: device for device in host.devices}

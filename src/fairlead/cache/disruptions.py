@@ -40,4 +40,4 @@ class DisruptionCache:
     @property
     def budgets(self) -> list[DisruptionBudget]:
         """Every budget, with what it allows."""
-        return [each.budget() for each in self._budgets.values()]
+        return [budget.budget() for budget in self._budgets.values()]

@@ -75,4 +75,4 @@ HELPS: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
 
 def queueing_hints(rejections: Iterable[Rejection]) -> frozenset[ClusterEvent]:
     """Return what could help a request that was refused for these reasons; a new node always could."""
-    return _NODE.union(*(HELPS[each.reason] for each in rejections))
+    return _NODE.union(*(HELPS[rejection.reason] for rejection in rejections))

@@ -122,5 +122,7 @@ def _without_made_up(snapshot: Snapshot) -> Snapshot:
         made_up = request.uid == _made_up(request.namespace, request.name)
         return replace(request, uid="") if made_up else request
 
-    placements = tuple(replace(each, request=plain(each.request)) for each in snapshot.placements)
+    placements = tuple(
+        replace(placement, request=plain(placement.request)) for placement in snapshot.placements
+    )
     return replace(snapshot, placements=placements, pending=tuple(map(plain, snapshot.pending)))

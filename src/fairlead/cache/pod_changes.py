@@ -10,7 +10,7 @@ from fairlead.request import Request
 
 def pools(claim: LiveClaim | None) -> set[str]:
     """Return the nodes on which a claim was given something."""
-    return {each.pool for each in claim.results} if claim is not None else set()
+    return {result.pool for result in claim.results} if claim is not None else set()
 
 
 def home(pod: LivePod | None) -> str:
@@ -42,7 +42,7 @@ def as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placement |
     """
     if assumed is None or before is None or now is None:
         return False
-    if any(each.persistent_volume_claim or each.ephemeral for each in now.spec.volumes):
+    if any(volume.persistent_volume_claim or volume.ephemeral for volume in now.spec.volumes):
         return False
     if now.ended or now.spec.node_name != assumed.node or now.spec.resource_claims:
         return False
@@ -58,7 +58,7 @@ def as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placement |
 def _same(note: str, shares: tuple[DeviceShare, ...]) -> bool:
     """Say whether a note tells these shares; of a whole accelerator it tells no sizes."""
     return parse_shares(note) == tuple(
-        DeviceShare(each.device, whole=True) if each.whole else each for each in shares
+        DeviceShare(share.device, whole=True) if share.whole else share for share in shares
     )
 
 

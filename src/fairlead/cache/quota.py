@@ -90,18 +90,18 @@ class QuotaCache:
         if namespace not in self._quotas:
             return decide(members)
         held = self._held_in(namespace)
-        over = self._violation(namespace, held, ((each.id, self._least(each)) for each in members))
+        over = self._violation(namespace, held, ((member.id, self._least(member)) for member in members))
         if over is not None:
-            return [Decision(each, policy, rejections=(over,)) for each in members]
+            return [Decision(member, policy, rejections=(over,)) for member in members]
         decisions = decide(members)
-        placed = [each.placement for each in decisions if each.placement is not None]
+        placed = [decision.placement for decision in decisions if decision.placement is not None]
         over = self._violation(namespace, held, ((each.request.id, each.shares) for each in placed))
         if over is None:
             return decisions
         for each in placed:
             self._cluster.release(each.request.id)
         self._held_at = self._cluster.changes  # placed and released: what others hold is as it was
-        return [replace(each, placement=None, rejections=(over,), among=0) for each in decisions]
+        return [replace(decision, placement=None, rejections=(over,), among=0) for decision in decisions]
 
     def _violation(self, namespace: str, held: Iterable[Charged], taken: Iterable[Taken]) -> Rejection | None:
         """Return which quota requests of a namespace would exceed together; None: they stay within all."""
@@ -125,7 +125,11 @@ class QuotaCache:
             self._held_at = self._cluster.changes
         if namespace not in self._held:
             placements = self._cluster.placements()
-            mine = (each for each in placements if each.shares and each.request.namespace == namespace)
+            mine = (
+                placement
+                for placement in placements
+                if placement.shares and placement.request.namespace == namespace
+            )
             self._held[namespace] = self._charges((each.request.id, each.shares) for each in mine)
         return self._held[namespace]
 
@@ -137,7 +141,7 @@ class QuotaCache:
     def _least(self, request: Request) -> Sequence[DeviceShare]:
         """Return the least that a request can take, wherever it is placed."""
         demand = request.demand
-        known = [each.memory for each in request.estimates.values() if each.memory is not None]
+        known = [estimate.memory for estimate in request.estimates.values() if estimate.memory is not None]
         if request.whole:
             known = [kind.memory for kind in self._cluster.columns.kinds]
         memory = demand.memory or min(known, default=Bytes(0))

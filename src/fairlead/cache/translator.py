@@ -195,7 +195,7 @@ class PodTranslator:
             raise ManifestError(f"{where}: {missing}", "create it: a pod uses templates of its namespace")
 
     def _read(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
-        uid, specs = pod.metadata.uid, [each.spec for each in claims.values()]
+        uid, specs = pod.metadata.uid, [claim.spec for claim in claims.values()]
         known = self._known.get(uid)
         if known is None or self._specs.get(uid, []) != specs:
             known = self._known[uid] = self._alike(pod, claims)
@@ -231,8 +231,8 @@ class PodTranslator:
         if not claims:
             return self._objects
         named = {
-            each.key: FoundObject(f"claim {each.metadata.name}", "ResourceClaim", each)
-            for each in claims.values()
+            claim.key: FoundObject(f"claim {claim.metadata.name}", "ResourceClaim", claim)
+            for claim in claims.values()
         }
         return FoundObjects.of([*self._rules.values(), *named.values()])
 

@@ -199,7 +199,7 @@ class VolumeCache:
     def _class_of(self, claim: VolumeClaim) -> StorageClass | None:
         name = claim.spec.storage_class_name
         if name is None:
-            return next((each for each in self._classes.values() if each.usual), None)
+            return next((class_ for class_ in self._classes.values() if class_.usual), None)
         return self._classes.get(name)
 
 
@@ -217,7 +217,7 @@ def reachable(volume: Volume) -> tuple[Selector, ...]:
 def _reaches(volume: Volume, node: NodeState) -> bool:
     places, names = reachable(volume), {_NAME: node.name}
     return not places or any(
-        each.selects(node.labels) and all(term.holds(names) for term in each.names) for each in places
+        place.selects(node.labels) and all(term.holds(names) for term in place.names) for place in places
     )
 
 

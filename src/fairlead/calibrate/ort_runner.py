@@ -54,7 +54,7 @@ class OrtRunner:
         self._session = runtime.InferenceSession(job.file, options, providers=[wanted])
         if self._session.get_providers()[0] != wanted:
             raise RuntimeError(f"{wanted} did not start: ONNX Runtime does not find all its libraries")
-        self._inputs = {each.name: _noise(each) for each in self._session.get_inputs()}
+        self._inputs = {get_input_.name: _noise(get_input_) for get_input_ in self._session.get_inputs()}
 
     def step(self) -> None:
         """Run the model once."""

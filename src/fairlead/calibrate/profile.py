@@ -84,7 +84,7 @@ def files(within: str) -> list[str]:
     try:
         with os.scandir(within) as entries:
             # A pipe or a device would be waited for.
-            names = [each.name for each in entries if each.name.endswith(_SUFFIX) and each.is_file()]
+            names = [entry.name for entry in entries if entry.name.endswith(_SUFFIX) and entry.is_file()]
     except FileNotFoundError:
         return []
     except OSError as error:

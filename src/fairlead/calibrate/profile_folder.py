@@ -22,11 +22,13 @@ def keep(calibrations: Iterable[Calibration], seen: Iterable[ObservedUse], withi
     """Add profiles to a folder, each to the file that its setup has there; return the files."""
     known = {setup: path for setup, path in _setups(within) if os.path.dirname(path) == within}
     written = []
-    for each in calibrations:
-        setup = place(each.setup, each.host)
+    for calibration in calibrations:
+        setup = place(calibration.setup, calibration.host)
         # Machines of one kind share the plain name, so a file from elsewhere has its setup's as well.
-        path = known.get(setup) or f"{calibration_file(within, each).removesuffix('.json')}-{setup}.json"
-        save(united(load(path), each) if setup in known else each, path)
+        path = (
+            known.get(setup) or f"{calibration_file(within, calibration).removesuffix('.json')}-{setup}.json"
+        )
+        save(united(load(path), calibration) if setup in known else calibration, path)
         written.append(path)
     for one in seen:
         path = seen_file(within, one)

@@ -34,7 +34,9 @@ def variant_named(device: CatalogDevice, name: str) -> Variant | None:
     wanted = spelling(name)
     if wanted in map(spelling, (device.id, *device.aliases, device.name)):
         return None
-    named = [each for each in device.variants if wanted in _spellings(device, (each.name, *each.nvml))]
+    named = [
+        variant for variant in device.variants if wanted in _spellings(device, (variant.name, *variant.nvml))
+    ]
     return named[0] if len(named) == 1 else None
 
 

@@ -125,7 +125,7 @@ def _fault(error: Exception, command: str) -> int:
     if os.environ.get(DEBUG, "") not in ("", "0"):
         _say("".join(traceback.format_exception(error)).rstrip())
     frames = traceback.extract_tb(error.__traceback__)
-    last = next((each for each in reversed(frames) if f"{os.sep}fairlead{os.sep}" in each.filename), None)
+    last = next((frame for frame in reversed(frames) if f"{os.sep}fairlead{os.sep}" in frame.filename), None)
     where = f" at {os.path.basename(last.filename)}:{last.lineno}" if last else ""
     text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
     _say(

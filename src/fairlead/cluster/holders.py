@@ -40,7 +40,7 @@ class HeldClaim(Object, frozen=True):
     @property
     def ours(self) -> bool:
         """Whether it holds a device of our driver."""
-        return any(each.driver == DRIVER for each in self.status.allocation.devices.results)
+        return any(result.driver == DRIVER for result in self.status.allocation.devices.results)
 
 
 CLAIMS: Final = Kind(
@@ -109,7 +109,10 @@ def holders(pods: Iterable[Pod], claims: Iterable[HeldClaim]) -> list[DeviceHold
 
 def _holder(pod: Pod, claims: Iterable[str]) -> DeviceHolder:
     # A kubelet reports the end of a pod only after its claims were unprepared: what has ended holds nothing.
-    maker = next((each for each in pod.metadata.owner_references if each.controller), None)
+    maker = next(
+        (owner_reference for owner_reference in pod.metadata.owner_references if owner_reference.controller),
+        None,
+    )
     holds = pod.spec.node_name and pod.status.phase not in _ENDED
     return DeviceHolder(
         pod.metadata.namespace,
@@ -124,7 +127,9 @@ def _holder(pod: Pod, claims: Iterable[str]) -> DeviceHolder:
 def _resources(pod: Pod) -> set[str]:
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     amounts: list[Mapping[str, str]] = [
-        part for each in containers for part in (each.resources.requests, each.resources.limits)
+        part
+        for container in containers
+        for part in (container.resources.requests, container.resources.limits)
     ]
     return {name for part in amounts for name, amount in part.items() if _is_ours(name, amount)}
 
@@ -173,7 +178,7 @@ async def closed(cluster: ClusterClient) -> list[str]:
     slices: tuple[Any, ...] = ()
     with suppress(MissingApiError):  # before Kubernetes 1.34
         slices = (await cluster.list(RESOURCE_SLICES, fields=f"spec.driver={DRIVER}")).items
-    offered = {each.spec.node_name for each in slices}
+    offered = {slice_.spec.node_name for slice_ in slices}
     nodes = [
         node
         for node in (await cluster.list(NODES)).items

@@ -45,12 +45,14 @@ def _by_node(found: Iterable[T]) -> dict[str, list[T]]:
 
 def _rivals(node: Node, slices: Iterable[Slice]) -> set[str]:
     """Return who else offers accelerators of a node that offers some of ours."""
-    if not offers(node) and not any(each.spec.driver == DRIVER and each.spec.devices for each in slices):
+    if not offers(node) and not any(
+        slice_.spec.driver == DRIVER and slice_.spec.devices for slice_ in slices
+    ):
         return set()
     counted = {
         FOREIGN[name] for name, has in node.status.allocatable.items() if name in FOREIGN and has != "0"
     }
-    return counted | {DRIVERS[each.spec.driver] for each in slices if each.spec.driver in DRIVERS}
+    return counted | {DRIVERS[slice_.spec.driver] for slice_ in slices if slice_.spec.driver in DRIVERS}
 
 
 def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> CheckResult:
@@ -71,7 +73,10 @@ def _asks(pod: Pod) -> set[str]:
 
 def _asks_us(pod: Pod) -> bool:
     """Say whether what a pod holds was handed out by us: by our resource, or by a claim of our making."""
-    mapped = {each.resource_name for each in pod.status.extended_resource_claim_status.request_mappings}
+    mapped = {
+        request_mapping.resource_name
+        for request_mapping in pod.status.extended_resource_claim_status.request_mappings
+    }
     return bool(mapped) or any(name.startswith(PREFIX) for name in _asks(pod))
 
 

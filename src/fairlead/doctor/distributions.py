@@ -68,7 +68,9 @@ DISTRIBUTIONS: Final = (
 
 def installed(host: Host) -> KubernetesDistribution | None:
     """Return the distribution that a machine shows; None where no kubelet was installed yet."""
-    return next((each for each in DISTRIBUTIONS if any(map(host.exists, each.signs))), None)
+    return next(
+        (distribution for distribution in DISTRIBUTIONS if any(map(host.exists, distribution.signs))), None
+    )
 
 
 def kubelet_folder(host: Host, found: KubernetesDistribution) -> str:

@@ -55,7 +55,7 @@ def examine(sight: ClusterView) -> list[Finding]:
 def unsure(sight: ClusterView, findings: Iterable[Finding]) -> bool:
     """Say whether something was found that may be of two moments, so that another look is needed."""
     fleeting = {check.name for check in CHECKS if check.fleeting and not _hidden(check, sight)}
-    return any(each.check in fleeting and each.verdict is not Severity.OK for each in findings)
+    return any(finding.check in fleeting and finding.verdict is not Severity.OK for finding in findings)
 
 
 def _said(check: Check, sight: ClusterView) -> list[CheckResult]:

@@ -62,7 +62,7 @@ def fail(text: str, todo: str) -> CheckResult:
 def worst(findings: Iterable[Finding]) -> Severity:
     """Return the worst verdict; all is well where nothing was looked at."""
     order = list(Severity)
-    return max((each.verdict for each in findings), key=order.index, default=Severity.OK)
+    return max((finding.verdict for finding in findings), key=order.index, default=Severity.OK)
 
 
 def some(names: Iterable[str]) -> str:

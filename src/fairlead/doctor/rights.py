@@ -15,7 +15,7 @@ _ALSO: Final = (
     *("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"),
 )
 """What the scheduler reads beside that."""
-DECIDES: Final = tuple((verb, each) for each in _READS for verb in ("list", "watch"))
+DECIDES: Final = tuple((verb, read) for read in _READS for verb in ("list", "watch"))
 """What every program that decides reads."""
 PLACES: Final = (
     *DECIDES,

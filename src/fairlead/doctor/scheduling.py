@@ -105,7 +105,7 @@ def _who(sight: ClusterView, name: str) -> str:
 
 def priorities(sight: ClusterView) -> list[CheckResult]:
     """Say which pods could not be made again, because their priority class is gone."""
-    known = {each.metadata.name for each in sight.priorities}
+    known = {priority.metadata.name for priority in sight.priorities}
     gone: dict[str, list[str]] = {}
     for pod in sight.pods:
         if pod.spec.priority_class_name and pod.spec.priority_class_name not in known and not pod.ended:
@@ -125,7 +125,7 @@ def two_schedulers(sight: ClusterView) -> list[CheckResult]:
     found = [
         (others[uid], "/".join(claim.key))
         for claim in sight.claims
-        if any(each.driver == DRIVER for each in claim.results)
+        if any(result.driver == DRIVER for result in claim.results)
         for uid in claim.users
         if others.get(uid, sight.scheduler) != sight.scheduler
     ]

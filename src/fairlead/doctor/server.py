@@ -40,11 +40,11 @@ def claims(sight: ClusterView) -> list[CheckResult]:
         ]
     devices = [device for each in sight.slices_of_ours for device in each.spec.devices]
     alone = [
-        each.name
-        for each in devices
-        if "memory" in each.capacity
-        and each.attributes.get("shareable", {}).get("bool") is True
-        and not each.allow_multiple_allocations
+        device.name
+        for device in devices
+        if "memory" in device.capacity
+        and device.attributes.get("shareable", {}).get("bool") is True
+        and not device.allow_multiple_allocations
     ]
     if alone:
         return [

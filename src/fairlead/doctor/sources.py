@@ -53,7 +53,7 @@ def _beside_list(
     node: Node, listed: Sequence[AnnotatedAccelerator], devices: Sequence[Device]
 ) -> Iterator[str]:
     """Yield where slices or labels say otherwise than an agent's list; a slice may leave devices out."""
-    extra = {each.name for each in devices} - {each.id for each in listed}
+    extra = {device.name for device in devices} - {each.id for each in listed}
     if extra:
         yield f"the slices name {some(extra)}, which {DEVICES} does not list"
     labelled = {each.model: each.count for each in models(node.metadata.labels)}
@@ -63,9 +63,9 @@ def _beside_list(
 
 def _beside_slices(node: Node, devices: Sequence[Device]) -> Iterator[str]:
     """Yield where labels say otherwise than slices, which leave out what containers hold."""
-    named = Counter(str(each.attributes.get("model", {}).get("string", "")) for each in devices)
+    named = Counter(str(device.attributes.get("model", {}).get("string", "")) for device in devices)
     held = (parse_allocated(node.metadata.annotations.get(ALLOCATED, "")) or {}).keys()
-    unseen = len(held - {each.name for each in devices})
+    unseen = len(held - {device.name for device in devices})
     labelled = models(node.metadata.labels)
     if sum(max(0, each.usable - named[each.model]) for each in labelled) > unseen:
         yield from _unequal(named, {each.model: max(each.usable, named[each.model]) for each in labelled})

@@ -34,10 +34,10 @@ def examine_here(machine: ExaminedMachine) -> list[Finding]:
 
 
 def _accelerators(machine: ExaminedMachine) -> list[CheckResult]:
-    found = [each for each in machine.inventory.accelerators if each.kind != _CPU]
+    found = [accelerator for accelerator in machine.inventory.accelerators if accelerator.kind != _CPU]
     bad = [_unwell(each) for each in found if each.reason or not each.state.allocatable]
     if not found:
-        cpus = some(each.model or each.name for each in machine.inventory.accelerators)
+        cpus = some(accelerator.model or accelerator.name for accelerator in machine.inventory.accelerators)
         beside = f" beside the CPU ({cpus})" if cpus else ""
         return [warn(f"no accelerator{beside} was found", "see what was read: fairlead detect -v")]
     return bad or [ok(f"{count(found, 'accelerator')}: {some(each.model or each.name for each in found)}")]

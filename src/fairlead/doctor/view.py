@@ -133,7 +133,7 @@ class ClusterView:
     @property
     def slices_of_ours(self) -> list[Slice]:
         """The slices of our driver."""
-        return [each for each in self.slices if each.spec.driver == DRIVER]
+        return [slice_ for slice_ in self.slices if slice_.spec.driver == DRIVER]
 
     @property
     def leases_of_ours(self) -> list[Lease]:

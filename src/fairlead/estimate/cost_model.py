@@ -48,7 +48,7 @@ def grounds(
     """Return the best that is known of each target."""
     rates = [rate(way.precision, knowledge.rates(each)) for each, way in zip(targets, ways, strict=True)]
     times = roofline.coefficients(targets, rates)
-    spread = np.array([speed(each.kind, each.vendor, each.family).spread for each in targets])
+    spread = np.array([speed(target.kind, target.vendor, target.family).spread for target in targets])
     basis = ["data sheet"] * len(targets)
     found = corrections(targets, [way.precision for way in ways], np.array(rates), knowledge.fitted)
     if found is not None:

@@ -63,9 +63,9 @@ def _figures(
     picked = [places[how.precision] for how in ways]
     work = [kinds[place] for place in picked]
     base = grounds(targets, ways, work, knowledge)
-    seconds = (base.times * np.array([each.time for each in kinds])[picked]).sum(1) + base.link
+    seconds = (base.times * np.array([kind.time for kind in kinds])[picked]).sum(1) + base.link
     p90 = seconds * np.exp(np.hypot(NINTH * base.spread, base.jitter))
-    memory = (base.memory * np.array([each.memory for each in kinds])[picked]).sum(1)
+    memory = (base.memory * np.array([kind.memory for kind in kinds])[picked]).sum(1)
     rows = zip(seconds.tolist(), p90.tolist(), memory.tolist(), base.spread.tolist(), base.basis, strict=True)
     ran = knowledge.ran(question.model.digest)
     for (target, how), own, each, row in zip(taken, base.own, work, rows, strict=True):

@@ -55,7 +55,7 @@ def speed(kind: str, vendor: str, family: str) -> DeviceSpeed:
     for row in _table("speeds.toml")["speed"]:
         if _means(row, kind, vendor, family):
             found |= {name: value for name, value in row.items() if name not in _NARROWING}
-    values = {each.name: found[each.name] for each in fields(DeviceSpeed)}
+    values = {field.name: found[field.name] for field in fields(DeviceSpeed)}
     return DeviceSpeed(**{**values, "runtimes": tuple(values["runtimes"])})
 
 

@@ -124,7 +124,7 @@ class KnownModels:
         """Return what was seen in use; of several sights on one accelerator, the richest."""
         sights = [each for each in self.seen if each.digest == model.digest]
         sights.sort(key=lambda each: each.latency.count if each.latency else 0)
-        return {each.setup.device: _lived(each) for each in sights if each.setup.device in accelerators}
+        return {sight.setup.device: _lived(sight) for sight in sights if sight.setup.device in accelerators}
 
 
 def _means(model: KnownModel, name: str) -> bool:
@@ -136,7 +136,7 @@ def _means(model: KnownModel, name: str) -> bool:
 
 def _bare(name: str) -> str:
     last = basename(name).lower()
-    return next((last.removesuffix(each) for each in _ENDINGS if last.endswith(each)), last)
+    return next((last.removesuffix(ending) for ending in _ENDINGS if last.endswith(ending)), last)
 
 
 def _add(known: dict[str, KnownModel], found: KnownModel) -> None:

@@ -114,7 +114,7 @@ def _with_size(asked: _Asked, counts: Mapping[str, int]) -> _Asked:
 
 def _alone(asked: Sequence[_Asked], cluster: Snapshot) -> None:
     """Refuse names that are there twice, and figures that are nonsense."""
-    seen = {each.request.id: "the cluster" for each in cluster.placements}
+    seen = {placement.request.id: "the cluster" for placement in cluster.placements}
     for each in asked:
         if each.request.id in seen:
             raise ManifestError(

@@ -49,4 +49,4 @@ def of_profile(profile: Profile, made: str, node: str) -> ModelProfile:
 
 def files(objects: Iterable[ModelProfile]) -> Mapping[str, FilePart]:
     """Return what files say of models, by digest."""
-    return {each.spec.digest: each.spec.file for each in objects if each.spec.file is not None}
+    return {object_.spec.digest: object_.spec.file for object_ in objects if object_.spec.file is not None}

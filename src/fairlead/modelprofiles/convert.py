@@ -110,14 +110,16 @@ def knowledge(objects: Iterable[ModelProfile]) -> ProfileSet:
     """Put objects together, by setup; trials are in the order of their names."""
     trials: dict[str, list[tuple[ModelProfileSpec, Trial]]] = {}
     seen, unread = [], []
-    for each in objects:
-        if each.spec.version != VERSION:
-            version = f"a profile of version {each.spec.version}; this program reads {VERSION}"
-            unread.append(f"{each.metadata.name}: {version}")
+    for object_ in objects:
+        if object_.spec.version != VERSION:
+            version = f"a profile of version {object_.spec.version}; this program reads {VERSION}"
+            unread.append(f"{object_.metadata.name}: {version}")
             continue
-        if trial := _trial(each.spec):
-            trials.setdefault(place(_setup(each.spec), each.spec.host), []).append((each.spec, trial))
-        if found := _seen(each.spec):
+        if trial := _trial(object_.spec):
+            trials.setdefault(place(_setup(object_.spec), object_.spec.host), []).append(
+                (object_.spec, trial)
+            )
+        if found := _seen(object_.spec):
             seen.append(found)
     return ProfileSet(tuple(_calibration(each) for each in trials.values()), tuple(seen), tuple(unread))
 

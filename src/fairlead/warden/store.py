@@ -81,7 +81,9 @@ class Store:
 def _sizes(place: int) -> dict[str, int]:
     """Return the regular files of ours, with their sizes."""
     with os.scandir(place) as entries:
-        ours = [each for each in entries if rules.kind_of(each.name) and each.is_file(follow_symlinks=False)]
+        ours = [
+            entry for entry in entries if rules.kind_of(entry.name) and entry.is_file(follow_symlinks=False)
+        ]
         return {each.name: each.stat(follow_symlinks=False).st_size for each in ours}
 
 

@@ -92,7 +92,7 @@ class DecisionDocument:
             **decision.to_json(),
             "models": self.models(decision),
             "predicted_seconds": self.predicted(decision),
-            **({"devices": [each.to_json() for each in details]} if details is not None else {}),
+            **({"devices": [detail.to_json() for detail in details]} if details is not None else {}),
         }
 
 

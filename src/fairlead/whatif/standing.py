@@ -25,7 +25,7 @@ def settled(pod: LivePod, claims: Iterable[LiveClaim]) -> Told | None:
     if pod.metadata.deletion_timestamp:
         return _nowhere(pod, "leaving", f"{name} is being deleted and gets no place")
     if pod.spec.scheduling_gates:
-        gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
+        gates = ", ".join(scheduling_gate.name for scheduling_gate in pod.spec.scheduling_gates)
         return _nowhere(pod, "gated", f"{name} is held back by its scheduling gates: {gates}")
     return None
 
@@ -52,9 +52,9 @@ def by_decision(pod: LivePod, decision: Mapping[str, Any], note: str) -> Told:
 
 def shares_of(pod: LivePod, claims: Iterable[LiveClaim]) -> tuple[DeviceShare, ...]:
     """Return what a bound pod holds: as its claims were given it, else as its binding says."""
-    results = [each for claim in claims for each in claim.results if each.pool == pod.spec.node_name]
+    results = [result for claim in claims for result in claim.results if result.pool == pod.spec.node_name]
     if results:
-        return tuple(given(each) for each in results)
+        return tuple(given(result) for result in results)
     return parse_shares(pod.metadata.annotations.get(PLACEMENT, "[]")) or ()
 
 

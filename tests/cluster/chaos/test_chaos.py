@@ -90,6 +90,6 @@ def told(count: Counter[str]) -> str:
 def reports(world: World) -> str:
     """Print how much each informer told, and what it knows."""
     return "; ".join(
-        f"{each.name}: {each.told.changes} changes, {len(each.informer.objects)} objects"
-        for each in world.followers
+        f"{follower.name}: {follower.told.changes} changes, {len(follower.informer.objects)} objects"
+        for follower in world.followers
     )

@@ -300,12 +300,12 @@ def test_probes_follow_the_scheme(chart: Chart) -> None:
 def test_monitoring_brings_what_lies_beside_the_chart(chart: Chart) -> None:
     documents = chart.render(OPTIONS["monitoring"])
     rules = [each for each in documents if each["kind"] == "PrometheusRule"]
-    assert {each["metadata"]["name"] for each in rules} == {
+    assert {rule["metadata"]["name"] for rule in rules} == {
         "fairlead-alerts",
         "fairlead-rules",
         "fairlead-scheduler",
     }
-    assert all(each["spec"]["groups"] for each in rules)
+    assert all(rule["spec"]["groups"] for rule in rules)
     board = one(documents, "ConfigMap")
     assert json.loads(board["data"]["fairlead.json"])["panels"]
     endpoint = one(documents, "PodMonitor")["spec"]["podMetricsEndpoints"][0]

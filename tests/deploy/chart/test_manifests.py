@@ -22,7 +22,7 @@ def test_the_table_of_values_is_the_schemas() -> None:
 
 def test_guards_come_before_what_they_guard() -> None:
     documents = list(yaml.safe_load_all((render.MANIFESTS / "fairlead.yaml").read_text()))
-    kinds = [each["kind"] for each in documents]
+    kinds = [document["kind"] for document in documents]
     assert kinds[0] == "Namespace"
     assert kinds.index("ValidatingAdmissionPolicyBinding") < kinds.index("DaemonSet")
 
@@ -31,7 +31,7 @@ def test_the_namespace_allows_what_the_pods_mount() -> None:
     documents = list(yaml.safe_load_all((render.MANIFESTS / "fairlead.yaml").read_text()))
     namespace = one(documents, "Namespace")["metadata"]
     assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
-    inside = {each["metadata"].get("namespace", namespace["name"]) for each in documents}
+    inside = {document["metadata"].get("namespace", namespace["name"]) for document in documents}
     assert inside == {namespace["name"]}
 
 

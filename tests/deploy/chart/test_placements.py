@@ -288,11 +288,15 @@ def test_the_scheduler_writes_both(scene: Scene) -> None:
 def rules(documents: list[Document], name: str = POLICY) -> set[str]:
     """Return the rules that a policy names."""
     (policy,) = [
-        each for each in documents if each["metadata"]["name"] == name and "validations" in each["spec"]
+        document
+        for document in documents
+        if document["metadata"]["name"] == name and "validations" in document["spec"]
     ]
     messages = [each["message"] for each in policy["spec"]["validations"]]
-    assert not [each for each in messages if "cannot" in each], "the client would take it for a role's"
-    return {each.partition(":")[0].removeprefix("fairlead-scheduler/") for each in messages}
+    assert not [message for message in messages if "cannot" in message], (
+        "the client would take it for a role's"
+    )
+    return {message.partition(":")[0].removeprefix("fairlead-scheduler/") for message in messages}
 
 
 def test_every_rule_is_attacked(chart: Chart) -> None:

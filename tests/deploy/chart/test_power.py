@@ -105,7 +105,7 @@ class Token(Scene):
                 answers = [json.loads(await client.request("GET", self._filled(path))) for path in paths]
             items = [each["metadata"] for answer in answers for each in answer["items"]]
             space = self.room.namespace  # other tests have pods of their own in kube-system
-            mine = [each for each in items if space in (each["namespace"], each["name"].partition("-")[2])]
+            mine = [item for item in items if space in (item["namespace"], item["name"].partition("-")[2])]
             return {f"{each['namespace']}/{each['name']}": each["resourceVersion"] for each in mine}
 
         return asyncio.run(read())

@@ -207,7 +207,7 @@ def test_the_scheduler_alone_may_see_quotas_and_volumes_and_write_on_those(chart
         *((verb, "resourcequotas") for verb in ("list", "watch")),
     }
     documents = chart.render({"scheduler.enabled": True, "extender.enabled": True})
-    for role in (each for each in documents if each["kind"] in ("ClusterRole", "Role")):
+    for role in (document for document in documents if document["kind"] in ("ClusterRole", "Role")):
         of_volumes = {
             (verb, what)
             for verb, what in allowed(role)

@@ -146,6 +146,6 @@ async def _found(cluster: RealCluster) -> set[tuple[str, str]]:
             listing = await client.list(kind, cluster.namespace if kind.namespaced else None, labels=OURS)
             # Guards of other tests have their namespace in their names.
             found |= {
-                (name, each.metadata.name) for each in listing.items if "-test-" not in each.metadata.name
+                (name, item.metadata.name) for item in listing.items if "-test-" not in item.metadata.name
             }
     return found

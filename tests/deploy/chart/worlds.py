@@ -124,7 +124,7 @@ class World:
             async with Client.connect(self.api.config) as client:
                 nodes = await client.list(NODES.raw(), labels=f"{LABEL}={self.namespace}")
                 slices = await client.list(RESOURCE_SLICES.raw())
-                found = [*nodes.items, *(each for each in slices.items if self._mine(each.metadata.name))]
+                found = [*nodes.items, *(item for item in slices.items if self._mine(item.metadata.name))]
                 return {each.metadata.name: each.metadata.resource_version for each in found}
 
         return asyncio.run(read())
@@ -267,8 +267,8 @@ async def _take_down(api: RealApi, namespace: str, guards: list[Document]) -> No
         for guard in guards:
             with suppress(NotFoundError):
                 await client.delete(KINDS[guard["kind"]], guard["metadata"]["name"], namespace)
-        for each in (await client.list(RESOURCE_SLICES)).items:
-            if each.metadata.name.startswith(namespace):
+        for item in (await client.list(RESOURCE_SLICES)).items:
+            if item.metadata.name.startswith(namespace):
                 with suppress(FairleadError):
-                    await client.delete(RESOURCE_SLICES, each.metadata.name)
+                    await client.delete(RESOURCE_SLICES, item.metadata.name)
     await wipe_namespace(api, namespace)

@@ -105,7 +105,7 @@ def test_a_gpu_that_fails_is_unhealthy_within_one_sample(world: World, catalog: 
     listed = {each.id: each for each in parse_devices(devices(inventory, ())) or ()}
     assert (listed[acc.id].healthy, listed[acc.id].reason) == (False, acc.reason)
     named = [
-        device["name"] for each in slices("n", "", inventory, (), 1) for device in each["spec"]["devices"]
+        device["name"] for slice_ in slices("n", "", inventory, (), 1) for device in slice_["spec"]["devices"]
     ]
     assert acc.id not in named
     assert len(named) == 1

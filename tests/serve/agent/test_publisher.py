@@ -180,7 +180,9 @@ def test_a_share_lies_on_one_accelerator_and_the_books_say_whose(nook: Path) -> 
             given = await it.kubelet.admit("a", MEMORY, 2048)
             assert given.envs["FAIRLEAD_DEVICE"] == OTHER.id, "the one that it leaves least of"
             assert given.envs["FAIRLEAD_MEMORY_MIB"] == "2048"
-            assert [each.name for each in given.cdi_devices] == [f"fairlead.dev/accelerator={OTHER.id}"]
+            assert [cdi_device.name for cdi_device in given.cdi_devices] == [
+                f"fairlead.dev/accelerator={OTHER.id}"
+            ]
             await until(lambda: _allocated(it, {OTHER.id: {"memory": {"default/a/main": 2048}}}))
             await until(lambda: it.kubelet.healthy(WHOLE) == 1)
             it.kubelet.end("a")

@@ -156,7 +156,7 @@ class Pods:
         async def listed() -> list[str]:
             async with Client.connect(self._config) as client:
                 items = (await client.list(EVENTS, NAMESPACE)).items
-                return [each.message for each in items if each.involved_object.name == name]
+                return [item.message for item in items if item.involved_object.name == name]
 
         return asyncio.run(listed())
 
@@ -164,9 +164,9 @@ class Pods:
         """Take every pod away."""
         async with Client.connect(self._config) as client, asyncio.timeout(60):
             while items := (await client.list(PODS, NAMESPACE)).items:
-                for each in items:
+                for item in items:
                     with suppress(ClusterError):
-                        await client.delete(PODS, each.metadata.name, NAMESPACE, grace=0)
+                        await client.delete(PODS, item.metadata.name, NAMESPACE, grace=0)
                 await asyncio.sleep(0.1)
 
 

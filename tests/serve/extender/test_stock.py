@@ -68,7 +68,7 @@ def test_pods_go_where_one_accelerator_has_room_and_the_others_are_told_why(pods
     assert [len(each) for each in by_node(found).values()] == [2, 2, 2]
     waiting = [name for name, pod in found.items() if not _placed(pod)]
     pods.until(told(waiting[0], LACKS))
-    assert any(LACKS in each for each in pods.events(waiting[0]))
+    assert any(LACKS in event for event in pods.events(waiting[0]))
     pods.delete(next(name for name, pod in found.items() if _placed(pod)))
     pods.until(lambda found: sum(map(_placed, found.values())) == 6)
 

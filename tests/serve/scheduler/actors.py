@@ -176,8 +176,8 @@ class Actor:
 
     def nap(self, longest: float = 1.0) -> None:
         """Let it wake from its short naps; longer ones end with `longest`."""
-        over = [each for each in self.naps if each.seconds <= longest]
-        self.naps = [each for each in self.naps if each.seconds > longest]
+        over = [nap for nap in self.naps if nap.seconds <= longest]
+        self.naps = [nap for nap in self.naps if nap.seconds > longest]
         for each in over:
             self.handle(Answered(each.id))
 

@@ -17,9 +17,9 @@ def given(pods: Iterable[LivePod], claims: Iterable[LiveClaim], whole: int) -> C
     claimed: set[str] = set()
     for claim in claims:
         claimed |= set(claim.users) if claim.results else set()
-        for each in claim.results:
-            size = amounts.quantity("memory", each.consumed_capacity.get("memory", whole))
-            held[each.pool, each.device] += size
+        for result in claim.results:
+            size = amounts.quantity("memory", result.consumed_capacity.get("memory", whole))
+            held[result.pool, result.device] += size
     for pod in pods:
         if pod.spec.node_name and not pod.ended and pod.metadata.uid not in claimed:
             for share in parse_shares(pod.metadata.annotations.get(PLACEMENT, "[]")) or ():

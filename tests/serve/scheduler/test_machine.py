@@ -67,8 +67,8 @@ class Play(RuleBasedStateMachine):
 
     def actor(self) -> Actor:
         found = self.kind(f"actor-{next(self.names)}", self.post, catalogs.shipped(), lambda: self.now)
-        for each in surroundings():
-            found.know(each)
+        for surrounding in surroundings():
+            found.know(surrounding)
         found.begin()
         return found
 
@@ -336,8 +336,8 @@ class Play(RuleBasedStateMachine):
     def all_know(self) -> None:
         """See that what each replica knows is a fold of the list."""
         truth = SchedulerCache(catalogs.shipped())
-        for each in surroundings():
-            truth.on_event(ObjectChange(None, each))
+        for surrounding in surroundings():
+            truth.on_event(ObjectChange(None, surrounding))
         for kind in KINDS:
             for item in self.api.seen(kind):
                 truth.on_event(ObjectChange(None, item))

@@ -94,7 +94,7 @@ def test_a_named_claim_is_given_its_device_and_a_second_pod_goes_where_it_is(
         pods = await world.until(lambda pods: len(pods) == 2 and bound()(pods))
         (claim,) = await world.claims()
         assert len(claim.status.reserved_for) == 2
-        assert {pod.spec.node_name for pod in pods} == {each.pool for each in claim.results}
+        assert {pod.spec.node_name for pod in pods} == {result.pool for result in claim.results}
 
     played(real_cluster, catalog, script)
 
@@ -113,7 +113,7 @@ def test_who_waits_is_told_why_and_is_placed_when_another_goes(
         (late,) = [pod for pod in pods if pod.metadata.name == "late"]
         assert "accelerators can take late" in late.condition(SCHEDULED).message
         events = (await world.client.list(EVENTS, world.namespace)).items
-        assert {each.reason for each in events} == {"FailedScheduling"}
+        assert {event.reason for event in events} == {"FailedScheduling"}
         await world.delete("large-0")
         await world.until(bound("late"))
 

@@ -83,7 +83,7 @@ class World:
         claims = await self.claims()
         alive = {pod.metadata.uid for pod in await self.pods()}
         for claim in claims:
-            owners = {each.uid for each in claim.metadata.owner_references}
+            owners = {owner_reference.uid for owner_reference in claim.metadata.owner_references}
             if claim.own and owners.isdisjoint(alive):
                 with suppress(ClusterError):
                     free = {"metadata": {"finalizers": None, "uid": claim.metadata.uid}}
@@ -117,8 +117,10 @@ class World:
         counted = set()
         for claim in claims:
             counted |= set(claim.users)
-            for each in claim.results:
-                held[each.pool, each.device] += amounts.quantity("memory", each.consumed_capacity["memory"])
+            for result in claim.results:
+                held[result.pool, result.device] += amounts.quantity(
+                    "memory", result.consumed_capacity["memory"]
+                )
         for pod in pods:
             if pod.spec.node_name and pod.metadata.uid not in counted:
                 for share in parse_shares(pod.metadata.annotations.get(PLACEMENT, "[]")) or ():

@@ -183,7 +183,7 @@ class Checker:
         overloads = self._table.get(name.removeprefix("."))
         if not overloads:
             return self._undeclared(node.at, name)
-        given = tuple(self._types[id(each)] for each in args)
+        given = tuple(self._types[id(arg)] for arg in args)
         if name in ("_&&_", "_||_"):
             return self._logical(args, given)
         found: Type | None = None

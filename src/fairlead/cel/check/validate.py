@@ -56,7 +56,7 @@ _ALLOWED: Final = {
 def faults(source: Source, checker: Checker, tree: Node) -> Iterator[CompileError]:
     """Yield what is wrong with the literals of an expression."""
     nodes = _all([tree])
-    formatted = _all([each for node in nodes if _formats(node) for each in children(node)])
+    formatted = _all([child for node in nodes if _formats(node) for child in children(node)])
     exempt = {id(node) for node in formatted}
     for node in nodes:
         match node:

@@ -214,11 +214,11 @@ def _sums() -> list[Overload]:
     numbers = ("double", "int", "uint")
     return [
         *(overload(f"_+_{each}", add, _cost_sum) for each in adds),
-        *(overload(f"_-_{each}", subtract) for each in takes),
-        *(overload(f"_*_({each},{each}) {each}", multiply) for each in numbers),
-        *(overload(f"_/_({each},{each}) {each}", divide) for each in numbers),
-        *(overload(f"_%_({each},{each}) {each}", modulo) for each in numbers[1:]),
-        *(overload(f"-_({each}) {each}", negate) for each in numbers[:2]),
+        *(overload(f"_-_{take}", subtract) for take in takes),
+        *(overload(f"_*_({number},{number}) {number}", multiply) for number in numbers),
+        *(overload(f"_/_({number},{number}) {number}", divide) for number in numbers),
+        *(overload(f"_%_({number},{number}) {number}", modulo) for number in numbers[1:]),
+        *(overload(f"-_({number}) {number}", negate) for number in numbers[:2]),
     ]
 
 

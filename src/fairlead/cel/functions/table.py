@@ -37,7 +37,7 @@ def overload(signature: str, run: Callable[..., Any] | None = None, cost: Cost |
         receiver, _, name = left[1:].rpartition(".")
         member = True
     types = ([receiver] if member else []) + _parts(arguments)
-    return Overload(name, member, tuple(read_type(each) for each in types), read_type(result), run, cost)
+    return Overload(name, member, tuple(read_type(type_) for type_ in types), read_type(result), run, cost)
 
 
 def _head(head: str) -> tuple[str, str | None]:

@@ -95,7 +95,7 @@ def is_plain_list(node: Node) -> bool:
     """Say whether a node is a list of literals of which Go makes a table of hashes."""
     if not isinstance(node, ListNode) or node.optional:
         return False
-    return all(isinstance(each, Literal) and not isinstance(each.value, bytes | None) for each in node.items)
+    return all(isinstance(item, Literal) and not isinstance(item.value, bytes | None) for item in node.items)
 
 
 def children(node: Node) -> list[Node]:

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     if options.claim is not None:
         requests = selection.of_claim(objects, *_claim(options, namespace))
         alternatives = [
-            selection.Alternative(each.request, (*selectors, *each.selectors)) for each in requests
+            selection.Alternative(request.request, (*selectors, *request.selectors)) for request in requests
         ]
     _print(options, [(each, selection.verdict(alternatives, each.device)) for each in devices])
     return 0

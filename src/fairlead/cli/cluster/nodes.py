@@ -131,7 +131,7 @@ def _row(node: "Node") -> tuple[str | Cell, ...]:
         document["version"] or "-",
         ", ".join(dict.fromkeys(item["state"] for item in found if item["state"])) or "-",
         info.architecture or "-",
-        next((each.address for each in node.status.addresses if each.type == "InternalIP"), "-"),
+        next((address.address for address in node.status.addresses if address.type == "InternalIP"), "-"),
         info.container_runtime_version or "-",
     )
 

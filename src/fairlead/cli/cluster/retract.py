@@ -150,7 +150,7 @@ async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, A
         for node in nodes:
             if options.node and node.metadata.name not in options.node:
                 continue
-            mine = [each.metadata.name for each in slices if each.spec.node_name == node.metadata.name]
+            mine = [slice_.metadata.name for slice_ in slices if slice_.spec.node_name == node.metadata.name]
             row = await _take_back(client, node, mine, dry=options.dry_run)
             found += [row] if any(row[key.lower()] for key in _HEAD[1:]) else []
         return found
@@ -177,9 +177,9 @@ async def _take_back(
             gone = dict.fromkeys(empty)
             await cluster.patch_status(NODES, name, {"status": {"capacity": gone, "allocatable": gone}})
         await reopened(cluster, node)
-        for each in slices:
+        for slice_ in slices:
             with suppress(NotFoundError):  # the kubelet removes those of a driver that is gone
-                await cluster.delete(RESOURCE_SLICES, each)
+                await cluster.delete(RESOURCE_SLICES, slice_)
     return {
         "node": name,
         "labels": len(patch["metadata"].get("labels", ())),

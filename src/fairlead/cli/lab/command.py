@@ -231,18 +231,18 @@ def _status(options: argparse.Namespace) -> int:
     if options.output in ("json", "yaml"):
         show(documents, options.output)
     else:
-        rows, headers = [_lab_row(each) for each in documents], not options.no_headers
+        rows, headers = [_lab_row(document) for document in documents], not options.no_headers
         empty = "there is no lab; start one: fairlead lab up"
         show_list(_HEAD, rows, options.output, headers=headers, empty=empty, color=options.color)
         if documents and headers and options.output != "name":
             _show_programs(documents, options)
-    return 0 if all(each["state"] == "ready" for each in documents) else 1
+    return 0 if all(document["state"] == "ready" for document in documents) else 1
 
 
 def _show_programs(documents: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    rows = [_program_row(each, program) for each in documents for program in each["programs"]]
+    rows = [_program_row(document, program) for document in documents for program in document["programs"]]
     print()
-    for each in (each for each in documents if each["prometheus"]):
+    for each in (document for document in documents if document["prometheus"]):
         print(f"Prometheus of {each['name']}: {each['prometheus']}\n")
     show_list(_PROGRAMS, rows, options.output, headers=True, color=options.color)
 
@@ -308,7 +308,7 @@ def _reap(options: argparse.Namespace) -> int:
     if options.output != "table":
         show(documents, options.output)
     elif documents:
-        rows = [tuple(each.values()) for each in documents]
+        rows = [tuple(document.values()) for document in documents]
         show_page(Page.of(Table.of(("REAPED", "PROCESSES"), rows)), options.color)
     else:
         print("every lab is wanted")
@@ -328,7 +328,9 @@ def _build(options: argparse.Namespace) -> int:
     documents = [{"program": name, "path": str(path)} for name, path in sorted(kit.programs.paths.items())]
     if options.output == "table":
         head = (Column("PROGRAM", Fit.KEEP), Column("PATH", Fit.MIDDLE))
-        show_page(Page.of(Table.of(head, [tuple(each.values()) for each in documents])), options.color)
+        show_page(
+            Page.of(Table.of(head, [tuple(document.values()) for document in documents])), options.color
+        )
     else:
         show(documents, options.output)
     return 0

@@ -120,7 +120,7 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
     with nvml.session() as session:
         speaks = session is not None
         inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
-    nodes = {each.node for each in inventory.accelerators if each.node}
+    nodes = {accelerator.node for accelerator in inventory.accelerators if accelerator.node}
     opens = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
     clock = ClockStatus(datetime.now(UTC), synchronised())
     return [*examine_here(ExaminedMachine(inventory, driver, speaks, opens)), *examine_node(host, clock)]

@@ -133,7 +133,7 @@ def _targets(options: argparse.Namespace, catalog: "Catalog") -> "list[Target]":
     inventory = shared.inventory_of(catalog)
     if not inventory.accelerators:
         raise UserError("this machine has no accelerator that the catalog knows", "name a device: --on ID")
-    return [found(each, catalog) for each in inventory.accelerators]
+    return [found(accelerator, catalog) for accelerator in inventory.accelerators]
 
 
 _HEAD = (

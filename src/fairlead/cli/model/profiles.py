@@ -91,7 +91,7 @@ def run_delete(options: argparse.Namespace) -> int:
     ids = list(dict.fromkeys(chosen(entries, name).id for name in options.setup))
     if not options.yes:
         raise UserError(f"delete removes all that was measured of {', '.join(ids)}", "say --yes")
-    gone = [{"id": each, "deleted": _delete(options, each)} for each in ids]
+    gone = [{"id": identity, "deleted": _delete(options, identity)} for identity in ids]
     if options.output != "table":
         show(gone, options.output)
         return 0

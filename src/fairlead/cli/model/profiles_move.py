@@ -96,10 +96,10 @@ def gathered(places: list[str]) -> "ProfileFolder":
 
     folders = [load_all(place) for place in places if os.path.isdir(place)]
     singles = [load_any(place) for place in places if not os.path.isdir(place)]
-    calibrations = [each for each in singles if isinstance(each, Calibration)]
-    seen = [each for each in singles if isinstance(each, ObservedUse)]
+    calibrations = [single for single in singles if isinstance(single, Calibration)]
+    seen = [single for single in singles if isinstance(single, ObservedUse)]
     return ProfileFolder(
-        (*calibrations, *(each for found in folders for each in found.calibrations)),
+        (*calibrations, *(calibration for found in folders for calibration in found.calibrations)),
         (*seen, *(each for found in folders for each in found.seen)),
         tuple(line for found in folders for line in found.damaged),
     )

@@ -68,7 +68,7 @@ class Reasons(NamedTuple):
         """Return the lines of it."""
         if width is None or len(self.sentence) <= width:
             return Text(self.sentence, self.tone).lines(width)
-        below = [line for each in self.items for line in Text(f"  {each}").lines(width)]
+        below = [line for item in self.items for line in Text(f"  {item}").lines(width)]
         return [*Text(self.head, self.tone).lines(width), *below]
 
 

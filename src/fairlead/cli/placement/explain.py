@@ -66,11 +66,11 @@ def text(decision: Mapping[str, Any], *, verbose: bool) -> Page:
     reasons = list(_reasons(decision))
     head = f"{decision['namespace']}/{decision['name']}: {_headline(decision)}"
     lines: list[Text | Reasons | Table] = [_opening(head, reasons, None if decision["placed"] else Tone.BAD)]
-    lines += [Text(f"  {each}") for each in reasons]
+    lines += [Text(f"  {reason}") for reason in reasons]
     changes = [str(each.get("text", "")) for each in decision["changes"] if isinstance(each, dict)]
     if changes:
         lines.append(Text("  would fit with one of these changes, the smallest first:"))
-        lines += [Text(f"    {each}") for each in changes]
+        lines += [Text(f"    {change}") for change in changes]
     if verbose:
         lines += _devices(decision.get("devices"))
     lines += [Text(f"  {line}", Tone.WARN if line.startswith("note: ") else None) for line in _live(decision)]

@@ -107,7 +107,7 @@ async def _near(client: "Client", namespace: str, name: str) -> str:
     see = f"see what there is: kubectl get pods -n {namespace}"
     try:
         elsewhere = (await client.list(PODS, fields=f"metadata.name={name}")).items
-        names = [each.metadata.name for each in (await client.list(PODS, namespace)).items]
+        names = [item.metadata.name for item in (await client.list(PODS, namespace)).items]
     except ClusterError:
         return see
     if elsewhere:

@@ -79,7 +79,7 @@ def written(document: object, output: str) -> str:
 
 def table(snapshot: "Snapshot") -> Page:
     """Return what a cluster has for people."""
-    pods = Counter(each.node for each in snapshot.placements)
+    pods = Counter(placement.node for placement in snapshot.placements)
     rows = [_row(node, pods[node.name]) for node in snapshot.nodes]
     return Page.of(Table.of(_HEAD, rows), counted(len(snapshot.pending), "pod waits", "pods wait"))
 

@@ -112,18 +112,23 @@ def values_of(
 ) -> Completions:
     """Return what a value may be; of a list with commas, what its last part may be."""
     if isinstance(action, argparse._SubParsersAction):
-        told = {each.dest: each.help or "" for each in action._choices_actions}
+        told = {choices_action.dest: choices_action.help or "" for choices_action in action._choices_actions}
         return Completions(
             CompletionKind.WORDS,
             tuple(CompletionWord(name, told[name]) for name in action.choices if name in told),
         )
     if action.choices is not None:
-        return Completions(CompletionKind.WORDS, tuple(CompletionWord(str(each)) for each in action.choices))
+        return Completions(
+            CompletionKind.WORDS, tuple(CompletionWord(str(choice)) for choice in action.choices)
+        )
     found = values(action, parser)
     head, comma, _ = current.rpartition(",")
     if comma and found.kind is CompletionKind.WORDS and "," in str(action.metavar):
         return Completions(
-            found.kind, tuple(CompletionWord(f"{head},{each.word}", each.help) for each in found.candidates)
+            found.kind,
+            tuple(
+                CompletionWord(f"{head},{candidate.word}", candidate.help) for candidate in found.candidates
+            ),
         )
     return found
 
@@ -144,5 +149,5 @@ def _help(action: argparse.Action) -> str:
 
 
 def _starting(answer: Completions, start: str, prefix: str = "") -> Completions:
-    kept = (each for each in answer.candidates if each.word.startswith(start))
+    kept = (candidate for candidate in answer.candidates if candidate.word.startswith(start))
     return Completions(answer.kind, tuple(CompletionWord(f"{prefix}{each.word}", each.help) for each in kept))

@@ -131,8 +131,8 @@ def joined(words: Sequence[str]) -> tuple[list[str], str]:
 def written(answer: Completions, shell: str, before: str = "") -> list[str]:
     """Return the candidates as a shell's script takes them."""
     if shell == "bash":
-        return [shlex.quote(each.word.removeprefix(before)) for each in answer.candidates]
-    return [_zsh(each) if shell == "zsh" else _fish(each) for each in answer.candidates]
+        return [shlex.quote(candidate.word.removeprefix(before)) for candidate in answer.candidates]
+    return [_zsh(candidate) if shell == "zsh" else _fish(candidate) for candidate in answer.candidates]
 
 
 def _zsh(each: CompletionWord) -> str:

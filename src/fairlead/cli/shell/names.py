@@ -32,7 +32,7 @@ def values(action: argparse.Action, parser: argparse.ArgumentParser) -> Completi
 
 def _words(names: Iterable[str]) -> Completions:
     return Completions(
-        CompletionKind.WORDS, tuple(CompletionWord(each.replace(" ", "-")) for each in names if each)
+        CompletionKind.WORDS, tuple(CompletionWord(name.replace(" ", "-")) for name in names if name)
     )
 
 
@@ -63,7 +63,7 @@ def _setups() -> list[str]:
     from fairlead.cli.model.profiles_cluster import entries
 
     found = load_all(folder(os.environ))
-    return [each.id for each in entries(found.calibrations, found.seen)]
+    return [entry.id for entry in entries(found.calibrations, found.seen)]
 
 
 def _labs() -> list[str]:

@@ -81,7 +81,7 @@ def add_list(
     command.add_argument(
         "--sort-by", metavar="COLUMN", help="order by a column of the table, or by a field of -o json"
     )
-    command.set_defaults(columns=tuple(str(getattr(each, "name", each)) for each in columns))
+    command.set_defaults(columns=tuple(str(getattr(column, "name", column)) for column in columns))
     add_color(command)
 
 

@@ -80,9 +80,9 @@ def build(wanted: Iterable[str], narrator: StepPrinter) -> BuiltPrograms:
 def announcement(wanted: Iterable[str], site: BuildEnvironment) -> str:
     """Return what to say before programs are compiled: why, how long that takes, where they go, how large."""
     names = set(wanted)
-    parts = [each for each in site.parts if names.intersection((each.name, *each.programs))]
-    programs = ", ".join(program for each in parts for program in each.programs)
-    room = format_bytes(Bytes(sum(each.room for each in parts)))
+    parts = [part for part in site.parts if names.intersection((part.name, *part.programs))]
+    programs = ", ".join(program for part in parts for program in part.programs)
+    room = format_bytes(Bytes(sum(part.room for part in parts)))
     return (
         f"  {programs}: not built yet for this user. Compiled once, from the pinned Go sources, into "
         f"{site.cache.root}; about ten minutes on two cores, and up to {room} of disk meanwhile."

@@ -54,7 +54,7 @@ def launch(where: LabHome, running: StartingLab, narrator: StepPrinter, rules: P
         _write(folder, running.lab, rules)
         _check(found["promtool"], folder / "prometheus.yaml", rules)
         _open_way_in(where, running)
-        old = next((each for each in running.lab.programs if each.name == NAME), None)
+        old = next((program for program in running.lab.programs if program.name == NAME), None)
         process.end([old.process] if old else [])
         started = running.start(NAME, found[NAME], _arguments(folder), running.lab.spaces[0])
         ready.wait_again(lambda: health.well(running.lab, started), started, step.tick, LIMIT)
@@ -135,7 +135,7 @@ def _check(promtool: Path, path: Path, rules: Path | None) -> None:
 def _open_way_in(where: LabHome, running: StartingLab) -> None:
     """Make Prometheus reachable from the host's loopback, unless it is already."""
     relay = f"{NAME}-relay"
-    if any(each.name == relay and process.alive(each.process) for each in running.lab.programs):
+    if any(program.name == relay and process.alive(program.process) for program in running.lab.programs):
         return
     with ExitStack() as stack:
         stack.enter_context(home.gate(where))

@@ -44,12 +44,12 @@ LAYOUTS: Final = (
         "/run/k0s/containerd.sock",
     ),
 )
-NAMES: Final = tuple(each.name for each in LAYOUTS)
+NAMES: Final = tuple(layout.name for layout in LAYOUTS)
 
 
 def named(name: str) -> NodeLayout:
     """Return a layout by its name."""
-    for each in LAYOUTS:
-        if each.name == name:
-            return each
+    for layout in LAYOUTS:
+        if layout.name == name:
+            return layout
     raise LabError(f"no layout {name!r}", hint=f"known: {', '.join(NAMES)}")

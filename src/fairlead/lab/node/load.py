@@ -37,7 +37,7 @@ def load(lab: Lab, archives: Iterable[Path], ctr: Path) -> list[LoadedImage]:
     found = []
     for archive in archives:
         names = [_import(lab, space, archive, ctr) for space in nodes]
-        found += [LoadedImage(name, archive, tuple(each.node for each in nodes)) for name in names[0]]
+        found += [LoadedImage(name, archive, tuple(node.node for node in nodes)) for name in names[0]]
     return found
 
 

@@ -141,10 +141,11 @@ class Lab:
             "owner": self.owner.to_json() if self.owner else None,
             "phase": self.phase.value,
             "ports": dict(self.ports),
-            "programs": [each.to_json() for each in self.programs],
+            "programs": [program.to_json() for program in self.programs],
             "environ": dict(self.environ),
             "spaces": [
-                {"node": each.node, "address": each.address, **each.init.to_json()} for each in self.spaces
+                {"node": space.node, "address": space.address, **space.init.to_json()}
+                for space in self.spaces
             ],
             "nodes": self.nodes,
             "layout": self.layout.name,

@@ -61,7 +61,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     kind = getattr(kind, "__supertype__", kind)  # Bytes is an int that knows its unit
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
-        inner = next(each for each in get_args(kind) if each is not types.NoneType)
+        inner = next(get_arg for get_arg in get_args(kind) if get_arg is not types.NoneType)
         return None if value is None else _decode(inner, value, where)
     if is_dataclass(kind):
         return _noun(kind, value, where)

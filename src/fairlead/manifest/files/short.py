@@ -210,5 +210,5 @@ def known_memory(row: CatalogDevice, ram: Bytes) -> Bytes:
     """Return what the catalog knows of a model's memory; the least where it comes with several sizes."""
     if row.unified:
         return min(row.memory or ram, ram)
-    sizes = [each.memory for each in row.variants if each.memory]
+    sizes = [variant.memory for variant in row.variants if variant.memory]
     return row.memory or min(sizes, default=Bytes(0))

@@ -41,7 +41,7 @@ class Snapshot:
             "nodes": [encode(node) for node in self.nodes],
             "pods": [_pod(each) for each in self.placements],
             "pending": [encode(each) for each in self.pending],
-            **({"budgets": [encode(each) for each in self.budgets]} if self.budgets else {}),
+            **({"budgets": [encode(budget) for budget in self.budgets]} if self.budgets else {}),
         }
 
 

@@ -101,12 +101,12 @@ def verdict(alternatives: Sequence[Alternative], device: CelDevice) -> SelectorM
     """Return whether a device does for one of the alternatives, and the first error on the way."""
     matching: list[str] = []
     errors: list[str] = []
-    for each in alternatives:
+    for alternative in alternatives:
         try:
-            if all(selector.matches(device) for selector in each.selectors):
-                matching.append(each.request)
+            if all(selector.matches(device) for selector in alternative.selectors):
+                matching.append(alternative.request)
         except EvaluationError as error:
-            errors.append(f"request {each.request}: {error}" if len(alternatives) > 1 else str(error))
+            errors.append(f"request {alternative.request}: {error}" if len(alternatives) > 1 else str(error))
     return SelectorMatch(bool(matching), errors[0] if errors else None, tuple(filter(None, matching)))
 
 

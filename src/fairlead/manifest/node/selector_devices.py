@@ -66,7 +66,7 @@ def of_row(row: Row | None, model: str, vendor: str, memory: Bytes) -> str:
 
 
 def _peak(row: Row) -> list[tuple[str, float]]:
-    peaks = row.peak or next((each.peak for each in row.variants if each.peak), {})
+    peaks = row.peak or next((variant.peak for variant in row.variants if variant.peak), {})
     return sorted((name, float(peak)) for name, peak in peaks.items())
 
 

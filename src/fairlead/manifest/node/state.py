@@ -71,7 +71,7 @@ def _piece(where: str, name: str, value: object) -> int:
 def _named(given: kubernetes.Node, slices: Sequence[Slice], catalog: Catalog) -> dict[str, DeviceState]:
     """Return the accelerators that a source calls by their names, by id; our agent's list, else slices."""
     listed = parse_devices(given.metadata.annotations.get(DEVICES, ""))
-    ours = [each for each in slices if each.spec.driver == DRIVER]
+    ours = [slice_ for slice_ in slices if slice_.spec.driver == DRIVER]
     if listed:
         in_slices = {device.name: device for each in ours for device in each.spec.devices}
         return {each.id: _told(each, in_slices.get(each.id), catalog) for each in listed}
@@ -203,5 +203,9 @@ def _called(product: str, catalog: Catalog) -> CatalogDevice | None:
 
 
 def _precisions(row: CatalogDevice | None) -> tuple[str, ...]:
-    peaks = {} if row is None else row.peak or next((each.peak for each in row.variants if each.peak), {})
+    peaks = (
+        {}
+        if row is None
+        else row.peak or next((variant.peak for variant in row.variants if variant.peak), {})
+    )
     return tuple(sorted(peaks))

@@ -10,14 +10,14 @@ from fairlead.request import Demand, LabelTerm, MatchOperator, Request, Selector
 
 def with_allocated_claims(request: Request, claims: Collection[LiveClaim]) -> Request:
     """Return the request of a pod that waits, tied to the nodes of its allocated claims."""
-    allocated = [each for each in claims if each.results]
+    allocated = [claim for claim in claims if claim.results]
     if not allocated:
         return request
     if len(allocated) < len(claims):
         raise ManifestError(
             "some of its claims were given devices and some were not", "use one claim, or a pod for each"
         )
-    pools = {each.pool for claim in allocated for each in claim.results}
+    pools = {result.pool for claim in allocated for result in claim.results}
     names = tuple(LabelTerm("metadata.name", MatchOperator.IN, (pool,)) for pool in sorted(pools))
     selector = Selector(request.selector.terms, (*request.selector.names, *names))
     return replace(request, demand=Demand(), selector=selector)

@@ -38,7 +38,7 @@ def demand(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Demand:
     if not found:
         return Demand()
     first, *others = found
-    if any(replace(each, count=first.count) != first for each in others):
+    if any(replace(other, count=first.count) != first for other in others):
         raise ManifestError(
             f"{where}: its claims ask for accelerators of different sizes or models",
             "use a pod for each of them",
@@ -50,9 +50,13 @@ def claims_named(pod: kubernetes.Pod) -> dict[str, Key]:
     """Return the claims that a pod names, or that were made of a template for it, by its name for them."""
     if not pod.spec.resource_claims:
         return {}
-    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    made = {
+        resource_claim_statuse.name: resource_claim_statuse.resource_claim_name
+        for resource_claim_statuse in pod.status.resource_claim_statuses
+    }
     named = {
-        each.name: each.resource_claim_name or made.get(each.name, "") for each in pod.spec.resource_claims
+        resource_claim.name: resource_claim.resource_claim_name or made.get(resource_claim.name, "")
+        for resource_claim in pod.spec.resource_claims
     }
     return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
 
@@ -119,7 +123,7 @@ def _exactly(where: str, request: DeviceRequest, objects: FoundObjects) -> Deman
     vendor = _VENDOR_OF.get(request.device_class_name)
     if vendor and objects.get("DeviceClass", "", request.device_class_name) is None:
         found = replace(found, vendors=(vendor,))
-    return replace(found, selectors=tuple(_selector(*each) for each in expressions))
+    return replace(found, selectors=tuple(_selector(*expression) for expression in expressions))
 
 
 def _selector(where: str, text: str) -> str:

@@ -160,8 +160,8 @@ class Slice(Object, frozen=True):
 def generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
     """Return the newest generation of each driver's pool."""
     latest: dict[tuple[str, str], int] = {}
-    for each in slices:
-        latest[each.pool] = max(latest.get(each.pool, 0), each.spec.pool.generation)
+    for slice_ in slices:
+        latest[slice_.pool] = max(latest.get(slice_.pool, 0), slice_.spec.pool.generation)
     return latest
 
 

@@ -43,7 +43,9 @@ class LivePod(kubernetes.Pod, frozen=True):
 
     def condition(self, name: str) -> Condition:
         """Return a condition; an empty one where there is none."""
-        return next((each for each in self.status.conditions if each.type == name), Condition())
+        return next(
+            (condition for condition in self.status.conditions if condition.type == name), Condition()
+        )
 
     def waits_for(self, scheduler: str | None) -> bool:
         """Say whether it is for this scheduler to find it a place now; None: for any scheduler."""
@@ -63,7 +65,11 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
     def users(self) -> tuple[str, ...]:
         """The uids of the pods that it is kept for, or was made for."""
         kept = tuple(each.uid for each in self.status.reserved_for if each.resource == "pods")
-        return kept or tuple(each.uid for each in self.metadata.owner_references if each.kind == "Pod")
+        return kept or tuple(
+            owner_reference.uid
+            for owner_reference in self.metadata.owner_references
+            if owner_reference.kind == "Pod"
+        )
 
     def is_orphaned(self, pods: Container[str]) -> bool:
         """Say whether it is kept for pods, and none of them is among these, by uid."""
@@ -76,5 +82,9 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
 
     def made_for(self, uid: str) -> bool:
         """Say whether a scheduler made it for this pod alone: who may edit a claim can write that it did."""
-        owners = {each.uid for each in self.metadata.owner_references if each.kind == "Pod"}
+        owners = {
+            owner_reference.uid
+            for owner_reference in self.metadata.owner_references
+            if owner_reference.kind == "Pod"
+        }
         return self.own and owners == {uid} and all(each.uid == uid for each in self.status.reserved_for)

@@ -57,7 +57,7 @@ def _place(cluster: EngineCluster, members: Sequence[Request], policy: Policy) -
     for member in members:
         shapes.setdefault(member.shape, []).append(member)
     for alike in shapes.values():
-        decided |= {each.request.id: each for each in place_copies(cluster, alike, policy)}
+        decided |= {place_copy.request.id: place_copy for place_copy in place_copies(cluster, alike, policy)}
     return [decided.get(member.id, Decision(member, policy.name)) for member in members]
 
 
@@ -81,7 +81,7 @@ def _push(
 
 def _why(cluster: EngineCluster, refused: Decision, policy: Policy) -> Decision:
     """Return why a member has no place now; a budget that forbids preemption was found on the way."""
-    budget = tuple(each for each in refused.rejections if each.reason is Reason.BUDGET)
+    budget = tuple(rejection for rejection in refused.rejections if rejection.reason is Reason.BUDGET)
     found = decide(cluster, refused.request, policy)
     return replace(found, rejections=(*found.rejections, *budget))
 

@@ -234,7 +234,9 @@ def _clear(ask: CompiledRequest, row: int, weak: Sequence[Placement]) -> tuple[P
     over = exceeding(cluster.budgets, sorted(weak, key=_worth, reverse=True))
     ordered = sorted(weak, key=lambda each: (each.request.id not in over, _worth(each)))
     tries = (
-        [] if free is None else [_spare(ask, row, each, ordered) for each in _subsets(ask, row, free, weak)]
+        []
+        if free is None
+        else [_spare(ask, row, subset, ordered) for subset in _subsets(ask, row, free, weak)]
     )
     cluster.rollback(mark)
     return min((_with_gangs(cluster, each) for each in tries), key=_cost, default=())
@@ -302,7 +304,7 @@ def _with_gangs(cluster: EngineCluster, found: Sequence[Placement]) -> tuple[Pla
     gangs = dict.fromkeys(gang for each in found if (gang := _gang(each.request)))
     for gang in gangs:
         members = [each for each in cluster.placements() if _gang(each.request) == gang]
-        left = [each for each in members if each.request.id not in chosen]
-        if left and len(left) < max(each.request.gang.size for each in members if each.request.gang):
+        left = [member for member in members if member.request.id not in chosen]
+        if left and len(left) < max(member.request.gang.size for member in members if member.request.gang):
             chosen |= {each.request.id: each for each in left}
     return tuple(chosen.values())

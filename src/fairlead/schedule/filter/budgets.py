@@ -9,7 +9,7 @@ def exceeding(budgets: Iterable[DisruptionBudget], victims: Sequence[Placement])
     """Return the ids of the victims, in their order, that are more than some budget allows."""
     over: set[str] = set()
     for budget in budgets:
-        covered = [each.request.id for each in victims if budget.covers(each.request)]
+        covered = [victim.request.id for victim in victims if budget.covers(victim.request)]
         over |= set(covered[budget.allowed :])
     return over
 

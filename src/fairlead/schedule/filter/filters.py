@@ -19,7 +19,7 @@ CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
 
 def schedulable(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes that take new pods, and others for who tolerates their being cordoned."""
-    borne = any(each.covers(CORDONED) for each in ask.request.tolerations)
+    borne = any(toleration.covers(CORDONED) for toleration in ask.request.tolerations)
     if borne or not ask.cluster.columns.cordoned:
         return ALL
     return ~ask.cluster.columns.unschedulable[rows]

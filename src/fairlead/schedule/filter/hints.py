@@ -15,7 +15,7 @@ def resource_fit_hint(request: Request, free: NodeFree) -> bool:
         return True
     memory, compute = demand.memory or 0, demand.compute or 0
     fits = (
-        each.memory >= memory and each.compute >= compute and not (request.whole and each.holders)
-        for each in free.devices
+        device.memory >= memory and device.compute >= compute and not (request.whole and device.holders)
+        for device in free.devices
     )
     return sum(fits) >= demand.count

@@ -87,7 +87,7 @@ def wished(places: Candidates) -> Floats | float:
 def _shunned(request: Request, taints: tuple[Taint, ...]) -> bool:
     return any(
         taint.effect is TaintEffect.PREFER_NO_SCHEDULE
-        and not any(each.covers(taint) for each in request.tolerations)
+        and not any(toleration.covers(taint) for toleration in request.tolerations)
         for taint in taints
     )
 

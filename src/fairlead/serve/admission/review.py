@@ -163,7 +163,9 @@ def refuse_victim(asked: AdmissionRequest, victim: Pod | None, protected: Sequen
 
 def named_preemptors(asked: AdmissionRequest, victim: Pod) -> list[tuple[str, str]]:
     """Return namespaces and names of the pods for which a victim is said to make room."""
-    said = next((each.message for each in victim.status.conditions if each.type == DISRUPTED), "")
+    said = next(
+        (condition.message for condition in victim.status.conditions if condition.type == DISRUPTED), ""
+    )
     texts = [asked.preemptor, said]
     found = dict.fromkeys(name for text in texts for name in _NAMES.findall(text))
     pairs = [(namespace, name) for namespace, _, name in (each.partition("/") for each in found)]

@@ -75,7 +75,9 @@ class Webhook:
 
     async def _unneeded(self, asked: AdmissionRequest, victim: Pod) -> str:
         """Return why no pod needs a victim's place: of those that are named, else of all that wait."""
-        named = [await self._pod(*each) for each in review.named_preemptors(asked, victim)]
+        named = [
+            await self._pod(*named_preemptor) for named_preemptor in review.named_preemptors(asked, victim)
+        ]
         waiting = [pod for pod in named if pod is not None] or await self._waiting()
         outranked = [await self._outranks(victim, pod) for pod in waiting]
         return review.refuse_eviction(victim, outranked, self._rules.scheduler)

@@ -71,7 +71,11 @@ def wish(pod: Pod, node: str) -> PodRequest:
     return PodRequest(
         pod.metadata.uid,
         {each.name: found for each in every if (found := _units(each, by_claim))},
-        frozenset(each.name for each in pod.spec.init_containers if each.restart_policy != "Always"),
+        frozenset(
+            init_container.name
+            for init_container in pod.spec.init_containers
+            if init_container.restart_policy != "Always"
+        ),
         bool(pod.status.start_time) or pod.status.phase not in _WAITING,
         None if note is None else parse_shares(note) or (),
     )
@@ -114,7 +118,7 @@ def agree(found: Iterable[CandidateContainer]) -> bool:
 
 def devices(shares: Iterable[DeviceShare]) -> frozenset[str]:
     """Return the accelerators of shares."""
-    return frozenset(each.device for each in shares)
+    return frozenset(share.device for share in shares)
 
 
 def _open(

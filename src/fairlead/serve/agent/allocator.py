@@ -165,25 +165,27 @@ class Allocator:
         self, claim: KubeletClaim, allotments: Sequence[ClaimDevice]
     ) -> tuple[dict[str, object], list[Prepared]]:
         """Return a claim's CDI document and what the kubelet is told of it: one device for each request."""
-        grants = {id(each): self._allotted(each) for each in allotments}
-        requests = dict.fromkeys(each.request for each in allotments)
+        grants = {id(allotment): self._allotted(allotment) for allotment in allotments}
+        requests = dict.fromkeys(allotment.request for allotment in allotments)
         entries = {
-            request: access.join(grants[id(each)] for each in allotments if each.request == request)
+            request: access.join(
+                grants[id(allotment)] for allotment in allotments if allotment.request == request
+            )
             for request in requests
         }
         prepared = [
             Prepared(
-                requests=(each.request,),
-                pool=each.pool,
-                device=each.device,
+                requests=(allotment.request,),
+                pool=allotment.pool,
+                device=allotment.device,
                 cdi=(
-                    cdi.accelerator_device(each.device),
-                    cdi.claim_device(claim.uid, each.request),
-                    *grants[id(each)].cdi,
+                    cdi.accelerator_device(allotment.device),
+                    cdi.claim_device(claim.uid, allotment.request),
+                    *grants[id(allotment)].cdi,
                 ),
-                share=each.share or None,
+                share=allotment.share or None,
             )
-            for each in allotments
+            for allotment in allotments
         ]
         return cdi.claim_spec(claim.uid, entries), prepared
 
@@ -231,7 +233,7 @@ class Allocator:
 
 def part_of(offer: Offer, accelerators: Collection[str]) -> Offer:
     """Return what an offer has of some accelerators."""
-    return replace(offer, blocks=tuple(each for each in offer.blocks if each.accelerator in accelerators))
+    return replace(offer, blocks=tuple(block for block in offer.blocks if block.accelerator in accelerators))
 
 
 def claim_file(claim: KubeletClaim) -> str:
@@ -242,8 +244,8 @@ def claim_file(claim: KubeletClaim) -> str:
 def _holdings(claim: KubeletClaim, allotments: Sequence[ClaimDevice]) -> list[Holding]:
     """Return what a claim holds: the sum of its requests per accelerator, without mere looks."""
     sums: dict[str, int] = {}
-    for each in allotments:
-        if not each.admin:
-            whole = not each.mebibytes or sums.get(each.device) == 0
-            sums[each.device] = 0 if whole else sums.get(each.device, 0) + each.mebibytes
+    for allotment in allotments:
+        if not allotment.admin:
+            whole = not allotment.mebibytes or sums.get(allotment.device) == 0
+            sums[allotment.device] = 0 if whole else sums.get(allotment.device, 0) + allotment.mebibytes
     return [Holding(device, Form.CLAIM, holder_of(claim), amount) for device, amount in sums.items()]

@@ -194,7 +194,11 @@ def _told(node: Node | None) -> str:
 def _holds(pod: LivePod) -> bool:
     """Say whether a pod was on a node for its accelerators."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
-    asked = (name for each in containers for name in (*each.resources.requests, *each.resources.limits))
+    asked = (
+        name
+        for container in containers
+        for name in (*container.resources.requests, *container.resources.limits)
+    )
     return bool(pod.spec.node_name) and any(map(is_accelerator, asked))
 
 

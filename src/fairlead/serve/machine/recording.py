@@ -95,7 +95,7 @@ class Recorder:
 
 def encode_effects(effects: Sequence[Effect]) -> bytes:
     """Return effects as a recording has them."""
-    named = [{"effect": type(each).__name__, "fields": each} for each in effects]
+    named = [{"effect": type(effect).__name__, "fields": effect} for effect in effects]
     return codec.encode_plain({"effects": named})
 
 

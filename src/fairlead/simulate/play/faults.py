@@ -36,7 +36,7 @@ def fates(
     """Return the fate of everything that fails at random."""
     known = tuple(nodes)
     return {
-        (node, device): FaultProcess(each, node, device, seed)
-        for each in failures
-        for node, device in things(known, each.kind)
+        (node, device): FaultProcess(failure, node, device, seed)
+        for failure in failures
+        for node, device in things(known, failure.kind)
     }

@@ -30,16 +30,16 @@ def svg(document: dict[str, Any]) -> str:
     policies: list[dict[str, Any]] = document["policies"]
     legend = 46
     height = legend + PANEL * len(_PANELS) + 4
-    end = max((each["end_s"] for each in policies), default=0.0) or 1.0
+    end = max((policy["end_s"] for policy in policies), default=0.0) or 1.0
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(document['trace'])}</title><style>{_STYLE}</style>",
         f'<text class="title" x="{LEFT}" y="18">{escape(document["trace"])}, seed {document["seed"]}</text>',
-        *_legend([each["policy"] for each in policies]),
+        *_legend([policy["policy"] for policy in policies]),
     ]
     for index, (title, name, base) in enumerate(_PANELS):
-        lines = [_values(each["series"], name, base) for each in policies]
-        times = [[*each["series"]["at_s"], each["end_s"]] for each in policies]
+        lines = [_values(policy["series"], name, base) for policy in policies]
+        times = [[*policy["series"]["at_s"], policy["end_s"]] for policy in policies]
         parts += _panel(legend + PANEL * index, title, (times, lines), end)
     return "\n".join([*parts, "</svg>", ""])
 

@@ -26,7 +26,7 @@ class Gauge:
     watts: float = 0.0
 
 
-FIELDS: Final = tuple(each.name for each in fields(Gauge))
+FIELDS: Final = tuple(field.name for field in fields(Gauge))
 
 
 @dataclass(slots=True)

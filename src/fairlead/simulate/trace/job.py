@@ -134,7 +134,7 @@ def faster(trace: Trace, times: float) -> Trace:
 
 def with_failures(trace: Trace, failures: RandomFaults) -> Trace:
     """Return a trace with these random faults instead of others of their kind."""
-    others = (each for each in trace.failures if each.kind != failures.kind)
+    others = (failure for failure in trace.failures if failure.kind != failures.kind)
     return replace(trace, failures=(*others, failures))
 
 

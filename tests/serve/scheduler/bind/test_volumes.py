@@ -269,8 +269,8 @@ def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) ->
         cycle.refresh(0.0)
         results.append(cycle.run(0.0))
     assert [result.plans for result in results] == [(), ()]
-    preemptions = [each for result in results for each in result.preemptions]
-    assert [each.victims for each in preemptions] == [()], "no pod runs there yet"
+    preemptions = [preemption for result in results for preemption in result.preemptions]
+    assert [preemption.victims for preemption in preemptions] == [()], "no pod runs there yet"
     assert cycle.cache.held == {}
     cycle.refresh(1.0)
     assert all_of(cycle) == {"vip": "n"}
@@ -376,7 +376,7 @@ def test_on_a_real_server_the_pod_is_bound_when_its_volume_is_there(
             (found,) = await world.until(bound())
             assert found.spec.node_name == where
             events = (await client.list(EVENTS, name)).items
-            assert {each.reason for each in events} >= {"WaitingForVolumes"}
+            assert {event.reason for event in events} >= {"WaitingForVolumes"}
         finally:
             await client.delete(STORAGE_CLASSES, name)
             await client.delete_collection(VOLUMES, fields=f"metadata.name={name}-data")

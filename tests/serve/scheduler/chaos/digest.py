@@ -15,10 +15,14 @@ def digest(cache: SchedulerCache) -> str:
     """Return the mark; equal folds have equal marks."""
     cluster = cache.cluster
     placed = sorted(
-        (each.request.id, each.node, sorted((share.device, share.memory) for share in each.shares))
-        for each in cluster.placements()
+        (
+            placement.request.id,
+            placement.node,
+            sorted((share.device, share.memory) for share in placement.shares),
+        )
+        for placement in cluster.placements()
     )
-    free = [cluster.free(name) for name in sorted(each.name for each in cluster.nodes())]
+    free = [cluster.free(name) for name in sorted(node.name for node in cluster.nodes())]
     return hashlib.sha256(repr((placed, free)).encode()).hexdigest()[:16]
 
 

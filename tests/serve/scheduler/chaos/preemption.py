@@ -95,7 +95,7 @@ class Full(World):
     async def remarks(self) -> set[str]:
         """Return what events say of preempted pods."""
         events = (await self.client.list(EVENTS, self.namespace)).items
-        return {each.message for each in events if each.reason == "Preempted"}
+        return {event.message for event in events if event.reason == "Preempted"}
 
 
 @asynccontextmanager

@@ -125,7 +125,7 @@ async def judged(town: Town) -> AsyncIterator[Judge]:
     """Have the judge watch, and the controllers do their part, while the block runs."""
     judge = Judge(town.client, town.namespace, DEVICE)
     works = (judge.follow(PODS), judge.follow(CLAIMS), judge.mark(), town.tidy())
-    tasks = [asyncio.create_task(each) for each in works]
+    tasks = [asyncio.create_task(work) for work in works]
     try:
         yield judge
     finally:

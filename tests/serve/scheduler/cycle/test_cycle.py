@@ -19,8 +19,8 @@ from tests.work import calls
 def cycle_of(catalog: Catalog, *objects: Any) -> SchedulingCycle:
     cache, queue = SchedulerCache(catalog), SchedulingQueue()
     cycle = SchedulingCycle(cache, queue, policy_named("fairlead"), own_claims=True)
-    for each in objects:
-        cycle.cache.on_event(ObjectChange(None, each))
+    for object_ in objects:
+        cycle.cache.on_event(ObjectChange(None, object_))
     cycle.refresh(0.0)
     return cycle
 
@@ -32,8 +32,8 @@ def run_all(cycle: SchedulingCycle, now: float = 0.0) -> CycleResult:
         results.append(cycle.run(now))
     return CycleResult(
         tuple(each for result in results for each in result.plans),
-        tuple(each for result in results for each in result.preemptions),
-        tuple(each for result in results for each in result.volumes),
+        tuple(preemption for result in results for preemption in result.preemptions),
+        tuple(volume for result in results for volume in result.volumes),
         tuple(each for result in results for each in result.stranded),
     )
 
@@ -254,10 +254,12 @@ def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catal
     made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
     cycle.cache.on_event(ObjectChange(None, made))
     cycle.refresh(0.0)
-    assert [each.request.id for each in cycle.cache.cluster.placements()] == [plan.uid], "once, not twice"
+    assert [placement.request.id for placement in cycle.cache.cluster.placements()] == [plan.uid], (
+        "once, not twice"
+    )
     cycle.cache.forget(plan.uid)  # its claims were taken back as far as that was possible
     cycle.refresh(0.0)
-    assert [each.request.id for each in cycle.cache.cluster.placements()] == [
+    assert [placement.request.id for placement in cycle.cache.cluster.placements()] == [
         f"claim default/{plan.giving[0][1]}"
     ]
     cycle.cache.on_event(ObjectChange(made, None))
@@ -278,7 +280,7 @@ def test_a_pod_that_is_seen_gone_just_before_its_claim_is_seen_is_counted_by_its
     made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
     cycle.cache.on_event(ObjectChange(None, made))
     assert cycle.refresh(0.0).orphaned == ()
-    assert [each.request.id for each in cycle.cache.cluster.placements()] == [
+    assert [placement.request.id for placement in cycle.cache.cluster.placements()] == [
         f"claim default/{plan.giving[0][1]}"
     ]
     cycle.cache.on_event(ObjectChange(made, None))

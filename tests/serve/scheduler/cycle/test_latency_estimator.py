@@ -32,9 +32,9 @@ def keeping(real_cluster: RealCluster) -> Iterator[RealCluster]:
 
     async def inside() -> None:
         async with real_cluster.connect() as client:
-            for each in (await client.list(MODEL_PROFILES)).items:
-                if real_cluster.namespace in each.spec.model:
-                    await client.delete(MODEL_PROFILES, each.metadata.name)
+            for item in (await client.list(MODEL_PROFILES)).items:
+                if real_cluster.namespace in item.spec.model:
+                    await client.delete(MODEL_PROFILES, item.metadata.name)
 
     asyncio.run(inside())
 

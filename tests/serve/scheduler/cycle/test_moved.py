@@ -141,7 +141,7 @@ def test_who_asks_by_annotation_gets_a_resource_by_which_it_is_handed_over(
                     await asyncio.sleep(0.1)
             async with policy(world.client, world.namespace):
                 pod = await _mutated(world)
-            assert {each.resource_name for each in _mappings(pod)} == {"fairlead.dev/share"}
+            assert {mapping.resource_name for mapping in _mappings(pod)} == {"fairlead.dev/share"}
             (claim,) = await world.claims()
             used = claim.results[0].consumed_capacity["memory"]
             assert used in ("2Gi", "5Gi", "2048Mi", "5120Mi"), "an eighth of what the accelerator has"

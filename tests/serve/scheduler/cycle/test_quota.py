@@ -119,7 +119,7 @@ def test_pods_that_ask_by_annotation_are_placed_up_to_the_quota_and_told_which_i
         "used: requests.fairlead.dev/gpu-mem=4596, limited: requests.fairlead.dev/gpu-mem=5000 "
         "(asked for by annotation)"
     )
-    assert [each.memory for each in cycle.cache.cluster.free("n").devices] == [0, 4096 * MIB]
+    assert [device.memory for device in cycle.cache.cluster.free("n").devices] == [0, 4096 * MIB]
     assert cycle.metrics.decisions["refused", "quota"] == 1
 
 
@@ -156,7 +156,7 @@ def test_a_gang_is_within_its_quota_together_or_not_at_all(catalog: Catalog) -> 
     for hard, placed in (("4095", []), ("4096", ["a", "b"])):
         cycle = cycle_of(catalog, node("n"), device_slice("n"), quota({MEMORY: hard}), *halves(*"ab", **ring))
         assert decide_all(cycle) == placed
-        free = sum(each.memory for each in cycle.cache.cluster.free("n").devices)
+        free = sum(device.memory for device in cycle.cache.cluster.free("n").devices)
         assert free >> 20 == 8192 - 2048 * len(placed)
 
 

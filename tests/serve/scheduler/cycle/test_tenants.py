@@ -224,7 +224,7 @@ def test_what_a_tenant_changes_has_only_its_own_pods_read_again(catalog: Catalog
     cache = folded(catalog, [mine, read(PODS, other)])
 
     def changed(kind: str, before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
-        of = next(each for each in RULES if each.name == kind)
+        of = next(rule for rule in RULES if rule.name == kind)
         cache.on_event(ObjectChange(read(of, before) if before is not None else None, read(of, after)))
         return sorted(each.name for each in cache.sync().pending)
 

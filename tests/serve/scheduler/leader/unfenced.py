@@ -24,4 +24,4 @@ def _touches(document: dict[str, Any]) -> bool:
     marks = document.get("metadata", {}).get("annotations", {})
     conditions = document.get("status", {}).get("conditions", [])
     claim = LEADER_EPOCH in marks and set(document["metadata"]) == {"annotations"}
-    return claim or any(each["type"] == LEADER_EPOCH for each in conditions)
+    return claim or any(condition["type"] == LEADER_EPOCH for condition in conditions)

@@ -175,7 +175,7 @@ def test_changes_are_remembered_and_none_are_sought_in_a_rest(catalog: Catalog) 
 def test_an_answer_is_worked_out_again_after_a_while(catalog: Catalog) -> None:
     explainer = Explainer(full(catalog, pod("a", mib=8192)), "me", "fairlead")
     ages = [explainer.answer(Explain("default", "a", "uid-a"), now) for now in (1.0, 10.9, 11.0)]
-    assert [each["decided_seconds_ago"] for each in ages] == [0, 9.9, 0]
+    assert [age["decided_seconds_ago"] for age in ages] == [0, 9.9, 0]
 
 
 def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:

@@ -40,7 +40,7 @@ def why_claim(
     if not _units_can_say(resource, count, shares) or not _offered(resource, shares, notes.get(DEVICES, "")):
         return f"{resource} cannot say what it was given"
     uid = pod.metadata.uid
-    used = sum(_counted(each, resource) for each in others if each.metadata.uid != uid)
+    used = sum(_counted(other, resource) for other in others if other.metadata.uid != uid)
     room = _read(node.status.allocatable.get(resource, 0))
     if used + count > room:
         return f"the kubelet counts {used} of {room} {resource} as taken"
@@ -50,8 +50,8 @@ def why_claim(
 def _units_can_say(resource: str, count: int, shares: Sequence[DeviceShare]) -> bool:
     """Say whether so many units of a resource are just these shares."""
     if resource in _UNITS:
-        return [(each.memory, each.whole) for each in shares] == [(count * _UNITS[resource], False)]
-    whole = resource.startswith(keys.PREFIX) and all(each.whole for each in shares)
+        return [(share.memory, share.whole) for share in shares] == [(count * _UNITS[resource], False)]
+    whole = resource.startswith(keys.PREFIX) and all(share.whole for share in shares)
     return whole and len(shares) == count
 
 
@@ -59,7 +59,7 @@ def _offered(resource: str, shares: Sequence[DeviceShare], note: str) -> bool:
     """Say whether there are units of just these accelerators: a kubelet cannot bear as many as some have."""
     told = parse_devices(note)
     by_units = {each.id for each in told or () if each.by_units}
-    return told is None or resource not in _UNITS or by_units.issuperset(each.device for each in shares)
+    return told is None or resource not in _UNITS or by_units.issuperset(share.device for share in shares)
 
 
 def _counted(pod: LivePod, resource: str) -> int:
@@ -76,7 +76,7 @@ def _counted(pod: LivePod, resource: str) -> int:
 def _held_otherwise(resource: str, shares: Sequence[DeviceShare], note: str) -> str:
     """Return which of the accelerators a node's agent still says to be held in a form that excludes this."""
     held = parse_allocated(note) or {}
-    for device in (*(each.device for each in shares), ALL):
+    for device in (*(share.device for share in shares), ALL):
         forms = held.get(device, {})
         against = forms.keys() - {Form.WHOLE} if resource not in _UNITS else forms.keys() & {Form.WHOLE}
         alone = 0 in forms.get(Form.CLAIM, {}).values()

@@ -90,9 +90,9 @@ def mapped(pod: LivePod) -> list[dict[str, str]]:
     """Return the resources of containers that stand for accelerators, as the kubelet is told of them."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     return [
-        {"containerName": each.name, "resourceName": name, "requestName": REQUEST}
-        for each in containers
-        for name in sorted({*each.resources.requests, *each.resources.limits})
+        {"containerName": container.name, "resourceName": name, "requestName": REQUEST}
+        for container in containers
+        for name in sorted({*container.resources.requests, *container.resources.limits})
         if is_accelerator(name)
     ]
 
@@ -166,7 +166,10 @@ def protect(claim: LiveClaim) -> Allocate:
     """Mark a named claim, and keep it from being deleted under its pod; only if it is as we saw it."""
     kept = {
         **_version(claim.metadata.resource_version),
-        "finalizers": [*(each for each in claim.metadata.finalizers if each != FINALIZER), FINALIZER],
+        "finalizers": [
+            *(finalizer for finalizer in claim.metadata.finalizers if finalizer != FINALIZER),
+            FINALIZER,
+        ],
         "annotations": {LEADER_EPOCH: _OURS},
     }
     return Allocate("PATCH", _claim(claim), {"metadata": kept}, MERGE)

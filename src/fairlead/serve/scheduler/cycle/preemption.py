@@ -64,7 +64,7 @@ class Preemptions:
 
     def worthwhile(self, requests: Iterable[Request]) -> bool:
         """Say whether any of these may preempt, and has a higher priority than some placed pod."""
-        return any(each.preempts and each.priority > self._lowest() for each in requests)
+        return any(request.preempts and request.priority > self._lowest() for request in requests)
 
     def plan(
         self, refused: Sequence[Request], now: float, *, nominated: bool = False
@@ -88,7 +88,9 @@ class Preemptions:
         """Say whether a pod that is being bound might be a victim as soon as the API says that it is."""
         placed = (self._cache.cluster.placement(uid) for uid in self._cache.unsettled)
         lowest = min((each.request.priority for each in placed if each is not None), default=None)
-        return lowest is not None and any(each.preempts and each.priority > lowest for each in requests)
+        return lowest is not None and any(
+            request.preempts and request.priority > lowest for request in requests
+        )
 
     def needs(self, victim: str) -> bool:
         """Say whether the eviction of a pod still serves a pod that waits for it."""
@@ -213,7 +215,7 @@ class Preemptions:
 
 def names_budget(decision: Decision) -> bool:
     """Say whether a refusal names a disruption budget."""
-    return not decision.placed and any(each.reason is Reason.BUDGET for each in decision.rejections)
+    return not decision.placed and any(rejection.reason is Reason.BUDGET for rejection in decision.rejections)
 
 
 def _node(cache: SchedulerCache, uid: str) -> str:

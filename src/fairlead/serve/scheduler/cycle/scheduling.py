@@ -279,7 +279,7 @@ class SchedulingCycle:
         requests = [each.request for each in refused]
         decisions: list[Decision] = []
         preemption: Preemption | None = None
-        if not any(each.reason is Reason.QUOTA for each in refused[0].rejections):
+        if not any(rejection.reason is Reason.QUOTA for rejection in refused[0].rejections):
             decisions, preemption = self.preemptions.plan(requests, now, nominated=nominated)
         for uid in preemption.displaced if preemption else ():
             self.queue.nominate(uid, reserved=False)
@@ -340,7 +340,11 @@ class SchedulingCycle:
         claims = self.cache.claims_of(pod)
         own = self.own_claims and not claims and self._needs_claim(pod, placement)
         made = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
-        ordered = [claims[each.name] for each in pod.spec.resource_claims if each.name in claims]
+        ordered = [
+            claims[resource_claim.name]
+            for resource_claim in pod.spec.resource_claims
+            if resource_claim.name in claims
+        ]
         plan = BindingPlan(pod, placement, tuple(ordered), own, made)
         self.cache.unobserved.add(placement, plan.giving)
         return plan

@@ -53,15 +53,19 @@ class Failover:
             yield from self._until_seen(objects)
             return 0
         pods = [
-            each for each in objects if isinstance(each, LivePod) and self._may_be_in_flight(each, term.left)
+            object_
+            for object_ in objects
+            if isinstance(object_, LivePod) and self._may_be_in_flight(object_, term.left)
         ]
-        victims = [each for each in objects if isinstance(each, LivePod) and each.is_victim]
-        open_claims = [each for each in objects if isinstance(each, LiveClaim) and _is_open(each)]
+        victims = [object_ for object_ in objects if isinstance(object_, LivePod) and object_.is_victim]
+        open_claims = [object_ for object_ in objects if isinstance(object_, LiveClaim) and _is_open(object_)]
         ended = yield from together([self._fence(pod, term.epoch) for pod in pods])
         now = format_time(self.clock.wall)
         why = f"leader {term.epoch} decides again"  # the previous leader's eviction would come too late
-        yield from together([self.fences.fence(unmark(each, now, why)) for each in victims])
-        fenced = yield from together([self.fences.fence_claim(each.key, term.epoch) for each in open_claims])
+        yield from together([self.fences.fence(unmark(victim, now, why)) for victim in victims])
+        fenced = yield from together(
+            [self.fences.fence_claim(open_claim.key, term.epoch) for open_claim in open_claims]
+        )
         changed = [each for part in ended for each in part] + [each for each in fenced if each is not None]
         latest = {each.metadata.uid: each for each in (*objects, *changed)}
         yield from self._until_seen(latest.values())

@@ -41,7 +41,7 @@ class InFlightTracker:
         New pods are in it by their age; others cost a write, one for many.
         """
         items = [pod.metadata for pod in pods]
-        uids = [each.uid for each in items]
+        uids = [item.uid for item in items]
         self._busy.update(uids)
         try:
             if items and not (self._election.leads(epoch) and self._election.covers(items)):

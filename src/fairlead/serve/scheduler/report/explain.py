@@ -92,7 +92,7 @@ class Explainer:
         if verdict.decision.placed:
             return {**_unwritten(verdict, now), "state": state, **_times(group, now)}
         current = self._current(verdict, group, rest, now)
-        changes = [each.to_json() for each in current.verdict.decision.changes]
+        changes = [change.to_json() for change in current.verdict.decision.changes]
         told = _told(current.verdict, state, now)
         return {**told, "changes": changes, "note": current.note, **_times(group, now)}
 
@@ -177,4 +177,4 @@ def _times(group: QueuedGroup, now: float) -> dict[str, Any]:
     if group.hints is None:
         return {"queueing_hints": [], "retry_in_seconds": None}
     left = round(max(0.0, group.until - now), 1)
-    return {"queueing_hints": sorted(each.value for each in group.hints), "retry_in_seconds": left}
+    return {"queueing_hints": sorted(hint.value for hint in group.hints), "retry_in_seconds": left}

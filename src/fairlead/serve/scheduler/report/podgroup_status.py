@@ -43,7 +43,7 @@ def _empty_handed(plan: BindingPlan, now: str) -> Report:
 
 def _condition(group: PodGroup, status: str, reason: str, text: str, now: str) -> list[Report]:
     """Return a condition; nothing where it says so already, or was placed once and now waits for more."""
-    said = next((each for each in group.status.conditions if each.type == PLACED_ONCE), None)
+    said = next((condition for condition in group.status.conditions if condition.type == PLACED_ONCE), None)
     if said is not None and (said.status == "True" or (said.status, said.message) == (status, text)):
         return []
     body = {
