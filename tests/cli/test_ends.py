@@ -16,7 +16,7 @@ from tests.cli.test_errors import shell
 
 DAY = f"--trace {EXAMPLES}/simulate/day.yaml --cluster {EXAMPLES}/simulate/fleet.yaml --until 1h"
 FAULTY = (
-    "import sys; from fairlead.cli import main, {module} as command; "
+    "import sys; from fairlead.cli import main; import fairlead.cli.{module} as command; "
     "command.run = lambda options: {body}; sys.exit(main.main({words!r}))"
 )
 
@@ -31,7 +31,7 @@ def faulty(module: str, body: str, *words: str, **env: str) -> subprocess.Comple
 
 
 def test_a_fault_of_the_program_ends_with_70_and_one_line() -> None:
-    done = faulty("detect", "{}['nothing\\nhere']", "detect")
+    done = faulty("machine.detect", "{}['nothing\\nhere']", "detect")
     assert (done.returncode, done.stdout) == (70, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("fairlead: detect failed")
@@ -42,16 +42,16 @@ def test_a_fault_of_the_program_ends_with_70_and_one_line() -> None:
 
 
 def test_where_it_happened_is_printed_when_asked_for() -> None:
-    done = faulty("detect", "1 / 0", "detect", FAIRLEAD_DEBUG="1")
+    done = faulty("machine.detect", "1 / 0", "detect", FAIRLEAD_DEBUG="1")
     assert done.returncode == 70
     assert done.stderr.startswith("Traceback (most recent call last):\n")
     assert "ZeroDivisionError: division by zero" in done.stderr
-    assert "Traceback" not in faulty("detect", "1 / 0", "detect", FAIRLEAD_DEBUG="0").stderr
+    assert "Traceback" not in faulty("machine.detect", "1 / 0", "detect", FAIRLEAD_DEBUG="0").stderr
 
 
 def test_of_tasks_that_fail_together_the_first_says_why() -> None:
     body = "(_ for _ in ()).throw(ExceptionGroup('tasks', [ModuleNotFoundError('x', name='aiohttp.web')]))"
-    done = faulty("nodes", body, "nodes")
+    done = faulty("cluster.nodes", body, "nodes")
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == "fairlead: nodes needs aiohttp, which is not installed"
     assert "[cluster]" in done.stderr or "make -C" in done.stderr

@@ -180,7 +180,7 @@ SILENT = """
 import asyncio, math, sys
 from pathlib import Path
 from fairlead.kubelet import messages as wire
-from fairlead.kubelet.sockets import Call, Door
+from fairlead.kubelet.sockets import GrpcServer, UnaryMethod
 from tests.kubelet.kubelets import dial, until, untaken
 
 async def sleep(_):
@@ -192,7 +192,7 @@ called = asyncio.Event()
 async def main(path):
     # In debug mode asyncio logs every callback that took long, which a busy machine makes of any.
     asyncio.get_running_loop().slow_callback_duration = math.inf
-    door = Door(path, [Call("/test/Sleep", wire.Empty, sleep)], grace=0.01)
+    door = GrpcServer(path, [UnaryMethod("/test/Sleep", wire.Empty, sleep)], grace=0.01)
     await door.open()
     for leave in ("cancel", "vanish", "fail"):
         async with dial(path) as line:

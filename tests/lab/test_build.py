@@ -203,10 +203,10 @@ def test_what_is_built_is_not_built_again(site: BuildEnvironment) -> None:
 SECOND = """
 import os, sys
 from pathlib import Path
-from fairlead.lab.build import Site, ensure
-from fairlead.lab.cache import Cache
+from fairlead.lab.build.programs import BuildEnvironment, ensure
+from fairlead.lab.build.cache import BuildCache
 from tests.lab.test_build import TINY
-site = Site(Cache(Path(sys.argv[1])), Path(sys.argv[2]), (TINY,), os.environ)
+site = BuildEnvironment(BuildCache(Path(sys.argv[1])), Path(sys.argv[2]), (TINY,), os.environ)
 ensure(["hello"], lambda progress: print(progress.phase, flush=True), site=site)
 """
 

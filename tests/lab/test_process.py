@@ -38,7 +38,7 @@ def test_a_started_process_is_alive_until_it_is_ended(sleeper: Process) -> None:
 def test_a_program_may_outlive_the_python_that_started_it(tmp_path: Path) -> None:
     lines = (
         "import os, pathlib, sys",
-        "from fairlead.lab import process",
+        "from fairlead.lab.run import process",
         "folder = pathlib.Path(sys.argv[1])",
         f"print(process.start({SLEEP!r}, folder / 'log', folder, os.environ).pid)",
     )

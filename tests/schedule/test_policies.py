@@ -28,7 +28,7 @@ from tests.schedule.clusters import gib, gpu, node, servers, share
 
 OWN = '''
 from fairlead.schedule import Policy
-from fairlead.schedule.scores import snug, wished
+from fairlead.schedule.score.scores import snug, wished
 
 
 def tidy(places):

@@ -108,7 +108,7 @@ def test_a_line_that_no_scheduler_wrote_is_named(tmp_path: Path, capsys: pytest.
     writing.event(ObjectChange(None, pod("a")), 1.0)
     writing.effects([])
     writing.close()
-    path.write_bytes(path.read_bytes().replace(b'"kind":"Pod"', b'"kind":"Cat"'))
+    path.write_bytes(path.read_bytes().replace(b'"kind":"LivePod"', b'"kind":"Cat"'))
     assert main(["replay", str(path)]) == 2
     assert "event 1" in capsys.readouterr().err
 
@@ -191,6 +191,6 @@ def test_a_recording_overwrites_no_file_and_is_its_owners(tmp_path: Path) -> Non
 
 
 def test_the_kinds_that_are_recorded_have_names_of_their_own() -> None:
-    assert EVENTS.kinds["Pod"] is PODS.type
+    assert EVENTS.kinds["LivePod"] is PODS.type
     assert EVENTS.kinds["Node"] is NODES.type
     assert len(set(EVENTS.kinds.values())) == len(EVENTS.kinds)
