@@ -19,7 +19,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import PODS
 from fairlead.keys import PLACEMENT
 from fairlead.lab.run.state import Lab
-from fairlead.placement import DeviceShare
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.units import Bytes
 
 MIB = 2048
@@ -31,7 +31,7 @@ def pod(name: str, mib: int, node: str = "", device: str = "", cpu: str = "100m"
     """Return a pod that asks for part of a GPU; one with a node has it already."""
     size = {"fairlead.dev/gpu-mem": str(mib)}
     resources = {"requests": {"cpu": cpu, **size}, "limits": size}
-    note = json.dumps([DeviceShare(device, Bytes(mib << 20)).to_json()])
+    note = PLACEMENTS.encode((DeviceShare(device, Bytes(mib << 20)),))
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -25,7 +25,7 @@ from fairlead.units import parse_bytes
 
 IN_FLIGHT = 32
 CLASSES = HOUSE / "deploy" / "manifests" / "deviceclasses.yaml"
-HANDS_OVER = ("fairlead.dev/hands-over", "placement")
+PLACEMENT_FORMAT = ("fairlead.dev/placement-format", "1")
 """The annotation by which a node's agent says that it honours the scheduler's choice of devices."""
 SHARE = "share"
 """The template of the claims: as much memory as the pods without claims ask for."""
@@ -44,7 +44,7 @@ def fleet(nodes: int) -> tuple[dict[str, Any], ...]:
     """Return the nodes, as agents that hand over what the scheduler chose would have them."""
     found = manifests(Fleet((group(nodes),)), load())
     for node in found:
-        node["metadata"]["annotations"] |= dict([HANDS_OVER])
+        node["metadata"]["annotations"] |= dict([PLACEMENT_FORMAT])
     return tuple(found)
 
 

@@ -21,12 +21,12 @@ def test_it_names_every_holder() -> None:
         Holding("usb-1", Form.WHOLE, Holder("default", "web", "main")),
     ]
     text = (
-        '{"pci-1":{"claim":{"default/big":8192},"memory":{"?":7,"default/web/main":2048}},'
-        '"usb-1":{"whole":{"default/web/main":0}}}'
+        '{"version":1,"accelerators":{"pci-1":{"claim":{"default/big":8192},"memory":{"?":7,"default/web/main":2048}},'
+        '"usb-1":{"whole":{"default/web/main":0}}}}'
     )
     assert allocated(holdings) == text
     assert allocated(reversed(holdings)) == text
-    assert allocated([]) == "{}"
+    assert allocated([]) == '{"version":1,"accelerators":{}}'
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_it_is_never_too_long(holders: int, accelerators: int, expected: dict[st
         Holding(f"acc-{n % accelerators}", Form.MEMORY, Holder("namespace", f"pod-{n}", "main"), 1)
         for n in range(holders)
     ]
-    assert json.loads(allocated(holdings)) == expected
+    assert json.loads(allocated(holdings)) == {"version": 1, "accelerators": expected}
 
 
 @given(strategies.held_nodes())
@@ -67,9 +67,11 @@ def test_it_can_be_read_back(found: tuple[Inventory, tuple[Holding, ...]]) -> No
         "x",
         "[]",
         "3",
-        '{"a":{"whole":{"b":-1}}}',
-        '{"a":{"odd":{"b":1}}}',
-        '{"a":{"whole":{"b":true}}}',
+        '{"version":1,"accelerators":{"a":{"whole":{"b":-1}}}}',
+        '{"version":1,"accelerators":{"a":{"odd":{"b":1}}}}',
+        '{"version":1,"accelerators":{"a":{"whole":{"b":true}}}}',
+        '{"a":{"whole":{"b":1}}}',
+        '{"version":2,"accelerators":{"a":{"whole":{"b":1}}}}',
         "[" * 10**5,
     ],
 )

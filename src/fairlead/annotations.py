@@ -3,20 +3,20 @@
 Each is always written the same way, so that a node changes only when something did.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from fairlead.keys import PREFIX
+from fairlead.errors import NewerFormatError
+from fairlead.formats import JSON, Codec, VersionedFormat
+from fairlead.keys import ALLOCATED, DEVICES, PREFIX
 from fairlead.offer import Form, Holding
 
 LIMIT: Final = 64 * 1024
 """Bytes of the annotation; all annotations of an object together may have four times as many."""
 ALL: Final = "*"
 """Stands for all holders, or all accelerators, where naming each would take too much room."""
-_FORMS: Final = frozenset(Form)
 
 Amounts = dict[str, dict[Form, dict[str, int]]]
 """By accelerator, form and holder: MiB, or 0 for all of it."""
@@ -61,7 +61,7 @@ def holder_name(holding: Holding) -> str:
 def allocated(holdings: Iterable[Holding]) -> str:
     """Return the annotation: accelerators, forms, holders and MiB, `0` for all of it.
 
-        {"pci-0000-3b-00-0":{"claim":{"default/big":8192},"memory":{"default/web/main":2048}}}
+        {"version":1,"accelerators":{"pci-0000-3b-00-0":{"claim":{"default/big":8192}}}}
 
     When that is too long, `*` stands for all holders of an accelerator and the amount is their sum; when
     even that is too long, `*` stands for all accelerators as well.
@@ -77,26 +77,39 @@ def allocated(holdings: Iterable[Holding]) -> str:
 
 
 def parse_allocated(text: str) -> Amounts | None:
-    """Return what an annotation says; None for one that no agent wrote."""
+    """Return what an annotation says; None for one that this program did not write or cannot read."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        return ALLOCATIONS.decode(text)
+    except (ValueError, NewerFormatError):
         return None
+
+
+def _decode_amounts(body: Mapping[str, Any]) -> Amounts:
     amounts: Amounts = {}
-    for accelerator, forms in _table(document).items():
-        for form, holders in _table(forms).items():
-            for holder, amount in _table(holders).items():
-                if form not in _FORMS or type(amount) is not int or amount < 0:
-                    return None
+    for accelerator, forms in body["accelerators"].items():
+        for form, holders in forms.items():
+            for holder, amount in holders.items():
+                if type(amount) is not int or amount < 0:
+                    raise ValueError(f"{amount!r} is not an amount")
                 amounts.setdefault(accelerator, {}).setdefault(Form(form), {})[holder] = amount
-    return amounts if isinstance(document, dict) else None
+    return amounts
+
+
+ALLOCATIONS: Final[VersionedFormat[Amounts]] = VersionedFormat(
+    "allocated", JSON, {1: Codec(lambda amounts: {"accelerators": amounts}, _decode_amounts)}
+)
+"""The annotation of a node that says which containers and claims hold which accelerators."""
 
 
 def devices_text(listed: Iterable[AnnotatedAccelerator]) -> str:
     """Return the annotation that lists a node's accelerators.
 
-    [{"id":"pci-0000-3b-00-0","model":"t4","vendor":"NVIDIA","memory_mib":15360,"shareable":true,"by_units":true}]
+    {"version":1,"accelerators":[{"id":"pci-0000-3b-00-0","model":"t4","vendor":"NVIDIA","memory_mib":15360}]}
     """
+    return DEVICE_LISTS.encode(tuple(listed))
+
+
+def _encode_devices(listed: Iterable[AnnotatedAccelerator]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for each in listed:
         row = {"id": each.id, "model": each.model, "vendor": each.vendor, "memory_mib": each.mebibytes}
@@ -108,16 +121,32 @@ def devices_text(listed: Iterable[AnnotatedAccelerator]) -> str:
         }
         why = {} if each.healthy else {"reason": each.reason}
         rows.append({**row, **{name: True for name, said in flags.items() if said}, **why})
-    return json.dumps(rows, separators=(",", ":"))
+    return {"accelerators": rows}
+
+
+def _decode_devices(body: Mapping[str, Any]) -> tuple[AnnotatedAccelerator, ...]:
+    return tuple(_listed(row) for row in body["accelerators"])
+
+
+DEVICE_LISTS: Final[VersionedFormat[tuple[AnnotatedAccelerator, ...]]] = VersionedFormat(
+    "devices", JSON, {1: Codec(_encode_devices, _decode_devices)}
+)
+"""The annotation of a node that lists its accelerators."""
 
 
 @lru_cache(maxsize=4096)
 def parse_devices(text: str) -> tuple[AnnotatedAccelerator, ...] | None:
-    """Return what an annotation says; None for one that no agent wrote."""
+    """Return what an annotation says; None for one that this program did not write or cannot read."""
     try:
-        return tuple(_listed(row) for row in json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return DEVICE_LISTS.decode(text)
+    except (ValueError, NewerFormatError):
         return None
+
+
+def newer_format(annotations: Mapping[str, str]) -> NewerFormatError | None:
+    """Return why the annotations of a node cannot be read: a newer agent wrote them; None where they can."""
+    allocations = ALLOCATIONS.newer(annotations.get(ALLOCATED, ""))
+    return allocations or DEVICE_LISTS.newer(annotations.get(DEVICES, ""))
 
 
 def models(node_labels: Mapping[str, str]) -> list[LabelledAccelerators]:
@@ -135,17 +164,17 @@ def models(node_labels: Mapping[str, str]) -> list[LabelledAccelerators]:
     return found
 
 
-def _table(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
 def _written(holdings: Iterable[Holding], names: Callable[[Holding], tuple[str, str]]) -> str:
     amounts: Amounts = {}
     for holding in holdings:
         accelerator, holder = names(holding)
         holders = amounts.setdefault(accelerator, {}).setdefault(holding.form, {})
         holders[holder] = holders.get(holder, 0) + holding.mebibytes
-    return json.dumps(amounts, sort_keys=True, separators=(",", ":"))
+    ordered = {
+        accelerator: {form: dict(sorted(holders.items())) for form, holders in sorted(forms.items())}
+        for accelerator, forms in sorted(amounts.items())
+    }
+    return ALLOCATIONS.encode(ordered)
 
 
 def _listed(row: dict[str, Any]) -> AnnotatedAccelerator:

@@ -9,15 +9,16 @@ FairleadError              someone must act; `hint` says how
 │   ├── LabError           a lab cannot be built, started or found
 │   ├── KubeconfigError    a kubeconfig, or what it names, cannot be used
 │   ├── ManifestError      a manifest, snapshot or decision cannot be used
+│   ├── NewerFormatError   a newer version of fairlead wrote it
 │   ├── RecordingError     a recording cannot be written or replayed
 │   └── SettingsError      an option or setting has no such value
 ├── MissingPartError       an optional part is not installed          exit 2
 ├── OutputError            the disk cannot take what is written       exit 74
 ├── KubeletError           a kubelet could not be asked or served      exit 1
-├── RefusedError           an allocation was refused                  exit 1
+├── AllocationRefusedError an allocation was refused                  exit 1
 ├── WardenError            the warden refused or cannot be reached    exit 1
 └── ClusterError           the cluster did not do what it was asked   exit 1
-    ├── ClusterAwayError   it cannot be reached, or is not well       exit 3
+    ├── ClusterUnavailableError  it cannot be reached, or is not well   exit 3
     ├── AccessError        it does not know us, or forbids it         exit 2
     ├── MissingApiError    it does not serve this API group or kind   exit 2
     ├── InvalidError       it will not take this object or request    exit 2
@@ -65,6 +66,17 @@ class KubeconfigError(UserError):
 
 class ManifestError(UserError):
     """A manifest, a snapshot or a decision, or something in it, cannot be used."""
+
+
+class NewerFormatError(UserError):
+    """A newer version of fairlead wrote this; reading it by guess could allocate a device twice."""
+
+    def __init__(self, what: str, version: int, newest: int) -> None:
+        super().__init__(
+            f"{what} format {version}: this program reads formats up to {newest}",
+            "upgrade fairlead here to the version that wrote it",
+        )
+        self.version = version
 
 
 class RecordingError(UserError):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fairlead.compat import StrEnum
+from fairlead.errors import NewerFormatError
+from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.inventory import Accelerator, Inventory
 from fairlead.offer import DRIVER
 from fairlead.request import NO_BYTES, WHOLE, Request, Selector, Taint
@@ -115,19 +117,32 @@ class DeviceShare:
         }
 
 
-def parse_shares(text: str) -> tuple[DeviceShare, ...] | None:
-    """Read the annotation of a bound pod; None for what no scheduler of ours wrote."""
-    try:
-        listed = json.loads(text)
-        return tuple(
-            DeviceShare(
-                str(each["device"]), Bytes(_count(each["memory_bytes"])), _count(each["compute_milli"])
-            )
-            if each["whole"] is False
-            else DeviceShare(str(each["device"]), whole=True)
-            for each in listed
+def _encode_shares(shares: tuple[DeviceShare, ...]) -> dict[str, Any]:
+    return {"shares": [share.to_json() for share in shares]}
+
+
+def _decode_shares(body: Mapping[str, Any]) -> tuple[DeviceShare, ...]:
+    return tuple(
+        DeviceShare(
+            str(share["device"]), Bytes(_count(share["memory_bytes"])), _count(share["compute_milli"])
         )
-    except (ValueError, TypeError, KeyError, RecursionError):
+        if share["whole"] is False
+        else DeviceShare(str(share["device"]), whole=True)
+        for share in body["shares"]
+    )
+
+
+PLACEMENTS: Final[VersionedFormat[tuple[DeviceShare, ...]]] = VersionedFormat(
+    "placement", JSON, {1: Codec(_encode_shares, _decode_shares)}
+)
+"""The annotation that a pod's binding carries: the pod's shares of accelerators."""
+
+
+def parse_shares(text: str) -> tuple[DeviceShare, ...] | None:
+    """Read the annotation of a bound pod; None for a text that this program did not write or cannot read."""
+    try:
+        return PLACEMENTS.decode(text)
+    except (ValueError, NewerFormatError):
         return None
 
 

@@ -1,6 +1,5 @@
 """The cache is a fold of the list: whatever is heard, twice, late or never, the next list makes it right."""
 
-import json
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
@@ -17,8 +16,9 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.cluster.watch.reflector import Reflector, WatchTiming
-from fairlead.placement import Placement
+from fairlead.placement import PLACEMENTS, DeviceShare, Placement
 from fairlead.schedule import place
+from fairlead.units import Bytes
 from tests.serve.scheduler.objects import claim, device_slice, node, pod
 
 
@@ -62,7 +62,7 @@ def test_a_claim_counts_from_its_allocation_on_and_once_its_pod_is_bound_for_the
 def test_a_binding_tells_the_accelerator_and_where_nobody_does_the_fullest_is_likely(
     catalog: Catalog,
 ) -> None:
-    note = '[{"device":"gpu-1","memory_bytes":1073741824,"compute_milli":0,"whole":false}]'
+    note = PLACEMENTS.encode((DeviceShare("gpu-1", Bytes(1 << 30)),))
     told, untold = pod("a", on="n", mib=1024, notes={PLACEMENT: note}), pod("b", on="n", mib=512)
     cache = folded(catalog, [node("n"), device_slice("n"), untold, told])
     assert shares(cache, "uid-a") == [("gpu-1", 1024)]
@@ -102,7 +102,7 @@ def test_a_pod_that_is_seen_bound_as_assumed_changes_nothing_for_the_engine(cata
     cache.assume([placement])
     before = cache.cluster.changes
 
-    note = json.dumps([share.to_json() for share in placement.shares])
+    note = PLACEMENTS.encode(placement.shares)
     bound = pod("a", 2, on="n", mib=1024, notes={PLACEMENT: note})
     cache.on_event(ObjectChange(waiting, bound))
     cache.finish_binding("uid-a")

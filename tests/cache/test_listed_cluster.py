@@ -26,7 +26,7 @@ from fairlead.manifest.files.collect import FoundObjects, collect
 from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.manifest.types.kubernetes import PodResourceClaimStatus
 from fairlead.manifest.types.live import LiveClaim, LivePod
-from fairlead.placement import DeviceShare, NodeState, Placement
+from fairlead.placement import PLACEMENTS, DeviceShare, NodeState, Placement
 from fairlead.request import Request
 from fairlead.units import Bytes
 from tests import catalogs
@@ -158,7 +158,7 @@ def template_claim(number: int, on: str, mib: int) -> list[Any]:
 
 
 def binding(number: int, on: str, mib: int) -> list[Any]:
-    note = json.dumps([DeviceShare("gpu-1", Bytes(mib << 20)).to_json()])
+    note = PLACEMENTS.encode((DeviceShare("gpu-1", Bytes(mib << 20)),))
     return [pod(f"p{number}", on=on, mib=mib, notes={PLACEMENT: note})]
 
 

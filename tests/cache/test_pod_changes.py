@@ -1,7 +1,5 @@
 """What matters of a pod at a glance, and who waits for which claim."""
 
-import json
-
 import pytest
 from msgspec.structs import replace
 
@@ -11,7 +9,7 @@ from fairlead.cache.types import LivePod
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.pod.claims import claims_named
 from fairlead.manifest.types.kubernetes import PodResourceClaimStatus
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import PLACEMENTS, DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.units import Bytes
 from tests.serve.scheduler.objects import GIB, pod
@@ -21,7 +19,7 @@ WANTS = [{"name": "it", "resourceClaimTemplateName": "t"}]
 
 
 def note(*shares: DeviceShare) -> dict[str, str]:
-    return {PLACEMENT: json.dumps([share.to_json() for share in shares])}
+    return {PLACEMENT: PLACEMENTS.encode(tuple(shares))}
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,9 @@ def test_nothing_is_placed_on_a_gpu_that_its_agent_calls_unhealthy(run: Run, tmp
             "kind": "Node",
             "metadata": {
                 "name": "box",
-                "annotations": {"fairlead.dev/devices": json.dumps([{**gpu, **flags}])},
+                "annotations": {
+                    "fairlead.dev/devices": json.dumps({"version": 1, "accelerators": [{**gpu, **flags}]})
+                },
             },
             "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
         }

@@ -200,8 +200,9 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
             "nodes": (
                 node(
                     notes={
-                        "fairlead.dev/devices": f'[{{"id":"{GPU}","model":"t4","vendor":"NVIDIA",'
-                        '"memory_mib":1,"unhealthy":true,"reason":"the driver reported XID 79"}]'
+                        "fairlead.dev/devices": '{"version":1,"accelerators":['
+                        f'{{"id":"{GPU}","model":"t4","vendor":"NVIDIA",'
+                        '"memory_mib":1,"unhealthy":true,"reason":"the driver reported XID 79"}]}'
                     }
                 ),
                 node("other"),
@@ -258,7 +259,8 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
             "nodes": (
                 node(
                     notes={
-                        "fairlead.dev/allocated": f'{{"{GPU}":{{"memory":{{"default/stock/main":4096}}}}}}'
+                        "fairlead.dev/allocated": '{"version":1,"accelerators":'
+                        f'{{"{GPU}":{{"memory":{{"default/stock/main":4096}}}}}}}}'
                     },
                 ),
             ),
@@ -361,7 +363,12 @@ FINE: dict[str, dict[str, Any]] = {
         "leases": (lease(), lease("two", notes={"fairlead.dev/scheduler": "edge"}))
     },
     "an agent that cannot name all": {
-        "nodes": (node(notes={"fairlead.dev/allocated": '{"*":{"memory":{"*":9999}}}'}), node("other"))
+        "nodes": (
+            node(
+                notes={"fairlead.dev/allocated": '{"version":1,"accelerators":{"*":{"memory":{"*":9999}}}}'}
+            ),
+            node("other"),
+        )
     },
 }
 

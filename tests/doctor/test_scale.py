@@ -11,7 +11,7 @@ from fairlead.doctor.finding import Severity
 from fairlead.doctor.view import ClusterView, Pod
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.types.live import LiveClaim
-from fairlead.placement import DeviceShare
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.units import Bytes
 from tests.doctor.worlds import GPU, claim, device_slice, node, pod, program, well
 
@@ -38,7 +38,7 @@ def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> Cluster
 
 def _templates(mebibytes: int) -> tuple[Pod, Pod, LiveClaim]:
     share = DeviceShare(GPU, Bytes(mebibytes << 20))
-    notes = {PLACEMENT: msgspec.json.encode([share.to_json()]).decode()}
+    notes = {PLACEMENT: PLACEMENTS.encode((share,))}
     asks = {"fairlead.dev/gpu-mem": str(mebibytes)}
     return pod("p", "box", asks, notes=notes), pod("p", "box", asks), claim("c", mebibytes, "p")
 

@@ -18,7 +18,7 @@ from fairlead.keys import PLACEMENT
 from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import PriorityClass
 from fairlead.manifest.types.live import OWN_CLAIM, LiveClaim
-from fairlead.placement import DeviceShare
+from fairlead.placement import PLACEMENTS, DeviceShare
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 GPU = "pci-0000-3b-00-0"
@@ -54,8 +54,9 @@ def labelled(count: int = 1, usable: int = 1, listed: Sequence[str] = (), held: 
     labels = {**made.metadata.labels, f"fairlead.dev/{MODEL}.count": str(count)}
     labels[f"fairlead.dev/{MODEL}.usable"] = str(usable)
     rows = [{"id": each, "model": MODEL, "vendor": "NVIDIA", "memory_mib": 4096} for each in listed]
-    notes = {"fairlead.dev/devices": json.dumps(rows)} if rows else {}
-    notes |= {"fairlead.dev/allocated": json.dumps({each: {"whole": {"a/b/c": 0}} for each in held})}
+    notes = {"fairlead.dev/devices": json.dumps({"version": 1, "accelerators": rows})} if rows else {}
+    holders = {each: {"whole": {"a/b/c": 0}} for each in held}
+    notes |= {"fairlead.dev/allocated": json.dumps({"version": 1, "accelerators": holders})}
     return structs.replace(made, metadata=structs.replace(made.metadata, labels=labels, annotations=notes))
 
 
@@ -108,7 +109,7 @@ def pod(name: str, at: str = "", asks: Mapping[str, str] | None = None, **more: 
 def share(name: str, mebibytes: int, at: str = "box", *, whole: bool = False) -> Pod:
     """Return a pod that was given part of the GPU by annotation."""
     given = DeviceShare(GPU, whole=True) if whole else DeviceShare(GPU, memory=mebibytes << 20)  # type: ignore[arg-type]  # bytes
-    notes = {PLACEMENT: msgspec.json.encode([given.to_json()]).decode()}
+    notes = {PLACEMENT: PLACEMENTS.encode((given,))}
     return pod(name, at, {"fairlead.dev/gpu-mem": str(mebibytes)}, notes=notes)
 
 

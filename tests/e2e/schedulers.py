@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from fairlead.keys import DEVICES, HANDS_OVER, PLACEMENT
+from fairlead.keys import DEVICES, PLACEMENT, PLACEMENT_FORMAT
 from fairlead.placement import parse_shares
 from tests.e2e.api import CORE, Document, wait_for
 from tests.e2e.install import NAMESPACE, Site
@@ -67,7 +67,7 @@ def unlisted(site: Site) -> Iterator[dict[str, str]]:
     try:
         wait_for("the agent to lose its right", lambda: not _may_patch_nodes(site), site.trouble)
         label = {LABEL: "unlisted"}
-        _change(site, labels=label, annotations={DEVICES: None, HANDS_OVER: None})
+        _change(site, labels=label, annotations={DEVICES: None, PLACEMENT_FORMAT: None})
         yield label
     finally:
         site.api.patch(path, {"rules": rules})
@@ -96,7 +96,7 @@ def replace_agent(site: Site) -> None:
 
 def promised(site: Site) -> bool:
     """Say whether the node's agent hands over what bindings note."""
-    return bool(site.node()["metadata"].get("annotations", {}).get(HANDS_OVER) == "placement")
+    return bool(site.node()["metadata"].get("annotations", {}).get(PLACEMENT_FORMAT) == "1")
 
 
 def chosen(pod: Document) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def test_installed_with_the_scheduler_a_pod_runs_and_an_uninstall_leaves_nothing
     pods.start(["chosen"], {"fairlead.dev/gpu-mem": 2048}, scheduler="fairlead")
     pods.wait_running(["chosen"])
     chosen = pods.all()["chosen"]
-    (share,) = json.loads(chosen["metadata"]["annotations"]["fairlead.dev/placement"])
+    (share,) = json.loads(chosen["metadata"]["annotations"]["fairlead.dev/placement"])["shares"]
     assert pods.environ(["chosen"])["chosen"]["FAIRLEAD_DEVICE"] == share["device"]
 
     pods.start(["late"], {"fairlead.dev/gpu-mem": 99_999}, scheduler="fairlead")

@@ -59,7 +59,7 @@ def faults(found: Truth, inventory: Inventory) -> list[str]:
 
 def annotated(site: Site) -> Amounts:
     """Return what the node's annotation says."""
-    text = site.node()["metadata"].get("annotations", {}).get(ALLOCATED, "{}")
+    text = site.node()["metadata"].get("annotations", {}).get(ALLOCATED, '{"version":1,"accelerators":{}}')
     found = parse_allocated(text)
     assert found is not None, text
     return found

@@ -13,7 +13,7 @@ from fairlead.errors import ManifestError
 from fairlead.manifest.files import snapshot
 from fairlead.manifest.files.collect import FoundObjects
 from fairlead.manifest.files.snapshot import Snapshot
-from fairlead.placement import DeviceShare, DeviceState
+from fairlead.placement import PLACEMENTS, DeviceShare, DeviceState
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
 from fairlead.whatif.local import decided
@@ -77,7 +77,7 @@ def test_other_plugins(manifest: dict[str, Any], device: DeviceState) -> None:
 
 
 def test_an_annotation_tells_who_holds_what() -> None:
-    held = json.dumps({"t4-1": {"memory": {"default/web/main": 2048}}})
+    held = json.dumps({"version": 1, "accelerators": {"t4-1": {"memory": {"default/web/main": 2048}}}})
     manifest = node(notes={"fairlead.dev/allocated": held})
     manifest["metadata"]["labels"] = {
         **{
@@ -234,7 +234,7 @@ def test_who_holds_a_device_that_no_source_names(
         "metadata": {"name": "s"},
         "spec": spec,
     }
-    note = json.dumps([DeviceShare("pci-1", Bytes(GIB)).to_json()])
+    note = PLACEMENTS.encode((DeviceShare("pci-1", Bytes(GIB)),))
     holder = running("web", {"fairlead.dev/gpu-mem": 1024}, {"fairlead.dev/placement": note})
     found = read(group(manifest, holder, *([listed] if names else [])))
     assert ([each.id for each in found.nodes[0].devices], found.nodes[0].counted) == (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.keys import ALLOCATED, DEVICES, HANDS_OVER, PUBLISHED
+from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT, PUBLISHED
 from fairlead.publish.node_patch import node_patch, published, taken_back
 
 OURS = {"fairlead.dev/tpu.count": "1", "fairlead.dev/arch": "aarch64"}
@@ -60,7 +60,7 @@ def test_a_forged_list_names_no_label_of_others(key: str) -> None:
             {"metadata": {"labels": dict.fromkeys(OURS), "annotations": {PUBLISHED: None}}},
         ),
         ({}, {ALLOCATED: "{}"}, {"metadata": {"annotations": {ALLOCATED: None}}}),
-        ({}, {HANDS_OVER: "placement"}, {"metadata": {"annotations": {HANDS_OVER: None}}}),
+        ({}, {PLACEMENT_FORMAT: "1"}, {"metadata": {"annotations": {PLACEMENT_FORMAT: None}}}),
         ({}, {DEVICES: "[]"}, {"metadata": {"annotations": {DEVICES: None}}}),
     ],
 )

@@ -9,14 +9,14 @@ from fairlead import keys
 from fairlead.cluster.meta import Metadata
 from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.keys import PLACEMENT
-from fairlead.placement import DeviceShare
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.units import Bytes
 from fairlead.whatif import standing
 from fairlead.whatif.leader import Leader, NoAnswer, _directly, _read
 from tests.serve.scheduler.objects import claim, pod
 
 GIB = 1 << 30
-NOTE = json.dumps([DeviceShare("gpu-1", Bytes(GIB)).to_json()])
+NOTE = PLACEMENTS.encode((DeviceShare("gpu-1", Bytes(GIB)),))
 LEADER = Leader("me", "fairlead", "127.0.0.1:1", "")
 
 

@@ -14,6 +14,7 @@ from fairlead.cache.delta import CacheDelta, Waiting
 from fairlead.cache.disruptions import DisruptionCache
 from fairlead.cache.events import FREED, ClusterEvent
 from fairlead.cache.latency import names_model
+from fairlead.cache.leader_marks import LeaderMarks
 from fairlead.cache.nodes import NodeCache
 from fairlead.cache.nominations import Nominations
 from fairlead.cache.origin import LIVE, ObjectOrigin
@@ -45,8 +46,7 @@ class SchedulerCache:
         self, catalog: Catalog, scheduler: str | None = "fairlead", origin: ObjectOrigin = LIVE
     ) -> None:
         self.cluster = EngineCluster()
-        self.epoch = 0
-        """The highest turn that a waiting pod was marked with: whose own is lower, leads no more."""
+        self.leader_marks = LeaderMarks()
         self._translator = PodTranslator(catalog, origin)
         self._nodes = NodeCache(catalog, origin)
         self.complaints: Mapping[str, ManifestError] = self._nodes.unreadable
@@ -75,7 +75,7 @@ class SchedulerCache:
         self._stale_nodes: set[str] = set()
         """Nodes on which something else may be placed than the engine knows."""
         self._stale_pods: set[str] = set()
-        """Waiting pods to be read anew."""
+        """Pending pods to be translated again."""
         self._events: set[ClusterEvent] = set()
         self._gone: set[str] = set()
         self._handlers = self._handlers_by_kind()
@@ -234,6 +234,7 @@ class SchedulerCache:
         else:
             self._translator.drop(uid)
             self._move(uid, was, node)
+            self._nodes.on_pod(uid, node, now)
             self._check_assumption(uid, node, alive=now is not None and not now.ended)
             self._count_unobserved(uid, was, node, change.object)
         if was != node:
@@ -327,7 +328,7 @@ class SchedulerCache:
         if not waits:
             self.nominations.give_up(uid)
         if pod is not None and waits and uid not in self._assumed:
-            self.epoch = max(self.epoch, pod.leader_epoch)
+            self.leader_marks.on_pod(pod)
             if uid not in self._waiting:
                 self._events.add(ClusterEvent.GANG_MEMBER_ADDED)
             self._waiting.add(uid)
@@ -381,9 +382,8 @@ class SchedulerCache:
             BoundPod(in_flight(each.request, self._pods.get(each.request.id)), assumed=each.shares)
             for each in held
         ]
-        said = report(self._nodes.node(name), state.devices)
-        tenants = [*bound, *assumed]
-        return placements(state, tenants, self._claims.on(name), said, self._translator.admitted)
+        said, claims = report(self._nodes.node(name), state.devices), self._claims.on(name)
+        return placements(state, [*bound, *assumed], claims, said, self._translator.admitted)
 
     def _translate_waiting(self) -> Iterable[Waiting]:
         for uid in sorted(self._stale_pods & self._waiting):

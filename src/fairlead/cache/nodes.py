@@ -6,10 +6,12 @@ from fairlead.cache.origin import LIVE, ObjectOrigin
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
+from fairlead.keys import PLACEMENT
 from fairlead.manifest.node.state import node as node_state
 from fairlead.manifest.types.dra import Slice, newest
 from fairlead.manifest.types.kubernetes import Node
-from fairlead.placement import NodeState
+from fairlead.manifest.types.live import LivePod
+from fairlead.placement import PLACEMENTS, NodeState
 
 
 class NodeCache:
@@ -22,6 +24,8 @@ class NodeCache:
         self._origin = origin
         self._nodes: dict[str, Node] = {}
         self._slices: dict[str, dict[Key, Slice]] = {}
+        self._newer: dict[str, tuple[str, ManifestError]] = {}
+        """By uid: the node of a pod whose placement this program cannot read, and why."""
         self._changed: set[str] = set()
 
     def node(self, name: str) -> Node | None:
@@ -50,6 +54,15 @@ class NodeCache:
         if change.new is not None:
             self._slices[change.new.home][change.new.key] = change.new
 
+    def on_pod(self, uid: str, node: str, pod: LivePod | None) -> None:
+        """Take in a pod: while its placement cannot be read, its node takes no others."""
+        before = self._newer.pop(uid, None)
+        note = pod.metadata.annotations.get(PLACEMENT, "") if pod is not None and node else ""
+        newer = PLACEMENTS.newer(note) if note else None
+        if pod is not None and newer is not None:
+            self._newer[uid] = (node, ManifestError(f"pod {'/'.join(pod.key)}: {newer}", newer.hint))
+        self._changed |= {each[0] for each in (before, self._newer.get(uid)) if each is not None}
+
     def changed(self) -> Iterator[tuple[str, NodeState | None]]:
         """Take out the nodes that may not be as they were, by name; None: it is gone, or cannot be read."""
         names, self._changed = sorted(self._changed), set()
@@ -61,6 +74,10 @@ class NodeCache:
         self.unreadable.pop(name, None)
         if given is None:
             return None
+        for home, error in self._newer.values():
+            if home == name:
+                self.unreadable[name] = error
+                return None
         slices = newest(self._slices.get(name, {}).values())
         try:
             return node_state(self._origin.place("Node", given), given, slices, self._catalog)

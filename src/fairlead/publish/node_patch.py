@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead.keys import ALLOCATED, DEVICES, HANDS_OVER, PUBLISHED
+from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT, PUBLISHED
 from fairlead.publish.labels import LEGACY_KEYS, ours
 
 
@@ -21,7 +21,7 @@ def node_patch(
     stale = {key: None for key in published(annotations) if key in labels and key not in wanted}
     notes: dict[str, str | None] = {
         PUBLISHED: ",".join(sorted(wanted)) or None,
-        **dict.fromkeys((ALLOCATED, DEVICES, HANDS_OVER)),
+        **dict.fromkeys((ALLOCATED, DEVICES, PLACEMENT_FORMAT)),
         **told,
     }
     said = {key: value for key, value in notes.items() if annotations.get(key) != value}
@@ -40,6 +40,6 @@ def published(annotations: Mapping[str, str]) -> list[str]:
 def taken_back(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the merge patch that leaves nothing of what was published."""
     gone = {key: None for key in published(annotations) if key in labels}
-    said = {key: None for key in (PUBLISHED, ALLOCATED, DEVICES, HANDS_OVER) if key in annotations}
+    said = {key: None for key in (PUBLISHED, ALLOCATED, DEVICES, PLACEMENT_FORMAT) if key in annotations}
     metadata = {key: value for key, value in (("labels", gone), ("annotations", said)) if value}
     return {"metadata": metadata} if metadata else None

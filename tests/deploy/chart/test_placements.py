@@ -14,6 +14,7 @@ from fairlead.cluster.config.types import AuthInfo, ClusterConfig
 from fairlead.cluster.kinds import NODES, PODS, SERVICE_ACCOUNTS
 from fairlead.errors import ClusterError
 from fairlead.keys import COSCHEDULING, GANG, GANG_SIZE, LEADER_EPOCH, PLACEMENT, VOLCANO
+from fairlead.placement import PLACEMENTS, DeviceShare
 from tests.deploy.chart.charts import Chart, Document
 from tests.deploy.chart.deciders import POLICY, allowed_as_shipped, token_of
 from tests.deploy.chart.worlds import KINDS, Reply
@@ -31,7 +32,7 @@ EVERYTHING = [
 """What the guest may do in the namespace: far more than anybody should give."""
 POD = "/api/v1/namespaces/{ns}/pods"
 MERGE, STRATEGIC = "merge-patch", "strategic-merge-patch"
-NOTE = json.dumps([{"device": "gpu-0", "memory_bytes": 0, "compute_milli": 0, "whole": True}])
+NOTE = PLACEMENTS.encode((DeviceShare("gpu-0", whole=True),))
 SPEC = {"schedulerName": "{ns}", "containers": [{"name": "main", "image": "x"}]}
 HIGH = {"type": LEADER_EPOCH, "status": "True", "message": "2147483647 mine"}
 

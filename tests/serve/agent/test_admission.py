@@ -1,6 +1,5 @@
 """Whose turn it is: the pod that wants just so many units and holds none of them."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from fairlead.cluster.objects import Pod
 from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import KubeletPod
-from fairlead.placement import DeviceShare
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.serve.agent.admission import PodRequest, agree, candidates, wish
 from fairlead.units import Bytes
 
@@ -110,13 +109,15 @@ def pod(note: str | None = None, node: str = "n1", **status: Any) -> Pod:
 
 def test_a_pod_is_read_as_far_as_it_matters() -> None:
     share = DeviceShare("gpu-0", Bytes(1 << 20), 0)
-    note = json.dumps([share.to_json()])
+    note = PLACEMENTS.encode((share,))
     assert wish(pod(note), "n1") == PodRequest(
         "u", {"main": {MEMORY: 2000}}, frozenset({"early"}), False, (share,)
     )
     assert wish(pod(note, node="n2"), "n1") == PodRequest("u")
     assert wish(pod(), "n1").shares is None
     assert wish(pod("nonsense"), "n1").shares == ()
+    assert not wish(pod("nonsense"), "n1").newer
+    assert wish(pod('{"version":2}'), "n1").newer.startswith("placement format 2")
     assert wish(pod(startTime="2026-01-01T00:00:00Z"), "n1").begun
     assert wish(pod(phase="Failed"), "n1").begun
     assert not wish(pod(phase="Pending"), "n1").begun

@@ -1,7 +1,6 @@
 """An agent that goes by bindings: the pod that is let in gets the very accelerator that was chosen for it."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 from fairlead.cluster.kinds import PODS, Kind
 from fairlead.cluster.meta import T
 from fairlead.errors import AccessError, ClusterUnavailableError, KubeletError
-from fairlead.keys import HANDS_OVER, PLACEMENT
-from fairlead.placement import DeviceShare
+from fairlead.keys import PLACEMENT, PLACEMENT_FORMAT
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.units import Bytes
 from tests.fakecluster.cluster import FakeCluster
 from tests.serve.agent.test_publisher import GPU, MEMORY, OTHER, WHOLE, Place, nook, place, until
@@ -32,13 +31,13 @@ def played(folder: Path, script: Script) -> None:
 
 
 async def promised(it: Place) -> bool:
-    return bool((await it.node()).metadata.annotations.get(HANDS_OVER) == "placement")
+    return bool((await it.node()).metadata.annotations.get(PLACEMENT_FORMAT) == "1")
 
 
 async def bound(it: Place, name: str, size: int, *chosen: str, resource: str = MEMORY) -> None:
     """Make a pod that a scheduler of ours, if anything was chosen, has given to the node."""
     shares = [DeviceShare(each, Bytes(size << 20), whole=resource != MEMORY) for each in chosen]
-    notes = {PLACEMENT: json.dumps([each.to_json() for each in shares])} if chosen else {}
+    notes = {PLACEMENT: PLACEMENTS.encode(tuple(shares))} if chosen else {}
     limits = {resource: str(size)}
     spec = {"nodeName": "n1", "containers": [{"name": "main", "resources": {"limits": limits}}]}
     meta = {"name": name, "namespace": "default", "annotations": notes}
@@ -50,7 +49,7 @@ async def many(it: Place, name: str, containers: int, device: str) -> None:
     share = DeviceShare(device, Bytes(containers << 20))
     names = [f"c{at}" for at in range(containers)]
     wants = [{"name": each, "resources": {"limits": {MEMORY: "1"}}} for each in names]
-    meta = {"name": name, "namespace": "default", "annotations": {PLACEMENT: json.dumps([share.to_json()])}}
+    meta = {"name": name, "namespace": "default", "annotations": {PLACEMENT: PLACEMENTS.encode((share,))}}
     spec = {"nodeName": "n1", "containers": wants}
     await it.cluster.create(PODS.raw(), {"metadata": meta, "spec": spec}, "default")
     it.kubelet.known += [f"{name}/{each}" for each in names]

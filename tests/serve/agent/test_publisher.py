@@ -63,7 +63,8 @@ class Place:
         return await self.cluster.get(NODES, "n1")
 
     async def allocated(self) -> Any:
-        return json.loads((await self.node()).metadata.annotations.get(ALLOCATED, "null"))
+        text = (await self.node()).metadata.annotations.get(ALLOCATED)
+        return json.loads(text)["accelerators"] if text else None
 
     def again(self) -> None:
         """Start the publisher anew, as after a crash: nothing is handed over but what lies on disk."""

@@ -49,7 +49,7 @@ class Books:
         found: dict[str, dict[str, dict[str, int]]] = {}
         for pod, (name, size) in self.held.items():
             found.setdefault(name, {}).setdefault("memory", {})[f"{pod}/main"] = size
-        return json.dumps(found)
+        return json.dumps({"version": 1, "accelerators": found})
 
 
 class Agents:

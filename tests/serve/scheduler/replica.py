@@ -2,7 +2,8 @@
 
 SIGUSR1 sets its clock to another time, SIGUSR2 has it print a mark of what it knows. SIGHUP has it stop just
 before it gives something away, and go on with the next SIGHUP. The port leads to the API server by another
-way, and `unfenced` takes the fences out of its writes, to show what they are for.
+way, and `unfenced` takes the fences out of its writes, to show what they are for. `next` has it write the
+next version of each format. What it logs goes to the standard output as well, after `log `.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import random
 import signal
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from fairlead.settings.scheduler import LeaderElectionConfig, SchedulerSettings
 from tests import catalogs
 from tests.serve.scheduler.chaos.digest import digest
 from tests.serve.scheduler.leader.unfenced import unfenced
+from tests.serve.scheduler.next_format import adopted
 
 ECHOES = 0.1
 """Of writes that are answered, how many arrive a second time."""
@@ -101,6 +103,7 @@ async def play(path: str, me: str, namespace: str, port: str, lease: float, fenc
 
     def say(line: str) -> None:
         print(f"{me}: {line}", file=sys.stderr, flush=True)
+        print(f"log {line}", flush=True)
 
     config, wall, stop = kubeconfig.load(path), Wall(), asyncio.Event()
     if port:
@@ -118,9 +121,10 @@ async def play(path: str, me: str, namespace: str, port: str, lease: float, fenc
         await scheduler.run(stop)
 
 
-def main(path: str, me: str, namespace: str, port: str, lease: str, fences: str) -> None:
+def main(path: str, me: str, namespace: str, port: str, lease: str, fences: str, formats: str) -> None:
     """Run a replica."""
-    asyncio.run(play(path, me, namespace, port, float(lease), fences))
+    with adopted() if formats == "next" else nullcontext():
+        asyncio.run(play(path, me, namespace, port, float(lease), fences))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, DISRUPTION, NODES, PODS
 from fairlead.cluster.watch.changes import ObjectChange
-from fairlead.keys import BY_PLACEMENT, HANDS_OVER
+from fairlead.keys import PLACEMENT_FORMAT
 from fairlead.manifest.types.storage import LATE, SELECTED, STORAGE_CLASSES, VOLUME_CLAIMS
 from fairlead.serve.machine.flow import Effect
 from tests import catalogs
@@ -43,7 +43,7 @@ fates = st.sampled_from(["done", "done", "done", "lost", "late"])
 
 def surroundings() -> list[Any]:
     """Return two nodes with a device each; one goes by bindings, the other by claims."""
-    notes = {"annotations": {HANDS_OVER: BY_PLACEMENT}}
+    notes = {"annotations": {PLACEMENT_FORMAT: "1"}}
     document = msgspec.to_builtins(node("bindings"))
     document["metadata"] |= notes
     document["status"]["allocatable"] |= {"fairlead.dev/gpu-mem": "4096"}

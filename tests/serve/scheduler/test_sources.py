@@ -16,7 +16,7 @@ from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT
 from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import Node
-from fairlead.placement import Decision, DeviceShare
+from fairlead.placement import PLACEMENTS, Decision, DeviceShare
 from fairlead.schedule import place
 from fairlead.units import Bytes
 from tests.cache.test_cache import folded, shares
@@ -30,6 +30,11 @@ COUNTED = ("a40-0", "a40-1")
 """The names that are made up for two A40 which are only counted."""
 BY_BUS = ("pci-0000-01-00-0", "pci-0000-02-00-0")
 MIB = 20 * 1024
+
+
+def noted(accelerators: object) -> str:
+    """Return the text of an agent's annotation."""
+    return json.dumps({"version": 1, "accelerators": accelerators})
 
 
 def labelled(notes: dict[str, str] | None = None) -> Node:
@@ -58,7 +63,7 @@ def sliced(names: Sequence[str]) -> Slice:
 
 def holding(name: str, device: str, mib: int = 0, uid: str = "") -> LivePod:
     """Return a bound pod whose binding notes a device: so much of it, or the whole of it."""
-    note = json.dumps([DeviceShare(device, Bytes(mib << 20), whole=not mib).to_json()])
+    note = PLACEMENTS.encode((DeviceShare(device, Bytes(mib << 20), whole=not mib),))
     return pod(name, on="n", mib=mib or 40960, notes={PLACEMENT: note}, uid=uid)
 
 
@@ -107,7 +112,7 @@ def test_holders_of_a_device_that_the_slice_left_out_take_nothing_of_another(
     catalog: Catalog, told: str
 ) -> None:
     gone, stays = BY_BUS
-    notes = {ALLOCATED: json.dumps({gone: {"memory": {"default/owner/main": MIB}}})}
+    notes = {ALLOCATED: noted({gone: {"memory": {"default/owner/main": MIB}}})}
     owner = holding("owner", gone, MIB) if told == "binding" else pod("owner", on="n", mib=MIB)
     given = claim_on(gone, owner)
     world: list[Any] = [labelled(notes if told == "agent" else {}), sliced(BY_BUS), owner]
@@ -136,7 +141,7 @@ def test_what_is_being_bound_to_a_device_that_leaves_the_slice_does_no_harm(cata
 def test_where_devices_are_only_counted_one_held_under_another_name_is_among_them(
     catalog: Catalog, told: str
 ) -> None:
-    notes = {ALLOCATED: json.dumps({BY_BUS[0]: {"memory": {"default/owner/main": 40960}}})}
+    notes = {ALLOCATED: noted({BY_BUS[0]: {"memory": {"default/owner/main": 40960}}})}
     owner = pod("owner", on="n", mib=40960)
     world: list[Any] = [labelled(notes if told == "agent" else {})]
     if told == "claim":
@@ -149,7 +154,7 @@ def test_where_devices_are_only_counted_one_held_under_another_name_is_among_the
 
 def test_the_list_of_the_agent_counts_alone_whatever_slices_and_labels_say(catalog: Catalog) -> None:
     row = {"id": BY_BUS[0], "model": "a40", "vendor": "NVIDIA", "memory_mib": 40960, "shareable": True}
-    cache = folded(catalog, [labelled({DEVICES: json.dumps([row])}), sliced(["a40-7"])])
+    cache = folded(catalog, [labelled({DEVICES: noted([row])}), sliced(["a40-7"])])
     assert devices_of(cache) == {BY_BUS[0]: 40}
 
 

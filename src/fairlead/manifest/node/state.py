@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead import keys
-from fairlead.annotations import AnnotatedAccelerator as Told
-from fairlead.annotations import models, parse_devices
+from fairlead.annotations import AnnotatedAccelerator, models, newer_format, parse_devices
 from fairlead.catalog import Catalog, CatalogDevice
+from fairlead.errors import ManifestError
 from fairlead.keys import DEVICES
 from fairlead.manifest import amounts
 from fairlead.manifest.amounts import MIB
@@ -42,7 +42,7 @@ def node(where: str, given: kubernetes.Node, slices: Sequence[Slice], catalog: C
     memory = amounts.quantity(f"{place}.memory", has.get(MEMORY, 0))
     labels = dict(given.metadata.labels)
     labels.setdefault("kubernetes.io/hostname", given.metadata.name)
-    named = tuple(_named(given, slices, catalog).values())
+    named = tuple(_named(where, given, slices, catalog).values())
     counted = () if named else tuple(_counted(place, given.metadata.labels, has, catalog))
     return NodeState(
         name=given.metadata.name,
@@ -68,8 +68,12 @@ def _piece(where: str, name: str, value: object) -> int:
     return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)
 
 
-def _named(given: kubernetes.Node, slices: Sequence[Slice], catalog: Catalog) -> dict[str, DeviceState]:
+def _named(
+    where: str, given: kubernetes.Node, slices: Sequence[Slice], catalog: Catalog
+) -> dict[str, DeviceState]:
     """Return the accelerators that a source calls by their names, by id; our agent's list, else slices."""
+    if newer := newer_format(given.metadata.annotations):
+        raise ManifestError(f"{where}: {newer}", "upgrade fairlead here to the version of the node's agent")
     listed = parse_devices(given.metadata.annotations.get(DEVICES, ""))
     ours = [slice_ for slice_ in slices if slice_.spec.driver == DRIVER]
     if listed:
@@ -94,7 +98,7 @@ def _counted(
     )
 
 
-def _told(said: Told, listed: Listed | None, catalog: Catalog) -> DeviceState:
+def _told(said: AnnotatedAccelerator, listed: Listed | None, catalog: Catalog) -> DeviceState:
     """Return an accelerator of an agent's list, as a slice lists it where one does."""
     row = catalog.devices.get(said.model)
     memory = Bytes(said.mebibytes * MIB)

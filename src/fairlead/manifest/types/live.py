@@ -1,9 +1,11 @@
 """Pods and claims as a live cluster has them: with what says how far their placing has come."""
 
 from collections.abc import Container
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead.cluster.objects import AllocatedDevice, Condition
+from fairlead.formats import WORDS, Codec, VersionedFormat
 from fairlead.keys import LEADER_EPOCH
 from fairlead.manifest.types import dra, kubernetes
 
@@ -19,6 +21,27 @@ OWN_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderMark:
+    """A fence: the epoch of the leader that changed an object, and a text that no other write bears."""
+
+    epoch: int
+    nonce: str
+
+
+def _decode_mark(body: str) -> LeaderMark:
+    number, _, nonce = body.partition(" ")
+    if not number.isdecimal() or len(number) > 9:
+        raise ValueError(f"{number!r} is not an epoch")
+    return LeaderMark(int(number), nonce)
+
+
+LEADER_EPOCHS: Final[VersionedFormat[LeaderMark]] = VersionedFormat(
+    "leader-epoch", WORDS, {1: Codec(lambda mark: f"{mark.epoch} {mark.nonce}".rstrip(), _decode_mark)}
+)
+"""The condition of a pod, and the annotation of a claim, that a leader fences with."""
+
+
 class LivePod(kubernetes.Pod, frozen=True):
     """A pod."""
 
@@ -29,10 +52,14 @@ class LivePod(kubernetes.Pod, frozen=True):
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of the leader that fenced it last; 0: none had to."""
-        said = self.condition(LEADER_EPOCH).message
-        number = said.partition(" ")[0]
-        return int(number) if number.isdecimal() and len(number) < 10 else 0
+        """The epoch of the leader that fenced it last; 0: none had to, or no leader wrote the mark."""
+        mark = self.condition(LEADER_EPOCH).message
+        if not mark:
+            return 0
+        try:
+            return LEADER_EPOCHS.decode(mark).epoch
+        except ValueError:
+            return 0
 
     @property
     def is_victim(self) -> bool:

@@ -13,7 +13,7 @@ from fairlead.cluster.objects import Container, ContainerExtendedResourceRequest
 from fairlead.keys import PLACEMENT
 from fairlead.kubelet.podresources import KubeletPod
 from fairlead.offer import DRIVER
-from fairlead.placement import DeviceShare, parse_shares
+from fairlead.placement import PLACEMENTS, DeviceShare, parse_shares
 from fairlead.units import parse_quantity
 
 Key = tuple[str, str]
@@ -34,6 +34,8 @@ class PodRequest:
     """The kubelet has reported of it, so it was let in, or refused, before."""
     shares: tuple[DeviceShare, ...] | None = None
     """What a scheduler of ours chose; None: another placed it."""
+    newer: str = ""
+    """Why the placement cannot be read: a newer scheduler wrote it."""
     sizes: Mapping[tuple[str, int], Sequence[str]] = field(init=False, compare=False, repr=False)
     """By resource and units, the containers that want just these, in the kubelet's order."""
 
@@ -78,6 +80,7 @@ def wish(pod: Pod, node: str) -> PodRequest:
         ),
         bool(pod.status.start_time) or pod.status.phase not in _WAITING,
         None if note is None else parse_shares(note) or (),
+        str(PLACEMENTS.newer(note or "") or ""),
     )
 
 

@@ -21,8 +21,9 @@ from fairlead.cluster.watch.informer import Informer
 from fairlead.compat.aio import timeout
 from fairlead.errors import FairleadError
 from fairlead.inventory import Inventory
-from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, DIGEST, HANDS_OVER
+from fairlead.keys import ALLOCATED, DEVICES, DIGEST, PLACEMENT_FORMAT
 from fairlead.offer import DRIVER, Holding
+from fairlead.placement import PLACEMENTS
 from fairlead.publish import labels, slices
 from fairlead.publish.devices import devices
 from fairlead.publish.node_patch import node_patch
@@ -103,8 +104,8 @@ class NodeReconciler:
     async def withdraw(self) -> None:
         """Promise schedulers nothing while nobody is here to keep it; what else was told stays true."""
         node = self._nodes.get(self._terms.node)
-        if node is not None and HANDS_OVER in node.metadata.annotations:
-            patch = {"metadata": {"annotations": {HANDS_OVER: None}}}
+        if node is not None and PLACEMENT_FORMAT in node.metadata.annotations:
+            patch = {"metadata": {"annotations": {PLACEMENT_FORMAT: None}}}
             with suppress(FairleadError, TimeoutError):
                 async with timeout(_PARTING):
                     await self._cluster.patch(NODES, self._terms.node, patch, field_manager=MANAGER)
@@ -132,7 +133,7 @@ class NodeReconciler:
             before, units = node.metadata.annotations.get(DEVICES), told.by_units
             listed = before if units is None else devices(inventory, units)
             notes = {ALLOCATED: allocated(told.said), DEVICES: listed}
-        notes |= {HANDS_OVER: BY_PLACEMENT} if told.hands_over else {}
+        notes |= {PLACEMENT_FORMAT: str(PLACEMENTS.newest)} if told.hands_over else {}
         return node_patch(node.metadata.labels, node.metadata.annotations, wanted, notes)
 
     async def _show_slices(self, node: Node, inventory: Inventory, held: Iterable[Holding]) -> None:

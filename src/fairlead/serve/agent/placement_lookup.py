@@ -96,6 +96,10 @@ class PlacementLookup:
         self._answered |= {each.mark for each in found[:1]}
         if not found or found[0].wish.shares is None:
             return None
+        if found[0].wish.newer:
+            raise AllocationRefusedError(
+                f"{resource}: pod {found[0].pod}: {found[0].wish.newer}", "upgrade the agent of this node"
+            )
         return ChosenAccelerators(found[0].pod, devices(found[0].wish.shares))
 
     async def _settled(self, resource: str, size: int) -> list[CandidateContainer]:

@@ -64,7 +64,7 @@ class SchedulerMachine:
             self.cache, self._queue, policy_named(settings.policy), own_claims=settings.own_claims
         )
         self.election = LeaderElection(
-            self._flows, self._clock, settings.me, settings.lease, lambda: self.cache.epoch, self.cache.began
+            self._flows, self._clock, settings.me, settings.lease, self.cache.leader_marks, self.cache.began
         )
         self._fences = Fences(self._log, self._nonce)
         self._binder = Binder(self.election.leads, self._fences)
@@ -73,6 +73,8 @@ class SchedulerMachine:
         self._explainer = Explainer(self.cycle, settings.me, settings.name)
         self.epoch = 0
         """The term for which everything is prepared."""
+        self._barred = ""
+        """Why this replica must not lead, as it was logged last."""
         self.in_flight = 0
         """Flows that must end before another replica may lead."""
         self._synced = self._changed = self._failing_over = self._reporting = self._resigning = False
@@ -110,9 +112,11 @@ class SchedulerMachine:
 
     @property
     def term(self) -> LeaderTerm | None:
-        """Our term; a pod that bears a higher epoch says that it is over."""
+        """Our term; a pod that bears a higher epoch, or a mark of a newer format, says that it is over."""
         term = self.election.term
-        return term if term is not None and self.cache.epoch <= term.epoch else None
+        marks = self.cache.leader_marks
+        over = term is None or marks.epoch > term.epoch or marks.newer
+        return None if over else term
 
     def gauges(self, now: float) -> SchedulerGauges:
         """Return how things stand."""
@@ -139,6 +143,10 @@ class SchedulerMachine:
     def _on_tick(self, event: Tick) -> None:
         self._clock.set_wall(event.wall)
         self._queue.flush_expired(self._clock.now)
+        if self.election.barred != self._barred:
+            self._barred = self.election.barred
+            if self._barred:
+                self._log(f"does not take the free Lease: {self._barred}; upgrade this replica")
         if self.term is not None and not self._reporting:
             reports = self._reports()
             if reports:

@@ -8,7 +8,7 @@ import pytest
 from fairlead.cache import types as seen
 from fairlead.cache.types import LivePod
 from fairlead.catalog import Catalog
-from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
+from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.placement import DeviceShare
 from fairlead.serve.scheduler.bind.allocation_mode import why_claim
@@ -23,12 +23,16 @@ SOME = (DeviceShare("gpu-0", Bytes(1000 * MIB), 0),)
 ALL = (DeviceShare("gpu-0", Bytes(4096 * MIB), 1000, whole=True),)
 
 
-OFFERED = '[{"id":"gpu-%s","model":"t4","vendor":"NVIDIA","memory_mib":4096,"by_units":true}]'
+OFFERED = (
+    '{"version":1,"accelerators":[{"id":"gpu-%s","model":"t4","vendor":"NVIDIA","memory_mib":4096,'
+    '"by_units":true}]}'
+)
 
 
-def node(note: str = "{}", promise: str = BY_PLACEMENT, devices: str = "", **offered: str) -> Node:
+def node(holders: str = "{}", promise: str = "1", devices: str = "", **offered: str) -> Node:
+    note = f'{{"version":1,"accelerators":{holders}}}'
     has = {MEMORY: "8192", WHOLE: "2", **{f"fairlead.dev/{name}": value for name, value in offered.items()}}
-    meta = {"name": "n", "annotations": {HANDS_OVER: promise, ALLOCATED: note, DEVICES: devices}}
+    meta = {"name": "n", "annotations": {PLACEMENT_FORMAT: promise, ALLOCATED: note, DEVICES: devices}}
     found: Node = read(seen.NODES, {"metadata": meta, "status": {"allocatable": has}})
     return found
 
@@ -72,8 +76,8 @@ BINDING: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node, list[LivePod]]]
     "with nonsense from the agent": (share(), SOME, node("nonsense"), []),
 }
 CLAIM: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node | None, list[LivePod], str]] = {
-    "no promise": (share(), SOME, node(promise="nothing"), [], "does not go by bindings"),
-    "no node": (share(), SOME, None, [], "does not go by bindings"),
+    "no promise": (share(), SOME, node(promise="nothing"), [], "does not read placements of format 1"),
+    "no node": (share(), SOME, None, [], "does not read placements of format 1"),
     "a pointer": (share(claim="old"), SOME, node(), [], "points to a claim"),
     "of gpushare": (asking(**{"aliyun.com__gpu-mem": "1"}), SOME, node(), [], "cannot say"),
     "of HAMi": (
@@ -121,7 +125,7 @@ def test_a_claim_must_tell(
 def promising() -> Node:
     """Return a node with room, whose agent goes by bindings."""
     document: dict[str, Any] = msgspec.to_builtins(objects.node("n"))
-    document["metadata"]["annotations"] = {HANDS_OVER: BY_PLACEMENT}
+    document["metadata"]["annotations"] = {PLACEMENT_FORMAT: "1"}
     document["status"]["allocatable"][MEMORY] = "8192"
     return msgspec.convert(document, Node)
 

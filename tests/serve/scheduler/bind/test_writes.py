@@ -35,7 +35,7 @@ def test_a_plain_pod_is_bound_by_one_write_that_names_it_by_uid() -> None:
 def test_who_gets_part_of_a_device_is_bound_only_as_it_was_seen_and_with_a_note_of_it() -> None:
     meta = writes.bind(plan(pod("a", version=7, mib=1024), SHARE)).body["metadata"]
     assert meta["resourceVersion"] == "7"
-    assert json.loads(meta["annotations"][PLACEMENT]) == [SHARE.to_json()]
+    assert json.loads(meta["annotations"][PLACEMENT]) == {"version": 1, "shares": [SHARE.to_json()]}
     assert writes.bind(plan(pod("a", version=7), SHARE), "9").body["metadata"]["resourceVersion"] == "9"
 
 

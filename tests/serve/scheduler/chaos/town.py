@@ -13,7 +13,7 @@ from fairlead.cache import types as seen
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NAMESPACES, PODS, RESOURCE_SLICES, Kind
 from fairlead.errors import AlreadyExistsError, ClusterError
-from fairlead.keys import BY_PLACEMENT, HANDS_OVER
+from fairlead.keys import PLACEMENT_FORMAT
 from fairlead.offer import DRIVER
 from tests.serve.scheduler.objects import device_slice
 from tests.serve.scheduler.world import World
@@ -47,7 +47,7 @@ class Town(World):
         node["metadata"]["labels"] |= {"fairlead.dev/t4.count": "3", "fairlead.dev/t4.kind": "gpu"}
         node["metadata"]["labels"] |= {"fairlead.dev/t4.usable": "3", "fairlead.dev/t4.memory-mib": "4096"}
         if self.nodes.index(name) % 2 == 0:
-            node["metadata"]["annotations"] = {HANDS_OVER: BY_PLACEMENT}
+            node["metadata"]["annotations"] = {PLACEMENT_FORMAT: "1"}
             node["status"]["allocatable"] = {**node["status"]["allocatable"], "fairlead.dev/gpu-mem": "8192"}
         return node
 

@@ -30,7 +30,10 @@ class Player:
     wire: Wire
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """It has begun to listen to signals."""
+    formats: str = "current"
+    """`next`: it writes the next version of each format."""
     marks: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
+    logs: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
     reader: "asyncio.Task[None] | None" = None
 
     def send(self, number: int) -> None:
@@ -51,7 +54,18 @@ class Player:
         if await self.process.stdout.readline():
             self.ready.set()
         while line := await self.process.stdout.readline():
-            self.marks.put_nowait(line.decode().strip())
+            text = line.decode().strip()
+            if text.startswith("log "):
+                self.logs.put_nowait(text.removeprefix("log "))
+            else:
+                self.marks.put_nowait(text)
+
+    async def logged(self, words: str, seconds: float) -> str:
+        """Wait until it has logged a line with these words, and return the line."""
+        async with asyncio.timeout(seconds):
+            while words not in (line := await self.logs.get()):
+                pass
+            return line
 
 
 @dataclass
@@ -68,18 +82,19 @@ class Troupe:
     numbers: "count[int]" = field(default_factory=count)
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
-    async def add(self) -> None:
+    async def add(self, formats: str = "current") -> Player:
         """Start another replica; its boot-time clock stands elsewhere, where the kernel lets it."""
         wire = await self.stack.enter_async_context(Wire(self.api.port).open())
         me = f"replica-{next(self.numbers)}"
         argv = [sys.executable, "-m", "tests.serve.scheduler.replica", self.kubeconfig, me, self.namespace]
-        argv += [str(wire.port), str(self.lease), "unfenced" if self.unfenced else "fenced"]
+        argv += [str(wire.port), str(self.lease), "unfenced" if self.unfenced else "fenced", formats]
         if os.geteuid() == 0 and (unshare := shutil.which("unshare")):
             argv = [unshare, "-T", "--boottime", str(self.dice.randrange(1_000_000)), *argv]
         process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-        player = Player(me, process, wire)
+        player = Player(me, process, wire, formats=formats)
         player.reader = asyncio.create_task(player.read())
         self.players.append(player)
+        return player
 
     async def leader(self, client: Client) -> Player:
         """Return who holds the lease; somebody where nobody does."""
@@ -100,7 +115,7 @@ class Troupe:
         """Start another for each that has ended: one that finds no cluster when it starts ends by itself."""
         for player in [each for each in self.players if each.process.returncode is not None]:
             self.players.remove(player)
-            await self.add()
+            await self.add(player.formats)
 
     async def end(self) -> None:
         """Kill whoever is left."""

@@ -60,7 +60,7 @@ class Story:
         shares = [each.to_json() for each in plan.placement.shares]
         note = {
             **plan.pod.metadata.annotations,
-            "fairlead.dev/placement": msgspec.json.encode(shares).decode(),
+            "fairlead.dev/placement": msgspec.json.encode({"version": 1, "shares": shares}).decode(),
         }
         document = msgspec.to_builtins(plan.pod)
         document["spec"]["nodeName"] = plan.placement.node
@@ -101,7 +101,7 @@ class Story:
 
 def placed(device: int, mib: int) -> dict[str, str]:
     share = {"device": f"gpu-{device}", "memory_bytes": mib << 20, "compute_milli": 0, "whole": False}
-    return {"fairlead.dev/placement": msgspec.json.encode([share]).decode()}
+    return {"fairlead.dev/placement": msgspec.json.encode({"version": 1, "shares": [share]}).decode()}
 
 
 @pytest.mark.parametrize("waiting", [0, 10, 50])

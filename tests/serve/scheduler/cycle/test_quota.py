@@ -10,7 +10,7 @@ from fairlead.cache.quota import MEMORY, SHARES, UncountedUse, charge
 from fairlead.cache.types import QUOTAS, ResourceQuota
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
-from fairlead.placement import DeviceShare
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.units import Bytes
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
@@ -144,7 +144,7 @@ def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Cata
 
 
 def test_what_runs_counts_by_its_placement_though_its_annotations_are_gone(catalog: Catalog) -> None:
-    note = '[{"device":"gpu-0","memory_bytes":2147483648,"compute_milli":0,"whole":false}]'
+    note = PLACEMENTS.encode((DeviceShare("gpu-0", Bytes(2 << 30)),))
     running = pod("r", on="n", notes={"fairlead.dev/placement": note})
     cycle = cycle_of(catalog, node("n"), device_slice("n"), quota({MEMORY: "4000"}), running, *halves("a"))
     assert decide_all(cycle) == []

@@ -34,7 +34,7 @@ GARBAGE = {
 def decided(device: str, mib: int) -> dict[str, str]:
     """Return the note of a binding."""
     share = {"device": device, "memory_bytes": mib << 20, "compute_milli": 0, "whole": False}
-    return {PLACEMENT: json.dumps([share])}
+    return {PLACEMENT: json.dumps({"version": 1, "shares": [share]})}
 
 
 def free(cache: SchedulerCache) -> list[int]:

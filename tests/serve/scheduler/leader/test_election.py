@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairlead.cache.leader_marks import LeaderMarks
 from fairlead.cluster.kinds import LEASES
 from fairlead.errors import ClusterError, ClusterUnavailableError, ConflictError
 from fairlead.serve.machine.clock import MachineClock
@@ -19,11 +20,11 @@ LEASE = LEASES.path(CONFIG.namespace, CONFIG.name)
 class Candidate:
     """A replica that wants to lead, with a clock of its own."""
 
-    def __init__(self, wire: Wire, name: str, floor: list[int], *, began: bool = False) -> None:
+    def __init__(self, wire: Wire, name: str, marks: LeaderMarks, *, began: bool = False) -> None:
         self.clock = MachineClock(now=100.0)
         self.flows = Flows()
         self._wire = wire
-        self.election = LeaderElection(self.flows, self.clock, name, CONFIG, lambda: floor[0], lambda: began)
+        self.election = LeaderElection(self.flows, self.clock, name, CONFIG, marks, lambda: began)
 
     def run(self, flow: Flow[None]) -> None:
         """Run a flow of the election to its end."""
@@ -49,8 +50,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.wire = Wire()
-        self.floor = [0]
-        self.one, self.other = (Candidate(self.wire, name, self.floor) for name in ("one", "other"))
+        self.marks = LeaderMarks()
+        self.one, self.other = (Candidate(self.wire, name, self.marks) for name in ("one", "other"))
         self.one.look()
         self.other.look()
 
@@ -142,7 +143,7 @@ def test_a_lease_that_was_deleted_is_created_when_the_last_leader_must_have_noti
     stage.other.look()
     assert not stage.other.leads, "the first leads and may not know yet"
     assert stage.one.leads
-    stage.floor[0] = 7
+    stage.marks.epoch = 7
     stage.pass_time(14.0)
     for each in (stage.one, stage.other):
         each.look()
@@ -155,7 +156,7 @@ def test_a_lease_that_was_deleted_is_created_when_the_last_leader_must_have_noti
 
 
 def test_where_pods_were_placed_but_there_is_no_lease_a_new_replica_waits_too() -> None:
-    late = Candidate(Wire(), "late", [0], began=True)
+    late = Candidate(Wire(), "late", LeaderMarks(), began=True)
     late.look()
     assert not late.leads
     late.clock.now += 15.0
@@ -181,7 +182,7 @@ def test_a_leader_that_has_finished_one_term_does_not_resign_from_another(stage:
 
 
 def test_a_leader_that_sees_a_mark_above_its_epoch_begins_a_new_term(stage: Stage) -> None:
-    stage.floor[0] = 5
+    stage.marks.epoch = 5
     stage.one.look()
     assert stage.one.epoch == (6, False)
 
@@ -202,7 +203,7 @@ def test_a_term_lasts_from_when_its_renewal_was_sent_not_from_when_it_was_answer
 
 def test_requests_for_the_lease_are_given_up_while_there_is_time_for_another() -> None:
     sent: list[tuple[type, float | None]] = []
-    late = Candidate(Wire(), "late", [0])
+    late = Candidate(Wire(), "late", LeaderMarks())
 
     def perform(effect: object) -> object:
         assert isinstance(effect, Get | RenewLease)

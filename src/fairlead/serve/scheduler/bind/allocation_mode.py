@@ -12,12 +12,12 @@ from typing import Final
 from fairlead import keys
 from fairlead.annotations import ALL, parse_allocated, parse_devices
 from fairlead.cache.types import LivePod
-from fairlead.keys import ALLOCATED, BY_PLACEMENT, DEVICES, HANDS_OVER
+from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT
 from fairlead.manifest.pod.demand import is_accelerator
 from fairlead.manifest.pod.effective import effective
 from fairlead.manifest.types.kubernetes import Amount, Node
 from fairlead.offer import Form
-from fairlead.placement import DeviceShare
+from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.units import parse_quantity
 
 _UNITS: Final[Mapping[str, int]] = {keys.GPU_MEM: 1 << 20, keys.GPU_MEM_GIB: 1 << 30}
@@ -28,8 +28,9 @@ def why_claim(
     pod: LivePod, shares: Sequence[DeviceShare], node: Node | None, others: Iterable[LivePod]
 ) -> str:
     """Return why the binding alone would not do for a pod on a node with others; empty where it does."""
-    if node is None or node.metadata.annotations.get(HANDS_OVER) != BY_PLACEMENT:
-        return "the node's agent does not go by bindings"
+    reads = node.metadata.annotations.get(PLACEMENT_FORMAT, "") if node is not None else ""
+    if node is None or not reads.isdecimal() or int(reads) < PLACEMENTS.newest:
+        return f"the node's agent does not read placements of format {PLACEMENTS.newest}"
     if pod.status.extended_resource_claim_status.resource_claim_name:
         return "it points to a claim already, and a pod cannot take that back"
     asked = {name: count for name, count in effective("", pod.spec).items() if is_accelerator(name) and count}

@@ -9,7 +9,6 @@ Every write that gives away part of a device is conditional on the version of an
 changes before it decides (see `failover.py`): a leader that stopped in the middle cannot give it away twice.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -28,9 +27,10 @@ from fairlead.cache.types import (
 from fairlead.cache.volumes import VolumeBinding
 from fairlead.manifest.pod.demand import is_accelerator
 from fairlead.manifest.types.dra import ClaimRequest
+from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
 from fairlead.manifest.types.storage import SELECTED, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
-from fairlead.placement import DeviceShare, Placement
+from fairlead.placement import PLACEMENTS, DeviceShare, Placement
 from fairlead.serve.scheduler.effects import (
     MERGE,
     STRATEGIC,
@@ -45,10 +45,8 @@ from fairlead.serve.scheduler.effects import (
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 REQUEST: Final = "shares"
 """The one request of a claim of ours."""
-_MARK: Final = 24
+_MARK: Final = 28
 """Characters of a claim's mark: all are as long, so that who could write one can replace it."""
-_OURS: Final = "0".ljust(_MARK, "-")
-"""What a claim is marked with before it is given something: the next leader finds it by that."""
 _BOUND_BY: Final = "pv.kubernetes.io/bound-by-controller"
 """Says that no person chose the volume: it is free again when the claim goes."""
 _MIB: Final = 1 << 20
@@ -127,7 +125,7 @@ def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
         "metadata": {
             "name": claim_name(pod),
             "namespace": meta.namespace,
-            "annotations": {OWN_CLAIM: "true", LEADER_EPOCH: _OURS},
+            "annotations": {OWN_CLAIM: "true", LEADER_EPOCH: _claim_mark(0)},
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         },
@@ -170,7 +168,7 @@ def protect(claim: LiveClaim) -> Allocate:
             *(finalizer for finalizer in claim.metadata.finalizers if finalizer != FINALIZER),
             FINALIZER,
         ],
-        "annotations": {LEADER_EPOCH: _OURS},
+        "annotations": {LEADER_EPOCH: _claim_mark(0)},
     }
     return Allocate("PATCH", _claim(claim), {"metadata": kept}, MERGE)
 
@@ -179,7 +177,7 @@ def bind(plan: BindingPlan, version: str = "") -> Bind:
     """Give the pod to its node together with the note of its devices; only if it is the pod we mean."""
     meta, shares = plan.pod.metadata, plan.placement.shares
     precise = _version(version or meta.resource_version) if plan.fenced else {}
-    note = json.dumps([each.to_json() for each in shares], separators=(",", ":"))
+    note = PLACEMENTS.encode(tuple(shares))
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -250,14 +248,24 @@ def fence_pod(pod: LivePod, epoch: int, nonce: str) -> Fence:
 
     The nonce is new each time: a write that changes nothing would leave the version as it was.
     """
-    mark = {"type": LEADER_EPOCH, "status": "True", "reason": "TakenOver", "message": f"{epoch} {nonce}"}
+    mark = {
+        "type": LEADER_EPOCH,
+        "status": "True",
+        "reason": "TakenOver",
+        "message": LEADER_EPOCHS.encode(LeaderMark(epoch, nonce)),
+    }
     return pod_status(Fence, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [mark]}})
 
 
 def fence_claim(namespace: str, name: str, epoch: int, nonce: str) -> Fence:
     """Do the same to a claim."""
-    mark = {"metadata": {"annotations": {LEADER_EPOCH: f"{epoch} {nonce}".ljust(_MARK, "-")}}}
+    mark = {"metadata": {"annotations": {LEADER_EPOCH: _claim_mark(epoch, nonce)}}}
     return Fence("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
+
+
+def _claim_mark(epoch: int, nonce: str = "") -> str:
+    """Return the mark of a claim; with epoch 0 it says that a leader is about to allocate the claim."""
+    return LEADER_EPOCHS.encode(LeaderMark(epoch, nonce)).ljust(_MARK, "-")
 
 
 def unmark_claim(namespace: str, name: str) -> Fence:

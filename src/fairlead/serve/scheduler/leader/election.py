@@ -7,23 +7,26 @@ duration, by its own clock: the times written in it are for people. The same hol
 another client took the holder out: the last leader may not know yet.
 
 The Lease also carries the leader's in-flight set (see `in_flight.py`): so only the leader can add to it, and
-a replica that takes the Lease has read the last one.
+a replica that takes the Lease has read the last one. It names the formats that leaders have written (see
+`formats.py`): a replica that cannot read one of them does not take the Lease.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from fairlead.cache.leader_marks import LeaderMarks
 from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import LEASES
 from fairlead.cluster.meta import Metadata, replace
 from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.cluster.times import format_micro
 from fairlead.errors import ClusterError, ConflictError, NotFoundError
+from fairlead.keys import FORMATS
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow, Flows, Lock, Sleep
 from fairlead.serve.scheduler.effects import Get, RenewLease
-from fairlead.serve.scheduler.leader import in_flight
+from fairlead.serve.scheduler.leader import formats, in_flight
 from fairlead.serve.scheduler.leader.in_flight import EVERYTHING, NOTHING, InFlightSet
 from fairlead.settings.scheduler import LeaderElectionConfig
 
@@ -83,11 +86,11 @@ class LeaderElection:
         clock: MachineClock,
         me: str,
         config: LeaderElectionConfig,
-        floor: Callable[[], int] = lambda: 0,
+        marks: LeaderMarks | None = None,
         began: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._floor = floor
-        """The highest epoch that any pod bears: where a person deleted the Lease, it would begin again."""
+        self._marks = marks or LeaderMarks()
+        """What pods say of leaders: where a person deleted the Lease, epochs would begin again."""
         self._began = began
         """Whether a replica has ever placed anything: then there was a Lease, and may be a leader."""
         self._flows = flows
@@ -108,6 +111,8 @@ class LeaderElection:
         """What else the Lease says of its holder while that is this replica."""
         self.trouble = ""
         """Why the Lease could not be read or written the last time."""
+        self.barred = ""
+        """Why this replica does not take the Lease though it could: a newer one wrote what it cannot read."""
 
     @property
     def term(self) -> LeaderTerm | None:
@@ -188,7 +193,8 @@ class LeaderElection:
     def _look(self) -> Flow[None]:
         term = self.term
         # A pod with a higher epoch says that another led, whatever the Lease says: then it takes a new term.
-        if term is not None and self._lease is not None and self._floor() <= term.epoch:
+        over = term is None or self._marks.epoch > term.epoch or self._marks.newer
+        if not over and self._lease is not None:
             try:
                 yield from self._write(self._lease, "renew")  # without a look: it must not be late
             except (ConflictError, NotFoundError):
@@ -201,8 +207,17 @@ class LeaderElection:
         version = lease.metadata.resource_version if lease else ""
         self._observed = self._observed.seen(version, _NEVER if first else now)
         action = next_action(lease, self._me, self._observed, now, self._config.duration)
-        if action != "wait":
+        self.barred = self._unreadable(lease) if action != "wait" else ""
+        if action != "wait" and not self.barred:
             yield from self._write(lease, action)
+
+    def _unreadable(self, lease: Lease | None) -> str:
+        """Return why this replica must not lead; empty where it reads everything that leaders wrote."""
+        notes = lease.metadata.annotations if lease is not None else {}
+        if word := formats.unreadable(notes.get(FORMATS, "")):
+            return f"a newer leader has written the format {word}; this replica writes {formats.names()}"
+        newer = in_flight.IN_FLIGHT_SETS.newer(notes.get(in_flight.ANNOTATION, ""))
+        return str(newer) if newer is not None else self._marks.newer
 
     def _read(self) -> Flow[Lease | None]:
         path = LEASES.path(self._config.namespace, self._config.name)
@@ -235,7 +250,7 @@ class LeaderElection:
         now = format_micro(self._clock.wall)
         before = lease or Lease(metadata=Metadata(name=self._config.name, namespace=self._config.namespace))
         new = action != "renew"
-        epoch = max(before.spec.lease_transitions, self._floor() if new else 0)
+        epoch = max(before.spec.lease_transitions, self._marks.epoch if new else 0)
         spec = LeaseSpec(
             holder_identity=self._me,
             lease_duration_seconds=round(self._config.duration),
@@ -243,7 +258,7 @@ class LeaderElection:
             renew_time=now,
             lease_transitions=epoch + 1 if new else epoch,
         )
-        notes = {**before.metadata.annotations, **self.annotations}
+        notes = {**before.metadata.annotations, **self.annotations, FORMATS: formats.names()}
         if listed is not None:
             notes[in_flight.ANNOTATION] = listed.text()
         return replace(before, spec=spec, metadata=replace(before.metadata, annotations=notes))

@@ -9,13 +9,14 @@ half done for these pods, instead of for every pod that waits: thousands may, wh
 
 import hashlib
 import heapq
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fairlead import keys
 from fairlead.cluster.meta import Metadata
+from fairlead.errors import NewerFormatError
+from fairlead.formats import JSON, Codec, VersionedFormat
 
 ANNOTATION: Final = keys.IN_FLIGHT
 MOST: Final = 256
@@ -38,8 +39,7 @@ class InFlightSet:
 
     def text(self) -> str:
         """Return it as the Lease carries it, with a checksum that shows if another client wrote there."""
-        document = {"since": self.since, "until": self.until, "uids": sorted(self.uids)}
-        return json.dumps({**document, "sum": _sum(document)}, separators=(",", ":"))
+        return IN_FLIGHT_SETS.encode(self)
 
 
 EVERYTHING: Final = InFlightSet(until=_LAST)
@@ -48,14 +48,25 @@ NOTHING: Final = InFlightSet()
 
 
 def parse(text: str) -> InFlightSet:
-    """Read what a Lease carries; where no leader wrote that, any pod may have been given something."""
+    """Read what a Lease carries; where no leader wrote that, any pod may be in flight."""
     try:
-        found = json.loads(text)
-        since, until, uids = str(found["since"]), str(found["until"]), [str(each) for each in found["uids"]]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return IN_FLIGHT_SETS.decode_exactly(text)
+    except (ValueError, NewerFormatError):
         return EVERYTHING
-    found_set = InFlightSet(since, until, frozenset(uids))
-    return found_set if found_set.text() == text else EVERYTHING
+
+
+def _encode(value: InFlightSet) -> dict[str, Any]:
+    document = {"since": value.since, "until": value.until, "uids": sorted(value.uids)}
+    return {**document, "sum": _sum(document)}
+
+
+def _decode(body: Mapping[str, Any]) -> InFlightSet:
+    return InFlightSet(str(body["since"]), str(body["until"]), frozenset(map(str, body["uids"])))
+
+
+IN_FLIGHT_SETS: Final[VersionedFormat[InFlightSet]] = VersionedFormat(
+    "in-flight", JSON, {1: Codec(_encode, _decode)}
+)
 
 
 def choose(waiting: Sequence[Metadata], now: Iterable[str], line: Iterable[str], until: str) -> InFlightSet:
