@@ -91,6 +91,42 @@ def test_the_page_of_the_house_lists_every_room() -> None:
     assert listed >= there | {each.name for each in sources.glob("[!_]*.py")}
 
 
+SHARED = frozenset(
+    (
+        "Affinity",
+        "Container",
+        "Device",
+        "Node",
+        "NodeStatus",
+        "Pod",
+        "PodSpec",
+        "PodStatus",
+        "Taint",
+        "Toleration",
+    )
+)
+"""Names of Kubernetes that several rooms give to as much of the type as each needs; ten at most."""
+
+
+def test_a_public_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name(path))
+    assert len(SHARED) <= 10
+    assert {key for key, where in places.items() if len(where) > 1} == SHARED, places
+
+
+MOST_FILES = 24
+
+
+def test_a_room_holds_few_files() -> None:
+    rooms = {path.parent for path in SOURCES} - {HOUSE / "src" / "fairlead"}
+    full = {name(room): count for room in rooms if (count := len(list(room.glob("*.py")))) > MOST_FILES}
+    assert full == {}, "give it rooms by subject"
+
+
 def test_the_version_is_said_once() -> None:
     project = toml.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == __version__

@@ -1,16 +1,16 @@
 """The agent's ledger, kept true: the kubelet's books are read again and again, claims are kept on disk."""
 
 import asyncio
-import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from fairlead.compat.aio import TIMEOUTS
-from fairlead.errors import AllocationRefusedError, KubeletError
+from fairlead.errors import AllocationRefusedError, KubeletError, NewerFormatError
+from fairlead.formats import JSON, Codec, VersionedFormat
 from fairlead.inventory import Inventory, Machine
 from fairlead.kubelet import podresources
 from fairlead.kubelet.claims import KubeletClaim
@@ -201,7 +201,7 @@ class PodResourcesTracker:
             self._file.unlink(missing_ok=True)
             return
         aside = self._file.with_suffix(".new")
-        text = json.dumps([_to_json(holding) for holding in self.ledger.claims])
+        text = PREPARED_CLAIMS.encode(tuple(self.ledger.claims))
         with aside.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
@@ -215,19 +215,10 @@ def holder_of(claim: KubeletClaim) -> Holder:
 
 
 def _stored(file: Path) -> Iterable[Holding]:
-    """Return the claims that were prepared before; the kubelet's books make up for a bad file."""
+    """Return the claims that were prepared before; the PodResources API makes up for an unreadable file."""
     try:
-        rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-        return [
-            Holding(
-                str(row["accelerator"]),
-                Form.CLAIM,
-                Holder(str(row["namespace"]), str(row["name"]), str(row["uid"])),
-                int(row["mebibytes"]),
-            )
-            for row in rows
-        ]
-    except (OSError, ValueError, TypeError, KeyError):
+        return PREPARED_CLAIMS.decode(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, NewerFormatError):
         return []
 
 
@@ -240,3 +231,21 @@ def _to_json(holding: Holding) -> dict[str, Any]:
         "uid": holder.container,
         "mebibytes": holding.mebibytes,
     }
+
+
+def _decode(body: Mapping[str, Any]) -> tuple[Holding, ...]:
+    return tuple(
+        Holding(
+            str(row["accelerator"]),
+            Form.CLAIM,
+            Holder(str(row["namespace"]), str(row["name"]), str(row["uid"])),
+            int(row["mebibytes"]),
+        )
+        for row in body["claims"]
+    )
+
+
+PREPARED_CLAIMS: Final[VersionedFormat[tuple[Holding, ...]]] = VersionedFormat(
+    "prepared-claims", JSON, {1: Codec(lambda claims: {"claims": [*map(_to_json, claims)]}, _decode)}
+)
+"""The agent's file of the claims that it has prepared."""

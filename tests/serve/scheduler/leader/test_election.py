@@ -248,3 +248,52 @@ def test_the_in_flight_set_is_only_written_by_the_leader_of_that_term(stage: Sta
         stage.other.run(stage.other.election.enrol(1, lambda: EVERYTHING))
     with pytest.raises(ConflictError, match="another leads by now"):
         stage.one.run(stage.one.election.enrol(2, lambda: EVERYTHING))
+
+
+NEWER = "a newer leader has written the format placement/2"
+
+
+def test_a_replica_that_cannot_read_a_format_of_the_lease_does_not_lead_and_says_why(stage: Stage) -> None:
+    stage.patch(b'{"metadata": {"annotations": {"fairlead.dev/formats": "in-flight/1 placement/2"}}}')
+    stage.other.look()
+    assert not stage.other.election.barred, "another replica holds the Lease"
+    stage.pass_time(15.0)
+    for each in (stage.one, stage.other):
+        each.look()
+        assert not each.leads
+        assert each.election.barred.startswith(NEWER)
+
+
+def test_a_replica_that_reads_the_formats_again_leads(stage: Stage) -> None:
+    stage.patch(b'{"metadata": {"annotations": {"fairlead.dev/formats": "placement/2"}}}')
+    stage.other.look()
+    stage.pass_time(15.0)
+    stage.other.look()
+    assert stage.other.election.barred
+    stage.patch(b'{"metadata": {"annotations": {"fairlead.dev/formats": null}}}')
+    stage.other.look()
+    stage.pass_time(15.0)
+    stage.other.look()
+    assert (stage.other.leads, stage.other.election.barred) == (True, "")
+
+
+def test_an_in_flight_set_of_a_newer_format_bars_a_replica_also_where_the_lease_names_no_formats(
+    stage: Stage,
+) -> None:
+    note = b'{"fairlead.dev/formats": null, "fairlead.dev/in-flight": "{\\"version\\":2}"}'
+    stage.patch(b'{"metadata": {"annotations": %s}}' % note)
+    stage.other.look()
+    stage.pass_time(15.0)
+    stage.other.look()
+    assert not stage.other.leads
+    assert stage.other.election.barred.startswith("in-flight format 2")
+
+
+def test_a_leader_that_sees_a_mark_of_a_newer_format_leads_no_more(stage: Stage) -> None:
+    stage.marks.newer = "pod default/a: leader-epoch format 2"
+    stage.one.look()
+    stage.pass_time(15.0)
+    stage.one.look()
+    assert not stage.one.leads
+    assert stage.one.election.barred == stage.marks.newer
+    assert stage.holder == "one", "the Lease runs out"

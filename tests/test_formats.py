@@ -1,0 +1,101 @@
+"""Formats with a version: every one that outlives a process, and what is done with a newer one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.annotations import ALLOCATIONS, DEVICE_LISTS, AnnotatedAccelerator
+from fairlead.errors import NewerFormatError
+from fairlead.formats import VersionedFormat
+from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
+from fairlead.offer import Form, Holder, Holding
+from fairlead.placement import PLACEMENTS, DeviceShare
+from fairlead.serve.agent.pod_resources_tracker import PREPARED_CLAIMS
+from fairlead.serve.scheduler.leader import formats
+from fairlead.serve.scheduler.leader.in_flight import IN_FLIGHT_SETS, InFlightSet
+from fairlead.units import Bytes
+from tests.serve.scheduler.next_format import CODECS, adopted
+
+VALUES: list[tuple[VersionedFormat[Any], Any]] = [
+    (PLACEMENTS, (DeviceShare("gpu-0", Bytes(1 << 30)), DeviceShare("gpu-1", whole=True))),
+    (IN_FLIGHT_SETS, InFlightSet("a", "b", frozenset({"u1", "u2"}))),
+    (LEADER_EPOCHS, LeaderMark(7, "nonce")),
+    (ALLOCATIONS, {"gpu-0": {Form.MEMORY: {"default/web/main": 2048}}}),
+    (PREPARED_CLAIMS, (Holding("gpu-0", Form.CLAIM, Holder("default", "big", "uid-1"), 2048),)),
+    (DEVICE_LISTS, (AnnotatedAccelerator("gpu-0", "t4", "NVIDIA", 15360, shareable=True),)),
+]
+NAMES = [format_.name for format_, _ in VALUES]
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "formats.md"
+
+
+@pytest.mark.parametrize(("format_", "value"), VALUES, ids=NAMES)
+def test_a_value_is_the_same_after_encoding_and_decoding(format_: VersionedFormat[Any], value: Any) -> None:
+    text = format_.encode(value)
+    assert format_.decode(text) == value
+    assert format_.newer(text) is None
+
+
+@pytest.mark.parametrize(("format_", "value"), VALUES, ids=NAMES)
+def test_a_newer_version_is_named_and_not_guessed(format_: VersionedFormat[Any], value: Any) -> None:
+    version, body = format_.envelope.unpack(format_.encode(value))
+    body = {key: each for key, each in body.items() if key != "version"} if isinstance(body, dict) else body
+    newer = format_.envelope.pack(version + 1, body)
+    with pytest.raises(
+        NewerFormatError, match=f"{format_.name} format 2: this program reads formats up to 1"
+    ):
+        format_.decode(newer)
+    assert str(format_.newer(newer)).startswith(f"{format_.name} format 2")
+
+
+@pytest.mark.parametrize("format_", [format_ for format_, _ in VALUES], ids=NAMES)
+@pytest.mark.parametrize(
+    "text", ["", "v", "v0 1", "vx", "[]", "{}", "null", '{"version":0}', '{"version":true}', "[" * 100_000]
+)
+def test_a_text_that_no_program_of_ours_wrote_is_neither_read_nor_newer(
+    format_: VersionedFormat[Any], text: str
+) -> None:
+    with pytest.raises(ValueError, match=f"no {format_.name}"):
+        format_.decode(text)
+    assert format_.newer(text) is None
+
+
+@pytest.mark.parametrize(("format_", "value"), VALUES[:3], ids=NAMES[:3])
+def test_a_newer_program_reads_both_versions_and_writes_the_next(
+    format_: VersionedFormat[Any], value: Any
+) -> None:
+    before = format_.encode(value)
+    with adopted():
+        after = format_.encode(value)
+        assert before != after
+        assert format_.decode(before) == format_.decode(after) == value
+    assert format_.encode(value) == before
+
+
+def test_the_next_formats_of_the_upgrade_are_all_that_leaders_write() -> None:
+    assert {format_.name for format_, _ in CODECS} == {format_.name for format_ in formats.WRITTEN}
+
+
+@pytest.mark.parametrize(
+    ("text", "unreadable"),
+    [
+        ("", ""),
+        ("in-flight/1 placement/1", ""),
+        ("in-flight/1 placement/2", "placement/2"),
+        ("in-flight/1 ledger/1", "ledger/1"),
+        ("placement/x", "placement/x"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_a_lease_names_the_first_format_that_cannot_be_read(text: str, unreadable: str) -> None:
+    assert formats.unreadable(text) == unreadable
+    assert formats.unreadable(formats.names()) == ""
+
+
+def test_the_page_shows_every_format_with_its_version_and_an_example_that_decodes() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for format_, _ in VALUES:
+        assert f"| `{format_.name}` | {format_.newest} |" in page, format_.name
+    examples = [json.loads(line) for line in page.splitlines() if line.startswith('{"version"')]
+    assert len(examples) == len(VALUES) - 1, "all but the leader epoch, which is no JSON"
