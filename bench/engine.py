@@ -17,7 +17,7 @@ from typing import Final
 from bench import pairs
 from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import Demand, Gang, Request
-from fairlead.schedule import EngineCluster, decide, explained, place_gang
+from fairlead.schedule import EngineCluster, decide, place_gang, with_suggestions
 from fairlead.units import Bytes
 
 GIB = 1 << 30
@@ -156,7 +156,7 @@ def change(nodes: int) -> float:
     cluster = crowded(nodes)
     decision = decide(cluster, share("late", 3 * 1024), POLICY)
     started = time.perf_counter()
-    told = explained(cluster, decision)
+    told = with_suggestions(cluster, decision)
     seconds = time.perf_counter() - started
     print(f"smallest change on {nodes} nodes with {8 * nodes} pods: {seconds:.3f} s\n  {told.sentence()}")
     return seconds

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from bench.engine import POLICY, crowded, half_full, node, share
 from fairlead.request import Demand, Gang, Request
-from fairlead.schedule import EngineCluster, decide, explained, place_gang
+from fairlead.schedule import EngineCluster, decide, place_gang, with_suggestions
 
 Costs = dict[str, float]
 Sizes = dict[str, int]
@@ -73,7 +73,7 @@ def changes(sizes: Sizes, costs: Costs) -> None:
     ]
     with counted(costs, "smallest change", len(refused)):
         for decision in refused:
-            explained(cluster, decision)
+            with_suggestions(cluster, decision)
 
 
 JOBS: tuple[Callable[[Sizes, Costs], None], ...] = (decisions, gangs, changes)

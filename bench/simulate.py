@@ -33,10 +33,10 @@ from fairlead.catalog import load
 from fairlead.simulate.play.simulation import Simulation, SimulationOutcome
 from fairlead.simulate.play.world import RequestPolicy
 from fairlead.simulate.report.figures import figures
-from fairlead.simulate.trace.job import SimulatedFleet, Trace, faster
+from fairlead.simulate.trace.job import SimulatedFleet, Trace, speed_up
 from fairlead.simulate.trace.machines import read_fleet
 from fairlead.simulate.trace.read import TraceReader
-from fairlead.simulate.trace.settings import SimulationSettings, settled
+from fairlead.simulate.trace.settings import SimulationSettings, merge_settings
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "examples", "simulate", "one-gpu.yaml")
 LEVELS = (0, 50, 100, 150, 200, 250)
@@ -53,7 +53,7 @@ Row = tuple[float, float, float]
 
 def played(trace: Trace, fleet: SimulatedFleet, policy: str, seed: int) -> SimulationOutcome:
     """Play one trace under one policy."""
-    rules = settled(SimulationSettings(), trace.settings, trace.name)
+    rules = merge_settings(SimulationSettings(), trace.settings, trace.name)
     return Simulation(trace, fleet, RequestPolicy(policy), rules, seed).play()
 
 
@@ -120,7 +120,7 @@ def recorded(folder: str, policies: list[str]) -> None:
     for pace in (1, 1000):
         for policy in policies:
             began, cpu = time.perf_counter(), time.process_time()
-            outcome = played(faster(whole, pace), fleet, policy, 0)
+            outcome = played(speed_up(whole, pace), fleet, policy, 0)
             took, used = time.perf_counter() - began, time.process_time() - cpu
             peak = figures(outcome)["allocation_percent"]["peak"]
             print(

@@ -352,9 +352,9 @@ def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request
         priority=draw(st.integers(0, 3)),
         selector=draw(st.sampled_from([Selector(), Selector(), Selector.of({ZONE: "a"})])),
         tolerations=draw(st.sampled_from([(), (Toleration(exists=True),)])),
-        near=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
-        apart=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
-        spread=(TopologySpread(app, ZONE),) if social and draw(st.integers(0, 5)) == 0 else (),
+        pod_affinity=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
+        pod_anti_affinity=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
+        topology_spread=(TopologySpread(app, ZONE),) if social and draw(st.integers(0, 5)) == 0 else (),
         ports=(HostPort(80),) if social and draw(st.integers(0, 5)) == 0 else (),
         estimates=draw(st.just({}) | st.dictionaries(st.sampled_from(["t4", "coral"]), expectations())),
     )

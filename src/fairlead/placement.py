@@ -51,13 +51,13 @@ class DeviceState:
             unified=accelerator.unified_memory,
             shareable=accelerator.shareable,
             precisions=tuple(sorted(accelerator.peak)),
-            offered=offered(
+            offered=offered_device(
                 accelerator.model or "", accelerator.vendor, accelerator.kind, accelerator.memory or NO_BYTES
             ),
         )
 
 
-def offered(model: str, vendor: str, kind: str, memory: Bytes, more: Mapping[str, Any] = EMPTY) -> str:
+def offered_device(model: str, vendor: str, kind: str, memory: Bytes, more: Mapping[str, Any] = EMPTY) -> str:
     """Return what selectors see of an accelerator that no ResourceSlice lists: what ours would list."""
     texts = {"model": model, "vendor": vendor, "kind": kind}
     attributes = {name: {"string": text} for name, text in texts.items() if text} | dict(more)
@@ -322,7 +322,7 @@ class Decision:
         return self.placement is not None
 
     @property
-    def things(self) -> str:
+    def unit(self) -> str:
         """What was looked at, as people call it."""
         return "accelerators" if self.request.demand.count else "nodes"
 
@@ -332,14 +332,14 @@ class Decision:
             return _placed(self.placement, self.victims)
         reasons = ("; " if self._told_alone else ", ").join(self.reasons())
         why = f": {reasons}" if reasons else ""
-        fit = f"; smallest change that would fit: {self.changes[0].text}" if self.fitting else ""
+        fit = f"; smallest change that would fit: {self.changes[0].text}" if self.has_suggestion else ""
         return f"{self.headline()}{why}{fit}"
 
     def headline(self) -> str:
         """Return a refusal without its reasons."""
         if self._told_alone:
             return f"{self.request.name} cannot be placed"
-        return f"0 of {self.among} {self.things} can take {self.request.name}"
+        return f"0 of {self.among} {self.unit} can take {self.request.name}"
 
     def reasons(self) -> list[str]:
         """Return what stands against it, each with the number it concerns."""
@@ -356,7 +356,7 @@ class Decision:
         return bool(self.rejections) and self.rejections[0].reason in _TOLD_ALONE
 
     @property
-    def fitting(self) -> bool:
+    def has_suggestion(self) -> bool:
         """Whether a change is known that would let it fit."""
         return bool(self.changes) and not self._told_alone
 

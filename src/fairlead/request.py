@@ -269,9 +269,9 @@ class Request:
     """Of nodes: one of these must hold; empty: no matter."""
     preferences: tuple[PreferredNodes, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
-    near: tuple[PodAffinityTerm, ...] = ()
-    apart: tuple[PodAffinityTerm, ...] = ()
-    spread: tuple[TopologySpread, ...] = ()
+    pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    topology_spread: tuple[TopologySpread, ...] = ()
     ports: tuple[HostPort, ...] = ()
     slo: float | None = None
     """Seconds that nine of ten runs must keep."""
@@ -306,14 +306,14 @@ class Request:
         )
 
     @property
-    def social(self) -> bool:
+    def inter_pod(self) -> bool:
         """Whether the place depends on who else is there."""
-        return bool(self.near or self.apart or self.spread or self.ports)
+        return bool(self.pod_affinity or self.pod_anti_affinity or self.topology_spread or self.ports)
 
     @property
     def signature(self) -> Hashable:
         """What requests share that one state of a cluster answers alike; None: other pods decide as well."""
-        return None if self.social else (self.shape, self.priority, self.preempts)
+        return None if self.inter_pod else (self.shape, self.priority, self.preempts)
 
     @property
     def sized_by_estimate(self) -> bool:

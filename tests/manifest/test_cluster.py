@@ -16,7 +16,7 @@ from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import PLACEMENTS, DeviceShare, DeviceState
 from fairlead.publish.labels import labels
 from fairlead.units import Bytes
-from fairlead.whatif.local import decided
+from fairlead.whatif.local import decide_locally
 from tests import accelerators
 from tests.manifest.worlds import CATALOG, group, pod
 
@@ -207,7 +207,7 @@ def test_a_pod_whose_claim_is_allocated_goes_where_its_device_is() -> None:
     (request,) = read(objects).pending
     assert request.demand.count == 0
     waits = next(each.body for each in objects.all("Pod") if each.body.metadata.name == "late")
-    told = decided(objects, CATALOG, waits)
+    told = decide_locally(objects, CATALOG, waits)
     assert (told["node"], told["victims"]) == ("worker", [])
 
 

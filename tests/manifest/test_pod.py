@@ -96,8 +96,12 @@ def test_rules() -> None:
         Toleration("a", exists=True),
         Toleration("b", "c", effect=TaintEffect.NO_SCHEDULE),
     )
-    assert (found.near[0].topology, found.near[0].weight, found.apart[0].weight) == ("zone", 0, 5)
-    assert found.spread == (
+    assert (
+        found.pod_affinity[0].topology,
+        found.pod_affinity[0].weight,
+        found.pod_anti_affinity[0].weight,
+    ) == ("zone", 0, 5)
+    assert found.topology_spread == (
         TopologySpread(Selector((LabelTerm("app", MatchOperator.IN, ("web",)),)), "zone", 2, must=False),
     )
     assert found.ports == (HostPort(8080),)
@@ -145,7 +149,7 @@ def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> 
     def near(**term: Any) -> PodAffinityTerm:
         terms = [{"topologyKey": "zone", **term}]
         affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-        return asked(pod(affinity=affinity)).near[0]
+        return asked(pod(affinity=affinity)).pod_affinity[0]
 
     assert near().selector == NOTHING
     assert near(labelSelector={}).selector == Selector()
@@ -154,7 +158,7 @@ def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> 
     assert near(labelSelector={}, namespaceSelector=named, namespaces=["web"]).namespaces == ("db", "web")
     assert near(labelSelector={}, namespaceSelector={"matchLabels": {"team": "a"}}).namespaces == ("*",)
     rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-    assert asked(pod(topologySpreadConstraints=[rule])).spread[0].selector == NOTHING
+    assert asked(pod(topologySpreadConstraints=[rule])).topology_spread[0].selector == NOTHING
 
 
 def test_keys_of_labels_are_filled_in_from_the_pod() -> None:
@@ -166,7 +170,7 @@ def test_keys_of_labels_are_filled_in_from_the_pod() -> None:
     }
     own = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
     own["metadata"]["labels"] = {"app": "web"}
-    said = asked(own).apart[0].selector
+    said = asked(own).pod_anti_affinity[0].selector
     assert str(said) == "app=web, app=web, app NotIn web"
 
 
@@ -179,7 +183,7 @@ def test_which_nodes_have_a_part_in_evenness() -> None:
                 {**rule, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"},
             ]
         )
-    ).spread
+    ).topology_spread
     assert [(each.allowed, each.tolerated) for each in found] == [(True, False), (False, True)]
 
 

@@ -66,8 +66,10 @@ REQUESTS = st.builds(
     affinity=st.tuples(SELECTORS),
     preferences=st.tuples(st.builds(PreferredNodes, st.integers(1, 100), SELECTORS)),
     tolerations=st.tuples(st.builds(Toleration, NAMES, effect=st.none() | st.sampled_from(TaintEffect))),
-    near=st.tuples(st.builds(PodAffinityTerm, SELECTORS, NAMES, st.tuples(NAMES), st.integers(0, 100))),
-    spread=st.tuples(st.builds(TopologySpread, SELECTORS, NAMES, st.integers(1, 5), st.booleans())),
+    pod_affinity=st.tuples(
+        st.builds(PodAffinityTerm, SELECTORS, NAMES, st.tuples(NAMES), st.integers(0, 100))
+    ),
+    topology_spread=st.tuples(st.builds(TopologySpread, SELECTORS, NAMES, st.integers(1, 5), st.booleans())),
     ports=st.tuples(st.builds(HostPort, st.integers(1, 65535))),
     slo=st.none() | st.floats(0.001, 10),
     estimates=st.dictionaries(

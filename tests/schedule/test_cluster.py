@@ -8,7 +8,7 @@ from fairlead.errors import AllocationRefusedError
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster, decide, place
-from fairlead.schedule.state.cluster import SHORTEST_LOG
+from fairlead.schedule.state.cluster import MIN_LOG_LENGTH
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 
@@ -149,7 +149,7 @@ def test_who_has_not_looked_for_long_looks_at_everything() -> None:
     cluster = EngineCluster(servers(2))
     assert decide(cluster, whole("a")).placed
     cluster.remove("n1")
-    for _ in range(SHORTEST_LOG):
+    for _ in range(MIN_LOG_LENGTH):
         cluster.put(servers(1)[0])
     assert cluster.changed_since(0) is None
     cluster.put(replace(servers(1)[0], unschedulable=True))
@@ -160,5 +160,5 @@ def test_what_is_kept_is_not_undone() -> None:
     cluster = EngineCluster(servers(1))
     mark = cluster.checkpoint()
     cluster.bind(placed("a", "n0", 3))
-    cluster.keep(mark)
+    cluster.commit(mark)
     assert cluster.placement("default/a") is not None

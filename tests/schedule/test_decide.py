@@ -19,7 +19,7 @@ from fairlead.request import (
     Toleration,
 )
 from fairlead.schedule import EngineCluster, decide, place, policy_named
-from fairlead.schedule.decision.decide import LARGE, rounded, up_to
+from fairlead.schedule.decision.decide import LARGE, round_up, round_up_request
 from tests.schedule.clusters import gib, gpu, node, servers, share, whole
 
 
@@ -239,7 +239,7 @@ def test_nonsense_is_refused_by_its_field() -> None:
     ("amount", "expected"), [(0, 0), (1, 1), (31, 31), (33, 34), (1000, 1024), (1024, 1024)]
 )
 def test_amounts_are_rounded_up_by_little(amount: int, expected: int) -> None:
-    assert up_to(amount, 5) == expected
+    assert round_up(amount, 5) == expected
 
 
 def test_a_large_cluster_seeks_a_little_more_but_takes_what_was_asked() -> None:
@@ -251,7 +251,7 @@ def test_a_large_cluster_seeks_a_little_more_but_takes_what_was_asked() -> None:
     decision = place(cluster, odd)
     assert decision.placement is not None
     assert decision.placement.shares[0].memory == odd.demand.memory
-    assert rounded(odd).demand.memory == gib(3.5)
+    assert round_up_request(odd).demand.memory == gib(3.5)
     # What fits exactly and not rounded is found all the same.
     last = replace(odd, name="b", demand=Demand(8, memory=gib(15.99)))
     assert place(cluster, last).placed
@@ -265,9 +265,9 @@ def test_unknown_policies_are_told_with_the_nearest() -> None:
 
 def test_who_asks_for_all_of_a_small_accelerator_does_not_get_a_large_one_for_being_rounded() -> None:
     odd = gib(22.2)
-    assert rounded(share("a", 22.2)).demand.memory == gib(24)
-    assert rounded(share("a", 22.2), (odd, gib(80))).demand.memory == odd
-    assert rounded(share("a", 22.2), (gib(16), gib(80))).demand.memory == gib(24)
+    assert round_up_request(share("a", 22.2)).demand.memory == gib(24)
+    assert round_up_request(share("a", 22.2), (odd, gib(80))).demand.memory == odd
+    assert round_up_request(share("a", 22.2), (gib(16), gib(80))).demand.memory == gib(24)
 
 
 def test_a_faster_accelerator_that_comes_later_is_seen() -> None:

@@ -70,7 +70,7 @@ def test_members_spread_where_the_policy_does() -> None:
 
 def test_members_may_differ_and_mind_their_neighbours() -> None:
     apart = (PodAffinityTerm(Selector.of({"app": "x"})),)
-    mixed = [replace(each, labels={"app": "x"}, apart=apart) for each in gang(4)]
+    mixed = [replace(each, labels={"app": "x"}, pod_anti_affinity=apart) for each in gang(4)]
     mixed[0] = replace(mixed[0], demand=Demand(2))
     cluster = EngineCluster(servers(4))
     assert all(decision.placed for decision in place_gang(cluster, mixed))

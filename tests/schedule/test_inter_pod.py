@@ -33,22 +33,26 @@ def at(cluster: EngineCluster, request: Request) -> str | None:
 
 def test_friends_are_sought_in_their_domain() -> None:
     cluster = world((pod("db", "db"), "n1"))
-    near = pod("web", "web", near=(PodAffinityTerm(DB, "zone"),))
+    near = pod("web", "web", pod_affinity=(PodAffinityTerm(DB, "zone"),))
     assert at(cluster, near) in {"n1", "n3"}
-    assert at(cluster, replace(near, near=(PodAffinityTerm(DB),))) == "n1"
+    assert at(cluster, replace(near, pod_affinity=(PodAffinityTerm(DB),))) == "n1"
     assert at(cluster, replace(near, namespace="other")) is None
     assert (
-        at(cluster, replace(near, near=(PodAffinityTerm(DB, namespaces=("default",)),), namespace="other"))
+        at(
+            cluster,
+            replace(near, pod_affinity=(PodAffinityTerm(DB, namespaces=("default",)),), namespace="other"),
+        )
         == "n1"
     )
     assert (
-        at(cluster, replace(near, near=(PodAffinityTerm(DB, namespaces=("*",)),), namespace="other")) == "n1"
+        at(cluster, replace(near, pod_affinity=(PodAffinityTerm(DB, namespaces=("*",)),), namespace="other"))
+        == "n1"
     )
-    assert at(cluster, replace(near, near=(PodAffinityTerm(DB, "rack"),))) is None
+    assert at(cluster, replace(near, pod_affinity=(PodAffinityTerm(DB, "rack"),))) is None
 
 
 def test_the_first_of_a_group_may_be_its_own_friend() -> None:
-    own = pod("web", "web", near=(PodAffinityTerm(WEB, "zone"),))
+    own = pod("web", "web", pod_affinity=(PodAffinityTerm(WEB, "zone"),))
     assert at(world(), own) is not None
     assert at(world(), replace(own, labels={})) is None
     assert at(world((pod("old", "web"), "n2")), own) in {"n0", "n2"}
@@ -56,7 +60,7 @@ def test_the_first_of_a_group_may_be_its_own_friend() -> None:
 
 def test_a_friend_satisfies_every_term() -> None:
     both = Selector.of({"app": "db"}), Selector.of({"tier": "fast"})
-    near = pod("web", "web", near=tuple(PodAffinityTerm(each, "zone") for each in both))
+    near = pod("web", "web", pod_affinity=tuple(PodAffinityTerm(each, "zone") for each in both))
     apart = world((pod("db", "db"), "n0"), (replace(pod("x", "x"), labels={"tier": "fast"}), "n0"))
     assert at(apart, near) is None
     one = replace(pod("db", "db"), labels={"app": "db", "tier": "fast"})
@@ -64,7 +68,7 @@ def test_a_friend_satisfies_every_term() -> None:
 
 
 def test_foes_are_kept_apart_both_ways() -> None:
-    alone = pod("db", "db", apart=(PodAffinityTerm(WEB, "zone"),))
+    alone = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB, "zone"),))
     assert at(world((pod("web", "web"), "n0")), alone) in {"n1", "n3"}
     assert at(world((alone, "n0")), pod("web", "web")) in {"n1", "n3"}
     assert at(world((alone, "n0")), pod("other", "x")) is not None
@@ -75,33 +79,36 @@ def test_foes_are_kept_apart_both_ways() -> None:
 
 
 def test_who_leaves_is_no_foe_any_more() -> None:
-    alone = pod("db", "db", apart=(PodAffinityTerm(WEB),))
+    alone = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB),))
     cluster = world((alone, "n0"))
     cluster.release("default/db")
-    assert cluster.crowd.held == {}
+    assert cluster.pod_counts.held == {}
 
 
 @pytest.mark.parametrize(("weight", "expected"), [(10, {"n0"}), (1, {"n0"})])
 def test_wishes_are_met_where_they_can_be(weight: int, expected: set[str]) -> None:
     cluster = world((pod("db", "db"), "n0"))
-    assert at(cluster, pod("web", "web", near=(PodAffinityTerm(DB, weight=weight),))) in expected
-    assert at(cluster, pod("web", "web", apart=(PodAffinityTerm(DB, weight=weight),))) not in expected
+    assert at(cluster, pod("web", "web", pod_affinity=(PodAffinityTerm(DB, weight=weight),))) in expected
+    assert (
+        at(cluster, pod("web", "web", pod_anti_affinity=(PodAffinityTerm(DB, weight=weight),)))
+        not in expected
+    )
 
 
 def test_wishes_of_those_who_are_there_count_too() -> None:
-    shy = pod("db", "db", apart=(PodAffinityTerm(WEB, weight=50),))
+    shy = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB, weight=50),))
     assert at(world((shy, "n0")), pod("web", "web")) != "n0"
 
 
 def test_spread_keeps_the_skew() -> None:
-    even = pod("w9", "web", spread=(TopologySpread(WEB, "zone"),))
+    even = pod("w9", "web", topology_spread=(TopologySpread(WEB, "zone"),))
     assert at(world((pod("w0", "web"), "n0")), even) in {"n1", "n3"}
-    wide = replace(even, spread=(TopologySpread(WEB, "zone", skew=2),))
+    wide = replace(even, topology_spread=(TopologySpread(WEB, "zone", skew=2),))
     assert at(world((pod("w0", "web"), "n0")), wide) is not None
     both = world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n1"))
     assert at(both, even) is not None
-    assert at(both, replace(even, spread=(TopologySpread(WEB, "zone", domains=3),))) is None
-    assert at(world(), replace(even, spread=(TopologySpread(WEB, "rack"),))) is None
+    assert at(both, replace(even, topology_spread=(TopologySpread(WEB, "zone", domains=3),))) is None
+    assert at(world(), replace(even, topology_spread=(TopologySpread(WEB, "rack"),))) is None
 
 
 def test_nodes_without_the_label_of_every_rule_have_no_part_in_evenness() -> None:
@@ -109,29 +116,35 @@ def test_nodes_without_the_label_of_every_rule_have_no_part_in_evenness() -> Non
     cluster = EngineCluster(nodes)
     only = replace(pod("w0", "web"), selector=Selector.of({"zone": "a"}))
     assert place(cluster, only).placed
-    even = pod("w1", "web", spread=(TopologySpread(WEB, "zone"), TopologySpread(WEB, "rack", skew=9)))
+    even = pod(
+        "w1", "web", topology_spread=(TopologySpread(WEB, "zone"), TopologySpread(WEB, "rack", skew=9))
+    )
     assert at(cluster, even) == "n0"  # zone b has no node with a rack: it is no emptier domain
-    assert at(cluster, replace(even, spread=(TopologySpread(WEB, "zone"),))) == "n1"
+    assert at(cluster, replace(even, topology_spread=(TopologySpread(WEB, "zone"),))) == "n1"
 
 
 def test_who_is_counted_for_evenness_can_be_chosen() -> None:
     nodes = [node("n0", labels={"zone": "a"}), node("n1", labels={"zone": "b"}, taints=(Taint("keep"),))]
     cluster = EngineCluster(nodes)
     assert place(cluster, pod("w0", "web")).placed
-    assert at(cluster, pod("w1", "web", spread=(TopologySpread(WEB, "zone"),))) is None
-    assert at(cluster, pod("w1", "web", spread=(TopologySpread(WEB, "zone", tolerated=True),))) == "n0"
-    a = pod("w1", "web", selector=Selector.of({"zone": "a"}), spread=(TopologySpread(WEB, "zone"),))
+    assert at(cluster, pod("w1", "web", topology_spread=(TopologySpread(WEB, "zone"),))) is None
+    assert (
+        at(cluster, pod("w1", "web", topology_spread=(TopologySpread(WEB, "zone", tolerated=True),))) == "n0"
+    )
+    a = pod("w1", "web", selector=Selector.of({"zone": "a"}), topology_spread=(TopologySpread(WEB, "zone"),))
     assert at(cluster, a) == "n0"
-    assert at(cluster, replace(a, spread=(TopologySpread(WEB, "zone", allowed=False),))) is None
+    assert at(cluster, replace(a, topology_spread=(TopologySpread(WEB, "zone", allowed=False),))) is None
 
 
 def test_spread_as_a_wish_is_only_a_wish() -> None:
-    wish = pod("w9", "web", spread=(TopologySpread(WEB, "zone", must=False),))
+    wish = pod("w9", "web", topology_spread=(TopologySpread(WEB, "zone", must=False),))
     assert at(world((pod("w0", "web"), "n0")), wish) in {"n1", "n3"}
 
 
 def test_nodes_that_are_out_of_the_question_have_no_skew() -> None:
-    even = pod("w9", "web", spread=(TopologySpread(WEB, "zone"),), selector=Selector.of({"zone": "a"}))
+    even = pod(
+        "w9", "web", topology_spread=(TopologySpread(WEB, "zone"),), selector=Selector.of({"zone": "a"})
+    )
     assert at(world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n2")), even) in {"n0", "n2"}
 
 

@@ -109,10 +109,10 @@ class Events(RuleBasedStateMachine):
         for known in list(self.cluster.memo.values()):
             if isinstance(known, ScoreCache):
                 known.refresh()
-                fresh = ScoreCache(self.cluster, known.ask.request, known.policy)
+                fresh = ScoreCache(self.cluster, known.compiled.request, known.policy)
                 fresh.refresh()
                 assert np.array_equal(known.score, fresh.score)
-                probe = replace(known.ask.request, name="probe")
+                probe = replace(known.compiled.request, name="probe")
                 assert decide(self.cluster, probe, known.policy) == decide(scratch, probe, known.policy)
 
     @invariant()

@@ -16,11 +16,11 @@ from fairlead.schedule import (
     decide,
     policy_named,
     policy_names,
-    typical,
+    typical_demand,
 )
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.score.candidates import options
-from fairlead.schedule.score.fragments import lost
+from fairlead.schedule.score.candidates import candidates
+from fairlead.schedule.score.fragments import added_fragments
 from fairlead.schedule.score.mix import EVEN
 from fairlead.schedule.score.scores import SCORES
 from fairlead.units import Bytes
@@ -82,28 +82,28 @@ def test_typical_requests_are_the_most_popular() -> None:
             for at in range(count)
         ]
 
-    mix = typical([*some(60, 1, 500), *some(35, 2, 1000), *some(5, 3, 100)])
+    mix = typical_demand([*some(60, 1, 500), *some(35, 2, 1000), *some(5, 3, 100)])
     assert [(kind.cpu, round(weight, 4)) for kind, weight in mix.kinds] == [(1, 0.6316), (2, 0.3684)]
     assert mix.kinds[0][0] == RequestKind(1, Bytes(0), Demand(1, compute=500))
-    assert typical([]) is EVEN
+    assert typical_demand([]) is EVEN
 
 
 def test_fragments_are_what_the_expected_cannot_use() -> None:
     """By hand: one accelerator, half of the requests want all of it, half want a half."""
-    mix = typical([Request(str(milli), demand=Demand(1, compute=milli)) for milli in (500, 1000)])
+    mix = typical_demand([Request(str(milli), demand=Demand(1, compute=milli)) for milli in (500, 1000)])
     cluster = EngineCluster([node("n", gpu(memory=0))], mix=mix)
     for milli, expected in ((250, 375.0), (500, 250.0), (600, 400.0), (1000, 0.0)):
         ask = CompiledRequest(cluster, Request("a", demand=Demand(1, compute=milli)))
-        places = options(ask, cluster.rows())
+        places = candidates(ask, cluster.rows())
         assert places is not None
         # 750 idle: of no use to who wants all, half the time; 400 idle: of no use to anyone.
-        assert lost(places, published=True).tolist() == [expected]
+        assert added_fragments(places, published=True).tolist() == [expected]
 
 
 def test_the_cpu_that_accelerators_need_is_spared() -> None:
     kinds = [Request("typical", cpu=4000, demand=Demand(1, compute=1000))]
     nodes = [node("gpus", gpu(0), gpu(1), cpu=8000), node("plain", cpu=8000)]
-    cluster = EngineCluster(nodes, mix=typical(kinds))
+    cluster = EngineCluster(nodes, mix=typical_demand(kinds))
     placement = decide(cluster, Request("a", cpu=1000)).placement
     assert placement is not None
     assert placement.node == "plain"
@@ -112,7 +112,7 @@ def test_the_cpu_that_accelerators_need_is_spared() -> None:
 def test_who_learns_what_to_expect_decides_anew() -> None:
     nodes = [node("one", gpu(0)), node("two", gpu(0), gpu(1))]
     cluster = EngineCluster(nodes)
-    pair = typical([Request("pair", demand=Demand(2))])
+    pair = typical_demand([Request("pair", demand=Demand(2))])
     small = Request("a", demand=Demand(1, compute=100))
     assert decide(cluster, small).score != 0
     cluster.mix = pair

@@ -15,7 +15,7 @@ from fairlead.request import (
     Taint,
     TopologySpread,
 )
-from fairlead.schedule import EngineCluster, decide, explained, place, smallest_changes
+from fairlead.schedule import EngineCluster, decide, place, suggest_changes, with_suggestions
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share, whole
 
 
@@ -54,15 +54,15 @@ def full(memory: float = 13) -> EngineCluster:
             "slo",
             "allow 20 ms instead of 10 ms",
         ),
-        (share("a", 2, near=(PodAffinityTerm(Selector.of({"app": "x"})),)), "near", "drop the pod affinity"),
-        (share("a", 2, spread=(TopologySpread(Selector(), "rack"),)), "spread", "drop the topology spread"),
+        (share("a", 2, pod_affinity=(PodAffinityTerm(Selector.of({"app": "x"})),)), "near", "drop the pod affinity"),
+        (share("a", 2, topology_spread=(TopologySpread(Selector(), "rack"),)), "spread", "drop the topology spread"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_every_single_change_is_found_with_its_amount(request_: Request, field: str, text: str) -> None:
     cluster = full()
     assert not decide(cluster, request_).placed
-    found = smallest_changes(cluster, request_)
+    found = suggest_changes(cluster, request_)
     assert (field, text) in [(change.field, change.text) for change in found]
     assert [change.share for change in found] == sorted(change.share for change in found)
     assert equal(cluster, full())
@@ -71,7 +71,7 @@ def test_every_single_change_is_found_with_its_amount(request_: Request, field: 
 def test_nobody_of_another_namespace_is_named() -> None:
     cluster = full()
     asked = share("a", 4, namespace="elsewhere")
-    found = {change.field: change.text for change in smallest_changes(cluster, asked)}
+    found = {change.field: change.text for change in suggest_changes(cluster, asked)}
     assert found["priority"] == "raise the priority to 1, putting out 1 of other namespaces"
     assert "old" not in str(found)
 
@@ -79,33 +79,33 @@ def test_nobody_of_another_namespace_is_named() -> None:
 def test_compute_is_told_in_percent() -> None:
     cluster = EngineCluster(servers(1, 1))
     place(cluster, Request("old", demand=Demand(1, compute=700)))
-    changes = smallest_changes(cluster, Request("a", demand=Demand(1, compute=500)))
+    changes = suggest_changes(cluster, Request("a", demand=Demand(1, compute=500)))
     assert changes[0].text == "ask for 30 % of the accelerator's compute instead of 50 %"
 
 
 def test_taints_and_cordons_are_named() -> None:
     tainted = EngineCluster([node("n0", gpu(), taints=(Taint("gpu", "t4"),))])
-    assert [change.text for change in smallest_changes(tainted, share("a", 1))] == [
+    assert [change.text for change in suggest_changes(tainted, share("a", 1))] == [
         "tolerate gpu=t4:NoSchedule"
     ]
     cordoned = EngineCluster([node("n0", gpu(), unschedulable=True)])
-    assert [change.text for change in smallest_changes(cordoned, share("a", 1))] == ["uncordon n0"]
+    assert [change.text for change in suggest_changes(cordoned, share("a", 1))] == ["uncordon n0"]
 
 
 def test_ports_and_foes_can_be_given_up() -> None:
     cluster = EngineCluster(servers(1))
     place(cluster, Request("old", ports=(HostPort(80),), labels={"app": "x"}))
     late = Request("a", ports=(HostPort(80),))
-    assert smallest_changes(cluster, late)[0].text == "drop the host port"
-    foe = Request("b", apart=(PodAffinityTerm(Selector.of({"app": "x"})),))
-    assert smallest_changes(cluster, foe)[0].field == "apart"
+    assert suggest_changes(cluster, late)[0].text == "drop the host port"
+    foe = Request("b", pod_anti_affinity=(PodAffinityTerm(Selector.of({"app": "x"})),))
+    assert suggest_changes(cluster, foe)[0].field == "apart"
 
 
 def test_a_change_that_is_made_does_help() -> None:
     cluster = full()
     change = next(
         smallest_change
-        for smallest_change in smallest_changes(cluster, share("a", 4))
+        for smallest_change in suggest_changes(cluster, share("a", 4))
         if smallest_change.field == "demand.memory"
     )
     assert decide(cluster, share("a", (change.amount or 0) / gib(1))).placed
@@ -114,13 +114,13 @@ def test_a_change_that_is_made_does_help() -> None:
 
 def test_an_explained_refusal_says_the_smallest() -> None:
     cluster = full()
-    decision = explained(cluster, decide(cluster, share("a", 4)))
+    decision = with_suggestions(cluster, decide(cluster, share("a", 4)))
     assert decision.sentence() == (
         "0 of 2 accelerators can take a: 2 lack memory (need 4.0 GiB, most 3.0 GiB free); smallest change "
         "that would fit: ask for 3.0 GiB of the accelerator's memory instead of 4.0 GiB"
     )
     placed = decide(cluster, share("a", 2))
-    assert explained(cluster, placed) is placed
+    assert with_suggestions(cluster, placed) is placed
     assert replace(decision, changes=()).changes == ()
 
 
@@ -130,9 +130,9 @@ def test_a_faster_accelerator_without_room_is_named() -> None:
     asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
     cluster = EngineCluster([node("n0", gpu(0), gpu(1, "a10", 24))])
     allow = "allow 7.41 ms instead of 2 ms"
-    assert smallest_changes(cluster, asked)[0].text == allow
+    assert suggest_changes(cluster, asked)[0].text == allow
     cluster.bind(Placement(share("old", 15), "n0", (DeviceShare("gpu-0", gib(15)),)))
-    found = {change.field: change for change in smallest_changes(cluster, asked)}
+    found = {change.field: change for change in suggest_changes(cluster, asked)}
     assert found["slo"].amount == 0.0375
     assert found["slo"].text == (
         "allow 37.5 ms instead of 2 ms; t4 is expected to take 7.41 ms, but has no room: "
@@ -144,5 +144,5 @@ def test_an_accelerator_on_a_node_that_is_ruled_out_is_no_faster_one() -> None:
     estimates = {"t4": Expectation(0.00741, memory=gib(2)), "a10": Expectation(0.0375, memory=gib(2))}
     asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
     cluster = EngineCluster([node("n0", gpu(0), unschedulable=True), node("n1", gpu(1, "a10", 24))])
-    found = {change.field: change.text for change in smallest_changes(cluster, asked)}
+    found = {change.field: change.text for change in suggest_changes(cluster, asked)}
     assert found["slo"] == "allow 37.5 ms instead of 2 ms"

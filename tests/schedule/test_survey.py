@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fairlead.placement import DeviceState, NodeState, Reason
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster, decide, place, policy_named
-from fairlead.schedule.score.survey import ranks, refusals, survey
+from fairlead.schedule.score.survey import diagnose_nodes, ranks, survey
 from fairlead.schedule.state.cluster import ABSENT
 from fairlead.units import Bytes
 from tests import strategies
@@ -44,7 +44,7 @@ def test_every_refusal_has_a_reason_of_its_own_node(nodes: list[NodeState], dema
     rows = found.rows[~found.fits]
     if not demand.count or not len(rows):
         return
-    against = refusals(found.ask, rows)
+    against = diagnose_nodes(found.compiled, rows)
     for row, which in zip(rows.tolist(), against.which.tolist(), strict=True):
         state = cluster.node(cluster.name(row))
         assert state is not None
@@ -67,7 +67,7 @@ def test_a_node_is_refused_for_what_its_nearest_accelerator_lacks() -> None:
     found = survey(cluster, Request("q", demand=request.demand), POLICY, names)
     assert not found.fits.any()
     assert found.rows[-1] == ABSENT
-    against = refusals(found.ask, found.rows[:-1])
+    against = diagnose_nodes(found.compiled, found.rows[:-1])
     reasons = [against.reasons[each].reason for each in against.which.tolist()]
     assert reasons == [Reason.NO_DEVICE, Reason.MODEL, Reason.DEVICE_MEMORY, Reason.DEVICE_MEMORY]
     assert against.for_good.tolist() == [True, True, False, True]

@@ -10,8 +10,8 @@ from fairlead.placement import DeviceState, NodeState
 from fairlead.request import Demand, Request
 from fairlead.schedule import EngineCluster
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.score.candidates import open_to
-from fairlead.schedule.state.unconfirmed import PATIENCE, UnconfirmedPods
+from fairlead.schedule.score.candidates import filter_rows
+from fairlead.schedule.state.unconfirmed import EXPIRES_AFTER, UnconfirmedPods
 from fairlead.units import Bytes
 
 NODE = "n"
@@ -29,8 +29,8 @@ def small(devices: Sizes) -> EngineCluster:
 
 
 def lets_pass(cluster: EngineCluster, doubts: UnconfirmedPods, asked: CompiledRequest) -> bool:
-    rows, free = open_to(asked, cluster.rows())
-    return bool(len(rows)) and bool(doubts.leave_room(asked, rows, free).all())
+    rows, free = filter_rows(asked, cluster.rows())
+    return bool(len(rows)) and bool(doubts.rows_with_room(asked, rows, free).all())
 
 
 def always_fits(devices: Sizes, others: Sizes, memory: int | None, count: int) -> bool:
@@ -66,7 +66,7 @@ def test_who_is_let_pass_fits_whatever_became_of_the_others(
 
 def test_with_nobody_in_doubt_nothing_is_held_against_a_node() -> None:
     cluster, doubts = small((4, 4)), UnconfirmedPods()
-    assert not doubts.touches(cluster.rows()).any()
+    assert not doubts.may_hold_pods(cluster.rows()).any()
     assert lets_pass(cluster, doubts, ask(cluster, 4, 2))
 
 
@@ -92,16 +92,16 @@ def test_doubts_end_when_dropped_or_old_and_count_once() -> None:
     for _ in range(2):
         doubts.add("a", ask(cluster, 3), rows, 0.0)
     assert len(doubts) == 1
-    doubts.expire(PATIENCE)
-    assert doubts.touches(rows).all()
-    doubts.expire(PATIENCE + 1)
+    doubts.expire(EXPIRES_AFTER)
+    assert doubts.may_hold_pods(rows).all()
+    doubts.expire(EXPIRES_AFTER + 1)
     doubts.drop("a")
     assert len(doubts) == 0
-    assert not doubts.touches(rows).any()
+    assert not doubts.may_hold_pods(rows).any()
 
 
 def test_nodes_that_came_later_are_in_no_doubt() -> None:
     cluster, doubts = small((4,)), UnconfirmedPods()
     doubts.add("a", ask(cluster, 3), cluster.rows(), 0.0)
     later = np.array([cluster.columns.size + 5], np.int64)
-    assert not doubts.touches(later).any()
+    assert not doubts.may_hold_pods(later).any()

@@ -67,9 +67,9 @@ def play(
 
 def lives(outcome: SimulationOutcome) -> dict[str, JobRecord]:
     """Return what became of each job, by name."""
-    return {life.job.name: life for life in outcome.lives}
+    return {life.job.name: life for life in outcome.records}
 
 
 def ends(outcome: SimulationOutcome) -> dict[str, float | None]:
     """Return when each job was done."""
-    return {life.job.name: life.finished for life in outcome.lives}
+    return {life.job.name: life.finished for life in outcome.records}

@@ -10,7 +10,15 @@ from fairlead.cli.model import bench_openb
 from fairlead.errors import FairleadError
 from fairlead.request import Demand
 from fairlead.schedule import POLICIES
-from fairlead.simulate.trace.openb import DEMAND, compute_of, fill, inflated, read_nodes, read_pods, renamed
+from fairlead.simulate.trace.openb import (
+    DEMAND,
+    compute_of,
+    fill,
+    inflate,
+    read_nodes,
+    read_pods,
+    shuffle_names,
+)
 from fairlead.units import Bytes
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
@@ -57,17 +65,17 @@ def test_columns_beyond_the_first_may_be_missing(tmp_path: Path) -> None:
 def test_demand_grows_to_its_mark_and_the_seed_decides_the_order(folder: Path) -> None:
     pods = read_pods(str(folder / "pods.csv.gz"))
     capacity = 56_000
-    arrived = inflated(pods, capacity, 42)
+    arrived = inflate(pods, capacity, 42)
     assert sum(map(compute_of, arrived)) >= DEMAND * capacity
     assert {pod.name for pod in pods} <= {pod.name for pod in arrived}
     assert len({pod.name for pod in arrived}) == len(arrived)
-    assert [pod.name for pod in arrived] == [pod.name for pod in inflated(pods, capacity, 42)]
-    assert [pod.name for pod in arrived] != [pod.name for pod in inflated(pods, capacity, 43)]
+    assert [pod.name for pod in arrived] == [pod.name for pod in inflate(pods, capacity, 42)]
+    assert [pod.name for pod in arrived] != [pod.name for pod in inflate(pods, capacity, 43)]
 
 
 def test_nodes_swap_names(folder: Path) -> None:
     nodes = read_nodes(str(folder / "nodes.csv"))
-    swapped = renamed(nodes, 1)
+    swapped = shuffle_names(nodes, 1)
     assert sorted(node.name for node in nodes) == [node.name for node in swapped]
     assert sorted(node.cpu for node in nodes) == sorted(node.cpu for node in swapped)
     assert [node.cpu for node in swapped] != [node.cpu for node in nodes]

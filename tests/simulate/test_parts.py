@@ -12,11 +12,11 @@ from fairlead.simulate.play.accelerator import SimulatedAccelerator
 from fairlead.simulate.play.interference import MODELS, mps, time_slicing
 from fairlead.simulate.play.telemetry import SimulatedTelemetry
 from fairlead.simulate.play.waiting import ORDERS, JobQueue, WaitingJob
-from fairlead.simulate.report.figures import document, spread
+from fairlead.simulate.report.figures import document, summarize
 from fairlead.simulate.report.plot import nice, svg, time_unit
 from fairlead.simulate.report.recorder import MOST_ROWS, Gauge, SeriesRecorder
 from fairlead.simulate.trace.job import Trace
-from fairlead.simulate.trace.settings import SimulationSettings, settled
+from fairlead.simulate.trace.settings import SimulationSettings, merge_settings
 from fairlead.units import Bytes
 from tests.simulate.plays import POWER, job, play
 
@@ -111,15 +111,15 @@ def test_telemetry_says_what_was_held_when() -> None:
     card.enter("a", 0.5)
     for now in range(0, 3000, 10):
         card.hold("a", now)
-        telemetry.note(now, card)
+        telemetry.record(now, card)
     readings = telemetry.window("n", "g", [2975.0, 2985.0])
     assert [reading.memory for reading in readings] == [2970, 2980]
     assert telemetry.window("n", "other", [1.0]) == []
 
 
 def test_quantiles_are_of_the_jobs_themselves() -> None:
-    assert spread([3.0, 1.0, 2.0]) == {"mean": 2.0, "p50": 2.0, "p99": 3.0, "worst": 3.0}
-    assert spread([])["worst"] is None
+    assert summarize([3.0, 1.0, 2.0]) == {"mean": 2.0, "p50": 2.0, "p99": 3.0, "worst": 3.0}
+    assert summarize([])["worst"] is None
 
 
 @given(st.floats(1e-6, 1e9))
@@ -140,7 +140,7 @@ def test_a_picture_is_sound_and_has_a_line_for_each_policy() -> None:
 
 
 def test_settings_are_checked() -> None:
-    assert settled(SimulationSettings(), {"until": "2h", "queue": "largest"}, "t").until == 7200
+    assert merge_settings(SimulationSettings(), {"until": "2h", "queue": "largest"}, "t").until == 7200
     for said in ({"queue": "lifo"}, {"qeue": "fifo"}, {"until": "-3"}, {"keep_progress": "no"}, {"kills": 0}):
         with pytest.raises(Exception, match="t: "):
-            settled(SimulationSettings(), said, "t")
+            merge_settings(SimulationSettings(), said, "t")

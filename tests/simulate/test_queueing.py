@@ -22,7 +22,7 @@ def waits(arrivals: float, gpus: int, exponential: bool) -> float:
     for number in range(JOBS):
         at += chance.expovariate(arrivals)
         jobs.append(job(f"j{number}", at, chance.expovariate(RATE) if exponential else 1 / RATE, None))
-    lives = play(jobs, fleet(node(gpus=gpus)), queue="fifo").lives
+    lives = play(jobs, fleet(node(gpus=gpus)), queue="fifo").records
     return mean(life.placed - life.job.arrival for life in lives if life.placed is not None)
 
 

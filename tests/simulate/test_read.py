@@ -235,7 +235,7 @@ def test_a_snapshot_is_played_on_who_runs_stays_and_who_waits_arrives(tmp_path: 
     found = TraceReader(CATALOG, duration=60.0).read(path)
     assert found.fleet is not None
     outcome = play(found.jobs, found.fleet)
-    states = {life.job.name: life.state.value for life in outcome.lives}
+    states = {life.job.name: life.state.value for life in outcome.records}
     assert states == {"2": "refused", "default/ring": "done"}
     assert outcome.recorder.peak("allocated") == pytest.approx(1.0)
     path = written(tmp_path, json.dumps(replace(taken, pending=()).to_json()), "calm.json")
@@ -267,7 +267,7 @@ spec:
     path = written(tmp_path, pods, "pods.yaml")
     found = TraceReader(CATALOG, fleet=fleet, duration=60.0).read(path)
     outcome = play(found.jobs, fleet)
-    states = {life.job.requests[0].name: life.state.value for life in outcome.lives}
+    states = {life.job.requests[0].name: life.state.value for life in outcome.records}
     assert states == {"web": "refused", "small": "done"}
     assert outcome.recorder.peak("allocated") == pytest.approx(7 / 8)
     with pytest.raises(FairleadError, match="bring no machines"):

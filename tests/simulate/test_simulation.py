@@ -239,12 +239,12 @@ def test_every_job_is_somewhere_and_nothing_is_handed_out_twice(
         interference="mps",
     )
     found = figures(outcome)
-    counts = Counter(life.state for life in outcome.lives)
+    counts = Counter(life.state for life in outcome.records)
     assert found["arrived"] == sum(
         found[state] for state in ("done", "running", "waiting", "refused", "failed")
     )
     assert found["arrived"] + counts[JobState.TO_COME] == len(rows)
-    for life in outcome.lives:
+    for life in outcome.records:
         if life.finished is not None:
             assert life.placed is not None
             assert life.finished - life.placed >= life.job.duration - 1e-6

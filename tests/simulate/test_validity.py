@@ -10,7 +10,7 @@ from fairlead.simulate.play.simulation import Simulation
 from fairlead.simulate.play.world import RequestPolicy
 from fairlead.simulate.report.figures import figures
 from fairlead.simulate.trace.read import TraceReader
-from fairlead.simulate.trace.settings import SimulationSettings, settled
+from fairlead.simulate.trace.settings import SimulationSettings, merge_settings
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples/simulate/one-gpu.yaml")
 MAKESPAN, PENDING = 0.16, 0.15
@@ -35,7 +35,7 @@ def test_a_published_experiment_comes_out(
     for seed in range(3):
         trace = TraceReader(catalog, seed, level).read(EXAMPLE)
         assert trace.fleet is not None
-        rules = settled(SimulationSettings(), trace.settings, EXAMPLE)
+        rules = merge_settings(SimulationSettings(), trace.settings, EXAMPLE)
         found.append(figures(Simulation(trace, trace.fleet, RequestPolicy(policy), rules, seed).play()))
     assert all(each["done"] == 30 and not each["memory_kills"] for each in found)
     assert mean(each["makespan_s"] for each in found) == pytest.approx(makespan, rel=MAKESPAN)

@@ -11,7 +11,7 @@ from fairlead.placement import DeviceShare, DeviceState, NodeState, Placement
 from fairlead.request import Demand, Expectation, Request
 from fairlead.units import Bytes
 from fairlead.whatif.answer import answer
-from fairlead.whatif.document import DecisionDocument, named, parse
+from fairlead.whatif.document import DecisionDocument, find_decisions, parse
 
 GIB = 1 << 30
 T4 = DeviceState("t4-0", "t4", "NVIDIA", Bytes(16 * GIB))
@@ -87,10 +87,10 @@ def test_the_document_is_frozen() -> None:
 
 def test_names() -> None:
     decisions = ask(share("web-0", 1), share("web-1", 1), share("db", 1)).to_json()["decisions"]
-    assert [each["name"] for each in named(decisions, "web", "file")] == ["web-0", "web-1"]
-    assert [each["name"] for each in named(decisions, "default/db", "file")] == ["db"]
+    assert [each["name"] for each in find_decisions(decisions, "web", "file")] == ["web-0", "web-1"]
+    assert [each["name"] for each in find_decisions(decisions, "default/db", "file")] == ["db"]
     with pytest.raises(ManifestError) as caught:
-        named(decisions, "wbe-0", "file")
+        find_decisions(decisions, "wbe-0", "file")
     assert "did you mean web-0" in caught.value.hint
 
 

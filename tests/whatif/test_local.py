@@ -8,7 +8,7 @@ import pytest
 from fairlead.catalog import Catalog
 from fairlead.manifest.files.collect import FoundObjects, collect
 from fairlead.manifest.types.live import LivePod
-from fairlead.whatif.local import decided
+from fairlead.whatif.local import decide_locally
 from tests.serve.scheduler.objects import device_slice, node, pod
 
 KINDS = {"LivePod": "Pod", "Slice": "ResourceSlice"}
@@ -50,12 +50,12 @@ def using(claim: str) -> dict[str, Any]:
 @pytest.mark.parametrize("on", ["a", "b"])
 def test_a_pod_goes_where_its_volume_is(catalog: Catalog, on: str) -> None:
     late = pod("late", mib=512, **using("data"))
-    assert decided(world(late, *volume("disk", "data", on)), catalog, late)["node"] == on
+    assert decide_locally(world(late, *volume("disk", "data", on)), catalog, late)["node"] == on
 
 
 def test_a_pod_whose_volume_is_not_there_says_so(catalog: Catalog) -> None:
     late = pod("late", mib=512, **using("data"))
-    told = decided(world(late, *volume("disk", "other", "a")), catalog, late)
+    told = decide_locally(world(late, *volume("disk", "other", "a")), catalog, late)
     assert (told["placed"], "no PersistentVolumeClaim default/data" in told["sentence"]) == (False, True)
 
 
@@ -66,7 +66,7 @@ def test_a_pod_is_held_to_the_quota_of_its_namespace(catalog: Catalog) -> None:
         "metadata": {"name": "small", "namespace": "default"},
     }
     late = pod("late", notes={"gpu-memory": "1024"})
-    told = decided(world(late, quota), catalog, late)
+    told = decide_locally(world(late, quota), catalog, late)
     assert (told["placed"], "exceeded quota: small" in told["sentence"]) == (False, True)
 
 
@@ -88,7 +88,7 @@ def full(deleted: str = "") -> list[LivePod]:
 
 def test_no_pod_must_go_where_one_is_leaving(catalog: Catalog) -> None:
     late = pod("late", mib=4096, priority=9)
-    told = decided(world(late, *full("old-b1")), catalog, late)
+    told = decide_locally(world(late, *full("old-b1")), catalog, late)
     assert (told["node"], told["victims"], told["pending_victims"]) == ("b", [], ["default/old-b1"])
 
 
@@ -98,5 +98,5 @@ def test_a_place_that_is_reserved_for_a_nominated_pod_is_taken(catalog: Catalog)
         first, status=msgspec.structs.replace(first.status, nominated_node_name="b")
     )
     late = pod("late", mib=4096, priority=9)
-    told = decided(world(first, late, *full("old-b1")), catalog, late)
+    told = decide_locally(world(first, late, *full("old-b1")), catalog, late)
     assert (told["node"], len(told["victims"])) != ("b", 0)

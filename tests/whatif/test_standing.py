@@ -11,7 +11,7 @@ from fairlead.cluster.objects import Lease, LeaseSpec
 from fairlead.keys import PLACEMENT
 from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.units import Bytes
-from fairlead.whatif import standing
+from fairlead.whatif import pod_status
 from fairlead.whatif.leader import Leader, NoAnswer, _directly, _read
 from tests.serve.scheduler.objects import claim, pod
 
@@ -28,10 +28,10 @@ def answer(**more: Any) -> bytes:
 
 def test_claims_go_before_the_note_of_the_binding() -> None:
     bound = pod("a", on="n", mib=1024, notes={PLACEMENT: NOTE})
-    told = standing.settled(bound, [])
+    told = pod_status.final_status(bound, [])
     assert told is not None
     assert (told["state"], told["placed"], told["sentence"]) == ("bound", True, "a is on n (gpu-1, 1.0 GiB)")
-    told = standing.settled(bound, [claim("c", bound, on="n", mib=2048)])
+    told = pod_status.final_status(bound, [claim("c", bound, on="n", mib=2048)])
     assert told is not None
     assert told["sentence"] == "a is on n (gpu-0, 2.0 GiB)"
 
@@ -45,21 +45,21 @@ def test_claims_go_before_the_note_of_the_binding() -> None:
     ],
 )
 def test_who_waits_for_nobodys_decision(made: Any, state: str, says: str) -> None:
-    told = standing.settled(made, [])
+    told = pod_status.final_status(made, [])
     assert told is not None
     assert told["state"] == state
     assert says in told["sentence"]
 
 
 def test_who_waits_is_for_others_to_tell() -> None:
-    assert standing.settled(pod("a"), []) is None
-    told = standing.by_condition(pod("a", schedulerName=""), "note")
+    assert pod_status.final_status(pod("a"), []) is None
+    told = pod_status.status_from_condition(pod("a", schedulerName=""), "note")
     assert "waits for the scheduler default-scheduler" in told["sentence"]
 
 
 def test_what_a_scheduler_of_another_version_says_is_taken_as_far_as_it_is_understood() -> None:
     said = {**json.loads(answer()), "queueing_hints": 3, "retry_in_seconds": 1.5, "score": 1, "odd": 1}
-    told = standing.by_scheduler(pod("a"), said)
+    told = pod_status.status_from_scheduler(pod("a"), said)
     assert (told["queueing_hints"], told["retry_in_seconds"], told["source"]) == ([], 1.5, "scheduler")
     assert "odd" not in told
     assert "leader" not in told

@@ -2,10 +2,10 @@
 
 from fairlead.schedule.decision.decide import decide, place
 from fairlead.schedule.decision.gang import place_gang
-from fairlead.schedule.decision.preempt import preempt, victims
+from fairlead.schedule.decision.preempt import preempt, select_victims
 from fairlead.schedule.decision.queue import place_all
-from fairlead.schedule.explain.suggest import explained, smallest_changes
-from fairlead.schedule.score.mix import DemandMix, RequestKind, typical
+from fairlead.schedule.explain.suggest import suggest_changes, with_suggestions
+from fairlead.schedule.score.mix import DemandMix, RequestKind, typical_demand
 from fairlead.schedule.score.policies import POLICIES, Policy, policy_named, policy_names
 from fairlead.schedule.state.cluster import DeviceFree, EngineCluster, NodeFree
 
@@ -18,14 +18,14 @@ __all__ = [
     "Policy",
     "RequestKind",
     "decide",
-    "explained",
     "place",
     "place_all",
     "place_gang",
     "policy_named",
     "policy_names",
     "preempt",
-    "smallest_changes",
-    "typical",
-    "victims",
+    "select_victims",
+    "suggest_changes",
+    "typical_demand",
+    "with_suggestions",
 ]

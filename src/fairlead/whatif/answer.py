@@ -6,7 +6,7 @@ from dataclasses import replace
 from fairlead.manifest.files.snapshot import Snapshot
 from fairlead.placement import Decision, SuggestedChange
 from fairlead.request import Request
-from fairlead.schedule import EngineCluster, explained, place_all
+from fairlead.schedule import EngineCluster, place_all, with_suggestions
 from fairlead.whatif.detail import details
 from fairlead.whatif.document import DecisionDocument
 
@@ -22,10 +22,12 @@ def answer(
     """Return every decision, in the order of the requests; refusals carry the smallest changes."""
     state = EngineCluster(snapshot.nodes, snapshot.placements)
     state.limit_disruptions(snapshot.budgets)
-    return told(state, place_all(state, requests, policy, preemption=preemption), policy, detailed=detailed)
+    return decision_document(
+        state, place_all(state, requests, policy, preemption=preemption), policy, detailed=detailed
+    )
 
 
-def told(
+def decision_document(
     state: EngineCluster, decisions: Sequence[Decision], policy: str, *, detailed: bool = False
 ) -> DecisionDocument:
     """Return decisions that were made on a cluster; refusals carry the smallest changes."""
@@ -43,6 +45,6 @@ def _with_changes(state: EngineCluster, decisions: Sequence[Decision], policy: s
     for decision in decisions:
         key = (decision.request.shape, decision.rejections)
         if not decision.placed and key not in known:
-            known[key] = explained(state, decision, policy).changes
+            known[key] = with_suggestions(state, decision, policy).changes
         found.append(decision if decision.placed else replace(decision, changes=known[key]))
     return found

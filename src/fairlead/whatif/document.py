@@ -108,18 +108,18 @@ def parse(document: Any, where: str) -> list[dict[str, Any]]:
     if not isinstance(decisions, list):
         raise ManifestError(f"{where}: decisions: not a list")
     for at, each in enumerate(decisions):
-        for key in lacking(each):
+        for key in missing_fields(each):
             raise ManifestError(f"{where}: decisions[{at}].{key}: missing, or not as it should be")
     return decisions
 
 
-def lacking(decision: Any) -> list[str]:
+def missing_fields(decision: Any) -> list[str]:
     """Return the fields that a decision must have to be explained, and has not."""
     given = decision if isinstance(decision, dict) else {}
     return [key for key, kind in _FIELDS.items() if not isinstance(given.get(key), kind)]
 
 
-def named(decisions: Iterable[dict[str, Any]], name: str, where: str) -> list[dict[str, Any]]:
+def find_decisions(decisions: Iterable[dict[str, Any]], name: str, where: str) -> list[dict[str, Any]]:
     """Return the decisions about a pod, by its name, by `namespace/name`, or by its controller's name."""
     listed = list(decisions)
     full = {f"{each['namespace']}/{each['name']}": each for each in listed}

@@ -20,7 +20,7 @@ from fairlead.cluster.objects import Lease
 from fairlead.compat.aio import timeout
 from fairlead.errors import AccessError, ClusterError, NotFoundError
 from fairlead.manifest.types.live import LivePod
-from fairlead.whatif.document import lacking
+from fairlead.whatif.document import missing_fields
 
 LEASE: Final = "fairlead-scheduler"
 _PATIENCE: Final = 4.0
@@ -58,7 +58,7 @@ class NoAnswer:
     reason: str
 
 
-async def find(client: Client, namespace: str | None, scheduler: str) -> Leader | NoAnswer:
+async def find_leader(client: Client, namespace: str | None, scheduler: str) -> Leader | NoAnswer:
     """Return who places the pods of a scheduler; without a namespace its Lease may be in any."""
     try:
         leases = await _leases(client, namespace)
@@ -82,7 +82,7 @@ async def _leases(client: Client, namespace: str | None) -> list[Lease]:
         return []
 
 
-async def ask(client: Client, leader: Leader, pod: LivePod) -> dict[str, Any] | NoAnswer:
+async def ask_leader(client: Client, leader: Leader, pod: LivePod) -> dict[str, Any] | NoAnswer:
     """Return what the leader says of a pod."""
     page = f"explain/{pod.metadata.namespace}/{pod.metadata.name}/{pod.metadata.uid}"
     found: bytes | NoAnswer = NoAnswer("the leader does not say where it can be asked")
@@ -134,6 +134,6 @@ def _read(body: bytes, leader: Leader) -> dict[str, Any] | NoAnswer:
         return NoAnswer("who answers where the leader should be is not the leader")
     if answer.get("state") == "unknown":
         return NoAnswer("the scheduler does not know of it yet")
-    if missing := lacking(answer):
+    if missing := missing_fields(answer):
         return NoAnswer(f"the leader, of another version, does not tell its {missing[0]}")
     return answer

@@ -14,12 +14,12 @@ from fairlead.manifest.types.live import LivePod
 from fairlead.placement import Decision
 from fairlead.request import LabelTerm, MatchOperator, Request, Selector
 from fairlead.schedule import place, place_all
-from fairlead.whatif.answer import told
+from fairlead.whatif.answer import decision_document
 
 POLICY: Final = "fairlead"
 
 
-def decided(
+def decide_locally(
     objects: FoundObjects, catalog: Catalog, pod: LivePod, *, detailed: bool = False
 ) -> dict[str, Any]:
     """Return the decision for a pod; one that cannot be read has that as its reason."""
@@ -33,7 +33,7 @@ def decided(
     cache.cluster.limit_disruptions(cache.disruptions.budgets)
     leaving = {uid: placed.node for uid in cache.leaving() if (placed := cache.cluster.placement(uid))}
     decisions = cache.quotas.decided(members, POLICY, partial(_place, cache, leaving))
-    own = told(cache.cluster, decisions, POLICY, detailed=detailed).to_json()["decisions"]
+    own = decision_document(cache.cluster, decisions, POLICY, detailed=detailed).to_json()["decisions"]
     found: dict[str, Any] = own[members.index(asked)]
     gone = [uid for uid, node in leaving.items() if cache.cluster.placement(uid) is None]
     return {**found, "pending_victims": _names(cache, [uid for uid in gone if leaving[uid] == found["node"]])}
@@ -48,7 +48,7 @@ def _place(cache: SchedulerCache, leaving: Iterable[str], members: Sequence[Requ
             cluster.release(uid)
         found = place_all(cluster, members, POLICY, preemption=bool(released))
         if all(each.placed for each in found):
-            cluster.keep(mark)
+            cluster.commit(mark)
             return found
         cluster.rollback(mark)
     return place_all(cluster, members, POLICY)

@@ -9,7 +9,7 @@ from msgspec import convert, to_builtins
 from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.manifest.types.kubernetes import Node
-from fairlead.schedule.state.unconfirmed import PATIENCE, UnconfirmedPod, UnconfirmedPods
+from fairlead.schedule.state.unconfirmed import EXPIRES_AFTER, UnconfirmedPod, UnconfirmedPods
 from fairlead.serve.extender.unreported import UnreportedPods, mentions
 from tests.serve.extender.test_node_evaluator import World
 from tests.serve.scheduler.objects import node, pod
@@ -94,7 +94,7 @@ def test_an_agent_that_never_tells_is_not_waited_for_for_ever() -> None:
     for uid in ("x", "y"):
         untold.add("a", uid, f"default/{uid}", UnconfirmedPod(np.zeros(1, np.int64), 1, 8, 0, since=0.0))
     assert len(doubts) == 2
-    untold.expire(PATIENCE + 1)
+    untold.expire(EXPIRES_AFTER + 1)
     untold.drop("x")
     assert len(doubts) == 0
 

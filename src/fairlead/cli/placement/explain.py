@@ -58,7 +58,7 @@ def _written(options: argparse.Namespace) -> list[dict[str, Any]]:
 
     where, value = read_one(options.decision)
     found = decisions.parse(value, where)
-    return found if options.pod is None else decisions.named(found, options.pod, where)
+    return found if options.pod is None else decisions.find_decisions(found, options.pod, where)
 
 
 def text(decision: Mapping[str, Any], *, verbose: bool) -> Page:

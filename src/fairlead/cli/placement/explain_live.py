@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fairlead.cluster.client import Client
     from fairlead.cluster.config.types import ClusterConfig
     from fairlead.manifest.types.live import LivePod
-    from fairlead.whatif.standing import Told
+    from fairlead.whatif.pod_status import PodReport
 
 OURS = "fairlead"
 """How a scheduler of ours is called where nobody calls it otherwise."""
@@ -57,13 +57,15 @@ def _named(options: argparse.Namespace, usual: str) -> tuple[str, str]:
     return namespace, name
 
 
-async def _asked(config: "ClusterConfig", options: argparse.Namespace, namespace: str, name: str) -> "Told":
+async def _asked(
+    config: "ClusterConfig", options: argparse.Namespace, namespace: str, name: str
+) -> "PodReport":
     from fairlead.cluster.client import Client
-    from fairlead.whatif import standing
+    from fairlead.whatif import pod_status
 
     async with Client.briefly(config) as client:
         pod = await _pod(client, namespace, name)
-        told = standing.settled(pod, await _claims(client, pod))
+        told = pod_status.final_status(pod, await _claims(client, pod))
         if told is not None:
             return told
         if options.local:
@@ -71,17 +73,17 @@ async def _asked(config: "ClusterConfig", options: argparse.Namespace, namespace
         return await _by_scheduler(client, pod, options)
 
 
-async def _by_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "Told":
+async def _by_scheduler(client: "Client", pod: "LivePod", options: argparse.Namespace) -> "PodReport":
     """Return what the pod's scheduler says of it; where that is another's, what the pod itself does."""
-    from fairlead.whatif import leader, standing
+    from fairlead.whatif import leader, pod_status
 
     whose = pod.spec.scheduler_name
-    who = await leader.find(client, options.lease_namespace, whose)
+    who = await leader.find_leader(client, options.lease_namespace, whose)
     if isinstance(who, leader.NoAnswer) and whose != OURS:
-        return standing.by_condition(pod, f"{who.reason}: --local tells what ours would do")
-    answer = who if isinstance(who, leader.NoAnswer) else await leader.ask(client, who, pod)
+        return pod_status.status_from_condition(pod, f"{who.reason}: --local tells what ours would do")
+    answer = who if isinstance(who, leader.NoAnswer) else await leader.ask_leader(client, who, pod)
     if not isinstance(answer, leader.NoAnswer):
-        return standing.by_scheduler(pod, answer)
+        return pod_status.status_from_scheduler(pod, answer)
     note = f"decided here, which takes longer and may differ: {answer.reason}"
     return await _decided_here(client, pod, options, note)
 
@@ -134,12 +136,14 @@ async def _claims(client: "Client", pod: "LivePod") -> list[Any]:
     return found
 
 
-async def _decided_here(client: "Client", pod: "LivePod", options: argparse.Namespace, note: str) -> "Told":
+async def _decided_here(
+    client: "Client", pod: "LivePod", options: argparse.Namespace, note: str
+) -> "PodReport":
     from fairlead.manifest.listing import objects
-    from fairlead.whatif import standing
-    from fairlead.whatif.local import decided
+    from fairlead.whatif import pod_status
+    from fairlead.whatif.local import decide_locally
 
     with progress("listing the cluster to decide here"):
         there = await objects(client)
-        found = decided(there, shared.catalog_of(options), pod, detailed=options.verbose)
-    return standing.by_decision(pod, found, note)
+        found = decide_locally(there, shared.catalog_of(options), pod, detailed=options.verbose)
+    return pod_status.status_from_decision(pod, found, note)

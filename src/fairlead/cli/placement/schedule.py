@@ -239,7 +239,7 @@ def _refusals(refused: "Iterable[Decision]") -> Iterable[Reasons]:
         first, more = those[0], len(those) - 1
         name = first.request.name
         who = f"{name} and {more} more like it" if more else name
-        change = [f"smallest change that would fit: {first.changes[0].text}"] if first.fitting else []
+        change = [f"smallest change that would fit: {first.changes[0].text}"] if first.has_suggestion else []
         yield Reasons(
             f"refused: {sentence.replace(chr(0), who, 1).replace(chr(0), name)}",
             f"refused: {first.headline().replace(name, who, 1)}",

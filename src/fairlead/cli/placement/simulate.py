@@ -115,7 +115,7 @@ def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, SimulatedFle
     from fairlead.schedule import policy_named
     from fairlead.simulate.trace.machines import read_fleet
     from fairlead.simulate.trace.read import TraceReader, check_faults
-    from fairlead.simulate.trace.settings import SimulationSettings, duration_of, settled
+    from fairlead.simulate.trace.settings import SimulationSettings, duration_of, merge_settings
 
     policies = list(dict.fromkeys(name for name in options.policy.split(",") if name))
     if not policies:
@@ -137,13 +137,13 @@ def _asked(options: argparse.Namespace) -> "tuple[list[str], Trace, SimulatedFle
     if fleet is None:
         raise SettingsError(f"{options.trace} brings no machines", "name a file of nodes with --cluster")
     check_faults(trace, fleet)
-    settings = settled(SimulationSettings(), trace.settings, f"{options.trace}: settings")
-    return policies, trace, fleet, settled(settings, _said(options), "the command line")
+    settings = merge_settings(SimulationSettings(), trace.settings, f"{options.trace}: settings")
+    return policies, trace, fleet, merge_settings(settings, _said(options), "the command line")
 
 
 def _changed(trace: "Trace", options: argparse.Namespace) -> "Trace":
     """Return the trace as the command line wants it."""
-    from fairlead.simulate.trace.job import RandomFaults, faster, with_failures
+    from fairlead.simulate.trace.job import RandomFaults, speed_up, with_failures
     from fairlead.simulate.trace.settings import duration_of
 
     if options.pace is not None:
@@ -152,7 +152,7 @@ def _changed(trace: "Trace", options: argparse.Namespace) -> "Trace":
                 f"--pace {options.pace:g}: not above 0 and at most {_MOST_PACE:g}",
                 "2 lets jobs arrive twice as fast",
             )
-        trace = faster(trace, options.pace)
+        trace = speed_up(trace, options.pace)
     if options.mtbf is not None:
         mtbf, mttr = duration_of(options.mtbf, "--mtbf"), duration_of(options.mttr, "--mttr")
         trace = with_failures(trace, RandomFaults("node", mtbf, mttr))

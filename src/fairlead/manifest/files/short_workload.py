@@ -82,9 +82,9 @@ def single(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Request,
         gang=_gang(table),
         selector=Selector.of(table.mapping("selector")),
         tolerations=tuple(_toleration(text) for text in table.texts("tolerations")),
-        near=tuple(_neighbours(table, "near")),
-        apart=tuple(_neighbours(table, "apart")),
-        spread=tuple(_spread(table, labels)),
+        pod_affinity=tuple(_neighbours(table, "near")),
+        pod_anti_affinity=tuple(_neighbours(table, "apart")),
+        topology_spread=tuple(_spread(table, labels)),
         ports=tuple(
             _port(f"{table.at('ports')}[{at}]", each) for at, each in enumerate(table.items("ports"))
         ),

@@ -62,7 +62,7 @@ def of_row(row: Row | None, model: str, vendor: str, memory: Bytes) -> str:
         if row is None
         else {f"{_camel(name)}Gops": {"int": round(peak / 1e9)} for name, peak in _peak(row)}
     )
-    return placement.offered(model, vendor, row.kind if row else "", memory, rates)
+    return placement.offered_device(model, vendor, row.kind if row else "", memory, rates)
 
 
 def _peak(row: Row) -> list[tuple[str, float]]:

@@ -41,7 +41,9 @@ def admitted(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str, Bytes])
         labels=meta.labels,
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
-        apart=_read(partial(rules.neighbours, apart, spec.affinity.pod_anti_affinity, meta.labels), ()),
+        pod_anti_affinity=_read(
+            partial(rules.neighbours, apart, spec.affinity.pod_anti_affinity, meta.labels), ()
+        ),
         ports=_read(partial(rules.ports, f"{where}: spec", spec), ()),
         estimates=estimates,
     )

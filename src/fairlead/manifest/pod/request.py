@@ -56,7 +56,7 @@ def request(where: str, pod: kubernetes.Pod, context: ReadContext, together: Gan
         preferences=rules.preferences(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
         tolerations=rules.tolerations(place, spec.tolerations),
         near=rules.neighbours(f"{place}.affinity.podAffinity", spec.affinity.pod_affinity, meta.labels),
-        apart=rules.neighbours(
+        pod_anti_affinity=rules.neighbours(
             f"{place}.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, meta.labels
         ),
         spread=rules.spread(place, spec.topology_spread_constraints, meta.labels),

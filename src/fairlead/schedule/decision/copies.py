@@ -8,7 +8,7 @@ from fairlead.placement import Decision, Placement
 from fairlead.request import Request
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.score.policies import Policy
-from fairlead.schedule.score.score_cache import ScoreCache, verdicts
+from fairlead.schedule.score.score_cache import ScoreCache, scores_of
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import idle_of
 
@@ -21,7 +21,7 @@ def place_copies(cluster: EngineCluster, members: Sequence[Request], policy: Pol
     """
     decisions: list[Decision] = []
     while len(decisions) < len(members):
-        known = verdicts(cluster, members[0], policy)
+        known = scores_of(cluster, members[0], policy)
         before = len(decisions)
         for row in _in_order(cluster, known):
             left = members[len(decisions) :]
@@ -47,10 +47,10 @@ def _in_order(cluster: EngineCluster, known: ScoreCache) -> list[int]:
 
 def _fill(known: ScoreCache, row: int, members: Sequence[Request]) -> Iterator[Placement]:
     """Yield a place on one node for each member, until it is full."""
-    cluster = known.ask.cluster
-    best = [int(cluster.columns.kind[row, known.column[row]])] if known.ask.count == 1 else []
-    for member, columns in zip(members, _rooms(known.ask, row, best), strict=False):
-        shares = tuple(known.ask.share(cluster.device(row, column)) for column in columns)
+    cluster = known.compiled.cluster
+    best = [int(cluster.columns.kind[row, known.column[row]])] if known.compiled.count == 1 else []
+    for member, columns in zip(members, _rooms(known.compiled, row, best), strict=False):
+        shares = tuple(known.compiled.share(cluster.device(row, column)) for column in columns)
         yield Placement(member, cluster.name(row), shares)
 
 
@@ -74,7 +74,7 @@ def _rooms(ask: CompiledRequest, row: int, best: Sequence[int]) -> Iterator[tupl
             free[at][0] -= int(ask.memory[kind])
             free[at][1] -= int(ask.compute[kind])
             free[at][2] += 1
-            left[1] -= ask.lent[kind]
+            left[1] -= ask.node_memory[kind]
         yield chosen
 
 
@@ -86,8 +86,8 @@ def _choose(
     fit = []
     for at, (of_memory, of_compute, holders) in enumerate(free):
         kind = kinds[at]
-        lent = int(ask.lent[kind]) * ask.count
-        if not ask.allowed[kind] or (ask.alone[kind] and holders) or lent > max(memory, 0):
+        lent = int(ask.node_memory[kind]) * ask.count
+        if not ask.allowed[kind] or (ask.exclusive[kind] and holders) or lent > max(memory, 0):
             continue
         if of_memory >= ask.least_memory[kind] and of_compute >= ask.least_compute[kind]:
             idle = idle_of(ask.cluster.device(row, at), of_memory, of_compute, holders)

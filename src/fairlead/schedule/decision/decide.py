@@ -8,10 +8,10 @@ import numpy as np
 
 from fairlead.placement import Decision, Placement, share_of
 from fairlead.request import Request, problems
-from fairlead.schedule.explain.diagnose import nonsense, refusal
-from fairlead.schedule.filter.inter_pod import neighbourly
+from fairlead.schedule.explain.diagnose import diagnose, reject_invalid
+from fairlead.schedule.filter.inter_pod import apply_inter_pod
 from fairlead.schedule.score.policies import Policy, policy_named
-from fairlead.schedule.score.score_cache import verdicts
+from fairlead.schedule.score.score_cache import scores_of
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Floats
 from fairlead.units import Bytes
@@ -34,10 +34,10 @@ def decide(
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
     if wrong := problems(request):
-        return nonsense(request, policy.name, wrong)
+        return reject_invalid(request, policy.name, wrong)
     found = _best(cluster, request, policy)
     if found is None:
-        return refusal(cluster, request, policy) if explain else Decision(request, policy.name)
+        return diagnose(cluster, request, policy) if explain else Decision(request, policy.name)
     return found
 
 
@@ -54,7 +54,7 @@ def place(
 def _best(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
     """Look for a place, in a large cluster first for a little more than is asked."""
     if cluster.cells > LARGE:
-        rough = rounded(request, cluster.columns.sizes)
+        rough = round_up_request(request, cluster.columns.sizes)
         if rough is not request:
             found = _search(cluster, rough, policy)
             if found is not None:
@@ -63,12 +63,12 @@ def _best(cluster: EngineCluster, request: Request, policy: Policy) -> Decision 
 
 
 def _search(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
-    known = verdicts(cluster, request, policy)
+    known = scores_of(cluster, request, policy)
     score = known.score
     if not len(score):
         return None
-    if request.social or cluster.crowd.held:
-        score = neighbourly(known.ask, request, score)
+    if request.inter_pod or cluster.pod_counts.held:
+        score = apply_inter_pod(known.compiled, request, score)
     row = int(score.argmax())
     best = float(score[row])
     if best == -np.inf:
@@ -88,24 +88,24 @@ def _exact(cluster: EngineCluster, request: Request, policy: Policy, rough: Deci
     return Decision(request, policy.name, Placement(request, rough.placement.node, shares), rough.score)
 
 
-def rounded(request: Request, sizes: Sequence[int] = ()) -> Request:
+def round_up_request(request: Request, sizes: Sequence[int] = ()) -> Request:
     """Return a request for a little more, so that many are alike; itself, where it is round already.
 
     No more than the smallest of the `sizes` of accelerators that suffices: who asks for all of a small one
     is not to end up on a large one.
     """
     demand = request.demand
-    cpu, memory = up_to(request.cpu, 3), up_to(request.memory, 3)
+    cpu, memory = round_up(request.cpu, 3), round_up(request.memory, 3)
     of_device = demand.memory
     if of_device:
         enough = (size for size in sizes if size >= of_device)
-        of_device = Bytes(min(up_to(of_device, 4), min(enough, default=MOST)))
+        of_device = Bytes(min(round_up(of_device, 4), min(enough, default=MOST)))
     if (cpu, memory, of_device) == (request.cpu, request.memory, demand.memory):
         return request
     return replace(request, cpu=cpu, memory=Bytes(memory), demand=replace(demand, memory=of_device))
 
 
-def up_to(amount: int, bits: int) -> int:
+def round_up(amount: int, bits: int) -> int:
     """Round an amount up to so many binary digits: with 4, by an eighth at most."""
     spare = max(amount.bit_length() - bits, 0)
     return -(-amount >> spare) << spare

@@ -7,7 +7,7 @@ from fairlead.placement import Decision, Reason, Rejection
 from fairlead.request import Request, problems
 from fairlead.schedule.decision.copies import place_copies
 from fairlead.schedule.decision.decide import decide, place
-from fairlead.schedule.decision.preempt import make_room
+from fairlead.schedule.decision.preempt import preempt_and_place
 from fairlead.schedule.score.policies import Policy, policy_named
 from fairlead.schedule.state.cluster import EngineCluster
 
@@ -44,13 +44,13 @@ def place_gang(
         stuck = next(_why(cluster, each, policy) for each in decisions if not each.placed)
         cluster.rollback(mark)
         return _none(members, placed, stuck, policy)
-    cluster.keep(mark)
+    cluster.commit(mark)
     return [each if each.placed else decide(cluster, each.request, policy) for each in decisions]
 
 
 def _place(cluster: EngineCluster, members: Sequence[Request], policy: Policy) -> list[Decision]:
     """Place what fits of the members; all at once those that are alike and depend on no neighbour."""
-    if any(member.social or problems(member) for member in members) or cluster.crowd.held:
+    if any(member.inter_pod or problems(member) for member in members) or cluster.pod_counts.held:
         return [place(cluster, member, policy, explain=False) for member in members]
     decided: dict[str, Decision] = {}
     shapes: dict[Hashable, list[Request]] = {}
@@ -73,7 +73,7 @@ def _push(
     for at, decision in enumerate(decisions):
         if decision.placed or sum(each.placed for each in pushed) >= enough:
             continue
-        pushed[at] = make_room(cluster, decision.request, policy, spared)
+        pushed[at] = preempt_and_place(cluster, decision.request, policy, spared)
         if not pushed[at].placed and len(decisions) == enough:
             break  # none can be spared
     return pushed

@@ -13,17 +13,17 @@ import numpy as np
 from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule.decision.decide import decide
-from fairlead.schedule.filter.budgets import exceeding, forbidden, spent
+from fairlead.schedule.filter.budgets import budget_rejection, budgets_after, victims_over_budget
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.filter.filters import NODE_FILTERS
-from fairlead.schedule.filter.fit import places_of
+from fairlead.schedule.filter.fit import feasible_rows
 from fairlead.schedule.score.policies import Policy, policy_named
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Mask
 
-LOOKED_AT: Final = 24
+NODES_SEARCHED: Final = 24
 """Nodes that are searched in full; they are those that promise the least cost."""
-HOPELESS: Final = 1 << 20
+IMPOSSIBLE: Final = 1 << 20
 """More victims than there are: clearing the node would not help."""
 SUBSETS: Final = 64
 """Sets of accelerators of a node that are tried for a request of several; the most promising first."""
@@ -51,7 +51,7 @@ def preempt(
     decision = decide(cluster, request, policy)
     if decision.placed or not request.preempts or not decision.among:
         return decision
-    found = victims(cluster, request, policy, spared=spared)
+    found = select_victims(cluster, request, policy, spared=spared)
     if not found:
         return _with_budgets(cluster, decision, policy, spared)
     mark = cluster.checkpoint()
@@ -73,26 +73,26 @@ def _with_budgets(
     mark = cluster.checkpoint()
     budgets = cluster.budgets
     cluster.limit_disruptions(())
-    found = victims(cluster, decision.request, policy, spared=spared)
+    found = select_victims(cluster, decision.request, policy, spared=spared)
     cluster.rollback(mark)
-    against = forbidden(budgets, found, decision.request.namespace) if found else None
+    against = budget_rejection(budgets, found, decision.request.namespace) if found else None
     return decision if against is None else replace(decision, rejections=(*decision.rejections, against))
 
 
-def make_room(
+def preempt_and_place(
     cluster: EngineCluster, request: Request, policy: Policy, spared: Collection[str] = ()
 ) -> Decision:
     """Decide, and count it as done: those who must go are gone, and the request is placed."""
     decision = preempt(cluster, request, policy, spared=spared)
     gone = [cluster.release(victim) for victim in decision.victims]
     if gone and cluster.budgets:
-        cluster.limit_disruptions(spent(cluster.budgets, gone))
+        cluster.limit_disruptions(budgets_after(cluster.budgets, gone))
     if decision.placement is not None:
         cluster.bind(decision.placement)
     return decision
 
 
-def victims(
+def select_victims(
     cluster: EngineCluster, request: Request, policy: Policy, *, spared: Collection[str] = ()
 ) -> tuple[Placement, ...]:
     """Return who must go; nobody, where that would not help."""
@@ -104,12 +104,16 @@ def victims(
         (_bound(ask, row, found, lack), row) for (row, found), lack in zip(weak.items(), lacks, strict=True)
     )
     for tried, (least, row) in enumerate(ranked):
-        if least[1] >= HOPELESS or tried >= (10 if best is None else 1) * LOOKED_AT:
+        if least[1] >= IMPOSSIBLE or tried >= (10 if best is None else 1) * NODES_SEARCHED:
             break
         if best is not None and least >= best[0]:
             break
         found = _clear(ask, row, weak[row])
-        if found and not exceeding(cluster.budgets, found) and (best is None or _cost(found) < best[0]):
+        if (
+            found
+            and not victims_over_budget(cluster.budgets, found)
+            and (best is None or _cost(found) < best[0])
+        ):
             best = _cost(found), found
     return best[1] if best else ()
 
@@ -137,7 +141,7 @@ def _large_enough(ask: CompiledRequest) -> Mask:
     columns = ask.cluster.columns
     enough: Mask = columns.cpu_total >= ask.request.cpu
     if ask.count:
-        suits = ask.allowed & (ask.totals >= ask.memory)
+        suits = ask.allowed & (ask.total_memory >= ask.memory)
         enough &= suits[columns.kind].sum(axis=1) >= ask.count
     return enough
 
@@ -156,7 +160,7 @@ def _bound(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: La
     levels = sorted({placement.request.priority for placement in found})
     for level in levels[:-1]:
         lower = [placement for placement in found if placement.request.priority <= level]
-        if (lacking := _lacking(ask, row, lower, lacks)) < HOPELESS:
+        if (lacking := _lacking(ask, row, lower, lacks)) < IMPOSSIBLE:
             return level, lacking, levels[0] * lacking
     lacking = _lacking(ask, row, found, lacks)
     return levels[-1], lacking, levels[0] * lacking
@@ -192,14 +196,14 @@ def _fewest(lack: int, sizes: Iterable[int]) -> int:
         if lack <= 0:
             break
         lack, count = lack - size, count + 1
-    return count if lack <= 0 else HOPELESS
+    return count if lack <= 0 else IMPOSSIBLE
 
 
 def _fewest_on_devices(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     """Return how many must go at the least until as many accelerators as are asked for suffice."""
     fewest = sorted(_fewest_by_device(ask, row, found, lacks))[: ask.count]
-    if len(fewest) < ask.count or fewest[-1] >= HOPELESS:
-        return HOPELESS
+    if len(fewest) < ask.count or fewest[-1] >= IMPOSSIBLE:
+        return IMPOSSIBLE
     spanning = ask.count > 1 and any(len(placement.shares) > 1 for placement in found)
     return fewest[-1] if spanning else sum(fewest)  # one that spans several would be counted several times
 
@@ -216,9 +220,9 @@ def _fewest_by_device(
     for device, memory, compute in zip(node.devices if node else (), *lacks, strict=False):
         held = sizes.get(device.id)
         if held is None:
-            yield HOPELESS if memory > 0 or compute > 0 else 0
+            yield IMPOSSIBLE if memory > 0 or compute > 0 else 0
         elif ask.whole:
-            yield len(held) if memory < NEVER else HOPELESS
+            yield len(held) if memory < NEVER else IMPOSSIBLE
         else:
             fewest = _fewest(memory, [each[0] for each in held])
             yield max(fewest, _fewest(compute, [each[1] for each in held]))
@@ -231,7 +235,7 @@ def _clear(ask: CompiledRequest, row: int, weak: Sequence[Placement]) -> tuple[P
     for placement in weak:
         cluster.release(placement.request.id)
     free = _room(ask, row)
-    over = exceeding(cluster.budgets, sorted(weak, key=_worth, reverse=True))
+    over = victims_over_budget(cluster.budgets, sorted(weak, key=_worth, reverse=True))
     ordered = sorted(weak, key=lambda each: (each.request.id not in over, _worth(each)))
     tries = (
         []
@@ -277,7 +281,7 @@ def _spare(
 
 def _room(ask: CompiledRequest, row: int) -> Mask | None:
     """Return which accelerators of a row suffice; None: the row has no place."""
-    rows, free = places_of(ask, ask.request, np.array([row], np.int64))
+    rows, free = feasible_rows(ask, ask.request, np.array([row], np.int64))
     return free[0] if len(rows) else None
 
 

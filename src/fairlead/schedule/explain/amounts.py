@@ -10,7 +10,7 @@ from fairlead.placement import SuggestedChange
 from fairlead.request import NO_BYTES, Request
 from fairlead.schedule.explain.reasons import format_cpu
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.fit import fits, places_of
+from fairlead.schedule.filter.fit import feasible_rows, fits
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Ints
 from fairlead.units import Bytes, format_bytes
@@ -18,7 +18,9 @@ from fairlead.units import Bytes, format_bytes
 MEBI: Final = 1 << 20
 
 
-def lesser_amounts(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+def suggest_smaller_amounts(
+    cluster: EngineCluster, request: Request, *, whole: bool
+) -> Iterator[SuggestedChange]:
     """Yield for each amount the most that would fit, if only that were less."""
     yield from _cpu(cluster, request, whole=whole)
     yield from _memory(cluster, request, whole=whole)
@@ -52,7 +54,7 @@ def _device_memory(cluster: EngineCluster, request: Request, *, whole: bool) -> 
         return
     least = replace(request, demand=replace(request.demand, memory=Bytes(1)))
     ask = CompiledRequest(cluster, least)
-    rows, free = places_of(ask, least, cluster.rows())
+    rows, free = feasible_rows(ask, least, cluster.rows())
     if not len(rows):
         return
     room = _room(ask, rows)
@@ -83,7 +85,7 @@ def _room(ask: CompiledRequest, rows: Ints) -> Ints:
     columns = ask.cluster.columns
     node = np.maximum(columns.memory[rows] - ask.request.memory, 0) // ask.count
     free = columns.free_memory[rows]
-    lent = ask.lent[columns.kind[rows]] > 0
+    lent = ask.node_memory[columns.kind[rows]] > 0
     room: Ints = np.where(lent, np.minimum(free, node[:, None]), free)
     return room
 
@@ -94,7 +96,7 @@ def _device_compute(cluster: EngineCluster, request: Request, *, whole: bool) ->
         return
     least = replace(request, demand=replace(request.demand, compute=1))
     ask = CompiledRequest(cluster, least)
-    rows, free = places_of(ask, least, cluster.rows())
+    rows, free = feasible_rows(ask, least, cluster.rows())
     if not len(rows):
         return
     most = int(np.sort(np.where(free, cluster.columns.free_compute[rows], -1), axis=1)[:, -ask.count].max())
@@ -108,7 +110,7 @@ def _fewer_devices(cluster: EngineCluster, request: Request, *, whole: bool) -> 
     if count < 2:
         return
     one = replace(request, demand=replace(request.demand, count=1))
-    _, free = places_of(CompiledRequest(cluster, one, whole=whole), one, cluster.rows())
+    _, free = feasible_rows(CompiledRequest(cluster, one, whole=whole), one, cluster.rows())
     most = int(free.sum(axis=1).max(initial=0))
     if 0 < most < count:
         yield SuggestedChange(
@@ -122,7 +124,7 @@ def _shared(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterato
         return
     least = replace(request, demand=replace(request.demand, memory=Bytes(1)))
     ask = CompiledRequest(cluster, least)
-    rows, free = places_of(ask, least, cluster.rows())
+    rows, free = feasible_rows(ask, least, cluster.rows())
     if len(rows):
         kth = np.sort(np.where(free, _room(ask, rows), -1), axis=1)[:, -ask.count]
         most = int(kth.max()) // MEBI * MEBI
@@ -133,4 +135,4 @@ def _shared(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterato
 
 
 def _rows(cluster: EngineCluster, request: Request, *, whole: bool) -> Ints:
-    return places_of(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())[0]
+    return feasible_rows(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())[0]

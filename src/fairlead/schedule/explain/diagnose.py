@@ -7,10 +7,10 @@ import numpy as np
 
 from fairlead.placement import Decision, Reason, Rejection
 from fairlead.request import Request
-from fairlead.schedule.explain.reasons import device_reason, node_reason
+from fairlead.schedule.explain.reasons import device_rejections, node_rejections
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.filter.filters import DEVICE_FILTERS, NODE_FILTERS
-from fairlead.schedule.filter.inter_pod import SOCIAL_FILTERS
+from fairlead.schedule.filter.inter_pod import INTER_POD_FILTERS
 from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Ints, Mask
@@ -19,19 +19,19 @@ _TOLD: Final = tuple(Reason)
 """The order in which reasons are told of as many each."""
 
 
-def nonsense(request: Request, policy: str, wrong: Sequence[str]) -> Decision:
+def reject_invalid(request: Request, policy: str, wrong: Sequence[str]) -> Decision:
     """Refuse a request that cannot be meant."""
     return Decision(request, policy, rejections=tuple(Rejection(Reason.INVALID, text) for text in wrong))
 
 
-def refusal(cluster: EngineCluster, request: Request, policy: Policy) -> Decision:
+def diagnose(cluster: EngineCluster, request: Request, policy: Policy) -> Decision:
     """Return the decision that there is no place, with every reason and its amounts."""
     ask = CompiledRequest(cluster, request, whole=policy.whole)
     rows = cluster.rows()
     there: Mask = np.ones((len(rows), 1), np.bool_)
     if ask.count:
         there = cluster.columns.kind[rows] >= 0
-    found = sorted(reasons_against(ask, rows, there.copy()), key=lambda each: -each.count)
+    found = sorted(diagnose_rows(ask, rows, there.copy()), key=lambda each: -each.count)
     among = int(there.sum())
     if not among:
         what = "no accelerator" if ask.count else "no node"
@@ -39,31 +39,31 @@ def refusal(cluster: EngineCluster, request: Request, policy: Policy) -> Decisio
     return Decision(request, policy.name, rejections=tuple(found), among=among)
 
 
-def reasons_against(ask: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
+def diagnose_rows(ask: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
     """Yield reasons; `left` is what none has spoken against so far, and has less with every step."""
     for reason, node_filter in NODE_FILTERS.items():
         out = left & ~np.atleast_1d(node_filter(ask, rows))[:, None]
-        yield from node_reason(ask, reason, rows, out)
+        yield from node_rejections(ask, reason, rows, out)
         left &= ~out
     if ask.count:
         yield from _devices(ask, rows, left)
-    for reason, social in SOCIAL_FILTERS.items():
+    for reason, social in INTER_POD_FILTERS.items():
         out = left & ~social(ask, ask.request)[rows][:, None]
-        yield from node_reason(ask, reason, rows, out)
+        yield from node_rejections(ask, reason, rows, out)
         left &= ~out
 
 
 def _devices(ask: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
     kind = ask.cluster.columns.kind[rows]
-    objections = {found for found in ask.against if found is not None}
+    objections = {found for found in ask.objections if found is not None}
     for objection in sorted(objections, key=lambda found: (_TOLD.index(found[0]), found[1])):
-        ids = [at for at, found in enumerate(ask.against) if found == objection]
+        ids = [at for at, found in enumerate(ask.objections) if found == objection]
         out = left & np.isin(kind, ids)
-        yield from device_reason(ask, objection[0], rows, out, objection[1])
+        yield from device_rejections(ask, objection[0], rows, out, objection[1])
         left &= ~out
     for reason, device_filter in DEVICE_FILTERS.items():
         out = left & ~device_filter(ask, rows)
-        yield from device_reason(ask, reason, rows, out)
+        yield from device_rejections(ask, reason, rows, out)
         left &= ~out
     free = left.sum(axis=1)
     out = left & (free < ask.count)[:, None]

@@ -8,12 +8,12 @@ import numpy as np
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, repels
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.selectors import verdict
+from fairlead.schedule.filter.selectors import first_mismatch
 from fairlead.schedule.state.columns import UNSTATED, Ints, Mask
 from fairlead.units import format_bytes, format_number
 
 
-def node_reason(ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
+def node_rejections(ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
     """Say what is wrong with nodes: `out` marks what they rule out."""
     bad = out.any(axis=1)
     if not bad.any():
@@ -48,8 +48,8 @@ def _selector_words(ask: CompiledRequest, rows: Ints) -> str:
     """Name the selector that fails there, and its error."""
     kinds = list(ask.cluster.columns.kinds)
     there = np.unique(ask.cluster.columns.kind[rows])
-    failed = next(kinds[at] for at in there.tolist() if at >= 0 and ask.failed[at])
-    text, fault = verdict(ask.request.demand.selectors, failed.offered)
+    failed = next(kinds[at] for at in there.tolist() if at >= 0 and ask.selector_failed[at])
+    text, fault = first_mismatch(ask.request.demand.selectors, failed.offered)
     return f"have a device on which the selector {text} fails ({fault})"
 
 
@@ -87,20 +87,20 @@ def _ports(request: Request) -> str:
 
 
 def _near(request: Request) -> str:
-    return f"are not near pods of {_groups(request, near=True)}"
+    return f"are not near pods of {_groups(request, pod_affinity=True)}"
 
 
 def _apart(request: Request) -> str:
-    return f"are near pods that keep apart ({_groups(request, near=False) or 'by their own rule'})"
+    return f"are near pods that keep apart ({_groups(request, pod_affinity=False) or 'by their own rule'})"
 
 
 def _groups(request: Request, *, near: bool) -> str:
-    rules = request.near if near else request.apart
+    rules = request.pod_affinity if near else request.pod_anti_affinity
     return "; ".join(f"{rule.selector} by {rule.topology}" for rule in rules if not rule.weight)
 
 
 def _spread(request: Request) -> str:
-    rules = [rule for rule in request.spread if rule.must]
+    rules = [rule for rule in request.topology_spread if rule.must]
     return f"would spread unevenly ({', '.join(f'{rule.topology}, skew {rule.skew}' for rule in rules)})"
 
 
@@ -116,7 +116,7 @@ _WORDS = {
 }
 
 
-def device_reason(
+def device_rejections(
     ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask, text: str = ""
 ) -> Iterator[Rejection]:
     """Say what is wrong with accelerators: `out` marks those that are ruled out."""
@@ -144,7 +144,7 @@ def _device_amounts(
     if reason is Reason.DEVICE_MEMORY:
         free = columns.free_memory[rows][out]
         node = np.broadcast_to(columns.memory[rows][:, None], out.shape)[out] - ask.request.memory
-        free = np.where(ask.lent[kind] > 0, np.minimum(free, node // ask.count), free)
+        free = np.where(ask.node_memory[kind] > 0, np.minimum(free, node // ask.count), free)
         return int(ask.memory[kind].min()), int(free.max())
     if reason is Reason.DEVICE_COMPUTE:
         return int(ask.compute[kind].min()), int(columns.free_compute[rows][out].max())

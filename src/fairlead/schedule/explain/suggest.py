@@ -8,12 +8,12 @@ import numpy as np
 
 from fairlead.placement import Decision, DeviceState, SuggestedChange
 from fairlead.request import Demand, Request, Selector, Toleration, repels
-from fairlead.schedule.decision.preempt import victims
-from fairlead.schedule.explain.amounts import lesser_amounts
-from fairlead.schedule.explain.diagnose import reasons_against
+from fairlead.schedule.decision.preempt import select_victims
+from fairlead.schedule.explain.amounts import suggest_smaller_amounts
+from fairlead.schedule.explain.diagnose import diagnose_rows
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.filter.filters import NODE_FILTERS
-from fairlead.schedule.filter.fit import fits, places_of
+from fairlead.schedule.filter.fit import feasible_rows, fits
 from fairlead.schedule.score.policies import Policy, policy_named
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.units import format_number
@@ -26,24 +26,26 @@ PUSHED: Final = 0.7
 """How large it counts to put others out."""
 
 
-def explained(cluster: EngineCluster, decision: Decision, policy: Policy | str | None = None) -> Decision:
+def with_suggestions(
+    cluster: EngineCluster, decision: Decision, policy: Policy | str | None = None
+) -> Decision:
     """Return a refusal with the changes that would let it fit, smallest first.
 
     A policy that has no name of its own among those installed must be given.
     """
     if decision.placed or not decision.among:
         return decision
-    found = smallest_changes(cluster, decision.request, policy or decision.policy)
+    found = suggest_changes(cluster, decision.request, policy or decision.policy)
     return replace(decision, changes=found)
 
 
-def smallest_changes(
+def suggest_changes(
     cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead"
 ) -> tuple[SuggestedChange, ...]:
     """Return every single change that would let a request fit, smallest first."""
     policy = policy_named(policy) if isinstance(policy, str) else policy
     found = [
-        *lesser_amounts(cluster, request, whole=policy.whole),
+        *suggest_smaller_amounts(cluster, request, whole=policy.whole),
         *_fewer_rules(cluster, request, whole=policy.whole),
         *_other_devices(cluster, request, whole=policy.whole),
         *_slower(cluster, request, whole=policy.whole),
@@ -74,12 +76,12 @@ def _without(request: Request) -> Iterator[tuple[str, str, Request]]:
         yield "selector", f"drop the node selector {term}", replace(request, selector=Selector(rest))
     if request.affinity:
         yield "affinity", "drop the node affinity", replace(request, affinity=())
-    if request.near:
-        yield "near", "drop the pod affinity", replace(request, near=())
-    if request.apart:
-        yield "apart", "drop the pod anti-affinity", replace(request, apart=())
-    if request.spread:
-        yield "spread", "drop the topology spread", replace(request, spread=())
+    if request.pod_affinity:
+        yield "near", "drop the pod affinity", replace(request, pod_affinity=())
+    if request.pod_anti_affinity:
+        yield "apart", "drop the pod anti-affinity", replace(request, pod_anti_affinity=())
+    if request.topology_spread:
+        yield "spread", "drop the topology spread", replace(request, topology_spread=())
     if request.ports:
         yield "ports", "drop the host port", replace(request, ports=())
 
@@ -89,7 +91,7 @@ def _borne(cluster: EngineCluster, request: Request, *, whole: bool) -> str:
     every = {taint for taints in cluster.columns.taint_sets for taint in taints}
     more = tuple(Toleration(taint.key, taint.value, effect=taint.effect) for taint in every)
     bold = replace(request, tolerations=(*request.tolerations, *more))
-    rows, _ = places_of(CompiledRequest(cluster, bold, whole=whole), bold, cluster.rows())
+    rows, _ = feasible_rows(CompiledRequest(cluster, bold, whole=whole), bold, cluster.rows())
     sets = list(cluster.columns.taint_sets)
     numbers = np.unique(cluster.columns.taints[rows]).tolist()
     found = [[each for each in sets[number] if repels(each, request.tolerations)] for number in numbers]
@@ -117,7 +119,7 @@ def _other_devices(cluster: EngineCluster, request: Request, *, whole: bool) -> 
 
 
 def _where(cluster: EngineCluster, request: Request, *, whole: bool) -> DeviceState | None:
-    rows, free = places_of(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())
+    rows, free = feasible_rows(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())
     return cluster.device(int(rows[0]), int(np.argmax(free[0]))) if len(rows) else None
 
 
@@ -127,7 +129,7 @@ def _slower(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterato
         return
     patient = replace(request, slo=None)
     ask = CompiledRequest(cluster, patient, whole=whole)
-    rows, free = places_of(ask, patient, cluster.rows())
+    rows, free = feasible_rows(ask, patient, cluster.rows())
     seconds = ask.seconds[cluster.columns.kind[rows]][free]
     if len(rows) and not np.isnan(seconds).all():
         best = float(np.nanmin(seconds))
@@ -151,7 +153,7 @@ def _faster(ask: CompiledRequest, best: float) -> str:
     fastest = float(np.nanmin(seconds))
     left = seconds == fastest
     model = list(ask.cluster.columns.kinds)[int(kind[left][0])].model
-    reasons = sorted(reasons_against(ask, rows, left), key=lambda each: -each.count)
+    reasons = sorted(diagnose_rows(ask, rows, left), key=lambda each: -each.count)
     why = f": {reasons[0].counted()}" if reasons else ""
     return f"; {model} is expected to take {_milliseconds(fastest)}, but has no room{why}"
 
@@ -167,10 +169,10 @@ def _more_important(cluster: EngineCluster, request: Request, policy: Policy) ->
     if not levels:
         return
     low, high = 0, len(levels) - 1
-    out = victims(cluster, _raised(request, levels[high]), policy)
+    out = select_victims(cluster, _raised(request, levels[high]), policy)
     while low < high and out:
         middle = (low + high) // 2
-        if fewer := victims(cluster, _raised(request, levels[middle]), policy):
+        if fewer := select_victims(cluster, _raised(request, levels[middle]), policy):
             high, out = middle, fewer
         else:
             low = middle + 1

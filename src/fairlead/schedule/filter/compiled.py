@@ -6,12 +6,12 @@ import numpy as np
 
 from fairlead.placement import DeviceShare, DeviceState, Reason, share_of, taken_whole
 from fairlead.request import Expectation, Request
-from fairlead.schedule.filter.selectors import verdict
+from fairlead.schedule.filter.selectors import first_mismatch
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 
 UNKNOWN: Final = Expectation()
-NO_MATTER: Final = -(1 << 62)
+NOT_REQUESTED: Final = -(1 << 62)
 """Who asks for none of something passes even where more of it is promised than there is."""
 BEST_EFFORT: Final = 1
 """Who asks for memory alone still wants some compute, and the other way: neither is of use alone."""
@@ -26,62 +26,66 @@ class CompiledRequest:
         self.whole = request.demand.count > 0 and (whole or request.whole)
         """Whether it is given accelerators for itself alone, because it asks so or the policy does."""
         self.count = request.demand.count
-        self.needs: Ints = np.array([request.cpu or NO_MATTER, request.memory or NO_MATTER, 1], np.int64)
+        self.needs: Ints = np.array(
+            [request.cpu or NOT_REQUESTED, request.memory or NOT_REQUESTED, 1], np.int64
+        )
         """Of CPU, memory and pods of the node."""
-        self.against: list[tuple[Reason, str] | None] = []
+        self.objections: list[tuple[Reason, str] | None] = []
         """By kind: why it cannot be, or None."""
         self.allowed: Mask = np.zeros(1, np.bool_)
-        self.failed: Mask = np.zeros(1, np.bool_)
+        self.selector_failed: Mask = np.zeros(1, np.bool_)
         """Kinds on which a device selector fails: as in kube-scheduler, their node is out."""
         self.memory: Ints = np.zeros(1, np.int64)
         self.compute: Ints = np.zeros(1, np.int64)
         self.seconds: Floats = np.full(1, np.nan)
         self.joules: Floats = np.full(1, np.nan)
-        self.alone: Mask = np.zeros(1, np.bool_)
+        self.exclusive: Mask = np.zeros(1, np.bool_)
         """Kinds of which nobody else may hold the one that it takes."""
-        self.lent: Ints = np.zeros(1, np.int64)
+        self.node_memory: Ints = np.zeros(1, np.int64)
         """What each one that it takes takes of the node's own memory."""
-        self.jealous = self.lends = False
+        self.any_exclusive = self.any_node_memory = False
         """Whether there is any kind of which that is so."""
         self.shareable: Floats = np.zeros(1)
         """1.0 where somebody else may use what one leaves."""
-        self.sized = False
+        self.memory_known = False
         """Whether any accelerator's memory is known."""
         self.least_memory: Ints = np.zeros(1, np.int64)
         """Memory that must be left: for who asks for compute alone, some, where it is known."""
         self.least_compute: Ints = np.ones(1, np.int64)
         self.choosy = True
         """Whether some kind is ruled out."""
-        self.totals: Ints = np.zeros(1, np.int64)
+        self.total_memory: Ints = np.zeros(1, np.int64)
         """Memory that an accelerator of the kind has in all."""
-        self.meet_kinds()
+        self.update_kinds()
 
-    def meet_kinds(self) -> None:
+    def update_kinds(self) -> None:
         """Look up the kinds of accelerator that came since; the last entry stands for none at all."""
         kinds = list(self.cluster.columns.kinds)
-        if len(kinds) == len(self.against) and kinds:
+        if len(kinds) == len(self.objections) and kinds:
             return
-        self.against = [objection(self.request, kind, whole=self.whole) for kind in kinds]
+        self.objections = [objection(self.request, kind, whole=self.whole) for kind in kinds]
         shares = [self.share(kind) for kind in kinds]
         known = [self.request.estimates.get(kind.model, UNKNOWN) for kind in kinds]
-        self.allowed = np.array([*(found is None for found in self.against), False])
+        self.allowed = np.array([*(found is None for found in self.objections), False])
         if self.request.demand.selectors:
-            self.failed = np.array([*(bool(selector_fault(self.request, kind)) for kind in kinds), False])
+            self.selector_failed = np.array(
+                [*(bool(selector_fault(self.request, kind)) for kind in kinds), False]
+            )
         self.memory = np.array([*(share.memory for share in shares), 0], np.int64)
         self.compute = np.array([*(share.compute for share in shares), 0], np.int64)
         self.seconds = np.array([*(each.seconds for each in known), None], np.float64)
         self.joules = np.array([*(each.joules for each in known), None], np.float64)
-        self.alone = np.array([*(share.whole for share in shares), False])
+        self.exclusive = np.array([*(share.whole for share in shares), False])
         unified = np.array([*(kind.unified for kind in kinds), False])
-        self.lent = np.where(unified & ~self.alone, self.memory, 0)
-        self.jealous, self.lends = bool(self.alone.any()), bool(self.lent.any())
+        self.node_memory = np.where(unified & ~self.exclusive, self.memory, 0)
+        self.any_exclusive, self.any_node_memory = bool(self.exclusive.any()), bool(self.node_memory.any())
         self.shareable = np.array([*(float(kind.shareable) for kind in kinds), 0.0])
-        self.sized = any(kind.memory for kind in kinds)
+        self.memory_known = any(kind.memory for kind in kinds)
         some = np.array([*(min(kind.memory, BEST_EFFORT) for kind in kinds), 0], np.int64)
         self.least_memory = np.maximum(self.memory, some)
         self.least_compute = np.maximum(self.compute, BEST_EFFORT)
         self.choosy = not self.allowed[:-1].all()
-        self.totals = np.array([*(kind.memory for kind in kinds), 0], np.int64)
+        self.total_memory = np.array([*(kind.memory for kind in kinds), 0], np.int64)
 
     def share(self, device: DeviceState) -> DeviceShare:
         """Return what it takes of an accelerator."""
@@ -122,7 +126,7 @@ def right_selectors(request: Request, device: DeviceState) -> str:
     """Refuse accelerators that the selectors of the claims do not match, or fail on."""
     if not request.demand.selectors:
         return ""
-    unmatched, fault = verdict(request.demand.selectors, device.offered)
+    unmatched, fault = first_mismatch(request.demand.selectors, device.offered)
     if fault:
         return f"fail the selector {unmatched} ({fault})"
     return f"do not match {unmatched}" if unmatched else ""
@@ -130,7 +134,7 @@ def right_selectors(request: Request, device: DeviceState) -> str:
 
 def selector_fault(request: Request, device: DeviceState) -> str:
     """Return the error of the selectors on an accelerator; empty: they say yes or no."""
-    return verdict(request.demand.selectors, device.offered)[1]
+    return first_mismatch(request.demand.selectors, device.offered)[1]
 
 
 def right_precision(request: Request, device: DeviceState) -> str:

@@ -25,7 +25,7 @@ def schedulable(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     return ~ask.cluster.columns.unschedulable[rows]
 
 
-def tolerated(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def taint_toleration(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes of whose taints each is tolerated, or only a wish."""
     sets = ask.cluster.columns.taint_sets
     if len(sets) == 1:
@@ -35,26 +35,26 @@ def tolerated(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     return bearable[ask.cluster.columns.taints[rows]]
 
 
-def selected(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def node_selector(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with the labels that were asked for."""
     selector = ask.request.selector
-    return matching(ask, selector, rows) if selector.terms or selector.names else ALL
+    return matching_rows(ask, selector, rows) if selector.terms or selector.names else ALL
 
 
-def attracted(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def node_affinity(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes that one of the affinity's terms selects."""
     affinity = ask.request.affinity
     if not affinity:
         return ALL
-    passed: Mask = np.logical_or.reduce([matching(ask, term, rows) for term in affinity])
+    passed: Mask = np.logical_or.reduce([matching_rows(ask, term, rows) for term in affinity])
     return passed
 
 
 def selectors_evaluate(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with no accelerator on which a selector of the claims fails."""
-    if not ask.failed.any():
+    if not ask.selector_failed.any():
         return ALL
-    failed: Mask = np.any(ask.failed[ask.cluster.columns.kind[rows]], axis=1)
+    failed: Mask = np.any(ask.selector_failed[ask.cluster.columns.kind[rows]], axis=1)
     return ~failed
 
 
@@ -88,7 +88,7 @@ def has_room(ask: CompiledRequest, rows: Ints) -> Mask:
     return passed
 
 
-def matching(ask: CompiledRequest, selector: Selector, rows: Ints) -> Mask:
+def matching_rows(ask: CompiledRequest, selector: Selector, rows: Ints) -> Mask:
     """Say which rows a selector of nodes selects."""
     passed = np.ones(len(rows), np.bool_)
     for term in selector.terms:
@@ -116,23 +116,23 @@ def term_holds(ask: CompiledRequest, term: LabelTerm, rows: Ints) -> Mask:
 
 def unheld(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass accelerators that nobody holds, for who wants them whole or cannot share them."""
-    if not ask.jealous:
+    if not ask.any_exclusive:
         return ALL
     columns = ask.cluster.columns
-    shared = ~ask.alone[columns.kind.take(rows, axis=0)]
+    shared = ~ask.exclusive[columns.kind.take(rows, axis=0)]
     passed: Mask = shared | (columns.holders.take(rows, axis=0) == 0)
     return passed
 
 
 def has_device_memory(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass accelerators with enough memory left, or some; what is the node's own, the node must have too."""
-    if not ask.sized:
+    if not ask.memory_known:
         return ALL
     columns = ask.cluster.columns
     kind = columns.kind.take(rows, axis=0)
     passed: Mask = columns.free_memory.take(rows, axis=0) >= ask.least_memory[kind]
-    if ask.lends:
-        left, lent = columns.memory[rows] - ask.request.memory, ask.lent[kind] * ask.count
+    if ask.any_node_memory:
+        left, lent = columns.memory[rows] - ask.request.memory, ask.node_memory[kind] * ask.count
         passed &= (lent == 0) | (left[:, None] >= lent)
     return passed
 
@@ -145,9 +145,9 @@ def has_device_compute(ask: CompiledRequest, rows: Ints) -> Mask:
 
 NODE_FILTERS: Final[dict[Reason, Filter]] = {
     Reason.UNSCHEDULABLE: schedulable,
-    Reason.TAINT: tolerated,
-    Reason.SELECTOR: selected,
-    Reason.AFFINITY: attracted,
+    Reason.TAINT: taint_toleration,
+    Reason.SELECTOR: node_selector,
+    Reason.AFFINITY: node_affinity,
     Reason.CPU: has_cpu,
     Reason.MEMORY: has_memory,
     Reason.PODS: has_pods,
@@ -158,10 +158,10 @@ NODE_FILTERS: Final[dict[Reason, Filter]] = {
 QUICK_FILTERS: Final[tuple[Filter, ...]] = (
     has_room,
     schedulable,
-    tolerated,
+    taint_toleration,
     selectors_evaluate,
-    selected,
-    attracted,
+    node_selector,
+    node_affinity,
     has_resources,
 )
 """The same, for who does not ask why."""

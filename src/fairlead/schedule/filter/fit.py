@@ -4,18 +4,18 @@ import numpy as np
 
 from fairlead.request import Request
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.inter_pod import SOCIAL_FILTERS
-from fairlead.schedule.score.candidates import open_to
+from fairlead.schedule.filter.inter_pod import INTER_POD_FILTERS
+from fairlead.schedule.score.candidates import filter_rows
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Ints, Mask
 
 
-def places_of(ask: CompiledRequest, request: Request, rows: Ints) -> tuple[Ints, Mask]:
+def feasible_rows(ask: CompiledRequest, request: Request, rows: Ints) -> tuple[Ints, Mask]:
     """Return the rows that take a request, neighbours and all, and which of their accelerators suffice."""
-    rows, free = open_to(ask, rows)
-    if len(rows) and (request.social or ask.cluster.crowd.held):
+    rows, free = filter_rows(ask, rows)
+    if len(rows) and (request.inter_pod or ask.cluster.pod_counts.held):
         passed = np.ones(len(rows), np.bool_)
-        for rule in SOCIAL_FILTERS.values():
+        for rule in INTER_POD_FILTERS.values():
             passed &= rule(ask, request)[rows]
         rows, free = rows[passed], free[passed]
     return rows, free
@@ -24,4 +24,4 @@ def places_of(ask: CompiledRequest, request: Request, rows: Ints) -> tuple[Ints,
 def fits(cluster: EngineCluster, request: Request, *, whole: bool = False) -> bool:
     """Say whether a request has a place anywhere."""
     ask = CompiledRequest(cluster, request, whole=whole)
-    return bool(len(places_of(ask, request, cluster.rows())[0]))
+    return bool(len(feasible_rows(ask, request, cluster.rows())[0]))

@@ -9,56 +9,60 @@ from numpy.typing import NDArray
 from fairlead.placement import Reason
 from fairlead.request import Request, TopologySpread
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.filters import attracted, schedulable, selected, tolerated
+from fairlead.schedule.filter.filters import node_affinity, node_selector, schedulable, taint_toleration
 from fairlead.schedule.state.columns import Floats, Ints, Mask
-from fairlead.schedule.state.pod_counts import IntersectedPods, SelectedPods, spoken_of
+from fairlead.schedule.state.pod_counts import IntersectedPods, SelectedPods, pods_selected_by
 
 
 def ports_free(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes on which nobody holds a port that is asked for."""
     passed = np.ones(ask.cluster.columns.size, np.bool_)
-    for held, counts in ask.cluster.crowd.ports.items():
+    for held, counts in ask.cluster.pod_counts.ports.items():
         if any(port.clashes(held) for port in request.ports):
             passed &= counts == 0
     return passed
 
 
-def has_friends(ask: CompiledRequest, request: Request) -> Mask:
+def pod_affinity(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes in whose domains the wanted neighbours are; the first of a group may be its own.
 
     As in Kubernetes, a neighbour is who satisfies every term, and not one of them here and another there.
     """
     passed = np.ones(ask.cluster.columns.size, np.bool_)
-    rules = [rule for rule in request.near if not rule.weight]
+    rules = [rule for rule in request.pod_affinity if not rule.weight]
     if not rules:
         return passed
-    friends = IntersectedPods(tuple(spoken_of(rule, request.namespace) for rule in rules))
-    counts = ask.cluster.crowd.of(friends)
+    friends = IntersectedPods(tuple(pods_selected_by(rule, request.namespace) for rule in rules))
+    counts = ask.cluster.pod_counts.of(friends)
     where = [domains(ask, rule.topology) for rule in rules]
     met = any(counts[domain >= 0].any() for domain in where)
     first = not met and friends.has(request.namespace, request.labels)
     for domain in where:
-        passed &= (domain >= 0) if first else around(ask, domain, counts) > 0
+        passed &= (domain >= 0) if first else count_in_domain(ask, domain, counts) > 0
     return passed
 
 
-def no_foes(ask: CompiledRequest, request: Request) -> Mask:
+def pod_anti_affinity(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes in whose domain nobody is unwanted, neither by this request nor by those who are there."""
-    crowd = ask.cluster.crowd
+    crowd = ask.cluster.pod_counts
     passed = np.ones(ask.cluster.columns.size, np.bool_)
-    for rule in request.apart:
+    for rule in request.pod_anti_affinity:
         if not rule.weight:
-            counts = crowd.of(spoken_of(rule, request.namespace))
-            passed &= around(ask, domains(ask, rule.topology), counts) == 0
+            counts = crowd.of(pods_selected_by(rule, request.namespace))
+            passed &= count_in_domain(ask, domains(ask, rule.topology), counts) == 0
     for held, counts in crowd.held.items():
-        if held.apart and not held.rule.weight and held.group.has(request.namespace, request.labels):
-            passed &= around(ask, domains(ask, held.rule.topology), counts) == 0
+        if (
+            held.pod_anti_affinity
+            and not held.rule.weight
+            and held.group.has(request.namespace, request.labels)
+        ):
+            passed &= count_in_domain(ask, domains(ask, held.rule.topology), counts) == 0
     return passed
 
 
-def evenly(ask: CompiledRequest, request: Request) -> Mask:
+def topology_spread(ask: CompiledRequest, request: Request) -> Mask:
     """Pass nodes whose domain would not exceed the emptiest one by more than the allowed skew."""
-    rules = [rule for rule in request.spread if rule.must]
+    rules = [rule for rule in request.topology_spread if rule.must]
     passed = np.ones(ask.cluster.columns.size, np.bool_)
     for rule in rules:
         passed &= domains(ask, rule.topology) >= 0
@@ -76,7 +80,7 @@ def _within_skew(ask: CompiledRequest, request: Request, rule: TopologySpread, r
     rows = rows[passed]
     if not len(rows):
         return domain >= 0
-    counts = ask.cluster.crowd.of(SelectedPods(rule.selector, (request.namespace,)))
+    counts = ask.cluster.pod_counts.of(SelectedPods(rule.selector, (request.namespace,)))
     by_domain = np.bincount(domain[rows], counts[rows], len(ask.cluster.columns.values))
     present = np.unique(domain[rows])
     least = 0 if len(present) < rule.domains else by_domain[present].min()
@@ -84,45 +88,45 @@ def _within_skew(ask: CompiledRequest, request: Request, rule: TopologySpread, r
     return (domain >= 0) & (by_domain[domain] + own - least <= rule.skew)
 
 
-_OF_ITS_OWN: Final = (selected, attracted)
-_BORNE: Final = (tolerated, schedulable)
+_OF_ITS_OWN: Final = (node_selector, node_affinity)
+_BORNE: Final = (taint_toleration, schedulable)
 """Which nodes have a part in evenness: those that its own rules allow, and those whose taints it bears."""
 
-SOCIAL_FILTERS: Final[dict[Reason, Callable[[CompiledRequest, Request], Mask]]] = {
+INTER_POD_FILTERS: Final[dict[Reason, Callable[[CompiledRequest, Request], Mask]]] = {
     Reason.PORT: ports_free,
-    Reason.POD_AFFINITY: has_friends,
-    Reason.POD_ANTI_AFFINITY: no_foes,
-    Reason.TOPOLOGY_SPREAD: evenly,
+    Reason.POD_AFFINITY: pod_affinity,
+    Reason.POD_ANTI_AFFINITY: pod_anti_affinity,
+    Reason.TOPOLOGY_SPREAD: topology_spread,
 }
 """One verdict for each row; asked anew for every request, because each placement may change it anywhere."""
 
 
-def neighbourly(ask: CompiledRequest, request: Request, score: Floats) -> Floats:
+def apply_inter_pod(ask: CompiledRequest, request: Request, score: Floats) -> Floats:
     """Return a score of rows, with what the neighbours have to say about it."""
     passed = np.ones(len(score), np.bool_)
-    for rule in SOCIAL_FILTERS.values():
+    for rule in INTER_POD_FILTERS.values():
         passed &= rule(ask, request)
-    return np.where(passed, score + wishes(ask, request), -np.inf)
+    return np.where(passed, score + inter_pod_score(ask, request), -np.inf)
 
 
-def wishes(ask: CompiledRequest, request: Request) -> Floats:
+def inter_pod_score(ask: CompiledRequest, request: Request) -> Floats:
     """Return how much rows are liked for their neighbours: 0 to 100 for each sort of wish."""
-    crowd = ask.cluster.crowd
+    crowd = ask.cluster.pod_counts
     liked = np.zeros(ask.cluster.columns.size)
-    for sign, rules in ((1, request.near), (-1, request.apart)):
+    for sign, rules in ((1, request.pod_affinity), (-1, request.pod_anti_affinity)):
         for rule in rules:
-            counts = crowd.of(spoken_of(rule, request.namespace)) if rule.weight else None
+            counts = crowd.of(pods_selected_by(rule, request.namespace)) if rule.weight else None
             if counts is not None:
-                liked += sign * rule.weight * around(ask, domains(ask, rule.topology), counts)
+                liked += sign * rule.weight * count_in_domain(ask, domains(ask, rule.topology), counts)
     for held, counts in crowd.held.items():
         if held.rule.weight and held.group.has(request.namespace, request.labels):
-            sign = -1 if held.apart else 1
-            liked += sign * held.rule.weight * around(ask, domains(ask, held.rule.topology), counts)
+            sign = -1 if held.pod_anti_affinity else 1
+            liked += sign * held.rule.weight * count_in_domain(ask, domains(ask, held.rule.topology), counts)
     crowded = np.zeros(len(liked))
-    for spread in request.spread:
+    for spread in request.topology_spread:
         if not spread.must:
             counts = crowd.of(SelectedPods(spread.selector, (request.namespace,)))
-            crowded += around(ask, domains(ask, spread.topology), counts)
+            crowded += count_in_domain(ask, domains(ask, spread.topology), counts)
     return _hundred(ask, liked) + _hundred(ask, -crowded)
 
 
@@ -133,7 +137,7 @@ def domains(ask: CompiledRequest, topology: str) -> NDArray[np.int32]:
     return np.full(columns.size, -1, np.int32) if found is None else found
 
 
-def around(ask: CompiledRequest, domain: NDArray[np.int32], counts: NDArray[np.int32]) -> Floats:
+def count_in_domain(ask: CompiledRequest, domain: NDArray[np.int32], counts: NDArray[np.int32]) -> Floats:
     """Return for every row how many are counted in its domain; 0 where it is in none."""
     inside = domain >= 0
     sums = np.bincount(domain[inside], counts[inside], len(ask.cluster.columns.values) or 1)

@@ -12,7 +12,7 @@ _LONGEST: Final = 120
 
 
 @lru_cache(maxsize=1 << 16)
-def verdict(selectors: tuple[str, ...], offered: str) -> tuple[str, str]:
+def first_mismatch(selectors: tuple[str, ...], offered: str) -> tuple[str, str]:
     """Return the first selector that does not match and its error; both empty: all of them match.
 
     As in kube-scheduler they are evaluated in turn: behind one that does not match, none can fail.

@@ -19,7 +19,7 @@ FEW: Final = 16
 class Candidates:
     """Places, one for each entry of `row`; a node may offer several. What is left is left after taking it."""
 
-    ask: CompiledRequest
+    compiled: CompiledRequest
     row: Ints
     chosen: NDArray[np.int64]
     """For each place, the columns of the accelerators taken: as many as are asked for."""
@@ -35,7 +35,7 @@ class Candidates:
     memory_left: Ints
 
 
-def weighed(ask: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candidates:
+def make_candidates(ask: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candidates:
     """Return places with what each would leave over."""
     columns = ask.cluster.columns
     cpu, ram = columns.cpu[row] - ask.request.cpu, columns.memory[row] - ask.request.memory
@@ -47,7 +47,7 @@ def weighed(ask: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candi
     at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
     kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
     memory = np.zeros(chosen.shape, np.int64)
-    if ask.sized:
+    if ask.memory_known:
         memory = columns.free_memory.reshape(-1).take(at) - ask.memory[kind]
     compute = columns.free_compute.reshape(-1).take(at) - ask.compute[kind]
     left = _idle_left(ask, kind, compute, memory)
@@ -58,14 +58,14 @@ def weighed(ask: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candi
 def _idle_left(ask: CompiledRequest, kind: NDArray[np.int32], compute: Ints, memory: Ints) -> Floats:
     """Return what accelerators have to hand out; for many at once, as `columns.idle_of` has it."""
     left: Ints = np.minimum(compute, WHOLE)
-    if ask.sized:
-        total = ask.totals[kind]
+    if ask.memory_known:
+        total = ask.total_memory[kind]
         by_memory = memory * WHOLE // np.maximum(total, 1)
         left = np.where(total > 0, np.minimum(by_memory, left), left)
     return np.maximum(left, 0) * ask.shareable[kind]
 
 
-def open_to(ask: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
+def filter_rows(ask: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
     """Return the rows that pass every filter, and which of their accelerators can be taken."""
     passed = ask.cluster.columns.alive[rows]
     for node_filter in QUICK_FILTERS:
@@ -85,22 +85,22 @@ def open_to(ask: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
     return rows[enough], free[enough]
 
 
-def options(ask: CompiledRequest, rows: Ints) -> Candidates | None:
+def candidates(ask: CompiledRequest, rows: Ints) -> Candidates | None:
     """Return every place that a request could take on these rows; None: there is none."""
-    rows, free = open_to(ask, rows)
+    rows, free = filter_rows(ask, rows)
     if not len(rows):
         return None
     if ask.count == 1:
         if len(rows) > FEW:
             free &= ~_repeated(ask, rows, free)
         at, column = np.divmod(np.flatnonzero(free), free.shape[1])
-        return weighed(ask, rows[at], column[:, None])
+        return make_candidates(ask, rows[at], column[:, None])
     if not ask.count:
-        return weighed(ask, rows, np.zeros((len(rows), 0), np.int64))
+        return make_candidates(ask, rows, np.zeros((len(rows), 0), np.int64))
     # Of several, those with the least to hand out that still suffice: whole ones stay whole.
     idle = np.where(free, ask.cluster.columns.idle[rows], np.inf)
     order = np.argsort(idle, axis=1, kind="stable")
-    return weighed(ask, rows, np.sort(order[:, : ask.count], axis=1))
+    return make_candidates(ask, rows, np.sort(order[:, : ask.count], axis=1))
 
 
 def _repeated(ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:

@@ -146,9 +146,9 @@ class Fragments:
         return self.measure(row, count, usable, (places.cpu_left, places.memory_left, places.idle_left_total))
 
 
-def lost(places: Candidates, *, published: bool) -> Floats:
+def added_fragments(places: Candidates, *, published: bool) -> Floats:
     """Return how much of a node each place would turn into fragments, in thousandths of an accelerator."""
-    cluster = places.ask.cluster
+    cluster = places.compiled.cluster
     key = ("fragments", published)
     table = cluster.memo.get(key)
     if not isinstance(table, Fragments) or not table.current:

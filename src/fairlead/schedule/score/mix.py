@@ -29,7 +29,7 @@ class DemandMix:
     kinds: tuple[tuple[RequestKind, float], ...]
 
 
-def typical(requests: Iterable[Request], usual: float = USUAL) -> DemandMix:
+def typical_demand(requests: Iterable[Request], usual: float = USUAL) -> DemandMix:
     """Return the most popular kinds among requests, by what they ask of CPU and accelerators.
 
     Memory of the node is not told apart, or hardly two would be alike: a kind has the least of its own.

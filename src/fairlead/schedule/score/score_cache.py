@@ -8,7 +8,7 @@ from fairlead.errors import SettingsError
 from fairlead.placement import Placement
 from fairlead.request import Request
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.score.candidates import options
+from fairlead.schedule.score.candidates import candidates
 from fairlead.schedule.score.mix import DemandMix
 from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.state.cluster import EngineCluster, LargestNode
@@ -27,7 +27,7 @@ class ScoreCache:
     """For one shape and policy, the score of every row; minus infinity where it does not fit."""
 
     def __init__(self, cluster: EngineCluster, request: Request, policy: Policy) -> None:
-        self.ask = CompiledRequest(cluster, request, whole=policy.whole)
+        self.compiled = CompiledRequest(cluster, request, whole=policy.whole)
         self.policy = policy
         self._made_for: tuple[int, DemandMix, LargestNode, tuple[int, ...]] | None = None
         self._seen = 0
@@ -37,7 +37,7 @@ class ScoreCache:
 
     def refresh(self) -> None:
         """Judge the rows anew that have changed."""
-        cluster = self.ask.cluster
+        cluster = self.compiled.cluster
         now = (cluster.columns.size, cluster.mix, cluster.scale, cluster.columns.present)
         if now == self._made_for and self._seen == cluster.changes:
             return
@@ -49,13 +49,13 @@ class ScoreCache:
             rows = cluster.rows()
             self.score = np.full(cluster.columns.size, -np.inf)
             self.column = np.zeros(cluster.columns.size, np.int16)
-        self.ask.meet_kinds()
+        self.compiled.update_kinds()
         for start in range(0, len(rows), CHUNK):
             self._judge(rows[start : start + CHUNK])
 
     def _judge(self, rows: Ints) -> None:
         self.score[rows] = -np.inf
-        places = options(self.ask, rows)
+        places = candidates(self.compiled, rows)
         if places is None:
             return
         scores = np.zeros(len(places.row))
@@ -63,7 +63,7 @@ class ScoreCache:
             scores += weight * score(places)
         if np.isnan(scores.sum()):
             raise SettingsError(f"policy {self.policy.name!r}: a score is not a number", "correct the score")
-        if self.ask.count != 1:
+        if self.compiled.count != 1:
             self.score[places.row] = scores
         else:
             np.maximum.at(self.score, places.row, scores)
@@ -73,19 +73,19 @@ class ScoreCache:
 
     def placement(self, row: int, request: Request) -> Placement:
         """Return the best place on a row for a request of this shape."""
-        cluster = self.ask.cluster
+        cluster = self.compiled.cluster
         devices = (cluster.device(row, column) for column in self.columns(row))
-        return Placement(request, cluster.name(row), tuple(self.ask.share(device) for device in devices))
+        return Placement(request, cluster.name(row), tuple(self.compiled.share(device) for device in devices))
 
     def columns(self, row: int) -> list[int]:
         """Return the accelerators of the best place on a row."""
-        if self.ask.count <= 1:
-            return [int(self.column[row])] * self.ask.count
-        places = options(self.ask, np.array([row], np.int64))
+        if self.compiled.count <= 1:
+            return [int(self.column[row])] * self.compiled.count
+        places = candidates(self.compiled, np.array([row], np.int64))
         return [int(column) for column in places.chosen[0]] if places else []
 
 
-def verdicts(cluster: EngineCluster, request: Request, policy: Policy) -> ScoreCache:
+def scores_of(cluster: EngineCluster, request: Request, policy: Policy) -> ScoreCache:
     """Return what is known of a request's shape, up to date."""
     key = ("verdicts", policy, request.shape)
     known = cluster.memo.pop(key, None)

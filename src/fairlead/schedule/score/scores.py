@@ -7,9 +7,9 @@ import numpy as np
 
 from fairlead.request import WHOLE, Request, Taint, TaintEffect
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.filter.filters import matching
+from fairlead.schedule.filter.filters import matching_rows
 from fairlead.schedule.score.candidates import Candidates
-from fairlead.schedule.score.fragments import lost
+from fairlead.schedule.score.fragments import added_fragments
 from fairlead.schedule.state.columns import Floats
 
 Score = Callable[[Candidates], Floats | float]
@@ -17,25 +17,25 @@ Score = Callable[[Candidates], Floats | float]
 
 def published_descent(places: Candidates) -> Floats:
     """Like places that leave the fewest fragments, in the hundred steps of the published form."""
-    return _steps(lost(places, published=True))
+    return _steps(added_fragments(places, published=True))
 
 
 def descent(places: Candidates) -> Floats:
     """Like places that leave the fewest fragments, CPU and memory being spent as requests come."""
-    return _steps(lost(places, published=False))
+    return _steps(added_fragments(places, published=False))
 
 
 def snug(places: Candidates) -> Floats:
     """Like places that leave little over: on the accelerators taken, and on all of the node's."""
-    left = places.idle_left_total / (WHOLE * places.ask.cluster.scale.devices)
+    left = places.idle_left_total / (WHOLE * places.compiled.cluster.scale.devices)
     if places.chosen.shape[1]:
-        left = (left + places.idle_left.sum(axis=1) / (WHOLE * places.ask.count)) / 2
+        left = (left + places.idle_left.sum(axis=1) / (WHOLE * places.compiled.count)) / 2
     return 100 * (1 - left)
 
 
 def best_fit(places: Candidates) -> Floats:
     """Like nodes that have the least CPU and accelerators left over, both against the largest node."""
-    scale = places.ask.cluster.scale
+    scale = places.compiled.cluster.scale
     idle = places.idle_left_total / (WHOLE * scale.devices)
     return 50 * (2 - places.cpu_left / scale.cpu - idle)
 
@@ -52,12 +52,12 @@ def roomy(places: Candidates) -> Floats:
 
 def enough(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to be fast; within an SLO all are fast enough."""
-    return 0.0 if places.ask.request.slo is not None else swift(places)
+    return 0.0 if places.compiled.request.slo is not None else swift(places)
 
 
 def swift(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to be fast."""
-    ask = places.ask
+    ask = places.compiled
     if not ask.request.estimates or not ask.count:
         return 0.0
     return _relative(ask.seconds[places.kind].max(axis=1), _least(ask, ask.seconds))
@@ -65,7 +65,7 @@ def swift(places: Candidates) -> Floats | float:
 
 def thrifty(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to take little energy."""
-    ask = places.ask
+    ask = places.compiled
     if not ask.request.estimates or not ask.count:
         return 0.0
     return _relative(ask.joules[places.kind].sum(axis=1), ask.count * _least(ask, ask.joules))
@@ -73,12 +73,12 @@ def thrifty(places: Candidates) -> Floats | float:
 
 def wished(places: Candidates) -> Floats | float:
     """Like nodes that the request prefers, and those without taints that it only bears."""
-    request, columns = places.ask.request, places.ask.cluster.columns
+    request, columns = places.compiled.request, places.compiled.cluster.columns
     if not request.preferences and len(columns.taint_sets) == 1:
         return 0.0
     liked = np.zeros(len(places.row))
     for preference in request.preferences:
-        liked += preference.weight * matching(places.ask, preference.selector, places.row)
+        liked += preference.weight * matching_rows(places.compiled, preference.selector, places.row)
     shunned = np.array([_shunned(request, taints) for taints in columns.taint_sets])
     liked -= 100 * shunned[columns.taints[places.row]]
     return 100 * liked / max(sum(preference.weight for preference in request.preferences), 100)
@@ -113,7 +113,7 @@ def _steps(loss: Floats) -> Floats:
 
 
 def _room(places: Candidates) -> Floats:
-    columns = places.ask.cluster.columns
+    columns = places.compiled.cluster.columns
     cpu = places.cpu_left / np.maximum(columns.cpu_total[places.row], 1)
     if not places.chosen.shape[1]:
         return 100 * np.asarray(cpu, np.float64)

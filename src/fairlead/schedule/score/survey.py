@@ -8,10 +8,10 @@ import numpy as np
 
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Request
-from fairlead.schedule.explain.diagnose import reasons_against
+from fairlead.schedule.explain.diagnose import diagnose_rows
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.score.policies import Policy
-from fairlead.schedule.score.score_cache import verdicts
+from fairlead.schedule.score.score_cache import scores_of
 from fairlead.schedule.state.cluster import ABSENT, EngineCluster
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 
@@ -23,7 +23,7 @@ _ALIKE: Final = 1e-6
 class NodeSurvey:
     """The answers of some nodes, in the order in which they were asked."""
 
-    ask: CompiledRequest
+    compiled: CompiledRequest
     rows: Ints
     """ABSENT for those that are not there."""
     score: Floats
@@ -48,11 +48,11 @@ class NodeRefusals:
 
 def survey(cluster: EngineCluster, request: Request, policy: Policy, names: Iterable[str]) -> NodeSurvey:
     """Ask nodes for a place for a request that minds no neighbours."""
-    known, rows = verdicts(cluster, request, policy), cluster.seek(names)
+    known, rows = scores_of(cluster, request, policy), cluster.rows_of(names)
     score = np.full(len(rows), -np.inf)
     there = rows != ABSENT
     score[there] = known.score[rows[there]]
-    return NodeSurvey(known.ask, rows, score)
+    return NodeSurvey(known.compiled, rows, score)
 
 
 def ranks(score: Floats, best: int) -> Ints:
@@ -69,13 +69,13 @@ def ranks(score: Floats, best: int) -> Ints:
     return found
 
 
-def refusals(ask: CompiledRequest, rows: Ints) -> NodeRefusals:
+def diagnose_nodes(ask: CompiledRequest, rows: Ints) -> NodeRefusals:
     """Return why nodes have no place: of all that is against a node, what its nearest accelerator lacks."""
     left = ask.cluster.columns.kind[rows] >= 0
     reasons = [Rejection(Reason.NO_DEVICE, "are not there")]
     which = np.zeros(len(rows), np.int64)
     still: Mask = np.logical_or.reduce(left, axis=1)
-    for found in reasons_against(ask, rows, left):
+    for found in diagnose_rows(ask, rows, left):
         # What the reason before this one ruled out has gone from `left` by now.
         still = _closed(which, still, left, len(reasons) - 1)
         reasons.append(found)
@@ -92,6 +92,6 @@ def _closed(which: Ints, still: Mask, left: Mask, reason: int) -> Mask:
 
 def _for_good(ask: CompiledRequest, rows: Ints) -> Mask:
     kind = ask.cluster.columns.kind[rows]
-    could = (kind >= 0) & ask.allowed[kind] & (ask.memory[kind] <= ask.totals[kind])
+    could = (kind >= 0) & ask.allowed[kind] & (ask.memory[kind] <= ask.total_memory[kind])
     enough: Mask = could.sum(axis=1) >= ask.count
     return ~enough

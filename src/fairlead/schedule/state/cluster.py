@@ -16,7 +16,7 @@ from fairlead.units import Bytes, format_bytes
 
 ABSENT: Final = -1
 """The row of a node that is not there."""
-SHORTEST_LOG: Final = 4096
+MIN_LOG_LENGTH: Final = 4096
 """Changes that are remembered, or four for each row; who has not looked for longer starts anew."""
 
 
@@ -57,7 +57,7 @@ class EngineCluster:
         mix: DemandMix = EVEN,
     ) -> None:
         self.columns = Columns()
-        self.crowd = PodCounts()
+        self.pod_counts = PodCounts()
         self.mix = mix
         """What demand is to be expected: fragments are measured against it."""
         self.budgets: tuple[DisruptionBudget, ...] = ()
@@ -121,7 +121,7 @@ class EngineCluster:
         """Return where a node lies in the columns."""
         return self._rows[name]
 
-    def seek(self, names: Iterable[str]) -> Ints:
+    def rows_of(self, names: Iterable[str]) -> Ints:
         """Return where nodes lie in the columns; ABSENT for one that is not there."""
         return np.array(list(map(self._rows.get, names, repeat(ABSENT))), np.int64)
 
@@ -185,7 +185,7 @@ class EngineCluster:
             raise AllocationRefusedError(f"{request.id}: {placement.node} {lack}", "decide anew")
         self._placements[request.id] = self._on[row][request.id] = placement
         self._take(row, placement, 1)
-        self.crowd.enter(request, row)
+        self.pod_counts.enter(request, row)
         self._changed(row, lambda: self.release(request.id), frees=False)
 
     def release(self, identity: str) -> Placement:
@@ -194,7 +194,7 @@ class EngineCluster:
         row = self._rows[placement.node]
         del self._on[row][identity]
         self._take(row, placement, -1)
-        self.crowd.leave(placement.request)
+        self.pod_counts.leave(placement.request)
         self._changed(row, lambda: self.bind(placement, strict=False))
         return placement
 
@@ -247,7 +247,7 @@ class EngineCluster:
             step()
         self._marks = marks
 
-    def keep(self, mark: int) -> None:
+    def commit(self, mark: int) -> None:
         """End a checkpoint without undoing anything."""
         del self._marks[mark - 1 :]
         if not self._marks:
@@ -259,7 +259,7 @@ class EngineCluster:
         if not self._vacant:
             size = self.columns.size
             self.columns.grow(max(16, 2 * size), len(node.devices))
-            self.crowd.grow(self.columns.size)
+            self.pod_counts.grow(self.columns.size)
             self._names += [""] * (self.columns.size - size)
             self._vacant = list(range(self.columns.size - 1, size - 1, -1))
         row = self._vacant.pop()
@@ -318,7 +318,7 @@ class EngineCluster:
         self.freed = self.changes if frees else self.freed
         if self._marks:
             self._undo.append(undo)
-        if len(self._log) > max(SHORTEST_LOG, 4 * self.columns.size):
+        if len(self._log) > max(MIN_LOG_LENGTH, 4 * self.columns.size):
             self._forgotten += len(self._log)
             self._log.clear()
 

@@ -124,7 +124,7 @@ class Columns:
                 value, len(self.values)
             )
         for column, device in enumerate(node.devices):
-            self.kind[row, column] = kind = self.kinds.setdefault(alike(device), len(self.kinds))
+            self.kind[row, column] = kind = self.kinds.setdefault(kind_of(device), len(self.kinds))
             self._number[kind] += 1
             self.free_memory[row, column] = device.memory
             self.free_compute[row, column] = device.compute
@@ -177,7 +177,7 @@ class Columns:
         return np.full(len(rows), UNSTATED.get(key, 0), np.int64) if column is None else column[rows]
 
 
-def alike(device: DeviceState) -> DeviceState:
+def kind_of(device: DeviceState) -> DeviceState:
     """Return what an accelerator has in common with others of its kind."""
     return DeviceState(
         "",

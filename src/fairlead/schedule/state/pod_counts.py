@@ -40,7 +40,7 @@ class ExistingPodTerm(NamedTuple):
 
     rule: PodAffinityTerm
     namespaces: tuple[str, ...]
-    apart: bool
+    pod_anti_affinity: bool
 
     @property
     def group(self) -> SelectedPods:
@@ -48,7 +48,7 @@ class ExistingPodTerm(NamedTuple):
         return SelectedPods(self.rule.selector, self.namespaces)
 
 
-def spoken_of(rule: PodAffinityTerm, namespace: str) -> SelectedPods:
+def pods_selected_by(rule: PodAffinityTerm, namespace: str) -> SelectedPods:
     """Return the pods that a rule of a pod in that namespace speaks of."""
     return SelectedPods(rule.selector, rule.namespaces or (namespace,))
 
@@ -93,7 +93,7 @@ class PodCounts:
         for group, counts in self._groups.items():
             if group.has(request.namespace, request.labels):
                 counts[row] += step
-        for apart, rules in ((False, request.near), (True, request.apart)):
+        for apart, rules in ((False, request.pod_affinity), (True, request.pod_anti_affinity)):
             for rule in rules:
                 held = ExistingPodTerm(rule, rule.namespaces or (request.namespace,), apart)
                 self._step(self.held, held, row, step)

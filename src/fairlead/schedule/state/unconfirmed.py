@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from fairlead.schedule.filter.compiled import CompiledRequest
-from fairlead.schedule.score.candidates import open_to
+from fairlead.schedule.score.candidates import filter_rows
 from fairlead.schedule.score.survey import NodeSurvey
 from fairlead.schedule.state.columns import Ints, Mask
 
-PATIENCE: Final = 30.0
+EXPIRES_AFTER: Final = 30.0
 """Seconds after which nothing is expected of a pod any more: kube-scheduler has come back to it, or will."""
 
 
@@ -64,28 +64,28 @@ class UnconfirmedPods:
 
     def expire(self, now: float) -> None:
         """Forget pods of which nothing was heard for long."""
-        for uid in [uid for uid, doubt in self._of.items() if now - doubt.since > PATIENCE]:
+        for uid in [uid for uid, doubt in self._of.items() if now - doubt.since > EXPIRES_AFTER]:
             self.drop(uid)
 
-    def touches(self, rows: Ints) -> Mask:
+    def may_hold_pods(self, rows: Ints) -> Mask:
         """Say on which rows somebody may be."""
         if not self._of:
             return np.zeros(len(rows), np.bool_)
         found: Mask = self._known(rows)[:, 0] > 0
         return found
 
-    def sure(self, found: NodeSurvey) -> Mask:
+    def certain_fits(self, found: NodeSurvey) -> Mask:
         """Say which nodes take a request wherever those are that were let pass before."""
         sure = found.fits.copy()
         at = np.flatnonzero(sure)
-        at = at[self.touches(found.rows[at])]
+        at = at[self.may_hold_pods(found.rows[at])]
         if len(at):
-            rows, free = open_to(found.ask, found.rows[at])
-            fine = np.isin(found.rows[at], rows[self.leave_room(found.ask, rows, free)])
+            rows, free = filter_rows(found.compiled, found.rows[at])
+            fine = np.isin(found.rows[at], rows[self.rows_with_room(found.compiled, rows, free)])
             sure[at[~fine]] = False
         return sure
 
-    def leave_room(self, ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:
+    def rows_with_room(self, ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:
         """Say which rows have room for a request wherever those in doubt are.
 
         `free` marks the accelerators that would do if nobody came. Two things are sure, whichever
@@ -95,12 +95,12 @@ class UnconfirmedPods:
         columns, sums = ask.cluster.columns, self._known(rows)
         devices, memory, compute = (sums[:, at] for at in range(3))
         kind = columns.kind.take(rows, axis=0)
-        roomy = free & ~ask.alone[kind]
+        roomy = free & ~ask.exclusive[kind]
         roomy &= columns.free_memory.take(rows, axis=0) >= ask.least_memory[kind] + memory[:, None]
         roomy &= columns.free_compute.take(rows, axis=0) >= ask.least_compute[kind] + compute[:, None]
         sure: Mask = (free.sum(axis=1) - devices >= ask.count) | (roomy.sum(axis=1) >= ask.count)
-        if ask.lends:  # what accelerators share with the node, all of them share
-            lent = np.where(free, ask.lent[kind], 0).max(axis=1, initial=0) * ask.count
+        if ask.any_node_memory:  # what accelerators share with the node, all of them share
+            lent = np.where(free, ask.node_memory[kind], 0).max(axis=1, initial=0) * ask.count
             left = columns.memory[rows] - ask.request.memory
             sure &= (lent == 0) | (left >= lent + memory)
         return sure

@@ -19,7 +19,7 @@ from fairlead.manifest.types.kubernetes import Node
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Request, Toleration, problems
 from fairlead.schedule import Policy
-from fairlead.schedule.score.survey import NodeSurvey, ranks, refusals, survey
+from fairlead.schedule.score.survey import NodeSurvey, diagnose_nodes, ranks, survey
 from fairlead.schedule.state.cluster import ABSENT
 from fairlead.schedule.state.columns import Ints, Mask
 from fairlead.schedule.state.unconfirmed import UnconfirmedPod, UnconfirmedPods
@@ -87,7 +87,7 @@ class NodeEvaluator:
         name = pod.spec.node_name
         state, said = self.cache.cluster.node(name), _told(self.cache.node(name))
         if state is not None and len(state.devices) > 1 and said and not mentions(said, "/".join(pod.key)):
-            here = replace(doubt, rows=self.cache.cluster.seek([name]))
+            here = replace(doubt, rows=self.cache.cluster.rows_of([name]))
             self._untold.add(name, pod.metadata.uid, "/".join(pod.key), here)
 
     def filter(self, pod: LivePod, names: Sequence[str], now: float) -> NodeVerdicts:
@@ -105,9 +105,9 @@ class NodeEvaluator:
                 for_good=dict.fromkeys(names, text), reasons=Counter({Reason.INVALID.value: len(names)})
             )
         found = survey(self.cache.cluster, asked, self._policy, names)
-        sure = self.doubts.sure(found)
+        sure = self.doubts.certain_fits(found)
         if sure.any():
-            self.doubts.add(uid, found.ask, found.rows[sure], now)
+            self.doubts.add(uid, found.compiled, found.rows[sure], now)
         return self._verdict(found, names, sure)
 
     def prioritize(self, pod: LivePod, names: Sequence[str]) -> list[int]:
@@ -151,7 +151,7 @@ class NodeEvaluator:
             verdict.reasons[reason] += len(at)
 
     def _refuse(self, verdict: NodeVerdicts, names: Sequence[str], found: NodeSurvey, at: Ints) -> None:
-        against = refusals(found.ask, found.rows[at])
+        against = diagnose_nodes(found.compiled, found.rows[at])
         texts = [_words(each) for each in against.reasons]
         for each, which, good in zip(
             at.tolist(), against.which.tolist(), against.for_good.tolist(), strict=True

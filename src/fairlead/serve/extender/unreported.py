@@ -7,7 +7,7 @@ meanwhile, on whether the kubelet came before or after; so they are in doubt.
 
 from dataclasses import dataclass
 
-from fairlead.schedule.state.unconfirmed import PATIENCE, UnconfirmedPod, UnconfirmedPods
+from fairlead.schedule.state.unconfirmed import EXPIRES_AFTER, UnconfirmedPod, UnconfirmedPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class UnreportedPods:
             uid
             for found in self._on.values()
             for uid, each in found.items()
-            if now - each.doubt.since > PATIENCE
+            if now - each.doubt.since > EXPIRES_AFTER
         )
         for uid in list(late):
             self.drop(uid)

@@ -97,5 +97,5 @@ class Admission:
             world.cluster.bind(decision.placement)
             placements.append(decision.placement)
             victims += decision.victims
-        world.cluster.keep(mark)
+        world.cluster.commit(mark)
         return AdmittedJob(tuple(placements), tuple(victims))

@@ -7,7 +7,7 @@ from fairlead.placement import NodeState
 from fairlead.simulate.trace.job import Fault, RandomFaults
 
 
-def things(nodes: Iterable[NodeState], kind: str) -> Iterator[tuple[str, str]]:
+def fault_targets(nodes: Iterable[NodeState], kind: str) -> Iterator[tuple[str, str]]:
     """Yield what can fail, as node and accelerator; an empty accelerator means the node."""
     for node in nodes:
         if kind == "node":
@@ -30,7 +30,7 @@ class FaultProcess:
         return Fault(at, self._node, self._device, seconds)
 
 
-def fates(
+def fault_processes(
     nodes: Iterable[NodeState], failures: Iterable[RandomFaults], seed: int
 ) -> dict[tuple[str, str], FaultProcess]:
     """Return the fate of everything that fails at random."""
@@ -38,5 +38,5 @@ def fates(
     return {
         (node, device): FaultProcess(failure, node, device, seed)
         for failure in failures
-        for node, device in things(known, failure.kind)
+        for node, device in fault_targets(known, failure.kind)
     }

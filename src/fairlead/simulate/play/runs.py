@@ -20,7 +20,7 @@ class RunningJob:
 
     job: Job
     placements: tuple[Placement, ...]
-    cards: tuple[tuple[SimulatedAccelerator, float, int], ...]
+    accelerators: tuple[tuple[SimulatedAccelerator, float, int], ...]
     """Its accelerators, the load it puts on each, and the memory it asked for there."""
     done: float
     """Seconds of its work that are behind it."""
@@ -54,7 +54,7 @@ class RunningJobs:
             (card, load_of(job, placement.request, card.state.memory), _asked(placement.request, share))
             for placement in placements
             for share in placement.shares
-            for card in (self._world.cards[placement.node, share.device],)
+            for card in (self._world.accelerators[placement.node, share.device],)
         )
         run = RunningJob(job, placements, cards, done, 0)
         self.all[job.name] = run
@@ -67,10 +67,10 @@ class RunningJobs:
         if run is None:
             return True
         run.at_work, run.since, run.pace = True, self._world.now, 0.0
-        for card, load, _ in run.cards:
+        for card, load, _ in run.accelerators:
             with self._world.changing(card):
                 card.enter(run.job.name, load)
-        self._repace(run.cards, run)
+        self._repace(run.accelerators, run)
         return self._hold(run, 0)
 
     def grow(self, event: SimulationEvent) -> bool:
@@ -112,7 +112,7 @@ class RunningJobs:
 
     def _hold(self, run: RunningJob, index: int) -> bool:
         steps, name = run.job.memory, run.job.name
-        for card, _, asked in run.cards:
+        for card, _, asked in run.accelerators:
             memory = steps[index].memory if steps else asked
             with self._world.changing(card):
                 held = card.hold(name, memory)
@@ -128,10 +128,10 @@ class RunningJobs:
             return
         self._advance(run)
         run.at_work = False
-        for card, _, _ in run.cards:
+        for card, _, _ in run.accelerators:
             with self._world.changing(card):
                 card.leave(run.job.name)
-        self._repace(run.cards, None)
+        self._repace(run.accelerators, None)
 
     def _repace(
         self, cards: Iterable[tuple[SimulatedAccelerator, float, int]], also: RunningJob | None
@@ -140,7 +140,7 @@ class RunningJobs:
         names = () if self._alone else dict.fromkeys(name for card, _, _ in cards for name in card.loads)
         runs = [run for name in names if (run := self.all[name]) is not also]
         for run in (*runs, also) if also else runs:
-            slowest = max((card.slowdown(self._slowdown) for card, _, _ in run.cards), default=1.0)
+            slowest = max((card.slowdown(self._slowdown) for card, _, _ in run.accelerators), default=1.0)
             if run.pace == 1.0 / slowest:
                 continue
             self._advance(run)

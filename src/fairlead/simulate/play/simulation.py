@@ -10,7 +10,7 @@ from fairlead.compat import StrEnum
 from fairlead.placement import Decision, Placement
 from fairlead.simulate.play.admission import Admission, AdmittedJob
 from fairlead.simulate.play.events import EventKind, EventQueue, SimulationEvent
-from fairlead.simulate.play.faults import fates
+from fairlead.simulate.play.faults import fault_processes
 from fairlead.simulate.play.runs import RunningJobs
 from fairlead.simulate.play.waiting import JobQueue, WaitingJob
 from fairlead.simulate.play.world import PlacementPolicy, World
@@ -61,7 +61,7 @@ class SimulationOutcome:
     """What came of one policy on one trace."""
 
     policy: str
-    lives: tuple[JobRecord, ...]
+    records: tuple[JobRecord, ...]
     recorder: SeriesRecorder
     end: float
     """Seconds of virtual time."""
@@ -76,7 +76,7 @@ class Simulation:
 
     trace: Trace
     fleet: SimulatedFleet
-    chooser: PlacementPolicy
+    policy: PlacementPolicy
     settings: SimulationSettings = field(default_factory=SimulationSettings)
     seed: int = 0
 
@@ -87,11 +87,11 @@ class Simulation:
         self.agenda, self.recorder = EventQueue(), SeriesRecorder()
         self.queue = JobQueue(self.settings.queue, Random(f"{self.seed}/queue"))  # noqa: S311 - a simulation, no secret
         self.runs = RunningJobs(self.world, self.agenda, self.settings)
-        self.admission = Admission(self.world, pristine, self.chooser, preemption=self.settings.preemption)
-        self.lives = {job.name: JobRecord(job) for job in self.trace.jobs}
+        self.admission = Admission(self.world, pristine, self.policy, preemption=self.settings.preemption)
+        self.records = {job.name: JobRecord(job) for job in self.trace.jobs}
         self._owner = {request.id: job.name for job in self.trace.jobs for request in job.requests}
         self._to_come = len(self.trace.jobs)
-        self._fates = fates(self.fleet.nodes, self.trace.failures, self.seed)
+        self._fates = fault_processes(self.fleet.nodes, self.trace.failures, self.seed)
         self._owed: set[tuple[str, str]] | None = None
         self.events = self.faults = 0
         for job in self.trace.jobs:
@@ -123,18 +123,18 @@ class Simulation:
             if self.agenda.next_at() != event.at:  # what does not last is not recorded
                 self._record()
             if self.events % _TELL == 0:
-                progress(len(self.lives) - self._to_come)
+                progress(len(self.records) - self._to_come)
         self._record()
         self.recorder.pass_to(self.world.now)
-        lives = tuple(self.lives.values())
+        lives = tuple(self.records.values())
         counts = (self.events, self.admission.asked, self.faults)
-        return SimulationOutcome(self.chooser.name, lives, self.recorder, self.world.now, *counts)
+        return SimulationOutcome(self.policy.name, lives, self.recorder, self.world.now, *counts)
 
     # What happens
 
     def _arrive(self, event: SimulationEvent) -> None:
         self._to_come -= 1
-        self._admit(self.lives[event.subject].job)
+        self._admit(self.records[event.subject].job)
 
     def _begin(self, event: SimulationEvent) -> None:
         if not self.runs.begin(event):
@@ -145,7 +145,7 @@ class Simulation:
             self._kill(event.subject)
 
     def _finish(self, event: SimulationEvent) -> None:
-        life = self.lives[event.subject]
+        life = self.records[event.subject]
         life.state, life.finished = JobState.DONE, self.world.now
         self._wake(self._clear(event.subject)[1])
 
@@ -157,7 +157,7 @@ class Simulation:
             cleared = [self._clear(name) for name in hit]
             self.world.fail(*thing)
             for job, _, done in cleared:
-                self.lives[job.name].evictions += 1
+                self.records[job.name].evictions += 1
                 self._admit(job, done if self.settings.keep_progress else 0.0)
             self._wake({node for _, nodes, _ in cleared for node in nodes})
 
@@ -182,7 +182,7 @@ class Simulation:
         if isinstance(answer, AdmittedJob):
             self._place(job, answer, done)
             return
-        life = self.lives[job.name]
+        life = self.records[job.name]
         life.refusal = life.refusal or answer
         if (never := self.admission.never(job)) is not None:
             life.state, life.refusal = JobState.REFUSED, never
@@ -193,7 +193,7 @@ class Simulation:
             self._look_again()
 
     def _place(self, job: Job, admitted: AdmittedJob, done: float) -> None:
-        life = self.lives[job.name]
+        life = self.records[job.name]
         life.state = JobState.RUNNING
         life.placed = self.world.now if life.placed is None else life.placed
         self.admission.priorities[job.priority] += 1
@@ -202,8 +202,8 @@ class Simulation:
         cleared = [self._clear(name) for name in victims]
         self.runs.place(job, admitted.placements, done)
         for victim, _, behind in cleared:
-            self.lives[victim.name].evictions += 1
-            self.lives[victim.name].preemptions += 1
+            self.records[victim.name].evictions += 1
+            self.records[victim.name].preemptions += 1
             self._admit(victim, behind if self.settings.keep_progress else 0.0)
         if cleared:  # a gang that had to go leaves more room than was asked for
             self._wake({node for _, nodes, _ in cleared for node in nodes})
@@ -217,7 +217,7 @@ class Simulation:
         return run.job, {placement.node for placement in run.placements}, run.done
 
     def _kill(self, name: str) -> None:
-        life = self.lives[name]
+        life = self.records[name]
         life.kills += 1
         if life.kills < self.settings.kills:
             self.runs.kill(name)
@@ -248,8 +248,8 @@ class Simulation:
         self.queue.tried(line, self.world.now)
 
     def _look_again(self) -> None:
-        if self.chooser.every is not None and len(self.queue):
-            self.agenda.put(self.world.now + self.chooser.every, EventKind.LOOK, "")
+        if self.policy.every is not None and len(self.queue):
+            self.agenda.put(self.world.now + self.policy.every, EventKind.LOOK, "")
 
     def _schedule(self, fault: Fault) -> None:
         self.agenda.put(fault.at, EventKind.FAIL, fault.node, fault.device)

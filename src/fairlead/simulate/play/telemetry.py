@@ -28,7 +28,7 @@ class SimulatedTelemetry:
     def __init__(self) -> None:
         self._changes: dict[tuple[str, str], list[UsageReading]] = {}
 
-    def note(self, now: float, card: SimulatedAccelerator) -> None:
+    def record(self, now: float, card: SimulatedAccelerator) -> None:
         """Remember how an accelerator is from now on."""
         changes = self._changes.setdefault((card.node, card.state.id), [])
         if changes and changes[-1].at == now:

@@ -8,7 +8,7 @@ from typing import Final
 
 from fairlead.simulate.trace.job import Job
 
-RETRIED: Final = 60.0
+RETRY_SECONDS: Final = 60.0
 """Seconds after which kube-scheduler tries a pod again, though nothing has changed for it."""
 
 
@@ -45,8 +45,8 @@ def kubernetes(waiting: WaitingJob, now: float, random: Random) -> float:
     moment of its own is an assumption, made because measured waits were as unequal as that; a timer with one
     tick for all keeps almost the order of arrival, and gives worst waits that are too short.
     """
-    if now - waiting.tried > RETRIED:
-        waiting.tried = now - random.uniform(0.0, RETRIED)
+    if now - waiting.tried > RETRY_SECONDS:
+        waiting.tried = now - random.uniform(0.0, RETRY_SECONDS)
     return waiting.tried
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fairlead.placement import Decision, NodeState, Placement
 from fairlead.request import WHOLE, Request
-from fairlead.schedule import EngineCluster, decide, preempt, typical
+from fairlead.schedule import EngineCluster, decide, preempt, typical_demand
 from fairlead.schedule.score.fragments import Fragments
 from fairlead.simulate.play.accelerator import SimulatedAccelerator
 from fairlead.simulate.play.telemetry import SimulatedTelemetry
@@ -23,7 +23,7 @@ class World:
         self.now = 0.0
         self.nodes = {node.name: node for node in fleet.nodes}
         """As they are when well."""
-        self.cluster = EngineCluster(fleet.nodes, fleet.residents, typical(requests))
+        self.cluster = EngineCluster(fleet.nodes, fleet.residents, typical_demand(requests))
         self.residents = {placement.request.id: placement for placement in fleet.residents}
         """Who was there before, and may not be put out."""
         self._fragments = Fragments(self.cluster, published=True)
@@ -31,7 +31,7 @@ class World:
         self.grain = 0.0
         """Seconds for which fragments are taken to be as they were measured."""
         self.telemetry = SimulatedTelemetry()
-        self.cards = {
+        self.accelerators = {
             (node.name, device.id): SimulatedAccelerator(node.name, device, fleet.power.get(device.model))
             for node in fleet.nodes
             for device in node.devices
@@ -40,8 +40,8 @@ class World:
         """Nodes (with an empty device) and accelerators that are down."""
         self._memory = self._busy = 0.0
         self._allocated = sum(self._part(placement) for placement in fleet.residents)
-        self._watts = sum(card.watts for card in self.cards.values())
-        self._capacity = sum(card.state.healthy for card in self.cards.values())
+        self._watts = sum(card.watts for card in self.accelerators.values())
+        self._capacity = sum(card.state.healthy for card in self.accelerators.values())
 
     # The cluster, as the scheduler sees it
 
@@ -76,7 +76,7 @@ class World:
         self._memory += card.memory - memory
         self._busy += card.busy - busy
         self._watts += card.watts - watts
-        self.telemetry.note(self.now, card)
+        self.telemetry.record(self.now, card)
 
     def gauge(self, waiting: int, running: int) -> Gauge:
         """Return what is true now."""
@@ -106,7 +106,7 @@ class World:
         """Return how many accelerators a placement takes, shares as fractions."""
         total = 0.0
         for share in placement.shares:
-            state = self.cards[placement.node, share.device].state
+            state = self.accelerators[placement.node, share.device].state
             of_memory = share.memory / state.memory if state.memory else 0.0
             total += 1.0 if share.whole else min(1.0, max(of_memory, share.compute / WHOLE))
         return total

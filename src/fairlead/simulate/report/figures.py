@@ -35,7 +35,7 @@ def document(
 
 def figures(outcome: SimulationOutcome) -> dict[str, Any]:
     """Return what one policy made of the trace."""
-    lives, recorder = outcome.lives, outcome.recorder
+    lives, recorder = outcome.records, outcome.recorder
     arrived = [life for life in lives if life.state is not JobState.TO_COME]
     states = Counter(life.state for life in arrived)
     capacity = recorder.mean("capacity") or 1.0
@@ -49,10 +49,10 @@ def figures(outcome: SimulationOutcome) -> dict[str, Any]:
         "failed": states[JobState.FAILED],
         "end_s": _round(outcome.end),
         "makespan_s": _round(_makespan(arrived)),
-        "wait_s": spread(
+        "wait_s": summarize(
             [_wait(life, outcome.end) for life in arrived if life.state is not JobState.REFUSED]
         ),
-        "completion_s": spread(
+        "completion_s": summarize(
             [life.finished - life.job.arrival for life in arrived if life.finished is not None]
         ),
         "allocation_percent": _percents(outcome, "allocated", capacity),
@@ -74,7 +74,7 @@ def figures(outcome: SimulationOutcome) -> dict[str, Any]:
     }
 
 
-def spread(values: Sequence[float]) -> dict[str, float | None]:
+def summarize(values: Sequence[float]) -> dict[str, float | None]:
     """Return mean, median, 99th percentile and worst; None where there is nothing."""
     ordered = sorted(values)
     if not ordered:

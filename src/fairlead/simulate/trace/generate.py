@@ -12,7 +12,7 @@ from fairlead.simulate.trace.jobs import JobTemplateReader, JobTemplateSpec
 MOST_JOBS: Final = 1_000_000
 
 
-def generated(table: TraceFields, seed: int, patterns: JobTemplateReader) -> Iterator[Job]:
+def generate_jobs(table: TraceFields, seed: int, patterns: JobTemplateReader) -> Iterator[Job]:
     """Yield the jobs of one recipe, in order of arrival."""
     name, count = table.text("name"), table.integer("count", least=1)
     if count > MOST_JOBS:

@@ -114,7 +114,7 @@ class Trace:
     """What it was recorded under; the command line goes before."""
 
 
-def curve(
+def memory_curve(
     start: Bytes, plateau: Bytes, ramp: float, spikes: Iterable[UsageSpike] = ()
 ) -> tuple[UsageStep, ...]:
     """Return real memory over time: from `start` over a ramp to a plateau, with spikes above it."""
@@ -127,7 +127,7 @@ def curve(
     return tuple(sorted(steps, key=lambda step: step.after))
 
 
-def faster(trace: Trace, times: float) -> Trace:
+def speed_up(trace: Trace, times: float) -> Trace:
     """Return a trace whose jobs arrive that many times faster; they and the faults are as they were."""
     return replace(trace, jobs=tuple(replace(job, arrival=job.arrival / times) for job in trace.jobs))
 
@@ -150,7 +150,7 @@ def load_of(job: Job, request: Request, memory: int) -> float:
     return 1.0
 
 
-def unsound(job: Job) -> tuple[str, ...]:
+def job_problems(job: Job) -> tuple[str, ...]:
     """Return what makes a job nonsense, each naming its field."""
     found = [text for request in job.requests[:1] for text in problems(request)]
     if not job.requests:

@@ -11,7 +11,7 @@ from fairlead.manifest.files.short import CheckedMapping
 from fairlead.request import Gang, Request
 from fairlead.simulate.play.distribution import Distribution
 from fairlead.simulate.trace.fields import TraceFields
-from fairlead.simulate.trace.job import Job, UsageSpike, UsageStep, curve, unsound
+from fairlead.simulate.trace.job import Job, UsageSpike, UsageStep, job_problems, memory_curve
 from fairlead.units import Bytes
 
 MOST_REPLICAS: Final = 10_000
@@ -43,7 +43,7 @@ class JobTemplateSpec:
         requests = tuple(replace(self.request, name=each, gang=gang) for each in names)
         duration = self.duration.draw(random)
         job = Job(name, arrival, duration, requests, self.load, self.memory, self.start)
-        if wrong := unsound(job):
+        if wrong := job_problems(job):
             raise SettingsError(f"{self.where}: {wrong[0]}")
         return job
 
@@ -114,6 +114,6 @@ def _real(table: TraceFields, memory: Bytes | None, *, padded: bool) -> tuple[Us
         UsageSpike(each.seconds("after"), each.seconds("for"), each.memory("memory"))
         for each in real.tables("spikes")
     ]
-    steps = curve(real.memory("start", 0), plateau, real.seconds("ramp", 0), spikes)
+    steps = memory_curve(real.memory("start", 0), plateau, real.seconds("ramp", 0), spikes)
     real.finish()
     return steps

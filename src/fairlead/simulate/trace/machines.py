@@ -33,34 +33,34 @@ RECORDED: Final[Mapping[str, str]] = {
 def read_fleet(path: str, catalog: Catalog) -> SimulatedFleet:
     """Return the machines of a file: the short form, a snapshot, manifests, or nodes of an openb trace."""
     if is_table(path):
-        return fleet(recorded_nodes(path), catalog)
+        return fleet_with_power(recorded_nodes(path), catalog)
     documents = read(path)
     if len(documents) == 1 and _is_ours(documents[0][1]):
         table = TraceFields(documents[0][1], documents[0][0])
-        found = fleet_of(table, catalog)
+        found = fleet_from_fields(table, catalog)
         table.finish()
     else:
-        found = inhabited(read_cluster([path], catalog), catalog)
+        found = fleet_from_snapshot(read_cluster([path], catalog), catalog)
     if not found.nodes:
         raise SettingsError(f"{path}: no nodes", "list them under nodes:")
     return found
 
 
-def inhabited(cluster: Snapshot, catalog: Catalog) -> SimulatedFleet:
+def fleet_from_snapshot(cluster: Snapshot, catalog: Catalog) -> SimulatedFleet:
     """Return the machines of a snapshot, with what runs there."""
-    return SimulatedFleet(cluster.nodes, fleet(cluster.nodes, catalog).power, cluster.placements)
+    return SimulatedFleet(cluster.nodes, fleet_with_power(cluster.nodes, catalog).power, cluster.placements)
 
 
-def fleet_of(table: TraceFields, catalog: Catalog) -> SimulatedFleet:
+def fleet_from_fields(table: TraceFields, catalog: Catalog) -> SimulatedFleet:
     """Return the machines that the fields `nodes` and `power` of a document describe."""
     if table.integer("version", VERSION) != VERSION:
         raise table.wrong("version", f"one that is known: {VERSION}")
     nodes = short.nodes(f"{table.where}: nodes", table.raw("nodes"), catalog)
     said = table.table("power")
-    return fleet(nodes, catalog, {model: _power(said.table(model)) for model in said.names()})
+    return fleet_with_power(nodes, catalog, {model: _power(said.table(model)) for model in said.names()})
 
 
-def fleet(
+def fleet_with_power(
     nodes: Iterable[NodeState], catalog: Catalog, said: Mapping[str, PowerCurve] | None = None
 ) -> SimulatedFleet:
     """Return nodes with the power of their accelerators: as it was said, else by the catalog."""

@@ -18,7 +18,7 @@ from fairlead.errors import UserError
 from fairlead.placement import DeviceState, NodeState
 from fairlead.request import WHOLE, Demand, Request
 from fairlead.schedule.decision.decide import place
-from fairlead.schedule.score.mix import typical
+from fairlead.schedule.score.mix import typical_demand
 from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.units import Bytes, counted
@@ -65,7 +65,7 @@ def compute_of(pod: Request) -> int:
     return pod.demand.count * (pod.demand.compute or 0)
 
 
-def inflated(pods: Sequence[Request], capacity: int, seed: int) -> list[Request]:
+def inflate(pods: Sequence[Request], capacity: int, seed: int) -> list[Request]:
     """Return all pods and copies of some, so many that demand reaches its mark, in the order of the seed."""
     chance = random.Random(seed)  # noqa: S311  # a simulation
     arrived = list(pods)
@@ -80,7 +80,7 @@ def inflated(pods: Sequence[Request], capacity: int, seed: int) -> list[Request]
     return arrived
 
 
-def renamed(nodes: Sequence[NodeState], seed: int) -> list[NodeState]:
+def shuffle_names(nodes: Sequence[NodeState], seed: int) -> list[NodeState]:
     """Return the nodes under each other's names, in the order of names."""
     names = [node.name for node in nodes]
     random.Random(seed).shuffle(names)  # noqa: S311  # a simulation
@@ -98,9 +98,9 @@ def fill(
     """Run the protocol once; `progress` is told the demand so far, against its mark."""
     started = time.process_time()
     capacity = WHOLE * sum(len(node.devices) for node in nodes)
-    cluster = EngineCluster(renamed(nodes, seed), mix=typical(pods))
+    cluster = EngineCluster(shuffle_names(nodes, seed), mix=typical_demand(pods))
     asked = allocated = refused = 0
-    for number, pod in enumerate(inflated(pods, capacity, seed)):
+    for number, pod in enumerate(inflate(pods, capacity, seed)):
         asked += compute_of(pod)
         found = place(cluster, pod, policy, explain=False).placed
         allocated += found * compute_of(pod)

@@ -11,12 +11,12 @@ from fairlead.errors import SettingsError
 from fairlead.manifest.files.snapshot import Snapshot, is_snapshot, parse
 from fairlead.manifest.files.text import read
 from fairlead.simulate.trace.fields import TraceFields
-from fairlead.simulate.trace.generate import generated
+from fairlead.simulate.trace.generate import generate_jobs
 from fairlead.simulate.trace.job import Fault, Job, RandomFaults, SimulatedFleet, Trace
 from fairlead.simulate.trace.jobs import JobTemplateReader
-from fairlead.simulate.trace.machines import fleet_of, inhabited
+from fairlead.simulate.trace.machines import fleet_from_fields, fleet_from_snapshot
 from fairlead.simulate.trace.recorded import POD_COLUMNS, recorded_jobs
-from fairlead.simulate.trace.table import is_table, jobs_of, records
+from fairlead.simulate.trace.table import is_table, jobs_of, read_rows
 from fairlead.simulate.trace.workloads import are_workloads, waiting_jobs, workload_jobs
 
 _RECORDED: Final = {"interference": "none"}
@@ -37,7 +37,7 @@ class TraceReader:
     """Seconds that the pods of manifests run: manifests do not say."""
 
     @property
-    def patterns(self) -> JobTemplateReader:
+    def templates(self) -> JobTemplateReader:
         """What reads jobs."""
         return JobTemplateReader(self.catalog, self.over_provision)
 
@@ -47,10 +47,10 @@ class TraceReader:
         return _checked(trace, path)
 
     def _table(self, path: str) -> Trace:
-        header, rows = records(path)
+        header, rows = read_rows(path)
         if set(header) >= POD_COLUMNS:
             return Trace(path, tuple(recorded_jobs(path, rows)), settings=_RECORDED)
-        return Trace(path, tuple(jobs_of(path, rows, self.seed, self.patterns)))
+        return Trace(path, tuple(jobs_of(path, rows, self.seed, self.templates)))
 
     def _documents(self, path: str) -> Trace:
         documents = read(path)
@@ -76,14 +76,14 @@ class TraceReader:
             raise SettingsError(
                 f"{path}: nobody waits in it", "name it as --cluster, and the jobs to be played as --trace"
             )
-        return Trace(path, jobs, fleet=inhabited(cluster, self.catalog))
+        return Trace(path, jobs, fleet=fleet_from_snapshot(cluster, self.catalog))
 
 
 def _document(table: TraceFields, reader: TraceReader) -> Trace:
-    own = fleet_of(table, reader.catalog)
+    own = fleet_from_fields(table, reader.catalog)
     jobs: list[Job] = [_job(row, reader) for row in table.tables("jobs")]
     for row in table.tables("generate"):
-        jobs += generated(row, reader.seed, reader.patterns)
+        jobs += generate_jobs(row, reader.seed, reader.templates)
     trace = Trace(
         table.text("name", table.where),
         tuple(jobs),
@@ -99,7 +99,7 @@ def _document(table: TraceFields, reader: TraceReader) -> Trace:
 def _job(row: TraceFields, reader: TraceReader) -> Job:
     name, at = row.text("name"), row.seconds("at", 0)
     random = Random(f"{reader.seed}/{name}")  # noqa: S311 - a simulation, no secret
-    return reader.patterns.read(row.rest(), row.where).job(name, at, random)
+    return reader.templates.read(row.rest(), row.where).job(name, at, random)
 
 
 def _fault(row: TraceFields) -> Fault:

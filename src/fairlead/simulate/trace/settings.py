@@ -36,7 +36,7 @@ _DURATIONS: Final = ("restart", "restart_most", "until")
 _CHOICES: Final[Mapping[str, Mapping[str, object]]] = {"interference": MODELS, "queue": ORDERS}
 
 
-def settled(base: SimulationSettings, said: Mapping[str, object], where: str) -> SimulationSettings:
+def merge_settings(base: SimulationSettings, said: Mapping[str, object], where: str) -> SimulationSettings:
     """Return the settings with what a file or a command line says; `where` names it in errors."""
     values: dict[str, Any] = {}
     known = [field.name for field in fields(SimulationSettings)]

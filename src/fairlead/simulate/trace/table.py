@@ -28,7 +28,7 @@ def is_table(path: str) -> bool:
     return path.removesuffix(".gz").endswith(".csv")
 
 
-def records(path: str) -> tuple[list[str], list[dict[str, str]]]:
+def read_rows(path: str) -> tuple[list[str], list[dict[str, str]]]:
     """Return the header and the rows of a CSV file; empty cells are left out."""
     csv.field_size_limit(_LONGEST)
     try:

@@ -82,7 +82,7 @@ def test_cpu_memory_ports_and_rules_of_a_pod_count_though_its_annotations_are_ga
         left, placed = cache.cluster.free("n"), cache.cluster.placement("uid-a")
         assert placed is not None
         assert (left.cpu, left.memory >> 30, placed.request.priority) == (2000, 15, 7)
-        assert (len(placed.request.apart), placed.request.ports[0].number) == (1, 80)
+        assert (len(placed.request.pod_anti_affinity), placed.request.ports[0].number) == (1, 80)
 
 
 def test_one_resource_that_cannot_be_read_hides_no_other(catalog: Catalog) -> None:

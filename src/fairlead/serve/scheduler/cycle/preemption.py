@@ -16,7 +16,7 @@ from fairlead.cache.types import LivePod
 from fairlead.placement import Decision, DisruptionBudget, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place_gang, preempt
-from fairlead.schedule.filter.budgets import spent
+from fairlead.schedule.filter.budgets import budgets_after
 
 PATIENCE: Final = 30.0
 """Seconds that victims have beyond their grace period before the reservation is given up."""
@@ -184,7 +184,9 @@ class Preemptions:
         """Return budgets less the evictions that they do not show yet."""
         cluster, leaving = self._cache.cluster, self._cache.disruptions.leaving
         placed = [cluster.placement(uid) for uid in self._evicting.keys() - leaving]
-        return list(spent(self._cache.disruptions.budgets, [each for each in placed if each is not None]))
+        return list(
+            budgets_after(self._cache.disruptions.budgets, [each for each in placed if each is not None])
+        )
 
     def _reserve(self, decisions: Sequence[Decision], now: float) -> Preemption:
         cache = self._cache

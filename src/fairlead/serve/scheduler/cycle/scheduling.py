@@ -206,7 +206,7 @@ class SchedulingCycle:
         if self._refused_at != cluster.changes:
             self._refused_at = cluster.changes
             self._refused.clear()
-        known = None if first.social else self._refused.get(first.shape)
+        known = None if first.inter_pod else self._refused.get(first.shape)
         if known is not None:
             return [replace(known, request=first)]  # nothing has changed since one like it was refused
         before = self.verdicts.get(first.id)
@@ -214,7 +214,7 @@ class SchedulingCycle:
         if before is not None and known_no and not self._could(self._freed)(first):
             return [before.decision]  # another took what had become free
         decision = place(cluster, first, self.policy)
-        if decision.placement is None and not first.social:
+        if decision.placement is None and not first.inter_pod:
             self._refused[first.shape] = decision
         return [decision]
 

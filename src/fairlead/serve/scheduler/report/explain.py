@@ -14,7 +14,7 @@ from fairlead import keys
 from fairlead.cache.types import LivePod
 from fairlead.placement import Decision
 from fairlead.request import Request
-from fairlead.schedule import decide, explained, place_gang
+from fairlead.schedule import decide, place_gang, with_suggestions
 from fairlead.serve.scheduler.cycle.preemption import names_budget
 from fairlead.serve.scheduler.cycle.queue import QueuedGroup
 from fairlead.serve.scheduler.cycle.scheduling import LastDecision, SchedulingCycle
@@ -130,7 +130,7 @@ class Explainer:
         if not own.placed and self._cycle.preemptions.worthwhile(members):
             found = _of(request, self._cycle.preemptions.search(members, now))
             own = found if names_budget(found) else own
-        return explained(cluster, own, policy)
+        return with_suggestions(cluster, own, policy)
 
 
 def _of(request: Request, decisions: Sequence[Decision]) -> Decision:

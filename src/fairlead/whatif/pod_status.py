@@ -12,10 +12,10 @@ from fairlead.manifest.types.live import SCHEDULED, LiveClaim, LivePod
 from fairlead.placement import Decision, DeviceShare, Placement, parse_shares
 from fairlead.request import Request
 
-Told = dict[str, Any]
+PodReport = dict[str, Any]
 
 
-def settled(pod: LivePod, claims: Iterable[LiveClaim]) -> Told | None:
+def final_status(pod: LivePod, claims: Iterable[LiveClaim]) -> PodReport | None:
     """Return how a pod stands that waits for nobody's decision; None where it does."""
     name = pod.metadata.name
     if pod.spec.node_name:
@@ -30,7 +30,7 @@ def settled(pod: LivePod, claims: Iterable[LiveClaim]) -> Told | None:
     return None
 
 
-def by_condition(pod: LivePod, note: str) -> Told:
+def status_from_condition(pod: LivePod, note: str) -> PodReport:
     """Return what its condition says of a pod that waits; `note` is why nobody else was asked."""
     said = pod.condition(SCHEDULED).message
     whose = pod.spec.scheduler_name or "default-scheduler"
@@ -38,14 +38,14 @@ def by_condition(pod: LivePod, note: str) -> Told:
     return {**_nowhere(pod, "waiting", sentence), "note": note}
 
 
-def by_scheduler(pod: LivePod, answer: Mapping[str, Any]) -> Told:
+def status_from_scheduler(pod: LivePod, answer: Mapping[str, Any]) -> PodReport:
     """Return what the pod's scheduler says of it."""
     bare = _nowhere(pod, "waiting", "")
     known = {key: answer[key] for key in bare.keys() & answer.keys() if _alike(answer[key], bare[key])}
     return {**bare, **known, "source": "scheduler"}
 
 
-def by_decision(pod: LivePod, decision: Mapping[str, Any], note: str) -> Told:
+def status_from_decision(pod: LivePod, decision: Mapping[str, Any], note: str) -> PodReport:
     """Return what was decided here for a pod that waits: it may go elsewhere in the end."""
     return {**_nowhere(pod, "waiting", ""), **decision, "source": "here", "note": note}
 
@@ -64,7 +64,7 @@ def _alike(told: Any, usual: Any) -> bool:
     return isinstance(told, type(usual)) or told is None or (number and (usual is None or usual == 0))
 
 
-def _placed(pod: LivePod, claims: Iterable[LiveClaim]) -> Told:
+def _placed(pod: LivePod, claims: Iterable[LiveClaim]) -> PodReport:
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     placement = Placement(request, pod.spec.node_name, shares_of(pod, claims))
     over = f"has ended ({pod.status.phase}) on" if pod.ended else "is on"
@@ -73,12 +73,12 @@ def _placed(pod: LivePod, claims: Iterable[LiveClaim]) -> Told:
     return {**_told(pod, Decision(request, "", placement)), "state": state, "sentence": sentence}
 
 
-def _nowhere(pod: LivePod, state: str, sentence: str) -> Told:
+def _nowhere(pod: LivePod, state: str, sentence: str) -> PodReport:
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     return {**_told(pod, Decision(request, "")), "state": state, "sentence": sentence}
 
 
-def _told(pod: LivePod, decision: Decision) -> Told:
+def _told(pod: LivePod, decision: Decision) -> PodReport:
     """Return the fields of a decision, with what the pod itself says."""
     told = pod.condition(SCHEDULED)
     return {
