@@ -336,7 +336,7 @@ def expectations() -> SearchStrategy[Expectation]:
 
 
 @st.composite
-def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request:
+def requests(draw: st.DrawFn, name: str = "", *, inter_pod: bool = True) -> Request:
     """Return requests of every sort, with and without rules about neighbours."""
     app = Selector.of({"app": draw(st.sampled_from(_APPS))})
     rule = PodAffinityTerm(
@@ -352,9 +352,9 @@ def requests(draw: st.DrawFn, name: str = "", *, social: bool = True) -> Request
         priority=draw(st.integers(0, 3)),
         selector=draw(st.sampled_from([Selector(), Selector(), Selector.of({ZONE: "a"})])),
         tolerations=draw(st.sampled_from([(), (Toleration(exists=True),)])),
-        pod_affinity=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
-        pod_anti_affinity=(rule,) if social and draw(st.integers(0, 5)) == 0 else (),
-        topology_spread=(TopologySpread(app, ZONE),) if social and draw(st.integers(0, 5)) == 0 else (),
-        ports=(HostPort(80),) if social and draw(st.integers(0, 5)) == 0 else (),
+        pod_affinity=(rule,) if inter_pod and draw(st.integers(0, 5)) == 0 else (),
+        pod_anti_affinity=(rule,) if inter_pod and draw(st.integers(0, 5)) == 0 else (),
+        topology_spread=(TopologySpread(app, ZONE),) if inter_pod and draw(st.integers(0, 5)) == 0 else (),
+        ports=(HostPort(80),) if inter_pod and draw(st.integers(0, 5)) == 0 else (),
         estimates=draw(st.just({}) | st.dictionaries(st.sampled_from(["t4", "coral"]), expectations())),
     )

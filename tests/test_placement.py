@@ -137,10 +137,10 @@ def test_shape_is_what_decides_where_it_fits() -> None:
 
 def test_every_field_is_of_the_shape_or_known_not_to_be() -> None:
     """A new field of a request must be thought of: does it decide where the request fits on its own?"""
-    apart = {"name", "namespace", "uid", "labels", "priority", "preempts", "gang"}
-    social = {"near", "apart", "spread", "ports"}
+    identity = {"name", "namespace", "uid", "labels", "priority", "preempts", "gang"}
+    inter_pod = {"pod_affinity", "pod_anti_affinity", "topology_spread", "ports"}
     shaped = {"cpu", "memory", "resources", "demand", "selector", "affinity", "preferences", "tolerations"}
-    assert {each.name for each in fields(Request)} == apart | social | shaped | {"slo", "estimates"}
+    assert {each.name for each in fields(Request)} == identity | inter_pod | shaped | {"slo", "estimates"}
     assert len(fields(Demand)) == 8
 
 

@@ -100,7 +100,7 @@ def test_preemption_can_be_forbidden(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_snapshot_that_nobody_waits_in(run: Run, tmp_path: Path) -> None:
-    document = {"format": "fairlead-snapshot", "version": 1, "nodes": []}
+    document = {"format": "fairlead-snapshot", "version": 2, "nodes": []}
     (tmp_path / "s.json").write_text(json.dumps(document))
     assert run("schedule", "--cluster", str(tmp_path / "s.json")) == (0, "nothing waits for a place\n", "")
 

@@ -150,7 +150,10 @@ def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
         ({"gpu_memory": 1.5}, "workloads[0].gpu-memory: 1.5 is less than 1 MiB"),
         ({"gpu_memory": "0.3MiB"}, "workloads[0].gpu-memory: 0.3MiB is less than 1 MiB"),
         ({"gang": {"name": "g", "size": 0}}, "workloads[0].gang.size: 0 is less than 1"),
-        ({"spread": {"topology": "zone", "skew": 0}}, "workloads[0].spread[0].skew: 0 is less than 1"),
+        (
+            {"topology_spread": {"topology": "zone", "skew": 0}},
+            "workloads[0].topology-spread[0].skew: 0 is less than 1",
+        ),
         ({"compute": "130%"}, "workloads[0].compute: 130% is more than"),
         ({"accelerators": 1.5}, "workloads[0].accelerators: '1.5' is not a whole number"),
         ({"replicas": 10**9}, "workloads[0].replicas: 1000000000 is more than"),
@@ -163,7 +166,7 @@ def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
         ({"gpus": 1}, "workloads[0]: unknown key 'gpus'"),
         ({"name": ""}, "workloads[0].name: it has none"),
         ({"name": "taken"}, "default/taken is there twice, first in the cluster"),
-        ({"spread": [{"skew": 1}]}, "spread[0].topology: it has none"),
+        ({"topology_spread": [{"skew": 1}]}, "topology-spread[0].topology: it has none"),
     ],
 )
 def test_nonsense_names_its_field(tmp_path: Path, keys: dict[str, Any], says: str) -> None:

@@ -125,7 +125,7 @@ def test_a_pod_s_own_keys_are_no_keys_of_a_request() -> None:
 def test_the_format_is_frozen() -> None:
     assert valid() == {
         "format": "fairlead-snapshot",
-        "version": 1,
+        "version": 2,
         "taken": "",
         "source": "",
         "nodes": [
@@ -151,8 +151,8 @@ def test_the_format_is_frozen() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        ("version", 2, "file: version: 2 is not read here"),
-        ("version", "1", "file: version: '1' is not read here"),
+        ("version", 1, "file: version: 1 is not read here"),
+        ("version", "2", "file: version: '2' is not read here"),
         ("secrets", [], "file: unknown key 'secrets'"),
         ("nodes", {}, "file: nodes: {} is not a list"),
         ("nodes.0.cpu", 3, "file: nodes[0]: unknown key 'cpu'"),

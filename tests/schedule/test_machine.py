@@ -142,7 +142,7 @@ TestEvents.settings = settings(max_examples=60, stateful_step_count=25, deadline
 
 @given(
     st.lists(strategies.node_states(), max_size=5, unique_by=lambda node: node.name),
-    st.lists(strategies.requests(social=False), max_size=8, unique_by=lambda request: request.name),
+    st.lists(strategies.requests(inter_pod=False), max_size=8, unique_by=lambda request: request.name),
     st.permutations([f"m{at}" for at in range(6)]),
     st.sampled_from(["fairlead", "binpack", "spread", "fastest"]),
 )

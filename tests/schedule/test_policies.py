@@ -33,7 +33,7 @@ from fairlead.schedule.score.scores import snug, wished
 
 def tidy(places):
     """Like accelerators that somebody is on already."""
-    return 100 * (places.idle[:, 0] < 1000) if places.ask.count else 0.0
+    return 100 * (places.idle[:, 0] < 1000) if places.compiled.count else 0.0
 
 
 POLICY = Policy("tidy", ((wished, 1.0), (tidy, 1.0), (snug, 1e-3)), help="fresh accelerators last")

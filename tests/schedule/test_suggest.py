@@ -54,8 +54,16 @@ def full(memory: float = 13) -> EngineCluster:
             "slo",
             "allow 20 ms instead of 10 ms",
         ),
-        (share("a", 2, pod_affinity=(PodAffinityTerm(Selector.of({"app": "x"})),)), "near", "drop the pod affinity"),
-        (share("a", 2, topology_spread=(TopologySpread(Selector(), "rack"),)), "spread", "drop the topology spread"),
+        (
+            share("a", 2, pod_affinity=(PodAffinityTerm(Selector.of({"app": "x"})),)),
+            "pod_affinity",
+            "drop the pod affinity",
+        ),
+        (
+            share("a", 2, topology_spread=(TopologySpread(Selector(), "rack"),)),
+            "topology_spread",
+            "drop the topology spread",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
@@ -98,7 +106,7 @@ def test_ports_and_foes_can_be_given_up() -> None:
     late = Request("a", ports=(HostPort(80),))
     assert suggest_changes(cluster, late)[0].text == "drop the host port"
     foe = Request("b", pod_anti_affinity=(PodAffinityTerm(Selector.of({"app": "x"})),))
-    assert suggest_changes(cluster, foe)[0].field == "apart"
+    assert suggest_changes(cluster, foe)[0].field == "pod_anti_affinity"
 
 
 def test_a_change_that_is_made_does_help() -> None:

@@ -25,7 +25,7 @@ def node(name: str, *devices: DeviceState) -> NodeState:
 
 @given(
     nodes=st.lists(strategies.node_states(), max_size=4, unique_by=lambda each: each.name),
-    request=strategies.requests(social=False),
+    request=strategies.requests(inter_pod=False),
 )
 def test_a_node_fits_where_the_engine_would_place_it_alone(nodes: list[NodeState], request: Request) -> None:
     cluster = EngineCluster(nodes)

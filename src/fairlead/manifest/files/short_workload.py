@@ -40,7 +40,7 @@ KEYS: Final = (
     ),
     *("model", "shapes", "precision", "slo", "expected"),
     *("accelerators", "gpu-memory", "compute", "models", "not-models", "vendors"),
-    *("selector", "tolerations", "near", "apart", "spread", "ports"),
+    *("selector", "tolerations", "pod-affinity", "pod-anti-affinity", "topology-spread", "ports"),
 )
 _NEIGHBOUR: Final = ("labels", "topology", "namespaces", "weight")
 _SPREAD: Final = ("labels", "topology", "skew", "must", "domains")
@@ -82,8 +82,8 @@ def single(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Request,
         gang=_gang(table),
         selector=Selector.of(table.mapping("selector")),
         tolerations=tuple(_toleration(text) for text in table.texts("tolerations")),
-        pod_affinity=tuple(_neighbours(table, "near")),
-        pod_anti_affinity=tuple(_neighbours(table, "apart")),
+        pod_affinity=tuple(_neighbours(table, "pod-affinity")),
+        pod_anti_affinity=tuple(_neighbours(table, "pod-anti-affinity")),
         topology_spread=tuple(_spread(table, labels)),
         ports=tuple(
             _port(f"{table.at('ports')}[{at}]", each) for at, each in enumerate(table.items("ports"))
@@ -193,9 +193,9 @@ def _neighbours(table: CheckedMapping, key: str) -> Iterator[PodAffinityTerm]:
 
 
 def _spread(table: CheckedMapping, labels: dict[str, str]) -> Iterator[TopologySpread]:
-    for at, item in enumerate(table.items("spread")):
+    for at, item in enumerate(table.items("topology-spread")):
         given = {"topology": item} if isinstance(item, str) else item
-        each = CheckedMapping.of(f"{table.at('spread')}[{at}]", given, _SPREAD)
+        each = CheckedMapping.of(f"{table.at('topology-spread')}[{at}]", given, _SPREAD)
         if not each.text("topology"):
             raise ManifestError(f"{each.at('topology')}: it has none", "name a label of nodes")
         yield TopologySpread(

@@ -14,7 +14,7 @@ from fairlead.placement import DeviceShare, DisruptionBudget, NodeState, Placeme
 from fairlead.request import Request, problems
 
 FORMAT: Final = "fairlead-snapshot"
-VERSION: Final = 1
+VERSION: Final = 2
 _KEYS: Final = ("format", "version", "taken", "source", "nodes", "pods", "pending", "budgets")
 
 

@@ -55,11 +55,13 @@ def request(where: str, pod: kubernetes.Pod, context: ReadContext, together: Gan
         affinity=rules.affinity(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
         preferences=rules.preferences(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
         tolerations=rules.tolerations(place, spec.tolerations),
-        near=rules.neighbours(f"{place}.affinity.podAffinity", spec.affinity.pod_affinity, meta.labels),
+        pod_affinity=rules.neighbours(
+            f"{place}.affinity.podAffinity", spec.affinity.pod_affinity, meta.labels
+        ),
         pod_anti_affinity=rules.neighbours(
             f"{place}.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, meta.labels
         ),
-        spread=rules.spread(place, spec.topology_spread_constraints, meta.labels),
+        topology_spread=rules.spread(place, spec.topology_spread_constraints, meta.labels),
         ports=rules.ports(place, spec),
         slo=_slo(where, pod),
         estimates=parts(fraction(said), context.sizes),

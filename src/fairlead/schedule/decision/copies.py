@@ -54,9 +54,9 @@ def _fill(known: ScoreCache, row: int, members: Sequence[Request]) -> Iterator[P
         yield Placement(member, cluster.name(row), shares)
 
 
-def _rooms(ask: CompiledRequest, row: int, best: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _rooms(compiled: CompiledRequest, row: int, best: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Yield the accelerators for one copy after the other; those of the best kind go first."""
-    columns, request = ask.cluster.columns, ask.request
+    columns, request = compiled.cluster.columns, compiled.request
     left = columns.room[row].copy()
     others = [int(columns.supply(key)[row]) // need for key, need in request.resources if need]
     free = [
@@ -65,33 +65,33 @@ def _rooms(ask: CompiledRequest, row: int, best: Sequence[int]) -> Iterator[tupl
     ]
     taken = np.array([request.cpu, request.memory, 1], np.int64)
     for _ in range(min(others, default=int(left[2]))):
-        chosen = _choose(ask, row, free, int(left[1]) - request.memory, best)
-        if chosen is None or (left < ask.needs).any():
+        chosen = _choose(compiled, row, free, int(left[1]) - request.memory, best)
+        if chosen is None or (left < compiled.needs).any():
             return
         left = left - taken
         for at in chosen:
             kind = columns.kind[row, at]
-            free[at][0] -= int(ask.memory[kind])
-            free[at][1] -= int(ask.compute[kind])
+            free[at][0] -= int(compiled.memory[kind])
+            free[at][1] -= int(compiled.compute[kind])
             free[at][2] += 1
-            left[1] -= ask.node_memory[kind]
+            left[1] -= compiled.node_memory[kind]
         yield chosen
 
 
 def _choose(
-    ask: CompiledRequest, row: int, free: Sequence[Sequence[int]], memory: int, best: Sequence[int]
+    compiled: CompiledRequest, row: int, free: Sequence[Sequence[int]], memory: int, best: Sequence[int]
 ) -> tuple[int, ...] | None:
     """Return the accelerators with the least to hand out that still suffice; None: there are too few."""
-    kinds = ask.cluster.columns.kind[row].tolist()
+    kinds = compiled.cluster.columns.kind[row].tolist()
     fit = []
     for at, (of_memory, of_compute, holders) in enumerate(free):
         kind = kinds[at]
-        lent = int(ask.node_memory[kind]) * ask.count
-        if not ask.allowed[kind] or (ask.exclusive[kind] and holders) or lent > max(memory, 0):
+        lent = int(compiled.node_memory[kind]) * compiled.count
+        if not compiled.allowed[kind] or (compiled.exclusive[kind] and holders) or lent > max(memory, 0):
             continue
-        if of_memory >= ask.least_memory[kind] and of_compute >= ask.least_compute[kind]:
-            idle = idle_of(ask.cluster.device(row, at), of_memory, of_compute, holders)
+        if of_memory >= compiled.least_memory[kind] and of_compute >= compiled.least_compute[kind]:
+            idle = idle_of(compiled.cluster.device(row, at), of_memory, of_compute, holders)
             fit.append((kind not in best, idle, at))
-    if len(fit) < ask.count:
+    if len(fit) < compiled.count:
         return None
-    return tuple(sorted(at for _, _, at in sorted(fit)[: ask.count]))
+    return tuple(sorted(at for _, _, at in sorted(fit)[: compiled.count]))

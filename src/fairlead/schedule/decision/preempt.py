@@ -96,19 +96,20 @@ def select_victims(
     cluster: EngineCluster, request: Request, policy: Policy, *, spared: Collection[str] = ()
 ) -> tuple[Placement, ...]:
     """Return who must go; nobody, where that would not help."""
-    ask = CompiledRequest(cluster, request, whole=policy.whole)
-    weak = _weak(ask, spared)
+    compiled = CompiledRequest(cluster, request, whole=policy.whole)
+    weak = _weak(compiled, spared)
     best: tuple[Cost, tuple[Placement, ...]] | None = None
-    lacks = _lacks(ask, list(weak))
+    lacks = _lacks(compiled, list(weak))
     ranked = sorted(
-        (_bound(ask, row, found, lack), row) for (row, found), lack in zip(weak.items(), lacks, strict=True)
+        (_bound(compiled, row, found, lack), row)
+        for (row, found), lack in zip(weak.items(), lacks, strict=True)
     )
     for tried, (least, row) in enumerate(ranked):
         if least[1] >= IMPOSSIBLE or tried >= (10 if best is None else 1) * NODES_SEARCHED:
             break
         if best is not None and least >= best[0]:
             break
-        found = _clear(ask, row, weak[row])
+        found = _clear(compiled, row, weak[row])
         if (
             found
             and not victims_over_budget(cluster.budgets, found)
@@ -118,36 +119,39 @@ def select_victims(
     return best[1] if best else ()
 
 
-def _weak(ask: CompiledRequest, spared: Collection[str]) -> dict[int, list[Placement]]:
+def _weak(compiled: CompiledRequest, spared: Collection[str]) -> dict[int, list[Placement]]:
     """Return those of lower priority, by node, on nodes that nothing but room speaks against."""
-    cluster, rows = ask.cluster, ask.cluster.rows()
+    cluster, rows = compiled.cluster, compiled.cluster.rows()
     open_to_it = np.zeros(cluster.columns.size, np.bool_)
     open_to_it[rows] = True
     for reason in _LASTING:
-        open_to_it[rows] &= NODE_FILTERS[reason](ask, rows)
-    open_to_it &= _large_enough(ask)
+        open_to_it[rows] &= NODE_FILTERS[reason](compiled, rows)
+    open_to_it &= _large_enough(compiled)
     placed = cluster.placements() if open_to_it.any() else ()
-    firm = {_gang(ask.request), *(_gang(each.request) for each in placed if not _may_go(ask, each, spared))}
+    firm = {
+        _gang(compiled.request),
+        *(_gang(each.request) for each in placed if not _may_go(compiled, each, spared)),
+    }
     weak: dict[int, list[Placement]] = {}
     for placement in placed:
         row, gang = cluster.row(placement.node), _gang(placement.request)
-        if open_to_it[row] and _may_go(ask, placement, spared) and (gang is None or gang not in firm):
+        if open_to_it[row] and _may_go(compiled, placement, spared) and (gang is None or gang not in firm):
             weak.setdefault(row, []).append(placement)
     return weak
 
 
-def _large_enough(ask: CompiledRequest) -> Mask:
+def _large_enough(compiled: CompiledRequest) -> Mask:
     """Say of every row whether it would do if nobody were there: mostly that is soon seen."""
-    columns = ask.cluster.columns
-    enough: Mask = columns.cpu_total >= ask.request.cpu
-    if ask.count:
-        suits = ask.allowed & (ask.total_memory >= ask.memory)
-        enough &= suits[columns.kind].sum(axis=1) >= ask.count
+    columns = compiled.cluster.columns
+    enough: Mask = columns.cpu_total >= compiled.request.cpu
+    if compiled.count:
+        suits = compiled.allowed & (compiled.total_memory >= compiled.memory)
+        enough &= suits[columns.kind].sum(axis=1) >= compiled.count
     return enough
 
 
-def _may_go(ask: CompiledRequest, placement: Placement, spared: Collection[str]) -> bool:
-    return placement.request.priority < ask.request.priority and placement.request.id not in spared
+def _may_go(compiled: CompiledRequest, placement: Placement, spared: Collection[str]) -> bool:
+    return placement.request.priority < compiled.request.priority and placement.request.id not in spared
 
 
 def _gang(request: Request) -> tuple[str, str] | None:
@@ -155,31 +159,31 @@ def _gang(request: Request) -> tuple[str, str] | None:
     return (request.namespace, request.gang.name) if request.gang else None
 
 
-def _bound(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost:
+def _bound(compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost:
     """Return the least that clearing a node could cost; cheap, and never more than it does cost."""
     levels = sorted({placement.request.priority for placement in found})
     for level in levels[:-1]:
         lower = [placement for placement in found if placement.request.priority <= level]
-        if (lacking := _lacking(ask, row, lower, lacks)) < IMPOSSIBLE:
+        if (lacking := _lacking(compiled, row, lower, lacks)) < IMPOSSIBLE:
             return level, lacking, levels[0] * lacking
-    lacking = _lacking(ask, row, found, lacks)
+    lacking = _lacking(compiled, row, found, lacks)
     return levels[-1], lacking, levels[0] * lacking
 
 
-def _lacks(ask: CompiledRequest, rows: Sequence[int]) -> Iterable[Lacks]:
+def _lacks(compiled: CompiledRequest, rows: Sequence[int]) -> Iterable[Lacks]:
     """Return what the accelerators of each row lack: in lists, as numbers come slowly out of arrays."""
-    columns, at = ask.cluster.columns, np.array(rows, np.int64)
+    columns, at = compiled.cluster.columns, np.array(rows, np.int64)
     kinds = columns.kind[at]
-    allowed = ask.allowed[kinds]
-    memory = np.where(allowed, ask.memory[kinds] - columns.free_memory[at], NEVER)
-    compute = np.where(allowed, ask.compute[kinds] - columns.free_compute[at], NEVER)
+    allowed = compiled.allowed[kinds]
+    memory = np.where(allowed, compiled.memory[kinds] - columns.free_memory[at], NEVER)
+    compute = np.where(allowed, compiled.compute[kinds] - columns.free_compute[at], NEVER)
     return zip(memory.tolist(), compute.tolist(), strict=True)
 
 
-def _lacking(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
+def _lacking(compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     """Return how many of these must go at the least."""
-    columns, request = ask.cluster.columns, ask.request
-    lacking = _fewest_on_devices(ask, row, found, lacks) if ask.count else 1
+    columns, request = compiled.cluster.columns, compiled.request
+    lacking = _fewest_on_devices(compiled, row, found, lacks) if compiled.count else 1
     if request.cpu:
         lack = request.cpu - int(columns.cpu[row])
         lacking = max(lacking, _fewest(lack, [each.request.cpu for each in found]))
@@ -199,79 +203,83 @@ def _fewest(lack: int, sizes: Iterable[int]) -> int:
     return count if lack <= 0 else IMPOSSIBLE
 
 
-def _fewest_on_devices(ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
+def _fewest_on_devices(compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
     """Return how many must go at the least until as many accelerators as are asked for suffice."""
-    fewest = sorted(_fewest_by_device(ask, row, found, lacks))[: ask.count]
-    if len(fewest) < ask.count or fewest[-1] >= IMPOSSIBLE:
+    fewest = sorted(_fewest_by_device(compiled, row, found, lacks))[: compiled.count]
+    if len(fewest) < compiled.count or fewest[-1] >= IMPOSSIBLE:
         return IMPOSSIBLE
-    spanning = ask.count > 1 and any(len(placement.shares) > 1 for placement in found)
+    spanning = compiled.count > 1 and any(len(placement.shares) > 1 for placement in found)
     return fewest[-1] if spanning else sum(fewest)  # one that spans several would be counted several times
 
 
 def _fewest_by_device(
-    ask: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks
+    compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks
 ) -> Iterator[int]:
     """Yield of each accelerator of a node how many of these must go until it suffices."""
     sizes: dict[str, list[tuple[int, int]]] = {}
     for placement in found:
         for share in placement.shares:
             sizes.setdefault(share.device, []).append((share.memory, share.compute))
-    node = ask.cluster.node(ask.cluster.name(row))
+    node = compiled.cluster.node(compiled.cluster.name(row))
     for device, memory, compute in zip(node.devices if node else (), *lacks, strict=False):
         held = sizes.get(device.id)
         if held is None:
             yield IMPOSSIBLE if memory > 0 or compute > 0 else 0
-        elif ask.whole:
+        elif compiled.whole:
             yield len(held) if memory < NEVER else IMPOSSIBLE
         else:
             fewest = _fewest(memory, [each[0] for each in held])
             yield max(fewest, _fewest(compute, [each[1] for each in held]))
 
 
-def _clear(ask: CompiledRequest, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
+def _clear(compiled: CompiledRequest, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
     """Return which of a node's weak must go, and their gangs, trying sets of its accelerators in turn."""
-    cluster = ask.cluster
+    cluster = compiled.cluster
     mark = cluster.checkpoint()
     for placement in weak:
         cluster.release(placement.request.id)
-    free = _room(ask, row)
+    free = _room(compiled, row)
     over = victims_over_budget(cluster.budgets, sorted(weak, key=_worth, reverse=True))
     ordered = sorted(weak, key=lambda each: (each.request.id not in over, _worth(each)))
     tries = (
         []
         if free is None
-        else [_spare(ask, row, subset, ordered) for subset in _subsets(ask, row, free, weak)]
+        else [_spare(compiled, row, subset, ordered) for subset in _subsets(compiled, row, free, weak)]
     )
     cluster.rollback(mark)
     return min((_with_gangs(cluster, each) for each in tries), key=_cost, default=())
 
 
-def _subsets(ask: CompiledRequest, row: int, free: Mask, weak: Sequence[Placement]) -> list[tuple[int, ...]]:
+def _subsets(
+    compiled: CompiledRequest, row: int, free: Mask, weak: Sequence[Placement]
+) -> list[tuple[int, ...]]:
     """Return the sets of a node's accelerators that could be cleared; those that fewest hold come first."""
-    if not ask.count:
+    if not compiled.count:
         return [()]
     holders: dict[str, int] = {}
     for share in (share for placement in weak for share in placement.shares):
         holders[share.device] = holders.get(share.device, 0) + 1
     suitable: list[int] = np.flatnonzero(free).tolist()
-    suitable.sort(key=lambda at: holders.get(ask.cluster.device(row, at).id, 0))
-    if ask.count == 1:
+    suitable.sort(key=lambda at: holders.get(compiled.cluster.device(row, at).id, 0))
+    if compiled.count == 1:
         return [(at,) for at in suitable]
-    while (found := list(combinations(suitable, ask.count)))[SUBSETS:] and len(suitable) > ask.count:
+    while (found := list(combinations(suitable, compiled.count)))[SUBSETS:] and len(
+        suitable
+    ) > compiled.count:
         suitable.pop()
     return found
 
 
 def _spare(
-    ask: CompiledRequest, row: int, columns: Sequence[int], weak: Sequence[Placement]
+    compiled: CompiledRequest, row: int, columns: Sequence[int], weak: Sequence[Placement]
 ) -> tuple[Placement, ...]:
     """Let those back, one by one in this order, without which these accelerators still suffice."""
-    cluster = ask.cluster
+    cluster = compiled.cluster
     mark = cluster.checkpoint()
     gone = []
     for placement in weak:
         cluster.bind(placement, strict=False)
-        free = _room(ask, row)
+        free = _room(compiled, row)
         if free is None or not all(free[at] for at in columns):
             cluster.release(placement.request.id)
             gone.append(placement)
@@ -279,9 +287,9 @@ def _spare(
     return tuple(gone)
 
 
-def _room(ask: CompiledRequest, row: int) -> Mask | None:
+def _room(compiled: CompiledRequest, row: int) -> Mask | None:
     """Return which accelerators of a row suffice; None: the row has no place."""
-    rows, free = feasible_rows(ask, ask.request, np.array([row], np.int64))
+    rows, free = feasible_rows(compiled, compiled.request, np.array([row], np.int64))
     return free[0] if len(rows) else None
 
 

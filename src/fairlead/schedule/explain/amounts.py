@@ -53,18 +53,18 @@ def _device_memory(cluster: EngineCluster, request: Request, *, whole: bool) -> 
     if need is None or whole:
         return
     least = replace(request, demand=replace(request.demand, memory=Bytes(1)))
-    ask = CompiledRequest(cluster, least)
-    rows, free = feasible_rows(ask, least, cluster.rows())
+    compiled = CompiledRequest(cluster, least)
+    rows, free = feasible_rows(compiled, least, cluster.rows())
     if not len(rows):
         return
-    room = _room(ask, rows)
+    room = _room(compiled, rows)
     # As many as are asked for must have it: of the fullest that count, the one with the least.
-    kth = np.sort(np.where(free, room, -1), axis=1)[:, -ask.count]
+    kth = np.sort(np.where(free, room, -1), axis=1)[:, -compiled.count]
     most = int(kth.max()) // MEBI * MEBI
     if 0 < most < need:
         text = f"ask for {format_bytes(most)} of the accelerator's memory instead of {format_bytes(need)}"
         yield SuggestedChange("demand.memory", text, most, 1 - most / need)
-    if ask.count == 1 and most < need:
+    if compiled.count == 1 and most < need:
         yield _freed(cluster, rows, np.where(free, room, -1), need)
 
 
@@ -81,11 +81,11 @@ def _freed(cluster: EngineCluster, rows: Ints, room: Ints, need: int) -> Suggest
     return SuggestedChange("cluster", text, lack, lack / need + 0.1)
 
 
-def _room(ask: CompiledRequest, rows: Ints) -> Ints:
-    columns = ask.cluster.columns
-    node = np.maximum(columns.memory[rows] - ask.request.memory, 0) // ask.count
+def _room(compiled: CompiledRequest, rows: Ints) -> Ints:
+    columns = compiled.cluster.columns
+    node = np.maximum(columns.memory[rows] - compiled.request.memory, 0) // compiled.count
     free = columns.free_memory[rows]
-    lent = ask.node_memory[columns.kind[rows]] > 0
+    lent = compiled.node_memory[columns.kind[rows]] > 0
     room: Ints = np.where(lent, np.minimum(free, node[:, None]), free)
     return room
 
@@ -95,11 +95,13 @@ def _device_compute(cluster: EngineCluster, request: Request, *, whole: bool) ->
     if need is None or whole:
         return
     least = replace(request, demand=replace(request.demand, compute=1))
-    ask = CompiledRequest(cluster, least)
-    rows, free = feasible_rows(ask, least, cluster.rows())
+    compiled = CompiledRequest(cluster, least)
+    rows, free = feasible_rows(compiled, least, cluster.rows())
     if not len(rows):
         return
-    most = int(np.sort(np.where(free, cluster.columns.free_compute[rows], -1), axis=1)[:, -ask.count].max())
+    most = int(
+        np.sort(np.where(free, cluster.columns.free_compute[rows], -1), axis=1)[:, -compiled.count].max()
+    )
     if 0 < most < need:
         text = f"ask for {most / 10:g} % of the accelerator's compute instead of {need / 10:g} %"
         yield SuggestedChange("demand.compute", text, most, 1 - most / need)
@@ -123,10 +125,10 @@ def _shared(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterato
     if whole or not request.whole:
         return
     least = replace(request, demand=replace(request.demand, memory=Bytes(1)))
-    ask = CompiledRequest(cluster, least)
-    rows, free = feasible_rows(ask, least, cluster.rows())
+    compiled = CompiledRequest(cluster, least)
+    rows, free = feasible_rows(compiled, least, cluster.rows())
     if len(rows):
-        kth = np.sort(np.where(free, _room(ask, rows), -1), axis=1)[:, -ask.count]
+        kth = np.sort(np.where(free, _room(compiled, rows), -1), axis=1)[:, -compiled.count]
         most = int(kth.max()) // MEBI * MEBI
         if most > 0:
             yield SuggestedChange(

@@ -26,50 +26,50 @@ def reject_invalid(request: Request, policy: str, wrong: Sequence[str]) -> Decis
 
 def diagnose(cluster: EngineCluster, request: Request, policy: Policy) -> Decision:
     """Return the decision that there is no place, with every reason and its amounts."""
-    ask = CompiledRequest(cluster, request, whole=policy.whole)
+    compiled = CompiledRequest(cluster, request, whole=policy.whole)
     rows = cluster.rows()
     there: Mask = np.ones((len(rows), 1), np.bool_)
-    if ask.count:
+    if compiled.count:
         there = cluster.columns.kind[rows] >= 0
-    found = sorted(diagnose_rows(ask, rows, there.copy()), key=lambda each: -each.count)
+    found = sorted(diagnose_rows(compiled, rows, there.copy()), key=lambda each: -each.count)
     among = int(there.sum())
     if not among:
-        what = "no accelerator" if ask.count else "no node"
+        what = "no accelerator" if compiled.count else "no node"
         found = [Rejection(Reason.NO_DEVICE, f"there is {what} in the cluster")]
     return Decision(request, policy.name, rejections=tuple(found), among=among)
 
 
-def diagnose_rows(ask: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
+def diagnose_rows(compiled: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
     """Yield reasons; `left` is what none has spoken against so far, and has less with every step."""
     for reason, node_filter in NODE_FILTERS.items():
-        out = left & ~np.atleast_1d(node_filter(ask, rows))[:, None]
-        yield from node_rejections(ask, reason, rows, out)
+        out = left & ~np.atleast_1d(node_filter(compiled, rows))[:, None]
+        yield from node_rejections(compiled, reason, rows, out)
         left &= ~out
-    if ask.count:
-        yield from _devices(ask, rows, left)
+    if compiled.count:
+        yield from _devices(compiled, rows, left)
     for reason, social in INTER_POD_FILTERS.items():
-        out = left & ~social(ask, ask.request)[rows][:, None]
-        yield from node_rejections(ask, reason, rows, out)
+        out = left & ~social(compiled, compiled.request)[rows][:, None]
+        yield from node_rejections(compiled, reason, rows, out)
         left &= ~out
 
 
-def _devices(ask: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
-    kind = ask.cluster.columns.kind[rows]
-    objections = {found for found in ask.objections if found is not None}
+def _devices(compiled: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
+    kind = compiled.cluster.columns.kind[rows]
+    objections = {found for found in compiled.objections if found is not None}
     for objection in sorted(objections, key=lambda found: (_TOLD.index(found[0]), found[1])):
-        ids = [at for at, found in enumerate(ask.objections) if found == objection]
+        ids = [at for at, found in enumerate(compiled.objections) if found == objection]
         out = left & np.isin(kind, ids)
-        yield from device_rejections(ask, objection[0], rows, out, objection[1])
+        yield from device_rejections(compiled, objection[0], rows, out, objection[1])
         left &= ~out
     for reason, device_filter in DEVICE_FILTERS.items():
-        out = left & ~device_filter(ask, rows)
-        yield from device_rejections(ask, reason, rows, out)
+        out = left & ~device_filter(compiled, rows)
+        yield from device_rejections(compiled, reason, rows, out)
         left &= ~out
     free = left.sum(axis=1)
-    out = left & (free < ask.count)[:, None]
+    out = left & (free < compiled.count)[:, None]
     if out.any():
         most = int(free[out.any(axis=1)].max())
-        text = f"are on nodes with too few that suffice (need {ask.count}, most {most})"
+        text = f"are on nodes with too few that suffice (need {compiled.count}, most {most})"
         nodes = int(out.any(axis=1).sum())
-        yield Rejection(Reason.DEVICES, text, int(out.sum()), nodes, ask.count, most)
+        yield Rejection(Reason.DEVICES, text, int(out.sum()), nodes, compiled.count, most)
     left &= ~out

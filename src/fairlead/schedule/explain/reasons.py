@@ -1,30 +1,32 @@
 """The words and amounts of a refusal."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from fairlead.placement import Reason, Rejection
-from fairlead.request import Request, repels
+from fairlead.request import PodAffinityTerm, Request, repels
 from fairlead.schedule.filter.compiled import CompiledRequest
 from fairlead.schedule.filter.selectors import first_mismatch
 from fairlead.schedule.state.columns import UNSTATED, Ints, Mask
 from fairlead.units import format_bytes, format_number
 
 
-def node_rejections(ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
+def node_rejections(compiled: CompiledRequest, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
     """Say what is wrong with nodes: `out` marks what they rule out."""
     bad = out.any(axis=1)
     if not bad.any():
         return
-    text, need, most = _node_words(ask, reason, rows[bad])
-    where = "are on nodes that " if ask.count else ""
+    text, need, most = _node_words(compiled, reason, rows[bad])
+    where = "are on nodes that " if compiled.count else ""
     yield Rejection(reason, where + text, int(out.sum()), int(bad.sum()), need, most)
 
 
-def _node_words(ask: CompiledRequest, reason: Reason, rows: Ints) -> tuple[str, float | None, float | None]:
-    columns, request = ask.cluster.columns, ask.request
+def _node_words(
+    compiled: CompiledRequest, reason: Reason, rows: Ints
+) -> tuple[str, float | None, float | None]:
+    columns, request = compiled.cluster.columns, compiled.request
     if reason is Reason.CPU:
         most = int(columns.cpu[rows].max())
         return f"lack CPU (need {format_cpu(request.cpu)}, most {format_cpu(most)} free)", request.cpu, most
@@ -36,38 +38,38 @@ def _node_words(ask: CompiledRequest, reason: Reason, rows: Ints) -> tuple[str, 
             most,
         )
     if reason is Reason.RESOURCE:
-        return _resource_words(ask, rows)
+        return _resource_words(compiled, rows)
     if reason is Reason.TAINT:
-        return f"have a taint that is not tolerated ({_taint(ask, rows)})", None, None
+        return f"have a taint that is not tolerated ({_taint(compiled, rows)})", None, None
     if reason is Reason.DEVICE_SELECTOR:
-        return _selector_words(ask, rows), None, None
+        return _selector_words(compiled, rows), None, None
     return _WORDS[reason](request), None, None
 
 
-def _selector_words(ask: CompiledRequest, rows: Ints) -> str:
+def _selector_words(compiled: CompiledRequest, rows: Ints) -> str:
     """Name the selector that fails there, and its error."""
-    kinds = list(ask.cluster.columns.kinds)
-    there = np.unique(ask.cluster.columns.kind[rows])
-    failed = next(kinds[at] for at in there.tolist() if at >= 0 and ask.selector_failed[at])
-    text, fault = first_mismatch(ask.request.demand.selectors, failed.offered)
+    kinds = list(compiled.cluster.columns.kinds)
+    there = np.unique(compiled.cluster.columns.kind[rows])
+    failed = next(kinds[at] for at in there.tolist() if at >= 0 and compiled.selector_failed[at])
+    text, fault = first_mismatch(compiled.request.demand.selectors, failed.offered)
     return f"have a device on which the selector {text} fails ({fault})"
 
 
-def _resource_words(ask: CompiledRequest, rows: Ints) -> tuple[str, float, float]:
+def _resource_words(compiled: CompiledRequest, rows: Ints) -> tuple[str, float, float]:
     lacking = [
-        (key, need, int(ask.cluster.columns.resource(key, rows).max()))
-        for key, need in ask.request.resources
-        if (ask.cluster.columns.resource(key, rows) < need).any()
+        (key, need, int(compiled.cluster.columns.resource(key, rows).max()))
+        for key, need in compiled.request.resources
+        if (compiled.cluster.columns.resource(key, rows) < need).any()
     ]
     key, need, most = lacking[0]
     size = format_bytes if key in UNSTATED or key.startswith("hugepages-") else str
     return f"lack {key} (need {size(need)}, most {size(most)} free)", need, most
 
 
-def _taint(ask: CompiledRequest, rows: Ints) -> str:
+def _taint(compiled: CompiledRequest, rows: Ints) -> str:
     """Return the taints that keep most of the rows away."""
-    sets, borne = list(ask.cluster.columns.taint_sets), ask.request.tolerations
-    numbers, counts = np.unique(ask.cluster.columns.taints[rows], return_counts=True)
+    sets, borne = list(compiled.cluster.columns.taint_sets), compiled.request.tolerations
+    numbers, counts = np.unique(compiled.cluster.columns.taints[rows], return_counts=True)
     told: Counter[str] = Counter()
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         told[", ".join(str(taint) for taint in sets[number] if repels(taint, borne))] += count
@@ -86,22 +88,24 @@ def _ports(request: Request) -> str:
     return f"have a host port taken ({', '.join(f'{port.number}/{port.protocol}' for port in request.ports)})"
 
 
-def _near(request: Request) -> str:
-    return f"are not near pods of {_groups(request, pod_affinity=True)}"
+def _pod_affinity(request: Request) -> str:
+    return f"do not match the pod affinity ({_terms(request.pod_affinity)})"
 
 
-def _apart(request: Request) -> str:
-    return f"are near pods that keep apart ({_groups(request, pod_affinity=False) or 'by their own rule'})"
+def _pod_anti_affinity(request: Request) -> str:
+    terms = _terms(request.pod_anti_affinity)
+    return f"do not match the pod anti-affinity ({terms or 'of pods that run there'})"
 
 
-def _groups(request: Request, *, near: bool) -> str:
-    rules = request.pod_affinity if near else request.pod_anti_affinity
-    return "; ".join(f"{rule.selector} by {rule.topology}" for rule in rules if not rule.weight)
+def _terms(terms: Iterable[PodAffinityTerm]) -> str:
+    """Return the required terms."""
+    return "; ".join(f"{term.selector} by {term.topology}" for term in terms if not term.weight)
 
 
-def _spread(request: Request) -> str:
+def _topology_spread(request: Request) -> str:
     rules = [rule for rule in request.topology_spread if rule.must]
-    return f"would spread unevenly ({', '.join(f'{rule.topology}, skew {rule.skew}' for rule in rules)})"
+    texts = ", ".join(f"{rule.topology}, skew {rule.skew}" for rule in rules)
+    return f"do not match the topology spread ({texts})"
 
 
 _WORDS = {
@@ -110,19 +114,19 @@ _WORDS = {
     Reason.AFFINITY: _affinity,
     Reason.PODS: lambda _: "take no more pods",
     Reason.PORT: _ports,
-    Reason.POD_AFFINITY: _near,
-    Reason.POD_ANTI_AFFINITY: _apart,
-    Reason.TOPOLOGY_SPREAD: _spread,
+    Reason.POD_AFFINITY: _pod_affinity,
+    Reason.POD_ANTI_AFFINITY: _pod_anti_affinity,
+    Reason.TOPOLOGY_SPREAD: _topology_spread,
 }
 
 
 def device_rejections(
-    ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask, text: str = ""
+    compiled: CompiledRequest, reason: Reason, rows: Ints, out: Mask, text: str = ""
 ) -> Iterator[Rejection]:
     """Say what is wrong with accelerators: `out` marks those that are ruled out."""
     if not out.any():
         return
-    need, most = _device_amounts(ask, reason, rows, out)
+    need, most = _device_amounts(compiled, reason, rows, out)
     if reason is Reason.BUSY:
         text = "are held by others, and the pod takes whole accelerators"
     elif reason is Reason.DEVICE_MEMORY and need is not None and most is not None:
@@ -137,20 +141,22 @@ def device_rejections(
 
 
 def _device_amounts(
-    ask: CompiledRequest, reason: Reason, rows: Ints, out: Mask
+    compiled: CompiledRequest, reason: Reason, rows: Ints, out: Mask
 ) -> tuple[float | None, float | None]:
-    columns = ask.cluster.columns
+    columns = compiled.cluster.columns
     kind = columns.kind[rows][out]
     if reason is Reason.DEVICE_MEMORY:
         free = columns.free_memory[rows][out]
-        node = np.broadcast_to(columns.memory[rows][:, None], out.shape)[out] - ask.request.memory
-        free = np.where(ask.node_memory[kind] > 0, np.minimum(free, node // ask.count), free)
-        return int(ask.memory[kind].min()), int(free.max())
+        node = np.broadcast_to(columns.memory[rows][:, None], out.shape)[out] - compiled.request.memory
+        free = np.where(compiled.node_memory[kind] > 0, np.minimum(free, node // compiled.count), free)
+        return int(compiled.memory[kind].min()), int(free.max())
     if reason is Reason.DEVICE_COMPUTE:
-        return int(ask.compute[kind].min()), int(columns.free_compute[rows][out].max())
-    if reason is Reason.SLO and ask.request.slo is not None:
-        seconds = ask.seconds[kind]
-        return (ask.request.slo, float(np.nanmin(seconds))) if not np.isnan(seconds).all() else (None, None)
+        return int(compiled.compute[kind].min()), int(columns.free_compute[rows][out].max())
+    if reason is Reason.SLO and compiled.request.slo is not None:
+        seconds = compiled.seconds[kind]
+        return (
+            (compiled.request.slo, float(np.nanmin(seconds))) if not np.isnan(seconds).all() else (None, None)
+        )
     return None, None
 
 

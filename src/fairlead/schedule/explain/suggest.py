@@ -77,11 +77,11 @@ def _without(request: Request) -> Iterator[tuple[str, str, Request]]:
     if request.affinity:
         yield "affinity", "drop the node affinity", replace(request, affinity=())
     if request.pod_affinity:
-        yield "near", "drop the pod affinity", replace(request, pod_affinity=())
+        yield "pod_affinity", "drop the pod affinity", replace(request, pod_affinity=())
     if request.pod_anti_affinity:
-        yield "apart", "drop the pod anti-affinity", replace(request, pod_anti_affinity=())
+        yield "pod_anti_affinity", "drop the pod anti-affinity", replace(request, pod_anti_affinity=())
     if request.topology_spread:
-        yield "spread", "drop the topology spread", replace(request, topology_spread=())
+        yield "topology_spread", "drop the topology spread", replace(request, topology_spread=())
     if request.ports:
         yield "ports", "drop the host port", replace(request, ports=())
 
@@ -128,32 +128,32 @@ def _slower(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterato
     if request.slo is None:
         return
     patient = replace(request, slo=None)
-    ask = CompiledRequest(cluster, patient, whole=whole)
-    rows, free = feasible_rows(ask, patient, cluster.rows())
-    seconds = ask.seconds[cluster.columns.kind[rows]][free]
+    compiled = CompiledRequest(cluster, patient, whole=whole)
+    rows, free = feasible_rows(compiled, patient, cluster.rows())
+    seconds = compiled.seconds[cluster.columns.kind[rows]][free]
     if len(rows) and not np.isnan(seconds).all():
         best = float(np.nanmin(seconds))
-        text = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}{_faster(ask, best)}"
+        text = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}{_faster(compiled, best)}"
         yield SuggestedChange("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
 
 
-def _faster(ask: CompiledRequest, best: float) -> str:
+def _faster(compiled: CompiledRequest, best: float) -> str:
     """Say why the fastest accelerator is not the one to allow for; empty: it is.
 
     A refusal tells the best latency that is expected anywhere, on accelerators without room too.
     """
-    rows = ask.cluster.rows()
-    kind = ask.cluster.columns.kind[rows]
-    left = ask.allowed[kind]
+    rows = compiled.cluster.rows()
+    kind = compiled.cluster.columns.kind[rows]
+    left = compiled.allowed[kind]
     for node_filter in NODE_FILTERS.values():
-        left = left & np.atleast_1d(node_filter(ask, rows))[:, None]
-    seconds = np.where(left, ask.seconds[kind], np.nan)
+        left = left & np.atleast_1d(node_filter(compiled, rows))[:, None]
+    seconds = np.where(left, compiled.seconds[kind], np.nan)
     if not (seconds < best).any():
         return ""
     fastest = float(np.nanmin(seconds))
     left = seconds == fastest
-    model = list(ask.cluster.columns.kinds)[int(kind[left][0])].model
-    reasons = sorted(diagnose_rows(ask, rows, left), key=lambda each: -each.count)
+    model = list(compiled.cluster.columns.kinds)[int(kind[left][0])].model
+    reasons = sorted(diagnose_rows(compiled, rows, left), key=lambda each: -each.count)
     why = f": {reasons[0].counted()}" if reasons else ""
     return f"; {model} is expected to take {_milliseconds(fastest)}, but has no room{why}"
 

@@ -17,90 +17,92 @@ CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
 """The taint that Kubernetes sees in a cordoned node."""
 
 
-def schedulable(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def schedulable(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes that take new pods, and others for who tolerates their being cordoned."""
-    borne = any(toleration.covers(CORDONED) for toleration in ask.request.tolerations)
-    if borne or not ask.cluster.columns.cordoned:
+    borne = any(toleration.covers(CORDONED) for toleration in compiled.request.tolerations)
+    if borne or not compiled.cluster.columns.cordoned:
         return ALL
-    return ~ask.cluster.columns.unschedulable[rows]
+    return ~compiled.cluster.columns.unschedulable[rows]
 
 
-def taint_toleration(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def taint_toleration(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes of whose taints each is tolerated, or only a wish."""
-    sets = ask.cluster.columns.taint_sets
+    sets = compiled.cluster.columns.taint_sets
     if len(sets) == 1:
         return ALL
-    borne = ask.request.tolerations
+    borne = compiled.request.tolerations
     bearable = np.array([not any(repels(taint, borne) for taint in taints) for taints in sets])
-    return bearable[ask.cluster.columns.taints[rows]]
+    return bearable[compiled.cluster.columns.taints[rows]]
 
 
-def node_selector(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def node_selector(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with the labels that were asked for."""
-    selector = ask.request.selector
-    return matching_rows(ask, selector, rows) if selector.terms or selector.names else ALL
+    selector = compiled.request.selector
+    return matching_rows(compiled, selector, rows) if selector.terms or selector.names else ALL
 
 
-def node_affinity(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def node_affinity(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes that one of the affinity's terms selects."""
-    affinity = ask.request.affinity
+    affinity = compiled.request.affinity
     if not affinity:
         return ALL
-    passed: Mask = np.logical_or.reduce([matching_rows(ask, term, rows) for term in affinity])
+    passed: Mask = np.logical_or.reduce([matching_rows(compiled, term, rows) for term in affinity])
     return passed
 
 
-def selectors_evaluate(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def selectors_evaluate(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with no accelerator on which a selector of the claims fails."""
-    if not ask.selector_failed.any():
+    if not compiled.selector_failed.any():
         return ALL
-    failed: Mask = np.any(ask.selector_failed[ask.cluster.columns.kind[rows]], axis=1)
+    failed: Mask = np.any(compiled.selector_failed[compiled.cluster.columns.kind[rows]], axis=1)
     return ~failed
 
 
-def has_cpu(ask: CompiledRequest, rows: Ints) -> Mask:
+def has_cpu(compiled: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes with enough CPU left."""
-    return ask.cluster.columns.cpu[rows] >= int(ask.needs[0])
+    return compiled.cluster.columns.cpu[rows] >= int(compiled.needs[0])
 
 
-def has_memory(ask: CompiledRequest, rows: Ints) -> Mask:
+def has_memory(compiled: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes with enough memory left."""
-    return ask.cluster.columns.memory[rows] >= int(ask.needs[1])
+    return compiled.cluster.columns.memory[rows] >= int(compiled.needs[1])
 
 
-def has_pods(ask: CompiledRequest, rows: Ints) -> Mask:
+def has_pods(compiled: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes that may run one more pod."""
-    return ask.cluster.columns.pods[rows] >= 1
+    return compiled.cluster.columns.pods[rows] >= 1
 
 
-def has_resources(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def has_resources(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass nodes with enough of every other extended resource."""
     passed: Mask | np.bool_ = ALL
-    for key, amount in ask.request.resources:
+    for key, amount in compiled.request.resources:
         if amount:
-            passed = passed & (ask.cluster.columns.resource(key, rows) >= amount)
+            passed = passed & (compiled.cluster.columns.resource(key, rows) >= amount)
     return passed
 
 
-def has_room(ask: CompiledRequest, rows: Ints) -> Mask:
+def has_room(compiled: CompiledRequest, rows: Ints) -> Mask:
     """Pass nodes with enough CPU, memory and pods left: three filters in one look."""
-    passed: Mask = np.logical_and.reduce(ask.cluster.columns.room.take(rows, axis=0) >= ask.needs, axis=1)
+    passed: Mask = np.logical_and.reduce(
+        compiled.cluster.columns.room.take(rows, axis=0) >= compiled.needs, axis=1
+    )
     return passed
 
 
-def matching_rows(ask: CompiledRequest, selector: Selector, rows: Ints) -> Mask:
+def matching_rows(compiled: CompiledRequest, selector: Selector, rows: Ints) -> Mask:
     """Say which rows a selector of nodes selects."""
     passed = np.ones(len(rows), np.bool_)
     for term in selector.terms:
-        passed &= term_holds(ask, term, rows)
+        passed &= term_holds(compiled, term, rows)
     for term in selector.names:
-        passed &= np.array([term.holds_for(ask.cluster.name(row)) for row in rows.tolist()], np.bool_)
+        passed &= np.array([term.holds_for(compiled.cluster.name(row)) for row in rows.tolist()], np.bool_)
     return passed
 
 
-def term_holds(ask: CompiledRequest, term: LabelTerm, rows: Ints) -> Mask:
+def term_holds(compiled: CompiledRequest, term: LabelTerm, rows: Ints) -> Mask:
     """Say for which rows a term about a label holds."""
-    columns = ask.cluster.columns
+    columns = compiled.cluster.columns
     found = columns.label(term.key, rows)
     if term.match in (MatchOperator.EXISTS, MatchOperator.DOES_NOT_EXIST):
         return found >= 0 if term.match is MatchOperator.EXISTS else found < 0
@@ -114,33 +116,36 @@ def term_holds(ask: CompiledRequest, term: LabelTerm, rows: Ints) -> Mask:
     return np.array(held, np.bool_)[back]
 
 
-def unheld(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def unheld(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass accelerators that nobody holds, for who wants them whole or cannot share them."""
-    if not ask.any_exclusive:
+    if not compiled.any_exclusive:
         return ALL
-    columns = ask.cluster.columns
-    shared = ~ask.exclusive[columns.kind.take(rows, axis=0)]
+    columns = compiled.cluster.columns
+    shared = ~compiled.exclusive[columns.kind.take(rows, axis=0)]
     passed: Mask = shared | (columns.holders.take(rows, axis=0) == 0)
     return passed
 
 
-def has_device_memory(ask: CompiledRequest, rows: Ints) -> Mask | np.bool_:
+def has_device_memory(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
     """Pass accelerators with enough memory left, or some; what is the node's own, the node must have too."""
-    if not ask.memory_known:
+    if not compiled.memory_known:
         return ALL
-    columns = ask.cluster.columns
+    columns = compiled.cluster.columns
     kind = columns.kind.take(rows, axis=0)
-    passed: Mask = columns.free_memory.take(rows, axis=0) >= ask.least_memory[kind]
-    if ask.any_node_memory:
-        left, lent = columns.memory[rows] - ask.request.memory, ask.node_memory[kind] * ask.count
+    passed: Mask = columns.free_memory.take(rows, axis=0) >= compiled.least_memory[kind]
+    if compiled.any_node_memory:
+        left, lent = (
+            columns.memory[rows] - compiled.request.memory,
+            compiled.node_memory[kind] * compiled.count,
+        )
         passed &= (lent == 0) | (left[:, None] >= lent)
     return passed
 
 
-def has_device_compute(ask: CompiledRequest, rows: Ints) -> Mask:
+def has_device_compute(compiled: CompiledRequest, rows: Ints) -> Mask:
     """Pass accelerators with enough compute left, and for who asks for none, with some."""
-    columns = ask.cluster.columns
-    return columns.free_compute.take(rows, axis=0) >= ask.least_compute[columns.kind.take(rows, axis=0)]
+    columns = compiled.cluster.columns
+    return columns.free_compute.take(rows, axis=0) >= compiled.least_compute[columns.kind.take(rows, axis=0)]
 
 
 NODE_FILTERS: Final[dict[Reason, Filter]] = {

@@ -10,18 +10,18 @@ from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Ints, Mask
 
 
-def feasible_rows(ask: CompiledRequest, request: Request, rows: Ints) -> tuple[Ints, Mask]:
+def feasible_rows(compiled: CompiledRequest, request: Request, rows: Ints) -> tuple[Ints, Mask]:
     """Return the rows that take a request, neighbours and all, and which of their accelerators suffice."""
-    rows, free = filter_rows(ask, rows)
-    if len(rows) and (request.inter_pod or ask.cluster.pod_counts.held):
+    rows, free = filter_rows(compiled, rows)
+    if len(rows) and (request.inter_pod or compiled.cluster.pod_counts.held):
         passed = np.ones(len(rows), np.bool_)
         for rule in INTER_POD_FILTERS.values():
-            passed &= rule(ask, request)[rows]
+            passed &= rule(compiled, request)[rows]
         rows, free = rows[passed], free[passed]
     return rows, free
 
 
 def fits(cluster: EngineCluster, request: Request, *, whole: bool = False) -> bool:
     """Say whether a request has a place anywhere."""
-    ask = CompiledRequest(cluster, request, whole=whole)
-    return bool(len(feasible_rows(ask, request, cluster.rows())[0]))
+    compiled = CompiledRequest(cluster, request, whole=whole)
+    return bool(len(feasible_rows(compiled, request, cluster.rows())[0]))

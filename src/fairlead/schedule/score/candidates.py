@@ -35,77 +35,86 @@ class Candidates:
     memory_left: Ints
 
 
-def make_candidates(ask: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candidates:
+def make_candidates(compiled: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candidates:
     """Return places with what each would leave over."""
-    columns = ask.cluster.columns
-    cpu, ram = columns.cpu[row] - ask.request.cpu, columns.memory[row] - ask.request.memory
+    columns = compiled.cluster.columns
+    cpu, ram = columns.cpu[row] - compiled.request.cpu, columns.memory[row] - compiled.request.memory
     if not chosen.shape[1]:
         none = np.zeros(chosen.shape)
         return Candidates(
-            ask, row, chosen, none.astype(np.int32), none, none, chosen, columns.idle_total[row], cpu, ram
+            compiled,
+            row,
+            chosen,
+            none.astype(np.int32),
+            none,
+            none,
+            chosen,
+            columns.idle_total[row],
+            cpu,
+            ram,
         )
     at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
     kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
     memory = np.zeros(chosen.shape, np.int64)
-    if ask.memory_known:
-        memory = columns.free_memory.reshape(-1).take(at) - ask.memory[kind]
-    compute = columns.free_compute.reshape(-1).take(at) - ask.compute[kind]
-    left = _idle_left(ask, kind, compute, memory)
+    if compiled.memory_known:
+        memory = columns.free_memory.reshape(-1).take(at) - compiled.memory[kind]
+    compute = columns.free_compute.reshape(-1).take(at) - compiled.compute[kind]
+    left = _idle_left(compiled, kind, compute, memory)
     total = columns.idle_total[row] - (idle - left).sum(axis=1)
-    return Candidates(ask, row, chosen, kind, idle, left, memory, total, cpu, ram)
+    return Candidates(compiled, row, chosen, kind, idle, left, memory, total, cpu, ram)
 
 
-def _idle_left(ask: CompiledRequest, kind: NDArray[np.int32], compute: Ints, memory: Ints) -> Floats:
+def _idle_left(compiled: CompiledRequest, kind: NDArray[np.int32], compute: Ints, memory: Ints) -> Floats:
     """Return what accelerators have to hand out; for many at once, as `columns.idle_of` has it."""
     left: Ints = np.minimum(compute, WHOLE)
-    if ask.memory_known:
-        total = ask.total_memory[kind]
+    if compiled.memory_known:
+        total = compiled.total_memory[kind]
         by_memory = memory * WHOLE // np.maximum(total, 1)
         left = np.where(total > 0, np.minimum(by_memory, left), left)
-    return np.maximum(left, 0) * ask.shareable[kind]
+    return np.maximum(left, 0) * compiled.shareable[kind]
 
 
-def filter_rows(ask: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
+def filter_rows(compiled: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
     """Return the rows that pass every filter, and which of their accelerators can be taken."""
-    passed = ask.cluster.columns.alive[rows]
+    passed = compiled.cluster.columns.alive[rows]
     for node_filter in QUICK_FILTERS:
-        found = node_filter(ask, rows)
+        found = node_filter(compiled, rows)
         if found is not ALL:
             passed &= found
     rows = rows[passed]
-    if not ask.count or not len(rows):
+    if not compiled.count or not len(rows):
         return rows, np.zeros((len(rows), 0), np.bool_)
-    kind = ask.cluster.columns.kind.take(rows, axis=0)
-    free: Mask = ask.allowed[kind] if ask.choosy else kind >= 0
+    kind = compiled.cluster.columns.kind.take(rows, axis=0)
+    free: Mask = compiled.allowed[kind] if compiled.choosy else kind >= 0
     for device_filter in DEVICE_FILTERS.values():
-        found = device_filter(ask, rows)
+        found = device_filter(compiled, rows)
         if found is not ALL:
             free &= found
-    enough = free.sum(axis=1) >= ask.count
+    enough = free.sum(axis=1) >= compiled.count
     return rows[enough], free[enough]
 
 
-def candidates(ask: CompiledRequest, rows: Ints) -> Candidates | None:
+def candidates(compiled: CompiledRequest, rows: Ints) -> Candidates | None:
     """Return every place that a request could take on these rows; None: there is none."""
-    rows, free = filter_rows(ask, rows)
+    rows, free = filter_rows(compiled, rows)
     if not len(rows):
         return None
-    if ask.count == 1:
+    if compiled.count == 1:
         if len(rows) > FEW:
-            free &= ~_repeated(ask, rows, free)
+            free &= ~_repeated(compiled, rows, free)
         at, column = np.divmod(np.flatnonzero(free), free.shape[1])
-        return make_candidates(ask, rows[at], column[:, None])
-    if not ask.count:
-        return make_candidates(ask, rows, np.zeros((len(rows), 0), np.int64))
+        return make_candidates(compiled, rows[at], column[:, None])
+    if not compiled.count:
+        return make_candidates(compiled, rows, np.zeros((len(rows), 0), np.int64))
     # Of several, those with the least to hand out that still suffice: whole ones stay whole.
-    idle = np.where(free, ask.cluster.columns.idle[rows], np.inf)
+    idle = np.where(free, compiled.cluster.columns.idle[rows], np.inf)
     order = np.argsort(idle, axis=1, kind="stable")
-    return make_candidates(ask, rows, np.sort(order[:, : ask.count], axis=1))
+    return make_candidates(compiled, rows, np.sort(order[:, : compiled.count], axis=1))
 
 
-def _repeated(ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:
+def _repeated(compiled: CompiledRequest, rows: Ints, free: Mask) -> Mask:
     """Say which accelerators are just like the one before them, and so need not be looked at."""
-    columns = ask.cluster.columns
+    columns = compiled.cluster.columns
     repeated = np.zeros_like(free)
     same = free[:, 1:] & free[:, :-1]
     for cells in (columns.kind, columns.free_memory, columns.free_compute, columns.holders):

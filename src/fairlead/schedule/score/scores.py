@@ -57,18 +57,20 @@ def enough(places: Candidates) -> Floats | float:
 
 def swift(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to be fast."""
-    ask = places.compiled
-    if not ask.request.estimates or not ask.count:
+    compiled = places.compiled
+    if not compiled.request.estimates or not compiled.count:
         return 0.0
-    return _relative(ask.seconds[places.kind].max(axis=1), _least(ask, ask.seconds))
+    return _relative(compiled.seconds[places.kind].max(axis=1), _least(compiled, compiled.seconds))
 
 
 def thrifty(places: Candidates) -> Floats | float:
     """Like accelerators on which it is expected to take little energy."""
-    ask = places.compiled
-    if not ask.request.estimates or not ask.count:
+    compiled = places.compiled
+    if not compiled.request.estimates or not compiled.count:
         return 0.0
-    return _relative(ask.joules[places.kind].sum(axis=1), ask.count * _least(ask, ask.joules))
+    return _relative(
+        compiled.joules[places.kind].sum(axis=1), compiled.count * _least(compiled, compiled.joules)
+    )
 
 
 def wished(places: Candidates) -> Floats | float:
@@ -123,10 +125,10 @@ def _room(places: Candidates) -> Floats:
     return room
 
 
-def _least(ask: CompiledRequest, figures: Floats) -> float:
+def _least(compiled: CompiledRequest, figures: Floats) -> float:
     """Return the least that is expected on any accelerator that there is now and that it may be on."""
-    there = np.array(ask.cluster.columns.present, np.int64)
-    found = figures[there[ask.allowed[there]]]
+    there = np.array(compiled.cluster.columns.present, np.int64)
+    found = figures[there[compiled.allowed[there]]]
     return float(np.nanmin(found)) if not np.isnan(found).all() else np.nan
 
 

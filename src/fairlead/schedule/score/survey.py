@@ -69,18 +69,18 @@ def ranks(score: Floats, best: int) -> Ints:
     return found
 
 
-def diagnose_nodes(ask: CompiledRequest, rows: Ints) -> NodeRefusals:
+def diagnose_nodes(compiled: CompiledRequest, rows: Ints) -> NodeRefusals:
     """Return why nodes have no place: of all that is against a node, what its nearest accelerator lacks."""
-    left = ask.cluster.columns.kind[rows] >= 0
+    left = compiled.cluster.columns.kind[rows] >= 0
     reasons = [Rejection(Reason.NO_DEVICE, "are not there")]
     which = np.zeros(len(rows), np.int64)
     still: Mask = np.logical_or.reduce(left, axis=1)
-    for found in diagnose_rows(ask, rows, left):
+    for found in diagnose_rows(compiled, rows, left):
         # What the reason before this one ruled out has gone from `left` by now.
         still = _closed(which, still, left, len(reasons) - 1)
         reasons.append(found)
     _closed(which, still, left, len(reasons) - 1)
-    return NodeRefusals(tuple(reasons), which, _for_good(ask, rows))
+    return NodeRefusals(tuple(reasons), which, _for_good(compiled, rows))
 
 
 def _closed(which: Ints, still: Mask, left: Mask, reason: int) -> Mask:
@@ -90,8 +90,8 @@ def _closed(which: Ints, still: Mask, left: Mask, reason: int) -> Mask:
     return now
 
 
-def _for_good(ask: CompiledRequest, rows: Ints) -> Mask:
-    kind = ask.cluster.columns.kind[rows]
-    could = (kind >= 0) & ask.allowed[kind] & (ask.memory[kind] <= ask.total_memory[kind])
-    enough: Mask = could.sum(axis=1) >= ask.count
+def _for_good(compiled: CompiledRequest, rows: Ints) -> Mask:
+    kind = compiled.cluster.columns.kind[rows]
+    could = (kind >= 0) & compiled.allowed[kind] & (compiled.memory[kind] <= compiled.total_memory[kind])
+    enough: Mask = could.sum(axis=1) >= compiled.count
     return ~enough

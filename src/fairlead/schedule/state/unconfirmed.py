@@ -41,10 +41,10 @@ class UnconfirmedPods:
     def __len__(self) -> int:
         return len(self._of)
 
-    def add(self, uid: str, ask: CompiledRequest, rows: Ints, now: float) -> None:
+    def add(self, uid: str, compiled: CompiledRequest, rows: Ints, now: float) -> None:
         """Note that a pod may soon be on one of these rows."""
-        memory, compute = int(ask.memory.max(initial=0)), int(ask.compute.max(initial=0))
-        self.put(uid, UnconfirmedPod(rows, ask.count, ask.count * memory, compute, now))
+        memory, compute = int(compiled.memory.max(initial=0)), int(compiled.compute.max(initial=0))
+        self.put(uid, UnconfirmedPod(rows, compiled.count, compiled.count * memory, compute, now))
 
     def put(self, uid: str, doubt: UnconfirmedPod) -> None:
         """Doubt where a pod is, in place of what was doubted of it before."""
@@ -85,23 +85,23 @@ class UnconfirmedPods:
             sure[at[~fine]] = False
         return sure
 
-    def rows_with_room(self, ask: CompiledRequest, rows: Ints, free: Mask) -> Mask:
+    def rows_with_room(self, compiled: CompiledRequest, rows: Ints, free: Mask) -> Mask:
         """Say which rows have room for a request wherever those in doubt are.
 
         `free` marks the accelerators that would do if nobody came. Two things are sure, whichever
         accelerators the others get: each spoils no more of them than it takes, and one that has room for all
         of them and this one is not spoilt at all.
         """
-        columns, sums = ask.cluster.columns, self._known(rows)
+        columns, sums = compiled.cluster.columns, self._known(rows)
         devices, memory, compute = (sums[:, at] for at in range(3))
         kind = columns.kind.take(rows, axis=0)
-        roomy = free & ~ask.exclusive[kind]
-        roomy &= columns.free_memory.take(rows, axis=0) >= ask.least_memory[kind] + memory[:, None]
-        roomy &= columns.free_compute.take(rows, axis=0) >= ask.least_compute[kind] + compute[:, None]
-        sure: Mask = (free.sum(axis=1) - devices >= ask.count) | (roomy.sum(axis=1) >= ask.count)
-        if ask.any_node_memory:  # what accelerators share with the node, all of them share
-            lent = np.where(free, ask.node_memory[kind], 0).max(axis=1, initial=0) * ask.count
-            left = columns.memory[rows] - ask.request.memory
+        roomy = free & ~compiled.exclusive[kind]
+        roomy &= columns.free_memory.take(rows, axis=0) >= compiled.least_memory[kind] + memory[:, None]
+        roomy &= columns.free_compute.take(rows, axis=0) >= compiled.least_compute[kind] + compute[:, None]
+        sure: Mask = (free.sum(axis=1) - devices >= compiled.count) | (roomy.sum(axis=1) >= compiled.count)
+        if compiled.any_node_memory:  # what accelerators share with the node, all of them share
+            lent = np.where(free, compiled.node_memory[kind], 0).max(axis=1, initial=0) * compiled.count
+            left = columns.memory[rows] - compiled.request.memory
             sure &= (lent == 0) | (left >= lent + memory)
         return sure
 
