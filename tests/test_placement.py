@@ -208,4 +208,4 @@ def test_a_placement_reads_as_a_sentence() -> None:
 def test_a_reason_of_one_is_told_in_the_singular(text: str, one: str) -> None:
     assert reason_text(text, 1) == one
     assert reason_text(text, 2) == text
-    assert Rejection(Reason.BUSY, text, 1).counted() == f"1 {one}"
+    assert Rejection(Reason.BUSY, text, 1).with_count() == f"1 {one}"

@@ -1,4 +1,4 @@
-"""Where work may go, where it goes, and why not elsewhere: nodes as a scheduler sees them, and decisions."""
+"""Nodes and accelerators as the scheduler sees them, placements, and decisions with their reasons."""
 
 import json
 import re
@@ -19,29 +19,29 @@ EMPTY: Final[Mapping[str, Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """An accelerator as a scheduler sees it: what it has in all, not what is left."""
+    """An accelerator as the scheduler sees it: its total capacity, not what is free."""
 
     id: str
     model: str = ""
-    """The catalog id; empty while it is not known."""
+    """The catalog id; empty: unknown."""
     vendor: str = ""
     memory: Bytes = NO_BYTES
-    """0: not known; then it is given whole, or by compute."""
+    """0: unknown; then it is allocated whole, or by compute."""
     compute: int = WHOLE
-    """In thousandths; more than 1000 where it may be over-committed."""
+    """In thousandths; more than 1000 if the accelerator may be over-committed."""
     healthy: bool = True
     unified: bool = False
-    """The memory is the node's own RAM: what is taken of one is taken of the other."""
+    """The memory is the node's own RAM: an allocation of one takes from the other."""
     shareable: bool = True
     precisions: tuple[str, ...] = ()
-    """What it computes in; empty: not known, so nothing is refused for it."""
+    """The precisions that it supports; empty: unknown, so no request is refused for its precision."""
     offered: str = ""
     """What device selectors are evaluated on, as JSON: the driver, and a device of a ResourceSlice without
-    the attributes that tell it from others of its kind; empty: no selector matches it."""
+    the attributes that distinguish it from others of its kind; empty: no selector matches it."""
 
     @classmethod
     def of(cls, accelerator: Accelerator) -> "DeviceState":
-        """Return a discovered accelerator as a scheduler sees it."""
+        """Return a discovered accelerator as the scheduler sees it."""
         return cls(
             accelerator.id,
             accelerator.model or "",
@@ -58,7 +58,7 @@ class DeviceState:
 
 
 def offered_device(model: str, vendor: str, kind: str, memory: Bytes, more: Mapping[str, Any] = EMPTY) -> str:
-    """Return what selectors see of an accelerator that no ResourceSlice lists: what ours would list."""
+    """Return what selectors see of an accelerator without a ResourceSlice: what our driver would list."""
     texts = {"model": model, "vendor": vendor, "kind": kind}
     attributes = {name: {"string": text} for name, text in texts.items() if text} | dict(more)
     capacity = {"memory": {"value": str(memory)}} if memory else {}
@@ -68,7 +68,7 @@ def offered_device(model: str, vendor: str, kind: str, memory: Bytes, more: Mapp
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node as a scheduler sees it: what may be handed out in all."""
+    """A node as the scheduler sees it: its total allocatable capacity."""
 
     name: str
     cpu: int = 0
@@ -82,30 +82,30 @@ class NodeState:
     unschedulable: bool = False
     devices: tuple[DeviceState, ...] = ()
     counted: bool = False
-    """Its source only counts accelerators: the ids are made up, and one held under another id is of them."""
+    """Its source only counts accelerators: ids are invented; one held under another id is one of these."""
 
     @classmethod
     def of(cls, name: str, inventory: Inventory) -> "NodeState":
-        """Return a discovered machine as a scheduler sees it, all of it free."""
+        """Return a discovered machine as the scheduler sees it, with nothing allocated."""
         machine = inventory.machine
         return cls(
             name,
             WHOLE * machine.cpus,
             machine.memory or NO_BYTES,
             labels={"kubernetes.io/hostname": name},
-            devices=tuple(DeviceState.of(each) for each in inventory.accelerators),
+            devices=tuple(DeviceState.of(accelerator) for accelerator in inventory.accelerators),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """What is taken of one accelerator."""
+    """What a placement takes of one accelerator."""
 
     device: str
     memory: Bytes = NO_BYTES
     compute: int = 0
     whole: bool = False
-    """Nobody else may be on it."""
+    """No other pod may hold a share of it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -148,12 +148,12 @@ def parse_shares(text: str) -> tuple[DeviceShare, ...] | None:
 
 def _count(value: object) -> int:
     if type(value) is not int or not 0 <= value < 1 << 62:
-        raise ValueError(f"{value!r} is no amount")
+        raise ValueError(f"{value!r} is not an amount")
     return value
 
 
 def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> DeviceShare:
-    """Return what a request takes of an accelerator; `whole`: it is given nothing less than all of it."""
+    """Return what a request takes of an accelerator; `whole`: the policy gives all of it."""
     if whole or request.whole or taken_whole(request, device):
         return DeviceShare(device.id, device.memory, device.compute, whole=True)
     memory = request.demand.memory
@@ -163,7 +163,7 @@ def share_of(request: Request, device: DeviceState, *, whole: bool = False) -> D
 
 
 def taken_whole(request: Request, device: DeviceState) -> bool:
-    """Say whether a request that is sized by its estimates gets all of it, because it cannot be shared."""
+    """Return whether a request sized by its estimates gets all of it, because it cannot be shared."""
     return request.sized_by_estimate and not device.shareable
 
 
@@ -176,14 +176,14 @@ class Placement:
     shares: tuple[DeviceShare, ...] = ()
 
     def where(self) -> str:
-        """Return the place for people: `server (t4-0, 3.0 GiB)`."""
+        """Return the place as text for people: `server (t4-0, 3.0 GiB)`."""
         shares = ", ".join(f"{share.device}{_size(share)}" for share in self.shares)
         return f"{self.node} ({shares})" if shares else self.node
 
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """How many more pods of a kind may be evicted: a PodDisruptionBudget of Kubernetes."""
+    """How many more of the selected pods may be evicted: a PodDisruptionBudget of Kubernetes."""
 
     namespace: str
     name: str
@@ -191,16 +191,16 @@ class DisruptionBudget:
     allowed: int = 0
 
     def covers(self, request: Request) -> bool:
-        """Say whether evicting this request's pod counts against it."""
+        """Return whether evicting this request's pod counts against the budget."""
         return request.namespace == self.namespace and self.selector.selects(request.labels)
 
     def after(self, evictions: int) -> "DisruptionBudget":
-        """Return what is left of it after that many evictions."""
+        """Return the budget that remains after that many evictions."""
         return replace(self, allowed=max(0, self.allowed - evictions))
 
 
 class Reason(StrEnum):
-    """Why not: a word for programs; the text beside it is for people."""
+    """A reason code for programs; the text beside it is for people."""
 
     INVALID = "invalid"
     UNSCHEDULABLE = "unschedulable"
@@ -233,19 +233,19 @@ class Reason(StrEnum):
     QUOTA = "quota"
 
 
-_TOLD_ALONE: Final = (Reason.INVALID, Reason.GANG, Reason.QUOTA)
-"""Reasons that are not about single accelerators or nodes."""
+_WHOLE_REQUEST: Final = (Reason.INVALID, Reason.GANG, Reason.QUOTA)
+"""Reasons about the whole request, not about single accelerators or nodes."""
 _SINGULAR: Final = {"are": "is", "do": "does", "have": "has", "lack": "lacks", "take": "takes"}
 _VERBS: Final = re.compile(rf"(^|on a node that )({'|'.join(_SINGULAR)})\b")
-"""The verbs of a reason: the first word, and what is said of the node."""
+"""The verbs of a reason: the first word, and the one after `on a node that`."""
 
 
-def _singular(found: re.Match[str]) -> str:
-    return found[1] + _SINGULAR[found[2]]
+def _singular(match: re.Match[str]) -> str:
+    return match[1] + _SINGULAR[match[2]]
 
 
 def reason_text(text: str, count: int) -> str:
-    """Return a reason as it is told of that many: `lack memory`, of one `lacks memory`."""
+    """Return a reason with verbs for that count: `lack memory`, for one `lacks memory`."""
     if count != 1:
         return text
     return _VERBS.sub(_singular, text.replace("on nodes ", "on a node ", 1))
@@ -253,21 +253,21 @@ def reason_text(text: str, count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One reason, with its amounts and how many it keeps away."""
+    """One reason, with its amounts and the number of accelerators that it rules out."""
 
     reason: Reason
     text: str
-    """For a person, without the number it concerns: `lack memory (need 3.1 GiB, most 2.0 GiB free)`."""
+    """For a person, without the count: `lack memory (need 3.1 GiB, most 2.0 GiB free)`."""
     count: int = 0
-    """Accelerators that it rules out; nodes, where the request wants no accelerator."""
+    """Accelerators that it rules out; nodes, if the request asks for no accelerator."""
     nodes: int = 0
-    """Nodes on which it rules out something."""
+    """Nodes on which it rules out at least one accelerator."""
     need: float | None = None
     most: float | None = None
-    """The most that is free where it failed, in the unit of `need`: bytes, thousandths, pieces, seconds."""
+    """The most that is free there, in the unit of `need`: bytes, thousandths, a count, or seconds."""
 
-    def counted(self) -> str:
-        """Return it with the number it concerns, if any: `4 lack memory`, `1 lacks memory`."""
+    def with_count(self) -> str:
+        """Return the text with its count, if any: `4 lack memory`, `1 lacks memory`."""
         return f"{self.count} {reason_text(self.text, self.count)}" if self.count else self.text
 
     def to_json(self) -> dict[str, Any]:
@@ -284,16 +284,16 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class SuggestedChange:
-    """One thing that would let a refused request fit."""
+    """One change that would let a refused request fit."""
 
     field: str
     """What to change: `demand.memory`, `selector`, `priority`, `cluster`, ..."""
     text: str
     """For a person: `ask for 2.0 GiB instead of 3.1 GiB`."""
     amount: float | None = None
-    """By how much, in the field's own unit."""
+    """The amount to ask for or to free, in the field's own unit."""
     share: float = 0.0
-    """How large a change it is against what was asked: 0.35 is a third less; used to order them."""
+    """The size of the change relative to the request: 0.35 is about a third less. It orders suggestions."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -302,7 +302,7 @@ class SuggestedChange:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer to one request: a placement, or every reason against."""
+    """The answer to one request: a placement, or every reason against one."""
 
     request: Request
     policy: str
@@ -310,11 +310,11 @@ class Decision:
     score: float = 0.0
     rejections: tuple[Rejection, ...] = ()
     among: int = 0
-    """How many accelerators (or nodes, where none is wanted) were looked at."""
+    """How many accelerators were considered; nodes, if the request asks for no accelerator."""
     victims: tuple[str, ...] = ()
-    """Ids of the requests that must go first."""
+    """Ids of the requests that must be evicted first."""
     changes: tuple[SuggestedChange, ...] = ()
-    """Smallest first; filled by who asks for them."""
+    """Smallest first; filled only on demand."""
 
     @property
     def placed(self) -> bool:
@@ -323,42 +323,42 @@ class Decision:
 
     @property
     def unit(self) -> str:
-        """What was looked at, as people call it."""
+        """What was considered, in the plural."""
         return "accelerators" if self.request.demand.count else "nodes"
 
     def sentence(self) -> str:
         """Return the decision in one sentence."""
         if self.placement is not None:
             return _placed(self.placement, self.victims)
-        reasons = ("; " if self._told_alone else ", ").join(self.reasons())
+        reasons = ("; " if self._whole_request else ", ").join(self.reasons())
         why = f": {reasons}" if reasons else ""
         fit = f"; smallest change that would fit: {self.changes[0].text}" if self.has_suggestion else ""
         return f"{self.headline()}{why}{fit}"
 
     def headline(self) -> str:
-        """Return a refusal without its reasons."""
-        if self._told_alone:
+        """Return the refusal without its reasons."""
+        if self._whole_request:
             return f"{self.request.name} cannot be placed"
         return f"0 of {self.among} {self.unit} can take {self.request.name}"
 
     def reasons(self) -> list[str]:
-        """Return what stands against it, each with the number it concerns."""
-        if self._told_alone:
+        """Return the reasons, each with its count."""
+        if self._whole_request:
             return [
                 rejection.text
                 for rejection in self.rejections
                 if rejection.reason is self.rejections[0].reason
             ]
-        return [rejection.counted() for rejection in self.rejections]
+        return [rejection.with_count() for rejection in self.rejections]
 
     @property
-    def _told_alone(self) -> bool:
-        return bool(self.rejections) and self.rejections[0].reason in _TOLD_ALONE
+    def _whole_request(self) -> bool:
+        return bool(self.rejections) and self.rejections[0].reason in _WHOLE_REQUEST
 
     @property
     def has_suggestion(self) -> bool:
-        """Whether a change is known that would let it fit."""
-        return bool(self.changes) and not self._told_alone
+        """Whether a change is known that would let the request fit."""
+        return bool(self.changes) and not self._whole_request
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""

@@ -1,4 +1,4 @@
-"""What asks for a place: how much of which accelerators, and the rules about nodes and neighbours."""
+"""A request for a place: how much of which accelerators, and the rules about nodes and other pods."""
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
@@ -15,11 +15,11 @@ WHOLE: Final = 1000
 
 
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
-"""What Kubernetes takes for a number; Python would also take `1_000` and digits of other scripts."""
+"""What Kubernetes accepts as a number; Python also accepts `1_000` and digits of other scripts."""
 
 
 class MatchOperator(StrEnum):
-    """How a label is compared, as Kubernetes spells it."""
+    """The operator of a label requirement, as Kubernetes spells it."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -30,7 +30,7 @@ class MatchOperator(StrEnum):
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to those who do not tolerate it."""
+    """What a taint does to pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -39,18 +39,18 @@ class TaintEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LabelTerm:
-    """One thing said of a label."""
+    """One requirement on a label."""
 
     key: str
     match: MatchOperator = MatchOperator.EXISTS
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Say whether it is true of these labels."""
+        """Return whether these labels satisfy the term."""
         return self.holds_for(labels.get(self.key))
 
     def holds_for(self, value: str | None) -> bool:
-        """Say whether it is true of this value; None: there is no such label."""
+        """Return whether this value satisfies the term; None: the label is absent."""
         if self.match is MatchOperator.DOES_NOT_EXIST:
             return value is None
         if self.match is MatchOperator.NOT_IN:
@@ -79,14 +79,14 @@ def _compare(value: str, match: MatchOperator, bounds: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Terms that must all hold; without terms it selects everything."""
+    """Terms that must all hold; a selector without terms selects everything."""
 
     terms: tuple[LabelTerm, ...] = ()
     names: tuple[LabelTerm, ...] = ()
-    """Said of the node's own name, as `matchFields` does."""
+    """Terms on the node's own name, as in `matchFields`."""
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Say whether these labels satisfy every term."""
+        """Return whether these labels satisfy every term."""
         return all(term.holds(labels) for term in self.terms)
 
     def __str__(self) -> str:
@@ -101,12 +101,12 @@ class Selector:
 
 
 NOTHING: Final = Selector((LabelTerm("", MatchOperator.IN),))
-"""What a selector that is not there selects in Kubernetes; an empty one selects everything."""
+"""What an absent selector selects in Kubernetes; an empty one selects everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredNodes:
-    """A selector of nodes that would be liked, and how much: 1 to 100."""
+    """A preferred selector of nodes and its weight, 1 to 100."""
 
     weight: int
     selector: Selector
@@ -114,7 +114,7 @@ class PreferredNodes:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """What a node says to keep pods away."""
+    """A taint of a node: it keeps pods away that do not tolerate it."""
 
     key: str
     value: str = ""
@@ -126,16 +126,16 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A taint that is put up with; an empty key with `exists` means every taint."""
+    """A taint that the pod tolerates; an empty key with `exists` means every taint."""
 
     key: str = ""
     value: str = ""
     exists: bool = False
     effect: TaintEffect | None = None
-    """None: whatever the taint does."""
+    """None: every effect."""
 
     def covers(self, taint: Taint) -> bool:
-        """Say whether this taint is put up with."""
+        """Return whether this toleration covers the taint."""
         if self.effect not in (None, taint.effect):
             return False
         if self.exists:
@@ -144,7 +144,7 @@ class Toleration:
 
 
 def repels(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Say whether a taint keeps away who puts up with these."""
+    """Return whether a taint keeps a pod with these tolerations away."""
     return taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not any(
         toleration.covers(taint) for toleration in tolerations
     )
@@ -152,37 +152,37 @@ def repels(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinityTerm:
-    """Pods that are wanted, or not wanted, in the same domain (a node, a zone, ...)."""
+    """Pods that a pod wants, or does not want, in its topology domain (a node, a zone, ...)."""
 
     selector: Selector
     topology: str = "kubernetes.io/hostname"
     namespaces: tuple[str, ...] = ()
-    """Empty: the namespace of the pod that says so; `*`: every namespace."""
+    """Empty: the namespace of the pod that has the term; `*`: every namespace."""
     weight: int = 0
-    """0: a must; 1 to 100: a wish of that strength."""
+    """0: required; 1 to 100: preferred with this weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopologySpread:
-    """How evenly the selected pods must lie over the domains of a label."""
+    """How evenly the selected pods must be distributed over the domains of a label."""
 
     selector: Selector
     topology: str
     skew: int = 1
-    """The most by which a domain may exceed the emptiest one."""
+    """The most by which the count of a domain may exceed the smallest count (`maxSkew`)."""
     must: bool = True
-    """False: a wish (`ScheduleAnyway`)."""
+    """False: preferred only (`ScheduleAnyway`)."""
     domains: int = 0
-    """With fewer domains than this, the emptiest one counts as empty (`minDomains`)."""
+    """With fewer domains than this, the smallest count is taken as 0 (`minDomains`)."""
     allowed: bool = True
-    """Only nodes that its own selector and affinity allow are counted (`nodeAffinityPolicy`)."""
+    """Count only nodes that the pod's own selector and affinity allow (`nodeAffinityPolicy`)."""
     tolerated: bool = False
-    """Only nodes whose taints it bears are counted (`nodeTaintsPolicy`)."""
+    """Count only nodes whose taints the pod tolerates (`nodeTaintsPolicy`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port of the host that a pod takes for itself."""
+    """A port of the host that a pod reserves."""
 
     number: int
     protocol: str = "TCP"
@@ -190,7 +190,7 @@ class HostPort:
     """Empty or `0.0.0.0`: on every address."""
 
     def clashes(self, other: "HostPort") -> bool:
-        """Say whether two pods with these ports cannot share a host."""
+        """Return whether two pods with these ports cannot run on one host."""
         if (self.number, self.protocol) != (other.number, other.protocol):
             return False
         anywhere = {"", "0.0.0.0"}  # noqa: S104  # compared, never bound
@@ -203,28 +203,28 @@ class Gang:
 
     name: str
     size: int
-    """How many must be placed; more may follow."""
+    """The least number of members that must be placed; more may follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What an estimate says of this request on one model of accelerator."""
+    """What an estimate says about this request on one model of accelerator."""
 
     seconds: float | None = None
-    """Latency that nine of ten runs keep; None: not known."""
+    """The latency that nine of ten runs keep; None: unknown."""
     joules: float | None = None
     memory: Bytes | None = None
-    """What it takes there; asked for where the request names no size of its own."""
+    """The memory that the request takes there; used where the request itself names no size."""
     reason: str = ""
-    """Why it does not run there; empty: it runs."""
+    """Why the request does not run there; empty: it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is asked of accelerators: `count` of them, whole or a share of each.
+    """What a request asks of accelerators: `count` of them, whole or a share of each.
 
-    Without `memory` and `compute` they are whole, and nobody else is on them; unless estimates name the
-    memory: then it is a share of that.
+    Without `memory` and `compute` the request takes whole accelerators and shares them with no other pod. If
+    estimates name the memory, it takes a share of that size instead.
     """
 
     count: int = 0
@@ -238,35 +238,35 @@ class Demand:
     """None of these models."""
     vendors: tuple[str, ...] = ()
     precision: str = ""
-    """What it must be able to compute in, such as `fp16`; empty: anything."""
+    """The precision that the accelerator must support, such as `fp16`; empty: any."""
     selectors: tuple[str, ...] = ()
-    """Device selectors of its claims in CEL, that of the class first: each must hold."""
+    """Device selectors of the claims in CEL, that of the class first: each must hold."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One pod, or one job of one machine, that wants a place."""
+    """One pod, or one job of one machine, that asks for a place."""
 
     name: str
     namespace: str = "default"
     uid: str = ""
-    """Empty: namespace and name stand for it."""
+    """Empty: namespace and name identify the request."""
     cpu: int = 0
     """Thousandths of a core."""
     memory: Bytes = NO_BYTES
-    """Of the node, beside what it takes of accelerators."""
+    """Of the node, in addition to what the request takes of accelerators."""
     resources: tuple[tuple[str, int], ...] = ()
     """Other extended resources of the node, by name."""
     demand: Demand = Demand()
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = 0
     preempts: bool = True
-    """Whether it may put out those of lower priority."""
+    """Whether it may preempt pods of lower priority."""
     gang: Gang | None = None
     selector: Selector = Selector()
-    """Of nodes: all of it must hold."""
+    """Of nodes: every term must hold."""
     affinity: tuple[Selector, ...] = ()
-    """Of nodes: one of these must hold; empty: no matter."""
+    """Of nodes: one of these must hold; empty: any node."""
     preferences: tuple[PreferredNodes, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     pod_affinity: tuple[PodAffinityTerm, ...] = ()
@@ -274,20 +274,20 @@ class Request:
     topology_spread: tuple[TopologySpread, ...] = ()
     ports: tuple[HostPort, ...] = ()
     slo: float | None = None
-    """Seconds that nine of ten runs must keep."""
+    """The latency in seconds that nine of ten runs must keep."""
     estimates: Mapping[str, Expectation] = field(default_factory=dict)
-    """By model of accelerator; a model that is not here is not known to run it, nor not to."""
+    """By model of accelerator; for a model that is absent it is unknown whether the request runs there."""
 
     @cached_property
     def id(self) -> str:
-        """What stands for it in a cluster."""
+        """What identifies the request in a cluster."""
         return self.uid or f"{self.namespace}/{self.name}"
 
     @cached_property
     def shape(self) -> Hashable:
-        """Everything that decides where it fits on its own; requests of one shape are judged once."""
+        """Everything that decides where the request fits on its own; the engine scores one shape once."""
         demand, rules = self.demand, (self.selector, self.affinity, self.preferences, self.tolerations)
-        # Flat, and rules left out where there are none: it is hashed for every decision.
+        # Flat, and without rules where there are none: every decision hashes it.
         return (
             self.cpu,
             self.memory,
@@ -307,17 +307,17 @@ class Request:
 
     @property
     def inter_pod(self) -> bool:
-        """Whether the place depends on who else is there."""
+        """Whether the place depends on other pods: affinity, anti-affinity, topology spread or host ports."""
         return bool(self.pod_affinity or self.pod_anti_affinity or self.topology_spread or self.ports)
 
     @property
     def signature(self) -> Hashable:
-        """What requests share that one state of a cluster answers alike; None: other pods decide as well."""
+        """Requests with equal signatures get equal answers in one state of a cluster; None: no such group."""
         return None if self.inter_pod else (self.shape, self.priority, self.preempts)
 
     @property
     def sized_by_estimate(self) -> bool:
-        """Whether what it takes of an accelerator is what the estimates say."""
+        """Whether the estimates decide how much of an accelerator the request takes."""
         if not self.estimates or self.demand.memory is not None or self.demand.compute is not None:
             return False
         return self.demand.count > 0 and any(
@@ -326,7 +326,7 @@ class Request:
 
     @property
     def whole(self) -> bool:
-        """Whether it wants its accelerators for itself alone."""
+        """Whether the request takes accelerators exclusively."""
         bare = self.demand.memory is None and self.demand.compute is None
         return self.demand.count > 0 and bare and not self.sized_by_estimate
 
@@ -339,7 +339,7 @@ def _first(item: tuple[str, Expectation]) -> str:
 
 
 def problems(request: Request) -> tuple[str, ...]:
-    """Return what makes a request nonsense, each naming its field; empty: it is sound."""
+    """Return why a request is invalid, each text naming its field; empty: the request is valid."""
     if _plain(request):
         return ()
     demand = request.demand
@@ -352,19 +352,19 @@ def problems(request: Request) -> tuple[str, ...]:
         *((f"resources[{name}]", amount, 0) for name, amount in request.resources),
         *((f"gang.size of {gang.name}", gang.size, 1) for gang in (request.gang,) if gang),
     )
-    found = [text for name, value, least in amounts if (text := _amount(name, value, least))]
-    if demand.compute is not None and not found and demand.compute > WHOLE:
-        found.append(f"demand.compute: {demand.compute} is more than one accelerator's {WHOLE}")
+    texts = [text for name, value, least in amounts if (text := _amount(name, value, least))]
+    if demand.compute is not None and not texts and demand.compute > WHOLE:
+        texts.append(f"demand.compute: {demand.compute} is more than one accelerator's {WHOLE}")
     if demand.count == 0 and (demand.memory or demand.compute):
-        found.append("demand.count: 0, though a share is asked for: ask for at least 1")
+        texts.append("demand.count: 0, though a share is asked for: ask for at least 1")
     if request.slo is not None and not (isinstance(request.slo, int | float) and 0 < request.slo < 1e9):
-        found.append(f"slo: {request.slo} is not a positive number of seconds")
-    found += [f"estimates[{name}]: {text}" for name, text in _estimates(request)]
-    return tuple(found)
+        texts.append(f"slo: {request.slo} is not a positive number of seconds")
+    texts += [f"estimates[{name}]: {text}" for name, text in _estimates(request)]
+    return tuple(texts)
 
 
 def _plain(request: Request) -> bool:
-    """Say whether a request is of the most common sort, and sound: asked for every decision."""
+    """Return whether a request is of the most common sort and valid: a fast path of every decision."""
     demand = request.demand
     amounts = (request.cpu, request.memory, demand.count, demand.memory or 1, demand.compute or 1)
     rare = request.gang or request.resources or request.estimates or request.slo is not None
@@ -384,7 +384,11 @@ def _amount(name: str, value: object, least: float) -> str:
 
 
 def _estimates(request: Request) -> Iterable[tuple[str, str]]:
-    for model, each in request.estimates.items():
-        for name, value in (("seconds", each.seconds), ("joules", each.joules), ("memory", each.memory)):
+    for model, estimate in request.estimates.items():
+        for name, value in (
+            ("seconds", estimate.seconds),
+            ("joules", estimate.joules),
+            ("memory", estimate.memory),
+        ):
             if value is not None and not 0 <= value < 2**62:
-                yield model, f"{name}: {value} is not a sound figure"
+                yield model, f"{name}: {value} is not a valid amount"

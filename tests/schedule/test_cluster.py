@@ -37,11 +37,11 @@ def test_memory_of_a_unified_accelerator_is_the_nodes_own() -> None:
     ("placement", "text"),
     [
         (placed("b", "n9", 1), "there is no node 'n9'"),
-        (placed("a", "n0", 1), "is placed already"),
+        (placed("a", "n0", 1), "is already placed"),
         (placed("b", "n0", 14), "has only 13 GiB left on gpu-0"),
         (Placement(Request("b"), "n0", (DeviceShare("gpu-7"),)), "has no accelerator 'gpu-7'"),
         (Placement(Request("b", cpu=9000), "n0"), "too little CPU"),
-        (Placement(whole("b"), "n0", (DeviceShare("gpu-0", whole=True),)), "to others"),
+        (Placement(whole("b"), "n0", (DeviceShare("gpu-0", whole=True),)), "to other pods"),
     ],
 )
 def test_what_cannot_be_is_not_bound(placement: Placement, text: str) -> None:
@@ -63,7 +63,10 @@ def test_what_cannot_be_is_not_bound(placement: Placement, text: str) -> None:
             Placement(Request("b"), "board", (DeviceShare("gpu-0", gib(3)), DeviceShare("gpu-0", gib(3)))),
             "only 4.0 GiB left on gpu-0",
         ),
-        (Placement(Request("b"), "board", (DeviceShare("gpu-1", gib(1)),)), "has given gpu-1 to others"),
+        (
+            Placement(Request("b"), "board", (DeviceShare("gpu-1", gib(1)),)),
+            "has allocated gpu-1 to other pods",
+        ),
     ],
 )
 def test_nothing_is_promised_twice(placement: Placement, text: str) -> None:

@@ -82,7 +82,7 @@ def test_who_leaves_is_no_foe_any_more() -> None:
     alone = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB),))
     cluster = world((alone, "n0"))
     cluster.release("default/db")
-    assert cluster.pod_counts.held == {}
+    assert cluster.pod_counts.existing_terms == {}
 
 
 @pytest.mark.parametrize(("weight", "expected"), [(10, {"n0"}), (1, {"n0"})])

@@ -34,8 +34,8 @@ def full(memory: float = 13) -> EngineCluster:
     [
         (share("a", 4), "demand.memory", "ask for 3.0 GiB of the accelerator's memory instead of 4.0 GiB"),
         (share("a", 4), "cluster", "free 1.0 GiB on gpu-0 of n0"),
-        (share("a", 4), "priority", "raise the priority to 1, putting out old-0"),
-        (share("a", 50), "cluster", "bring an accelerator with 50 GiB: all that suit it are too small"),
+        (share("a", 4), "priority", "raise the priority to 1, which evicts old-0"),
+        (share("a", 50), "cluster", "add an accelerator with 50 GiB: all that are suitable are too small"),
         (share("a", 2, cpu=9000), "cpu", "ask for 8 cores instead of 9 cores"),
         (share("a", 2, memory=gib(64)), "memory", "ask for 32 GiB of the node's memory instead of 64 GiB"),
         (share("a", 2, selector=Selector.of({"zone": "b"})), "selector", "drop the node selector zone=b"),
@@ -80,7 +80,7 @@ def test_nobody_of_another_namespace_is_named() -> None:
     cluster = full()
     asked = share("a", 4, namespace="elsewhere")
     found = {change.field: change.text for change in suggest_changes(cluster, asked)}
-    assert found["priority"] == "raise the priority to 1, putting out 1 of other namespaces"
+    assert found["priority"] == "raise the priority to 1, which evicts 1 of other namespaces"
     assert "old" not in str(found)
 
 

@@ -1,4 +1,4 @@
-"""Decide where work goes: pure code over columns, for a live cluster, one machine and a simulation alike."""
+"""The scheduling engine: pure code over columns, shared by live clusters, single machines and simulations."""
 
 from fairlead.schedule.decision.decide import decide, place
 from fairlead.schedule.decision.gang import place_gang

@@ -1,4 +1,4 @@
-"""One decision: the best place for a request, or every reason against."""
+"""One decision: the best place for a request, or every reason against one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,9 +17,10 @@ from fairlead.schedule.state.columns import Floats
 from fairlead.units import Bytes
 
 LARGE: Final = 10_000
-"""Accelerators from which on amounts are rounded up while a place is sought.
+"""Accelerators above which the search rounds amounts up first.
 
-Requests of many sizes would otherwise each be judged on every node; what does not fit so is sought exactly.
+Otherwise the engine scores every node for each of many request sizes. If no place fits the rounded request,
+the search repeats with the exact amounts.
 """
 
 MOST: Final = 1 << 62
@@ -28,58 +29,58 @@ MOST: Final = 1 << 62
 def decide(
     cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
 ) -> Decision:
-    """Return where a request goes, or why nowhere; nothing is changed.
+    """Return where a request goes, or why it goes nowhere; the cluster does not change.
 
-    Reasons cost a look at everything; who only wants to know whether it fits does without.
+    Reasons cost a pass over every row; a caller that needs only the place sets `explain` to False.
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
-    if wrong := problems(request):
-        return reject_invalid(request, policy.name, wrong)
-    found = _best(cluster, request, policy)
-    if found is None:
+    if invalid := problems(request):
+        return reject_invalid(request, policy.name, invalid)
+    decision = _best(cluster, request, policy)
+    if decision is None:
         return diagnose(cluster, request, policy) if explain else Decision(request, policy.name)
-    return found
+    return decision
 
 
 def place(
     cluster: EngineCluster, request: Request, policy: Policy | str = "fairlead", *, explain: bool = True
 ) -> Decision:
-    """Decide, and count the placement as made."""
+    """Decide, and bind the placement in the cluster."""
     decision = decide(cluster, request, policy, explain=explain)
     if decision.placement is not None:
-        cluster.bind(decision.placement, strict=False)  # nothing has changed since it was found to fit
+        cluster.bind(decision.placement, strict=False)  # the cluster has not changed since the search
     return decision
 
 
 def _best(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
-    """Look for a place, in a large cluster first for a little more than is asked."""
+    """Search for a place; in a large cluster, first for the request with its amounts rounded up."""
     if cluster.cells > LARGE:
         rough = round_up_request(request, cluster.columns.sizes)
         if rough is not request:
-            found = _search(cluster, rough, policy)
-            if found is not None:
-                return _exact(cluster, request, policy, found)
+            decision = _search(cluster, rough, policy)
+            if decision is not None:
+                return _exact(cluster, request, policy, decision)
     return _search(cluster, request, policy)
 
 
 def _search(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
-    known = scores_of(cluster, request, policy)
-    score = known.score
+    cache = scores_of(cluster, request, policy)
+    score = cache.score
     if not len(score):
         return None
-    if request.inter_pod or cluster.pod_counts.held:
-        score = apply_inter_pod(known.compiled, request, score)
+    if request.inter_pod or cluster.pod_counts.existing_terms:
+        score = apply_inter_pod(cache.compiled, request, score)
     row = int(score.argmax())
     best = float(score[row])
     if best == -np.inf:
         return None
     if policy.by_name:
         row = _smallest_name(cluster, score, best)
-    return Decision(request, policy.name, known.placement(row, request), best)
+    return Decision(request, policy.name, cache.placement(row, request), best)
 
 
 def _exact(cluster: EngineCluster, request: Request, policy: Policy, rough: Decision) -> Decision:
-    """Return the decision for what was really asked."""
+    """Return the decision for the exact amounts of the request."""
     assert rough.placement is not None
     row = cluster.row(rough.placement.node)
     devices = [cluster.device_named(row, share.device) for share in rough.placement.shares]
@@ -89,10 +90,10 @@ def _exact(cluster: EngineCluster, request: Request, policy: Policy, rough: Deci
 
 
 def round_up_request(request: Request, sizes: Sequence[int] = ()) -> Request:
-    """Return a request for a little more, so that many are alike; itself, where it is round already.
+    """Return the request with amounts rounded up, so that many requests share one shape; itself if round.
 
-    No more than the smallest of the `sizes` of accelerators that suffices: who asks for all of a small one
-    is not to end up on a large one.
+    The memory is rounded up to no more than the smallest sufficient one of the accelerator `sizes`: a request
+    for all of a small accelerator must not move to a large one.
     """
     demand = request.demand
     cpu, memory = round_up(request.cpu, 3), round_up(request.memory, 3)
@@ -106,7 +107,7 @@ def round_up_request(request: Request, sizes: Sequence[int] = ()) -> Request:
 
 
 def round_up(amount: int, bits: int) -> int:
-    """Round an amount up to so many binary digits: with 4, by an eighth at most."""
+    """Round an amount up to that many significant bits: with 4, by an eighth at most."""
     spare = max(amount.bit_length() - bits, 0)
     return -(-amount >> spare) << spare
 

@@ -1,4 +1,4 @@
-"""Preemption: the victims that a request of higher priority needs; of the lowest priority, and few.
+"""Preemption: select the fewest victims of the lowest priority for a request of higher priority.
 
 Victims respect the cluster's disruption budgets: a node whose victims would exceed one is no candidate.
 """
@@ -22,18 +22,18 @@ from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Mask
 
 NODES_SEARCHED: Final = 24
-"""Nodes that are searched in full; they are those that promise the least cost."""
+"""Nodes that are searched in full: those with the lowest bound on the cost."""
 IMPOSSIBLE: Final = 1 << 20
-"""More victims than there are: clearing the node would not help."""
+"""More victims than any node has: evicting all of them would not help."""
 SUBSETS: Final = 64
-"""Sets of accelerators of a node that are tried for a request of several; the most promising first."""
-_LASTING: Final = (Reason.UNSCHEDULABLE, Reason.TAINT, Reason.SELECTOR, Reason.AFFINITY)
+"""Sets of accelerators of a node that are tried for a request for several; the most promising first."""
+_NOT_FREEABLE: Final = (Reason.UNSCHEDULABLE, Reason.TAINT, Reason.SELECTOR, Reason.AFFINITY)
 NEVER: Final = 1 << 62
-"""What an accelerator lacks that will not do."""
-Lacks = tuple[list[int], list[int]]
-"""Of each accelerator of a node, what memory and what compute it has too little of."""
+"""The deficit of an accelerator that can never take the request."""
+Deficits = tuple[list[int], list[int]]
+"""For each accelerator of a node, the memory and the compute that are missing."""
 Cost = tuple[int, int, int]
-"""The highest priority of who must go, how many they are, the sum of their priorities: as kube-scheduler."""
+"""The highest priority among the victims, their number, the sum of their priorities: as kube-scheduler."""
 
 
 def preempt(
@@ -43,46 +43,46 @@ def preempt(
     *,
     spared: Collection[str] = (),
 ) -> Decision:
-    """Decide; where there is no place, name those of lower priority that must go first. Nothing is changed.
+    """Decide; if there is no place, name the victims of lower priority. The cluster does not change.
 
-    `spared` are ids of requests that may not be put out, such as those of a full disruption budget.
+    `spared` are ids of requests that may not be evicted, for example under an exhausted disruption budget.
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
     decision = decide(cluster, request, policy)
     if decision.placed or not request.preempts or not decision.among:
         return decision
-    found = select_victims(cluster, request, policy, spared=spared)
-    if not found:
+    chosen = select_victims(cluster, request, policy, spared=spared)
+    if not chosen:
         return _with_budgets(cluster, decision, policy, spared)
     mark = cluster.checkpoint()
-    for placement in found:
+    for placement in chosen:
         cluster.release(placement.request.id)
     after = decide(cluster, request, policy)
     cluster.rollback(mark)
     if not after.placed:
         return decision
-    return replace(after, victims=tuple(placement.request.id for placement in found))
+    return replace(after, victims=tuple(placement.request.id for placement in chosen))
 
 
 def _with_budgets(
     cluster: EngineCluster, decision: Decision, policy: Policy, spared: Collection[str]
 ) -> Decision:
-    """Return a refusal; where only disruption budgets stand against preemption, it names them."""
+    """Return a refusal; if only disruption budgets forbid preemption, the refusal names them."""
     if not cluster.budgets:
         return decision
     mark = cluster.checkpoint()
     budgets = cluster.budgets
     cluster.limit_disruptions(())
-    found = select_victims(cluster, decision.request, policy, spared=spared)
+    chosen = select_victims(cluster, decision.request, policy, spared=spared)
     cluster.rollback(mark)
-    against = budget_rejection(budgets, found, decision.request.namespace) if found else None
-    return decision if against is None else replace(decision, rejections=(*decision.rejections, against))
+    rejection = budget_rejection(budgets, chosen, decision.request.namespace) if chosen else None
+    return decision if rejection is None else replace(decision, rejections=(*decision.rejections, rejection))
 
 
 def preempt_and_place(
     cluster: EngineCluster, request: Request, policy: Policy, spared: Collection[str] = ()
 ) -> Decision:
-    """Decide, and count it as done: those who must go are gone, and the request is placed."""
+    """Decide, release the victims and bind the request."""
     decision = preempt(cluster, request, policy, spared=spared)
     gone = [cluster.release(victim) for victim in decision.victims]
     if gone and cluster.budgets:
@@ -95,53 +95,61 @@ def preempt_and_place(
 def select_victims(
     cluster: EngineCluster, request: Request, policy: Policy, *, spared: Collection[str] = ()
 ) -> tuple[Placement, ...]:
-    """Return who must go; nobody, where that would not help."""
+    """Return the victims; empty if evictions would not help."""
     compiled = CompiledRequest(cluster, request, whole=policy.whole)
-    weak = _weak(compiled, spared)
+    evictable = _evictable_pods(compiled, spared)
     best: tuple[Cost, tuple[Placement, ...]] | None = None
-    lacks = _lacks(compiled, list(weak))
+    deficits = _deficits(compiled, list(evictable))
     ranked = sorted(
-        (_bound(compiled, row, found, lack), row)
-        for (row, found), lack in zip(weak.items(), lacks, strict=True)
+        (_cost_bound(compiled, row, pods, deficit), row)
+        for (row, pods), deficit in zip(evictable.items(), deficits, strict=True)
     )
-    for tried, (least, row) in enumerate(ranked):
-        if least[1] >= IMPOSSIBLE or tried >= (10 if best is None else 1) * NODES_SEARCHED:
+    for tried, (bound, row) in enumerate(ranked):
+        if bound[1] >= IMPOSSIBLE or tried >= (10 if best is None else 1) * NODES_SEARCHED:
             break
-        if best is not None and least >= best[0]:
+        if best is not None and bound >= best[0]:
             break
-        found = _clear(compiled, row, weak[row])
+        chosen = _cheapest_victims(compiled, row, evictable[row])
         if (
-            found
-            and not victims_over_budget(cluster.budgets, found)
-            and (best is None or _cost(found) < best[0])
+            chosen
+            and not victims_over_budget(cluster.budgets, chosen)
+            and (best is None or _cost(chosen) < best[0])
         ):
-            best = _cost(found), found
+            best = _cost(chosen), chosen
     return best[1] if best else ()
 
 
-def _weak(compiled: CompiledRequest, spared: Collection[str]) -> dict[int, list[Placement]]:
-    """Return those of lower priority, by node, on nodes that nothing but room speaks against."""
+def _evictable_pods(compiled: CompiledRequest, spared: Collection[str]) -> dict[int, list[Placement]]:
+    """Return pods of lower priority by node, on nodes that lack nothing but free capacity."""
     cluster, rows = compiled.cluster, compiled.cluster.rows()
-    open_to_it = np.zeros(cluster.columns.size, np.bool_)
-    open_to_it[rows] = True
-    for reason in _LASTING:
-        open_to_it[rows] &= NODE_FILTERS[reason](compiled, rows)
-    open_to_it &= _large_enough(compiled)
-    placed = cluster.placements() if open_to_it.any() else ()
-    firm = {
-        _gang(compiled.request),
-        *(_gang(each.request) for each in placed if not _may_go(compiled, each, spared)),
+    eligible = np.zeros(cluster.columns.size, np.bool_)
+    eligible[rows] = True
+    for reason in _NOT_FREEABLE:
+        eligible[rows] &= NODE_FILTERS[reason](compiled, rows)
+    eligible &= _large_enough(compiled)
+    placed = cluster.placements() if eligible.any() else ()
+    protected_gangs = {
+        _gang_key(compiled.request),
+        *(
+            _gang_key(placement.request)
+            for placement in placed
+            if not _is_evictable(compiled, placement, spared)
+        ),
     }
-    weak: dict[int, list[Placement]] = {}
+    evictable: dict[int, list[Placement]] = {}
     for placement in placed:
-        row, gang = cluster.row(placement.node), _gang(placement.request)
-        if open_to_it[row] and _may_go(compiled, placement, spared) and (gang is None or gang not in firm):
-            weak.setdefault(row, []).append(placement)
-    return weak
+        row, gang = cluster.row(placement.node), _gang_key(placement.request)
+        if (
+            eligible[row]
+            and _is_evictable(compiled, placement, spared)
+            and (gang is None or gang not in protected_gangs)
+        ):
+            evictable.setdefault(row, []).append(placement)
+    return evictable
 
 
 def _large_enough(compiled: CompiledRequest) -> Mask:
-    """Say of every row whether it would do if nobody were there: mostly that is soon seen."""
+    """Return for every row whether it would suffice if it were empty: a cheap first test."""
     columns = compiled.cluster.columns
     enough: Mask = columns.cpu_total >= compiled.request.cpu
     if compiled.count:
@@ -150,28 +158,30 @@ def _large_enough(compiled: CompiledRequest) -> Mask:
     return enough
 
 
-def _may_go(compiled: CompiledRequest, placement: Placement, spared: Collection[str]) -> bool:
+def _is_evictable(compiled: CompiledRequest, placement: Placement, spared: Collection[str]) -> bool:
     return placement.request.priority < compiled.request.priority and placement.request.id not in spared
 
 
-def _gang(request: Request) -> tuple[str, str] | None:
-    """Return what stands for a gang: to put out one is to put out all, so none may who is not above all."""
+def _gang_key(request: Request) -> tuple[str, str] | None:
+    """Return the key of a gang: evicting one evicts all, so a preemptor must outrank every member."""
     return (request.namespace, request.gang.name) if request.gang else None
 
 
-def _bound(compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> Cost:
-    """Return the least that clearing a node could cost; cheap, and never more than it does cost."""
-    levels = sorted({placement.request.priority for placement in found})
+def _cost_bound(
+    compiled: CompiledRequest, row: int, evictable: Sequence[Placement], deficits: Deficits
+) -> Cost:
+    """Return a lower bound on the cost of clearing a node; it is cheap and never above the real cost."""
+    levels = sorted({placement.request.priority for placement in evictable})
     for level in levels[:-1]:
-        lower = [placement for placement in found if placement.request.priority <= level]
-        if (lacking := _lacking(compiled, row, lower, lacks)) < IMPOSSIBLE:
-            return level, lacking, levels[0] * lacking
-    lacking = _lacking(compiled, row, found, lacks)
-    return levels[-1], lacking, levels[0] * lacking
+        below = [placement for placement in evictable if placement.request.priority <= level]
+        if (count := _fewest_victims(compiled, row, below, deficits)) < IMPOSSIBLE:
+            return level, count, levels[0] * count
+    count = _fewest_victims(compiled, row, evictable, deficits)
+    return levels[-1], count, levels[0] * count
 
 
-def _lacks(compiled: CompiledRequest, rows: Sequence[int]) -> Iterable[Lacks]:
-    """Return what the accelerators of each row lack: in lists, as numbers come slowly out of arrays."""
+def _deficits(compiled: CompiledRequest, rows: Sequence[int]) -> Iterable[Deficits]:
+    """Return the deficits of the accelerators of each row, as lists: reading single array items is slow."""
     columns, at = compiled.cluster.columns, np.array(rows, np.int64)
     kinds = columns.kind[at]
     allowed = compiled.allowed[kinds]
@@ -180,121 +190,134 @@ def _lacks(compiled: CompiledRequest, rows: Sequence[int]) -> Iterable[Lacks]:
     return zip(memory.tolist(), compute.tolist(), strict=True)
 
 
-def _lacking(compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
-    """Return how many of these must go at the least."""
+def _fewest_victims(
+    compiled: CompiledRequest, row: int, evictable: Sequence[Placement], deficits: Deficits
+) -> int:
+    """Return the least number of these placements that must be evicted."""
     columns, request = compiled.cluster.columns, compiled.request
-    lacking = _fewest_on_devices(compiled, row, found, lacks) if compiled.count else 1
+    count = _fewest_on_devices(compiled, row, evictable, deficits) if compiled.count else 1
     if request.cpu:
-        lack = request.cpu - int(columns.cpu[row])
-        lacking = max(lacking, _fewest(lack, [each.request.cpu for each in found]))
+        deficit = request.cpu - int(columns.cpu[row])
+        count = max(count, _fewest(deficit, [placement.request.cpu for placement in evictable]))
     if request.memory:
-        memory = [each.request.memory + sum(share.memory for share in each.shares) for each in found]
-        lacking = max(lacking, _fewest(request.memory - int(columns.memory[row]), memory))
-    return max(lacking, 1)
+        memory = [
+            placement.request.memory + sum(share.memory for share in placement.shares)
+            for placement in evictable
+        ]
+        count = max(count, _fewest(request.memory - int(columns.memory[row]), memory))
+    return max(count, 1)
 
 
-def _fewest(lack: int, sizes: Iterable[int]) -> int:
-    """Return how many must go, the largest first, until nothing lacks."""
+def _fewest(deficit: int, sizes: Iterable[int]) -> int:
+    """Return how many must be evicted, the largest first, until nothing is missing."""
     count = 0
     for size in sorted(sizes, reverse=True):
-        if lack <= 0:
+        if deficit <= 0:
             break
-        lack, count = lack - size, count + 1
-    return count if lack <= 0 else IMPOSSIBLE
+        deficit, count = deficit - size, count + 1
+    return count if deficit <= 0 else IMPOSSIBLE
 
 
-def _fewest_on_devices(compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks) -> int:
-    """Return how many must go at the least until as many accelerators as are asked for suffice."""
-    fewest = sorted(_fewest_by_device(compiled, row, found, lacks))[: compiled.count]
+def _fewest_on_devices(
+    compiled: CompiledRequest, row: int, evictable: Sequence[Placement], deficits: Deficits
+) -> int:
+    """Return the least number of evictions until enough accelerators suffice."""
+    fewest = sorted(_fewest_by_device(compiled, row, evictable, deficits))[: compiled.count]
     if len(fewest) < compiled.count or fewest[-1] >= IMPOSSIBLE:
         return IMPOSSIBLE
-    spanning = compiled.count > 1 and any(len(placement.shares) > 1 for placement in found)
-    return fewest[-1] if spanning else sum(fewest)  # one that spans several would be counted several times
+    spanning = compiled.count > 1 and any(len(placement.shares) > 1 for placement in evictable)
+    return fewest[-1] if spanning else sum(fewest)  # a pod that spans several would count several times
 
 
 def _fewest_by_device(
-    compiled: CompiledRequest, row: int, found: Sequence[Placement], lacks: Lacks
+    compiled: CompiledRequest, row: int, evictable: Sequence[Placement], deficits: Deficits
 ) -> Iterator[int]:
-    """Yield of each accelerator of a node how many of these must go until it suffices."""
+    """Yield for each accelerator of a node how many of these must be evicted until it suffices."""
     sizes: dict[str, list[tuple[int, int]]] = {}
-    for placement in found:
+    for placement in evictable:
         for share in placement.shares:
             sizes.setdefault(share.device, []).append((share.memory, share.compute))
     node = compiled.cluster.node(compiled.cluster.name(row))
-    for device, memory, compute in zip(node.devices if node else (), *lacks, strict=False):
+    for device, memory, compute in zip(node.devices if node else (), *deficits, strict=False):
         held = sizes.get(device.id)
         if held is None:
             yield IMPOSSIBLE if memory > 0 or compute > 0 else 0
         elif compiled.whole:
             yield len(held) if memory < NEVER else IMPOSSIBLE
         else:
-            fewest = _fewest(memory, [each[0] for each in held])
-            yield max(fewest, _fewest(compute, [each[1] for each in held]))
+            fewest = _fewest(memory, [size[0] for size in held])
+            yield max(fewest, _fewest(compute, [size[1] for size in held]))
 
 
-def _clear(compiled: CompiledRequest, row: int, weak: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Return which of a node's weak must go, and their gangs, trying sets of its accelerators in turn."""
+def _cheapest_victims(
+    compiled: CompiledRequest, row: int, evictable: Sequence[Placement]
+) -> tuple[Placement, ...]:
+    """Return the cheapest victims of a node, with their gangs, over the sets of its accelerators."""
     cluster = compiled.cluster
     mark = cluster.checkpoint()
-    for placement in weak:
+    for placement in evictable:
         cluster.release(placement.request.id)
-    free = _room(compiled, row)
-    over = victims_over_budget(cluster.budgets, sorted(weak, key=_worth, reverse=True))
-    ordered = sorted(weak, key=lambda each: (each.request.id not in over, _worth(each)))
-    tries = (
+    free = _sufficient_devices(compiled, row)
+    over_budget = victims_over_budget(cluster.budgets, sorted(evictable, key=_reprieve_key, reverse=True))
+    ordered = sorted(
+        evictable, key=lambda placement: (placement.request.id not in over_budget, _reprieve_key(placement))
+    )
+    victim_sets = (
         []
         if free is None
-        else [_spare(compiled, row, subset, ordered) for subset in _subsets(compiled, row, free, weak)]
+        else [
+            _reprieve(compiled, row, subset, ordered) for subset in _subsets(compiled, row, free, evictable)
+        ]
     )
     cluster.rollback(mark)
-    return min((_with_gangs(cluster, each) for each in tries), key=_cost, default=())
+    return min((_with_gangs(cluster, victims) for victims in victim_sets), key=_cost, default=())
 
 
 def _subsets(
-    compiled: CompiledRequest, row: int, free: Mask, weak: Sequence[Placement]
+    compiled: CompiledRequest, row: int, free: Mask, evictable: Sequence[Placement]
 ) -> list[tuple[int, ...]]:
-    """Return the sets of a node's accelerators that could be cleared; those that fewest hold come first."""
+    """Return the sets of a node's accelerators that could be cleared, those with the fewest holders first."""
     if not compiled.count:
         return [()]
     holders: dict[str, int] = {}
-    for share in (share for placement in weak for share in placement.shares):
+    for share in (share for placement in evictable for share in placement.shares):
         holders[share.device] = holders.get(share.device, 0) + 1
     suitable: list[int] = np.flatnonzero(free).tolist()
     suitable.sort(key=lambda at: holders.get(compiled.cluster.device(row, at).id, 0))
     if compiled.count == 1:
         return [(at,) for at in suitable]
-    while (found := list(combinations(suitable, compiled.count)))[SUBSETS:] and len(
+    while (subsets := list(combinations(suitable, compiled.count)))[SUBSETS:] and len(
         suitable
     ) > compiled.count:
         suitable.pop()
-    return found
+    return subsets
 
 
-def _spare(
-    compiled: CompiledRequest, row: int, columns: Sequence[int], weak: Sequence[Placement]
+def _reprieve(
+    compiled: CompiledRequest, row: int, columns: Sequence[int], evictable: Sequence[Placement]
 ) -> tuple[Placement, ...]:
-    """Let those back, one by one in this order, without which these accelerators still suffice."""
+    """Reprieve pods one by one in this order while these accelerators still suffice; return the rest."""
     cluster = compiled.cluster
     mark = cluster.checkpoint()
-    gone = []
-    for placement in weak:
+    chosen = []
+    for placement in evictable:
         cluster.bind(placement, strict=False)
-        free = _room(compiled, row)
+        free = _sufficient_devices(compiled, row)
         if free is None or not all(free[at] for at in columns):
             cluster.release(placement.request.id)
-            gone.append(placement)
+            chosen.append(placement)
     cluster.rollback(mark)
-    return tuple(gone)
+    return tuple(chosen)
 
 
-def _room(compiled: CompiledRequest, row: int) -> Mask | None:
-    """Return which accelerators of a row suffice; None: the row has no place."""
+def _sufficient_devices(compiled: CompiledRequest, row: int) -> Mask | None:
+    """Return which accelerators of a row suffice; None: the row does not fit."""
     rows, free = feasible_rows(compiled, compiled.request, np.array([row], np.int64))
     return free[0] if len(rows) else None
 
 
-def _worth(placement: Placement) -> tuple[int, int, int, str]:
-    """Return the order in which pods are let back: the strong before the weak, the small before the large."""
+def _reprieve_key(placement: Placement) -> tuple[int, int, int, str]:
+    """Return the sort key for reprieves: high priority before low, small before large."""
     request = placement.request
     memory = sum(share.memory for share in placement.shares)
     return (
@@ -305,18 +328,20 @@ def _worth(placement: Placement) -> tuple[int, int, int, str]:
     )
 
 
-def _cost(found: Sequence[Placement]) -> Cost:
-    priorities = [placement.request.priority for placement in found]
-    return max(priorities, default=0), len(found), sum(priorities)
+def _cost(chosen: Sequence[Placement]) -> Cost:
+    priorities = [placement.request.priority for placement in chosen]
+    return max(priorities, default=0), len(chosen), sum(priorities)
 
 
-def _with_gangs(cluster: EngineCluster, found: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Add the rest of every gang that would be left too small: half a gang is of no use."""
-    chosen = {placement.request.id: placement for placement in found}
-    gangs = dict.fromkeys(gang for each in found if (gang := _gang(each.request)))
+def _with_gangs(cluster: EngineCluster, chosen: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Add the rest of every gang that would fall below its minimum size."""
+    victims = {placement.request.id: placement for placement in chosen}
+    gangs = dict.fromkeys(gang for placement in chosen if (gang := _gang_key(placement.request)))
     for gang in gangs:
-        members = [each for each in cluster.placements() if _gang(each.request) == gang]
-        left = [member for member in members if member.request.id not in chosen]
-        if left and len(left) < max(member.request.gang.size for member in members if member.request.gang):
-            chosen |= {each.request.id: each for each in left}
-    return tuple(chosen.values())
+        members = [placement for placement in cluster.placements() if _gang_key(placement.request) == gang]
+        remaining = [member for member in members if member.request.id not in victims]
+        if remaining and len(remaining) < max(
+            member.request.gang.size for member in members if member.request.gang
+        ):
+            victims |= {placement.request.id: placement for placement in remaining}
+    return tuple(victims.values())

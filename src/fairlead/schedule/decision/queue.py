@@ -1,4 +1,4 @@
-"""Many requests at once: the important first, gangs together, and those put out tried again."""
+"""Place many requests: by priority, gangs together; evicted requests are tried again."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,31 +18,31 @@ def place_all(
     *,
     preemption: bool = True,
 ) -> list[Decision]:
-    """Place requests, and return a decision for each in the order in which they came.
+    """Place requests, and return a decision for each, in the order of the arguments.
 
-    Who is put out by another of these is tried again, at its own priority.
+    A request that another one of them evicts is tried again, at its own priority.
     """
     policy = policy_named(policy) if isinstance(policy, str) else policy
-    listed = list(requests)
-    by_id = {request.id: request for request in listed}
-    waiting = group_by_gang(listed)
+    ordered = list(requests)
+    by_id = {request.id: request for request in ordered}
+    waiting = group_by_gang(ordered)
     decided: dict[str, Decision] = {}
     while waiting:
         group = waiting.pop(0)
         if group[0].gang is not None:
-            found = place_gang(cluster, group, policy, preemption=preemption)
+            decisions = place_gang(cluster, group, policy, preemption=preemption)
         elif preemption:
-            found = [preempt_and_place(cluster, group[0], policy)]
+            decisions = [preempt_and_place(cluster, group[0], policy)]
         else:
-            found = [place(cluster, group[0], policy)]
-        decided |= {decision.request.id: decision for decision in found}
-        out = [by_id[victim] for each in found for victim in each.victims if victim in by_id]
-        waiting += group_by_gang(out)
-    return [decided[request.id] for request in listed]
+            decisions = [place(cluster, group[0], policy)]
+        decided |= {decision.request.id: decision for decision in decisions}
+        evicted = [by_id[victim] for decision in decisions for victim in decision.victims if victim in by_id]
+        waiting += group_by_gang(evicted)
+    return [decided[request.id] for request in ordered]
 
 
 def group_by_gang(requests: Sequence[Request]) -> list[list[Request]]:
-    """Return requests in the order in which they are to be placed; those of one gang together."""
+    """Return groups of requests in the order of placement; the members of one gang form one group."""
     groups: dict[tuple[str, str], list[Request]] = {}
     for request in requests:
         gang = request.gang

@@ -1,4 +1,4 @@
-"""How much less would fit, or how much more must be free: the amounts in the smallest change."""
+"""Suggest amounts: how much less would fit, or how much more must be free."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +21,7 @@ MEBI: Final = 1 << 20
 def suggest_smaller_amounts(
     cluster: EngineCluster, request: Request, *, whole: bool
 ) -> Iterator[SuggestedChange]:
-    """Yield for each amount the most that would fit, if only that were less."""
+    """Yield for each amount the most that would fit if only that amount were smaller."""
     yield from _cpu(cluster, request, whole=whole)
     yield from _memory(cluster, request, whole=whole)
     if request.demand.count:
@@ -48,7 +48,7 @@ def _memory(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterato
 
 
 def _device_memory(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
-    """Yield less memory of each accelerator; and where to free some instead."""
+    """Yield a smaller share of each accelerator's memory, and where to free memory instead."""
     need = request.demand.memory
     if need is None or whole:
         return
@@ -57,37 +57,37 @@ def _device_memory(cluster: EngineCluster, request: Request, *, whole: bool) -> 
     rows, free = feasible_rows(compiled, least, cluster.rows())
     if not len(rows):
         return
-    room = _room(compiled, rows)
-    # As many as are asked for must have it: of the fullest that count, the one with the least.
-    kth = np.sort(np.where(free, room, -1), axis=1)[:, -compiled.count]
+    available = _available_memory(compiled, rows)
+    # `count` accelerators must have it: of the `count` with the most, the one with the least.
+    kth = np.sort(np.where(free, available, -1), axis=1)[:, -compiled.count]
     most = int(kth.max()) // MEBI * MEBI
     if 0 < most < need:
         text = f"ask for {format_bytes(most)} of the accelerator's memory instead of {format_bytes(need)}"
         yield SuggestedChange("demand.memory", text, most, 1 - most / need)
     if compiled.count == 1 and most < need:
-        yield _freed(cluster, rows, np.where(free, room, -1), need)
+        yield _free_elsewhere(cluster, rows, np.where(free, available, -1), need)
 
 
-def _freed(cluster: EngineCluster, rows: Ints, room: Ints, need: int) -> SuggestedChange:
-    at, column = np.unravel_index(int(room.argmax()), room.shape)
-    lack = need - int(room[at, column])
+def _free_elsewhere(cluster: EngineCluster, rows: Ints, available: Ints, need: int) -> SuggestedChange:
+    at, column = np.unravel_index(int(available.argmax()), available.shape)
+    missing = need - int(available[at, column])
     row = int(rows[at])
     device = cluster.device(row, int(column))
     if device.memory < need:
-        text = f"bring an accelerator with {format_bytes(need)}: all that suit it are too small"
+        text = f"add an accelerator with {format_bytes(need)}: all that are suitable are too small"
         return SuggestedChange("cluster", text, need, 1.0)
-    text = f"free {format_bytes(lack)} on {device.id} of {cluster.name(row)}"
-    # Less easily done than to ask for as much less.
-    return SuggestedChange("cluster", text, lack, lack / need + 0.1)
+    text = f"free {format_bytes(missing)} on {device.id} of {cluster.name(row)}"
+    # Freeing memory is harder than asking for that much less.
+    return SuggestedChange("cluster", text, missing, missing / need + 0.1)
 
 
-def _room(compiled: CompiledRequest, rows: Ints) -> Ints:
+def _available_memory(compiled: CompiledRequest, rows: Ints) -> Ints:
     columns = compiled.cluster.columns
     node = np.maximum(columns.memory[rows] - compiled.request.memory, 0) // compiled.count
     free = columns.free_memory[rows]
-    lent = compiled.node_memory[columns.kind[rows]] > 0
-    room: Ints = np.where(lent, np.minimum(free, node[:, None]), free)
-    return room
+    unified = compiled.node_memory[columns.kind[rows]] > 0
+    available: Ints = np.where(unified, np.minimum(free, node[:, None]), free)
+    return available
 
 
 def _device_compute(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
@@ -121,14 +121,14 @@ def _fewer_devices(cluster: EngineCluster, request: Request, *, whole: bool) -> 
 
 
 def _shared(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
-    """Yield a share instead of whole accelerators, as large as there is."""
+    """Yield the largest available share instead of whole accelerators."""
     if whole or not request.whole:
         return
     least = replace(request, demand=replace(request.demand, memory=Bytes(1)))
     compiled = CompiledRequest(cluster, least)
     rows, free = feasible_rows(compiled, least, cluster.rows())
     if len(rows):
-        kth = np.sort(np.where(free, _room(compiled, rows), -1), axis=1)[:, -compiled.count]
+        kth = np.sort(np.where(free, _available_memory(compiled, rows), -1), axis=1)[:, -compiled.count]
         most = int(kth.max()) // MEBI * MEBI
         if most > 0:
             yield SuggestedChange(

@@ -1,4 +1,4 @@
-"""Why nowhere: each accelerator, or node, is counted under the first thing that speaks against it."""
+"""Diagnose a refusal: count each accelerator, or node, under the first filter that rejects it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -15,49 +15,49 @@ from fairlead.schedule.score.policies import Policy
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Ints, Mask
 
-_TOLD: Final = tuple(Reason)
-"""The order in which reasons are told of as many each."""
+_ORDER: Final = tuple(Reason)
+"""The order of reasons with equal counts."""
 
 
-def reject_invalid(request: Request, policy: str, wrong: Sequence[str]) -> Decision:
-    """Refuse a request that cannot be meant."""
-    return Decision(request, policy, rejections=tuple(Rejection(Reason.INVALID, text) for text in wrong))
+def reject_invalid(request: Request, policy: str, errors: Sequence[str]) -> Decision:
+    """Return the refusal of an invalid request."""
+    return Decision(request, policy, rejections=tuple(Rejection(Reason.INVALID, text) for text in errors))
 
 
 def diagnose(cluster: EngineCluster, request: Request, policy: Policy) -> Decision:
-    """Return the decision that there is no place, with every reason and its amounts."""
+    """Return the refusal of a request that fits nowhere, with every reason and its amounts."""
     compiled = CompiledRequest(cluster, request, whole=policy.whole)
     rows = cluster.rows()
-    there: Mask = np.ones((len(rows), 1), np.bool_)
+    present: Mask = np.ones((len(rows), 1), np.bool_)
     if compiled.count:
-        there = cluster.columns.kind[rows] >= 0
-    found = sorted(diagnose_rows(compiled, rows, there.copy()), key=lambda each: -each.count)
-    among = int(there.sum())
+        present = cluster.columns.kind[rows] >= 0
+    rejections = sorted(diagnose_rows(compiled, rows, present.copy()), key=lambda rejection: -rejection.count)
+    among = int(present.sum())
     if not among:
-        what = "no accelerator" if compiled.count else "no node"
-        found = [Rejection(Reason.NO_DEVICE, f"there is {what} in the cluster")]
-    return Decision(request, policy.name, rejections=tuple(found), among=among)
+        missing = "no accelerator" if compiled.count else "no node"
+        rejections = [Rejection(Reason.NO_DEVICE, f"there is {missing} in the cluster")]
+    return Decision(request, policy.name, rejections=tuple(rejections), among=among)
 
 
 def diagnose_rows(compiled: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
-    """Yield reasons; `left` is what none has spoken against so far, and has less with every step."""
+    """Yield rejections; `left` marks what no filter has rejected so far, and shrinks with every step."""
     for reason, node_filter in NODE_FILTERS.items():
         out = left & ~np.atleast_1d(node_filter(compiled, rows))[:, None]
         yield from node_rejections(compiled, reason, rows, out)
         left &= ~out
     if compiled.count:
         yield from _devices(compiled, rows, left)
-    for reason, social in INTER_POD_FILTERS.items():
-        out = left & ~social(compiled, compiled.request)[rows][:, None]
+    for reason, inter_pod in INTER_POD_FILTERS.items():
+        out = left & ~inter_pod(compiled, compiled.request)[rows][:, None]
         yield from node_rejections(compiled, reason, rows, out)
         left &= ~out
 
 
 def _devices(compiled: CompiledRequest, rows: Ints, left: Mask) -> Iterator[Rejection]:
     kind = compiled.cluster.columns.kind[rows]
-    objections = {found for found in compiled.objections if found is not None}
-    for objection in sorted(objections, key=lambda found: (_TOLD.index(found[0]), found[1])):
-        ids = [at for at, found in enumerate(compiled.objections) if found == objection]
+    objections = {rejected for rejected in compiled.objections if rejected is not None}
+    for objection in sorted(objections, key=lambda rejected: (_ORDER.index(rejected[0]), rejected[1])):
+        ids = [at for at, rejected in enumerate(compiled.objections) if rejected == objection]
         out = left & np.isin(kind, ids)
         yield from device_rejections(compiled, objection[0], rows, out, objection[1])
         left &= ~out

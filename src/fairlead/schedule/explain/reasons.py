@@ -1,4 +1,4 @@
-"""The words and amounts of a refusal."""
+"""The texts and amounts of a refusal."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,16 +14,16 @@ from fairlead.units import format_bytes, format_number
 
 
 def node_rejections(compiled: CompiledRequest, reason: Reason, rows: Ints, out: Mask) -> Iterator[Rejection]:
-    """Say what is wrong with nodes: `out` marks what they rule out."""
+    """Yield the rejection for a reason about nodes: `out` marks what it rules out."""
     bad = out.any(axis=1)
     if not bad.any():
         return
-    text, need, most = _node_words(compiled, reason, rows[bad])
+    text, need, most = _node_text(compiled, reason, rows[bad])
     where = "are on nodes that " if compiled.count else ""
     yield Rejection(reason, where + text, int(out.sum()), int(bad.sum()), need, most)
 
 
-def _node_words(
+def _node_text(
     compiled: CompiledRequest, reason: Reason, rows: Ints
 ) -> tuple[str, float | None, float | None]:
     columns, request = compiled.cluster.columns, compiled.request
@@ -38,16 +38,16 @@ def _node_words(
             most,
         )
     if reason is Reason.RESOURCE:
-        return _resource_words(compiled, rows)
+        return _resource_text(compiled, rows)
     if reason is Reason.TAINT:
         return f"have a taint that is not tolerated ({_taint(compiled, rows)})", None, None
     if reason is Reason.DEVICE_SELECTOR:
-        return _selector_words(compiled, rows), None, None
-    return _WORDS[reason](request), None, None
+        return _selector_text(compiled, rows), None, None
+    return _TEXTS[reason](request), None, None
 
 
-def _selector_words(compiled: CompiledRequest, rows: Ints) -> str:
-    """Name the selector that fails there, and its error."""
+def _selector_text(compiled: CompiledRequest, rows: Ints) -> str:
+    """Return a text with the selector that fails there, and its error."""
     kinds = list(compiled.cluster.columns.kinds)
     there = np.unique(compiled.cluster.columns.kind[rows])
     failed = next(kinds[at] for at in there.tolist() if at >= 0 and compiled.selector_failed[at])
@@ -55,7 +55,7 @@ def _selector_words(compiled: CompiledRequest, rows: Ints) -> str:
     return f"have a device on which the selector {text} fails ({fault})"
 
 
-def _resource_words(compiled: CompiledRequest, rows: Ints) -> tuple[str, float, float]:
+def _resource_text(compiled: CompiledRequest, rows: Ints) -> tuple[str, float, float]:
     lacking = [
         (key, need, int(compiled.cluster.columns.resource(key, rows).max()))
         for key, need in compiled.request.resources
@@ -67,20 +67,20 @@ def _resource_words(compiled: CompiledRequest, rows: Ints) -> tuple[str, float, 
 
 
 def _taint(compiled: CompiledRequest, rows: Ints) -> str:
-    """Return the taints that keep most of the rows away."""
-    sets, borne = list(compiled.cluster.columns.taint_sets), compiled.request.tolerations
+    """Return the taints that reject the most rows."""
+    sets, tolerations = list(compiled.cluster.columns.taint_sets), compiled.request.tolerations
     numbers, counts = np.unique(compiled.cluster.columns.taints[rows], return_counts=True)
-    told: Counter[str] = Counter()
+    rows_by_taints: Counter[str] = Counter()
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        told[", ".join(str(taint) for taint in sets[number] if repels(taint, borne))] += count
-    return min(told, key=lambda text: (-told[text], text))
+        rows_by_taints[", ".join(str(taint) for taint in sets[number] if repels(taint, tolerations))] += count
+    return min(rows_by_taints, key=lambda text: (-rows_by_taints[text], text))
 
 
-def _labels(request: Request) -> str:
+def _node_selector(request: Request) -> str:
     return f"are not labelled {request.selector}"
 
 
-def _affinity(request: Request) -> str:
+def _node_affinity(request: Request) -> str:
     return f"do not match the node affinity ({' or '.join(str(term) for term in request.affinity)})"
 
 
@@ -108,10 +108,10 @@ def _topology_spread(request: Request) -> str:
     return f"do not match the topology spread ({texts})"
 
 
-_WORDS = {
+_TEXTS = {
     Reason.UNSCHEDULABLE: lambda _: "are cordoned",
-    Reason.SELECTOR: _labels,
-    Reason.AFFINITY: _affinity,
+    Reason.SELECTOR: _node_selector,
+    Reason.AFFINITY: _node_affinity,
     Reason.PODS: lambda _: "take no more pods",
     Reason.PORT: _ports,
     Reason.POD_AFFINITY: _pod_affinity,
@@ -123,7 +123,7 @@ _WORDS = {
 def device_rejections(
     compiled: CompiledRequest, reason: Reason, rows: Ints, out: Mask, text: str = ""
 ) -> Iterator[Rejection]:
-    """Say what is wrong with accelerators: `out` marks those that are ruled out."""
+    """Yield the rejection for a reason about accelerators: `out` marks those that it rules out."""
     if not out.any():
         return
     need, most = _device_amounts(compiled, reason, rows, out)
@@ -161,7 +161,7 @@ def _device_amounts(
 
 
 def format_cpu(milli: int) -> str:
-    """Print CPU as people say it: `500m`, `4 cores`."""
+    """Format CPU for people: `500m`, `4 cores`."""
     if milli % 1000:
         return f"{milli}m"
     return "1 core" if milli == 1000 else f"{milli // 1000} cores"

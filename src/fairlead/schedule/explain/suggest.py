@@ -1,4 +1,4 @@
-"""The smallest change: what single thing, done differently, would let a refused request fit."""
+"""Suggest changes: the single changes that would let a refused request fit, smallest first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,25 +18,25 @@ from fairlead.schedule.score.policies import Policy, policy_named
 from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.units import format_number
 
-DROPPED: Final = 0.5
-"""How large it counts to give up a rule: more than a fifth less memory, less than three quarters less."""
-ELSEWHERE: Final = 0.6
-"""How large it counts to run on another model or in another precision."""
-PUSHED: Final = 0.7
-"""How large it counts to put others out."""
+DROP_RULE: Final = 0.5
+"""The size of dropping a rule: larger than a fifth less memory, smaller than three quarters less."""
+OTHER_DEVICE: Final = 0.6
+"""The size of running on another model or in another precision."""
+PREEMPT: Final = 0.7
+"""The size of evicting other pods."""
 
 
 def with_suggestions(
     cluster: EngineCluster, decision: Decision, policy: Policy | str | None = None
 ) -> Decision:
-    """Return a refusal with the changes that would let it fit, smallest first.
+    """Return a refusal with the changes that would let the request fit, smallest first.
 
-    A policy that has no name of its own among those installed must be given.
+    The caller must pass a policy that is not installed under a name.
     """
     if decision.placed or not decision.among:
         return decision
-    found = suggest_changes(cluster, decision.request, policy or decision.policy)
-    return replace(decision, changes=found)
+    changes = suggest_changes(cluster, decision.request, policy or decision.policy)
+    return replace(decision, changes=changes)
 
 
 def suggest_changes(
@@ -44,33 +44,33 @@ def suggest_changes(
 ) -> tuple[SuggestedChange, ...]:
     """Return every single change that would let a request fit, smallest first."""
     policy = policy_named(policy) if isinstance(policy, str) else policy
-    found = [
+    changes = [
         *suggest_smaller_amounts(cluster, request, whole=policy.whole),
         *_fewer_rules(cluster, request, whole=policy.whole),
         *_other_devices(cluster, request, whole=policy.whole),
-        *_slower(cluster, request, whole=policy.whole),
-        *_more_important(cluster, request, policy),
+        *_slower_slo(cluster, request, whole=policy.whole),
+        *_higher_priority(cluster, request, policy),
     ]
-    return tuple(sorted(found, key=lambda change: change.share))
+    return tuple(sorted(changes, key=lambda change: change.share))
 
 
 def _fewer_rules(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
-    """Yield rules without which it fits."""
-    for field, text, other in _without(request):
+    """Yield the rules without which the request fits."""
+    for field, text, other in _without_one_rule(request):
         if fits(cluster, other, whole=whole):
-            yield SuggestedChange(field, text, share=DROPPED)
-    if taints := _borne(cluster, request, whole=whole):
-        yield SuggestedChange("tolerations", f"tolerate {taints}", share=DROPPED)
+            yield SuggestedChange(field, text, share=DROP_RULE)
+    if taints := _missing_tolerations(cluster, request, whole=whole):
+        yield SuggestedChange("tolerations", f"tolerate {taints}", share=DROP_RULE)
     cordoned = [node for node in cluster.nodes() if node.unschedulable]
     for node in cordoned[:16]:
         mark = cluster.checkpoint()
         cluster.put(replace(node, unschedulable=False))
         if fits(cluster, request, whole=whole):
-            yield SuggestedChange("cluster", f"uncordon {node.name}", share=DROPPED)
+            yield SuggestedChange("cluster", f"uncordon {node.name}", share=DROP_RULE)
         cluster.rollback(mark)
 
 
-def _without(request: Request) -> Iterator[tuple[str, str, Request]]:
+def _without_one_rule(request: Request) -> Iterator[tuple[str, str, Request]]:
     for term in request.selector.terms:
         rest = tuple(other for other in request.selector.terms if other != term)
         yield "selector", f"drop the node selector {term}", replace(request, selector=Selector(rest))
@@ -86,45 +86,49 @@ def _without(request: Request) -> Iterator[tuple[str, str, Request]]:
         yield "ports", "drop the host port", replace(request, ports=())
 
 
-def _borne(cluster: EngineCluster, request: Request, *, whole: bool) -> str:
-    """Return the fewest taints of a node that would do if they were tolerated; empty: there is none."""
+def _missing_tolerations(cluster: EngineCluster, request: Request, *, whole: bool) -> str:
+    """Return the smallest set of taints that the request must tolerate to fit; empty: there is none."""
     every = {taint for taints in cluster.columns.taint_sets for taint in taints}
     more = tuple(Toleration(taint.key, taint.value, effect=taint.effect) for taint in every)
-    bold = replace(request, tolerations=(*request.tolerations, *more))
-    rows, _ = feasible_rows(CompiledRequest(cluster, bold, whole=whole), bold, cluster.rows())
+    tolerant = replace(request, tolerations=(*request.tolerations, *more))
+    rows, _ = feasible_rows(CompiledRequest(cluster, tolerant, whole=whole), tolerant, cluster.rows())
     sets = list(cluster.columns.taint_sets)
     numbers = np.unique(cluster.columns.taints[rows]).tolist()
-    found = [[each for each in sets[number] if repels(each, request.tolerations)] for number in numbers]
-    return " and ".join(str(each) for each in min(found, key=len, default=()))
+    taint_sets = [
+        [taint for taint in sets[number] if repels(taint, request.tolerations)] for number in numbers
+    ]
+    return " and ".join(str(taint) for taint in min(taint_sets, key=len, default=()))
 
 
 def _other_devices(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
-    """Yield other precisions, models and vendors that would do."""
+    """Yield other precisions, models and vendors with which the request fits."""
     demand = request.demand
     if demand.precision:
         known = {name for kind in cluster.columns.kinds for name in kind.precisions} - {demand.precision}
         for name in sorted(known):
-            if fits(cluster, _with(request, replace(demand, precision=name)), whole=whole):
+            if fits(cluster, _with_demand(request, replace(demand, precision=name)), whole=whole):
                 yield SuggestedChange(
-                    "demand.precision", f"run in {name} instead of {demand.precision}", share=ELSEWHERE
+                    "demand.precision", f"run in {name} instead of {demand.precision}", share=OTHER_DEVICE
                 )
     if demand.models or demand.excluded:
-        other = _with(request, replace(demand, models=(), excluded=()))
-        if device := _where(cluster, other, whole=whole):
-            yield SuggestedChange("demand.models", f"also allow {device.model or device.id}", share=ELSEWHERE)
+        other = _with_demand(request, replace(demand, models=(), excluded=()))
+        if device := _first_device(cluster, other, whole=whole):
+            yield SuggestedChange(
+                "demand.models", f"also allow {device.model or device.id}", share=OTHER_DEVICE
+            )
     if demand.vendors:
-        other = _with(request, replace(demand, vendors=()))
-        if device := _where(cluster, other, whole=whole):
-            yield SuggestedChange("demand.vendors", f"also allow {device.vendor}", share=ELSEWHERE)
+        other = _with_demand(request, replace(demand, vendors=()))
+        if device := _first_device(cluster, other, whole=whole):
+            yield SuggestedChange("demand.vendors", f"also allow {device.vendor}", share=OTHER_DEVICE)
 
 
-def _where(cluster: EngineCluster, request: Request, *, whole: bool) -> DeviceState | None:
+def _first_device(cluster: EngineCluster, request: Request, *, whole: bool) -> DeviceState | None:
     rows, free = feasible_rows(CompiledRequest(cluster, request, whole=whole), request, cluster.rows())
     return cluster.device(int(rows[0]), int(np.argmax(free[0]))) if len(rows) else None
 
 
-def _slower(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
-    """Yield the SLO that could be kept."""
+def _slower_slo(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterator[SuggestedChange]:
+    """Yield the SLO that an accelerator with room would keep."""
     if request.slo is None:
         return
     patient = replace(request, slo=None)
@@ -133,28 +137,29 @@ def _slower(cluster: EngineCluster, request: Request, *, whole: bool) -> Iterato
     seconds = compiled.seconds[cluster.columns.kind[rows]][free]
     if len(rows) and not np.isnan(seconds).all():
         best = float(np.nanmin(seconds))
-        text = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}{_faster(compiled, best)}"
+        allowed = f"allow {_milliseconds(best)} instead of {_milliseconds(request.slo)}"
+        text = allowed + _faster_but_full(compiled, best)
         yield SuggestedChange("slo", text, best, 1 - request.slo / best if best > request.slo else 0.0)
 
 
-def _faster(compiled: CompiledRequest, best: float) -> str:
-    """Say why the fastest accelerator is not the one to allow for; empty: it is.
+def _faster_but_full(compiled: CompiledRequest, best: float) -> str:
+    """Return why the suggestion does not use the fastest accelerator; empty: it does.
 
-    A refusal tells the best latency that is expected anywhere, on accelerators without room too.
+    A refusal names the best expected latency of all accelerators, also of those without room.
     """
     rows = compiled.cluster.rows()
     kind = compiled.cluster.columns.kind[rows]
-    left = compiled.allowed[kind]
+    candidates = compiled.allowed[kind]
     for node_filter in NODE_FILTERS.values():
-        left = left & np.atleast_1d(node_filter(compiled, rows))[:, None]
-    seconds = np.where(left, compiled.seconds[kind], np.nan)
+        candidates = candidates & np.atleast_1d(node_filter(compiled, rows))[:, None]
+    seconds = np.where(candidates, compiled.seconds[kind], np.nan)
     if not (seconds < best).any():
         return ""
     fastest = float(np.nanmin(seconds))
-    left = seconds == fastest
-    model = list(compiled.cluster.columns.kinds)[int(kind[left][0])].model
-    reasons = sorted(diagnose_rows(compiled, rows, left), key=lambda each: -each.count)
-    why = f": {reasons[0].counted()}" if reasons else ""
+    candidates = seconds == fastest
+    model = list(compiled.cluster.columns.kinds)[int(kind[candidates][0])].model
+    reasons = sorted(diagnose_rows(compiled, rows, candidates), key=lambda rejection: -rejection.count)
+    why = f": {reasons[0].with_count()}" if reasons else ""
     return f"; {model} is expected to take {_milliseconds(fastest)}, but has no room{why}"
 
 
@@ -162,37 +167,37 @@ def _milliseconds(seconds: float) -> str:
     return f"{format_number(1000 * seconds)} ms"
 
 
-def _more_important(cluster: EngineCluster, request: Request, policy: Policy) -> Iterator[SuggestedChange]:
-    """Yield the least priority at which it would put others out."""
+def _higher_priority(cluster: EngineCluster, request: Request, policy: Policy) -> Iterator[SuggestedChange]:
+    """Yield the lowest priority at which the request would preempt other pods."""
     levels = sorted({placement.request.priority + 1 for placement in cluster.placements()})
     levels = [level for level in levels if level > request.priority]
     if not levels:
         return
     low, high = 0, len(levels) - 1
-    out = select_victims(cluster, _raised(request, levels[high]), policy)
-    while low < high and out:
+    victims = select_victims(cluster, _with_priority(request, levels[high]), policy)
+    while low < high and victims:
         middle = (low + high) // 2
-        if fewer := select_victims(cluster, _raised(request, levels[middle]), policy):
-            high, out = middle, fewer
+        if fewer := select_victims(cluster, _with_priority(request, levels[middle]), policy):
+            high, victims = middle, fewer
         else:
             low = middle + 1
-    if out:
-        others = _neighbours(request, [placement.request for placement in out])
-        text = f"raise the priority to {levels[high]}, putting out {others}"
-        yield SuggestedChange("priority", text, levels[high], PUSHED)
+    if victims:
+        others = _describe_victims(request, [placement.request for placement in victims])
+        text = f"raise the priority to {levels[high]}, which evicts {others}"
+        yield SuggestedChange("priority", text, levels[high], PREEMPT)
 
 
-def _neighbours(request: Request, others: Sequence[Request]) -> str:
-    """Return others for a sentence on a request: in another namespace it is nobody's business who runs."""
-    near = [each.name for each in others if each.namespace == request.namespace]
-    far = len(others) - len(near)
-    told = [", ".join(near[:3]) + (" ..." if len(near) > 3 else "")] if near else []
-    return " and ".join([*told, *([f"{far} of other namespaces"] if far else [])])
+def _describe_victims(request: Request, victims: Sequence[Request]) -> str:
+    """Return the victims for a sentence; pods of other namespaces are counted, never named."""
+    named = [victim.name for victim in victims if victim.namespace == request.namespace]
+    others_count = len(victims) - len(named)
+    parts = [", ".join(named[:3]) + (" ..." if len(named) > 3 else "")] if named else []
+    return " and ".join([*parts, *([f"{others_count} of other namespaces"] if others_count else [])])
 
 
-def _raised(request: Request, priority: int) -> Request:
+def _with_priority(request: Request, priority: int) -> Request:
     return replace(request, priority=priority, preempts=True)
 
 
-def _with(request: Request, demand: Demand) -> Request:
+def _with_demand(request: Request, demand: Demand) -> Request:
     return replace(request, demand=demand)

@@ -1,1 +1,1 @@
-"""Filters: which nodes and accelerators a request can have."""
+"""Filters: which nodes and accelerators can take a request."""

@@ -6,7 +6,7 @@ from fairlead.placement import DisruptionBudget, Placement, Reason, Rejection
 
 
 def victims_over_budget(budgets: Iterable[DisruptionBudget], victims: Sequence[Placement]) -> set[str]:
-    """Return the ids of the victims, in their order, that are more than some budget allows."""
+    """Return the ids of the victims, in their order, that exceed some budget."""
     over: set[str] = set()
     for budget in budgets:
         covered = [victim.request.id for victim in victims if budget.covers(victim.request)]
@@ -15,20 +15,24 @@ def victims_over_budget(budgets: Iterable[DisruptionBudget], victims: Sequence[P
 
 
 def budgets_after(
-    budgets: Iterable[DisruptionBudget], gone: Sequence[Placement]
+    budgets: Iterable[DisruptionBudget], evicted: Sequence[Placement]
 ) -> tuple[DisruptionBudget, ...]:
-    """Return the budgets after these were evicted."""
-    return tuple(budget.after(sum(budget.covers(each.request) for each in gone)) for budget in budgets)
+    """Return the budgets that remain after these evictions."""
+    return tuple(
+        budget.after(sum(budget.covers(placement.request) for placement in evicted)) for budget in budgets
+    )
 
 
 def budget_rejection(
     budgets: Iterable[DisruptionBudget], victims: Sequence[Placement], namespace: str
 ) -> Rejection | None:
-    """Return the reason that budgets forbid these victims; budgets of other namespaces are not named."""
-    against = [budget for budget in budgets if victims_over_budget((budget,), victims)]
-    near = sorted(f"{each.name} ({each.allowed} allowed)" for each in against if each.namespace == namespace)
-    far = len(against) - len(near)
-    names = [*near, *([f"{far} of other namespaces"] if far else [])]
+    """Return the rejection by budgets of these victims; budgets of other namespaces are not named."""
+    exceeded = [budget for budget in budgets if victims_over_budget((budget,), victims)]
+    own = sorted(
+        f"{budget.name} ({budget.allowed} allowed)" for budget in exceeded if budget.namespace == namespace
+    )
+    others = len(exceeded) - len(own)
+    names = [*own, *([f"{others} of other namespaces"] if others else [])]
     if not names:
         return None
     text = f"evicting pods of lower priority is forbidden by PodDisruptionBudget {', '.join(names)}"

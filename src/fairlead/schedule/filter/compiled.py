@@ -1,4 +1,4 @@
-"""A request made ready for one cluster: what it needs of each kind of accelerator there, looked up once."""
+"""A request compiled for one cluster: what it needs of each kind of accelerator, computed once."""
 
 from typing import Final
 
@@ -12,88 +12,88 @@ from fairlead.schedule.state.columns import Floats, Ints, Mask
 
 UNKNOWN: Final = Expectation()
 NOT_REQUESTED: Final = -(1 << 62)
-"""Who asks for none of something passes even where more of it is promised than there is."""
+"""A request for none of a resource passes even on a node where that resource is over-committed."""
 BEST_EFFORT: Final = 1
-"""Who asks for memory alone still wants some compute, and the other way: neither is of use alone."""
+"""A request for memory alone still needs some compute, and vice versa: neither is useful alone."""
 
 
 class CompiledRequest:
-    """A request, with a table over the kinds of accelerator for each thing that depends on the kind."""
+    """A request, with a table over the kinds of accelerator for each value that depends on the kind."""
 
     def __init__(self, cluster: EngineCluster, request: Request, *, whole: bool = False) -> None:
         self.cluster = cluster
         self.request = request
         self.whole = request.demand.count > 0 and (whole or request.whole)
-        """Whether it is given accelerators for itself alone, because it asks so or the policy does."""
+        """Whether it takes accelerators exclusively, because the request or the policy says so."""
         self.count = request.demand.count
         self.needs: Ints = np.array(
             [request.cpu or NOT_REQUESTED, request.memory or NOT_REQUESTED, 1], np.int64
         )
-        """Of CPU, memory and pods of the node."""
+        """CPU, memory and pods that it needs of the node."""
         self.objections: list[tuple[Reason, str] | None] = []
-        """By kind: why it cannot be, or None."""
+        """By kind: why the request cannot run on it, or None."""
         self.allowed: Mask = np.zeros(1, np.bool_)
         self.selector_failed: Mask = np.zeros(1, np.bool_)
-        """Kinds on which a device selector fails: as in kube-scheduler, their node is out."""
+        """Kinds on which a device selector fails: as in kube-scheduler, this rules out the whole node."""
         self.memory: Ints = np.zeros(1, np.int64)
         self.compute: Ints = np.zeros(1, np.int64)
         self.seconds: Floats = np.full(1, np.nan)
         self.joules: Floats = np.full(1, np.nan)
         self.exclusive: Mask = np.zeros(1, np.bool_)
-        """Kinds of which nobody else may hold the one that it takes."""
+        """Kinds that the request takes exclusively: no other pod may hold a share."""
         self.node_memory: Ints = np.zeros(1, np.int64)
-        """What each one that it takes takes of the node's own memory."""
+        """By kind: what each accelerator taken takes of the node's own memory."""
         self.any_exclusive = self.any_node_memory = False
-        """Whether there is any kind of which that is so."""
+        """Whether any kind is exclusive; whether any kind takes the node's memory."""
         self.shareable: Floats = np.zeros(1)
-        """1.0 where somebody else may use what one leaves."""
+        """1.0 for kinds whose remainder another pod may use."""
         self.memory_known = False
-        """Whether any accelerator's memory is known."""
+        """Whether the memory of any accelerator is known."""
         self.least_memory: Ints = np.zeros(1, np.int64)
-        """Memory that must be left: for who asks for compute alone, some, where it is known."""
+        """Free memory that the accelerator must have; at least some, where its memory is known."""
         self.least_compute: Ints = np.ones(1, np.int64)
-        self.choosy = True
+        self.some_excluded = True
         """Whether some kind is ruled out."""
         self.total_memory: Ints = np.zeros(1, np.int64)
-        """Memory that an accelerator of the kind has in all."""
+        """Total memory of an accelerator of the kind."""
         self.update_kinds()
 
     def update_kinds(self) -> None:
-        """Look up the kinds of accelerator that came since; the last entry stands for none at all."""
+        """Extend the tables to the kinds that the cluster has now; the last entry means no accelerator."""
         kinds = list(self.cluster.columns.kinds)
         if len(kinds) == len(self.objections) and kinds:
             return
         self.objections = [objection(self.request, kind, whole=self.whole) for kind in kinds]
         shares = [self.share(kind) for kind in kinds]
-        known = [self.request.estimates.get(kind.model, UNKNOWN) for kind in kinds]
-        self.allowed = np.array([*(found is None for found in self.objections), False])
+        estimates = [self.request.estimates.get(kind.model, UNKNOWN) for kind in kinds]
+        self.allowed = np.array([*(rejected is None for rejected in self.objections), False])
         if self.request.demand.selectors:
             self.selector_failed = np.array(
                 [*(bool(selector_fault(self.request, kind)) for kind in kinds), False]
             )
         self.memory = np.array([*(share.memory for share in shares), 0], np.int64)
         self.compute = np.array([*(share.compute for share in shares), 0], np.int64)
-        self.seconds = np.array([*(each.seconds for each in known), None], np.float64)
-        self.joules = np.array([*(each.joules for each in known), None], np.float64)
+        self.seconds = np.array([*(estimate.seconds for estimate in estimates), None], np.float64)
+        self.joules = np.array([*(estimate.joules for estimate in estimates), None], np.float64)
         self.exclusive = np.array([*(share.whole for share in shares), False])
         unified = np.array([*(kind.unified for kind in kinds), False])
         self.node_memory = np.where(unified & ~self.exclusive, self.memory, 0)
         self.any_exclusive, self.any_node_memory = bool(self.exclusive.any()), bool(self.node_memory.any())
         self.shareable = np.array([*(float(kind.shareable) for kind in kinds), 0.0])
         self.memory_known = any(kind.memory for kind in kinds)
-        some = np.array([*(min(kind.memory, BEST_EFFORT) for kind in kinds), 0], np.int64)
-        self.least_memory = np.maximum(self.memory, some)
+        floor = np.array([*(min(kind.memory, BEST_EFFORT) for kind in kinds), 0], np.int64)
+        self.least_memory = np.maximum(self.memory, floor)
         self.least_compute = np.maximum(self.compute, BEST_EFFORT)
-        self.choosy = not self.allowed[:-1].all()
+        self.some_excluded = not self.allowed[:-1].all()
         self.total_memory = np.array([*(kind.memory for kind in kinds), 0], np.int64)
 
     def share(self, device: DeviceState) -> DeviceShare:
-        """Return what it takes of an accelerator."""
+        """Return what the request takes of an accelerator."""
         return share_of(self.request, device, whole=self.whole)
 
 
 def objection(request: Request, device: DeviceState, *, whole: bool = False) -> tuple[Reason, str] | None:
-    """Return why a request can never be on this kind of accelerator, however free it is."""
+    """Return why a request can never run on this kind of accelerator, however free it is."""
     for reason, test in KIND_FILTERS.items():
         if text := test(request, device):
             return reason, text
@@ -103,12 +103,12 @@ def objection(request: Request, device: DeviceState, *, whole: bool = False) -> 
 
 
 def healthy(_: Request, device: DeviceState) -> str:
-    """Refuse accelerators that cannot do work now."""
+    """Refuse unhealthy accelerators."""
     return "" if device.healthy else "are not healthy"
 
 
 def right_model(request: Request, device: DeviceState) -> str:
-    """Refuse models that were not asked for, or were ruled out."""
+    """Refuse models that the request does not list, or excludes."""
     wanted, excluded = request.demand.models, request.demand.excluded
     if wanted and device.model not in wanted:
         return f"are not {' or '.join(wanted)}"
@@ -116,14 +116,14 @@ def right_model(request: Request, device: DeviceState) -> str:
 
 
 def right_vendor(request: Request, device: DeviceState) -> str:
-    """Refuse vendors that were not asked for."""
+    """Refuse vendors that the request does not list."""
     wanted = request.demand.vendors
     known = not wanted or device.vendor.casefold() in (name.casefold() for name in wanted)
     return "" if known else f"are not from {' or '.join(wanted)}"
 
 
 def right_selectors(request: Request, device: DeviceState) -> str:
-    """Refuse accelerators that the selectors of the claims do not match, or fail on."""
+    """Refuse accelerators that the claims' selectors do not match, or on which a selector fails."""
     if not request.demand.selectors:
         return ""
     unmatched, fault = first_mismatch(request.demand.selectors, device.offered)
@@ -133,25 +133,25 @@ def right_selectors(request: Request, device: DeviceState) -> str:
 
 
 def selector_fault(request: Request, device: DeviceState) -> str:
-    """Return the error of the selectors on an accelerator; empty: they say yes or no."""
+    """Return the evaluation error of the selectors on an accelerator; empty: they evaluate."""
     return first_mismatch(request.demand.selectors, device.offered)[1]
 
 
 def right_precision(request: Request, device: DeviceState) -> str:
-    """Refuse accelerators known not to compute in the precision."""
+    """Refuse accelerators that are known not to support the precision."""
     precision = request.demand.precision
     known = not precision or not device.precisions or precision in device.precisions
     return "" if known else f"do not run {precision}"
 
 
 def runs(request: Request, device: DeviceState) -> str:
-    """Refuse what an estimate says does not run."""
+    """Refuse accelerators on which the request does not run, by its estimate."""
     reason = request.estimates.get(device.model, UNKNOWN).reason
     return f"do not run it ({reason})" if reason else ""
 
 
 def fast_enough(request: Request, device: DeviceState) -> str:
-    """Refuse what is expected to miss the SLO, or of which nothing is expected."""
+    """Refuse accelerators that are expected to miss the SLO, or have no estimate."""
     if request.slo is None:
         return ""
     seconds = request.estimates.get(device.model, UNKNOWN).seconds
@@ -161,7 +161,7 @@ def fast_enough(request: Request, device: DeviceState) -> str:
 
 
 def has_memory_figure(request: Request, device: DeviceState) -> str:
-    """Refuse to share by memory what has no known memory."""
+    """Refuse to share an accelerator by memory if its memory is unknown."""
     by_estimate = request.sized_by_estimate and not taken_whole(request, device)
     sized = request.demand.memory is not None or by_estimate
     return "have no known memory to share" if sized and not device.memory else ""
@@ -177,4 +177,4 @@ KIND_FILTERS: Final = {
     Reason.SLO: fast_enough,
     Reason.UNSHARED: has_memory_figure,
 }
-"""What is asked of a kind of accelerator, in the order in which a refusal is told."""
+"""The filters on kinds of accelerator, in the order in which a refusal lists them."""

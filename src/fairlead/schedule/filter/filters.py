@@ -1,4 +1,4 @@
-"""What a node or an accelerator must have: each filter looks at many rows at once and says which pass."""
+"""Filters on nodes and accelerators: each tests many rows at once and returns which pass."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,37 +12,37 @@ from fairlead.schedule.state.columns import Ints, Mask
 
 Filter = Callable[[CompiledRequest, Ints], Mask | np.bool_]
 ALL: Final = np.True_
-"""Every row passes: nothing was asked for that could be missing."""
+"""Every row passes: the request asks for nothing that the filter tests."""
 CORDONED: Final = Taint("node.kubernetes.io/unschedulable")
-"""The taint that Kubernetes sees in a cordoned node."""
+"""The taint that Kubernetes gives a cordoned node."""
 
 
 def schedulable(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass nodes that take new pods, and others for who tolerates their being cordoned."""
-    borne = any(toleration.covers(CORDONED) for toleration in compiled.request.tolerations)
-    if borne or not compiled.cluster.columns.cordoned:
+    """Pass nodes that are not cordoned; all, if the request tolerates cordoned nodes."""
+    tolerates_cordon = any(toleration.covers(CORDONED) for toleration in compiled.request.tolerations)
+    if tolerates_cordon or not compiled.cluster.columns.cordoned:
         return ALL
     return ~compiled.cluster.columns.unschedulable[rows]
 
 
 def taint_toleration(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass nodes of whose taints each is tolerated, or only a wish."""
+    """Pass nodes whose every taint is tolerated or is PreferNoSchedule."""
     sets = compiled.cluster.columns.taint_sets
     if len(sets) == 1:
         return ALL
-    borne = compiled.request.tolerations
-    bearable = np.array([not any(repels(taint, borne) for taint in taints) for taints in sets])
-    return bearable[compiled.cluster.columns.taints[rows]]
+    tolerations = compiled.request.tolerations
+    tolerated = np.array([not any(repels(taint, tolerations) for taint in taints) for taints in sets])
+    return tolerated[compiled.cluster.columns.taints[rows]]
 
 
 def node_selector(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass nodes with the labels that were asked for."""
+    """Pass nodes with the labels of the node selector."""
     selector = compiled.request.selector
     return matching_rows(compiled, selector, rows) if selector.terms or selector.names else ALL
 
 
 def node_affinity(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass nodes that one of the affinity's terms selects."""
+    """Pass nodes that one term of the node affinity selects."""
     affinity = compiled.request.affinity
     if not affinity:
         return ALL
@@ -51,7 +51,7 @@ def node_affinity(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
 
 
 def selectors_evaluate(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass nodes with no accelerator on which a selector of the claims fails."""
+    """Pass nodes without an accelerator on which a selector of the claims fails."""
     if not compiled.selector_failed.any():
         return ALL
     failed: Mask = np.any(compiled.selector_failed[compiled.cluster.columns.kind[rows]], axis=1)
@@ -83,7 +83,7 @@ def has_resources(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
 
 
 def has_room(compiled: CompiledRequest, rows: Ints) -> Mask:
-    """Pass nodes with enough CPU, memory and pods left: three filters in one look."""
+    """Pass nodes with enough CPU, memory and pods left: three filters in one comparison."""
     passed: Mask = np.logical_and.reduce(
         compiled.cluster.columns.room.take(rows, axis=0) >= compiled.needs, axis=1
     )
@@ -91,7 +91,7 @@ def has_room(compiled: CompiledRequest, rows: Ints) -> Mask:
 
 
 def matching_rows(compiled: CompiledRequest, selector: Selector, rows: Ints) -> Mask:
-    """Say which rows a selector of nodes selects."""
+    """Return which rows a selector of nodes selects."""
     passed = np.ones(len(rows), np.bool_)
     for term in selector.terms:
         passed &= term_holds(compiled, term, rows)
@@ -101,23 +101,23 @@ def matching_rows(compiled: CompiledRequest, selector: Selector, rows: Ints) -> 
 
 
 def term_holds(compiled: CompiledRequest, term: LabelTerm, rows: Ints) -> Mask:
-    """Say for which rows a term about a label holds."""
+    """Return for which rows a term about a label holds."""
     columns = compiled.cluster.columns
-    found = columns.label(term.key, rows)
+    values = columns.label(term.key, rows)
     if term.match in (MatchOperator.EXISTS, MatchOperator.DOES_NOT_EXIST):
-        return found >= 0 if term.match is MatchOperator.EXISTS else found < 0
+        return values >= 0 if term.match is MatchOperator.EXISTS else values < 0
     if term.match in (MatchOperator.IN, MatchOperator.NOT_IN):
         wanted = columns.value_ids(term.values)
-        inside: Mask = np.isin(found, wanted)
+        inside: Mask = np.isin(values, wanted)
         return inside if term.match is MatchOperator.IN else ~inside
     texts = list(columns.values)
-    ids, back = np.unique(found, return_inverse=True)
+    ids, back = np.unique(values, return_inverse=True)
     held = [value >= 0 and term.holds_for(texts[value]) for value in ids.tolist()]
     return np.array(held, np.bool_)[back]
 
 
 def unheld(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass accelerators that nobody holds, for who wants them whole or cannot share them."""
+    """Pass accelerators without a holder, for kinds that the request takes exclusively."""
     if not compiled.any_exclusive:
         return ALL
     columns = compiled.cluster.columns
@@ -127,7 +127,7 @@ def unheld(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
 
 
 def has_device_memory(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
-    """Pass accelerators with enough memory left, or some; what is the node's own, the node must have too."""
+    """Pass accelerators with enough memory left; for unified memory, the node must have it too."""
     if not compiled.memory_known:
         return ALL
     columns = compiled.cluster.columns
@@ -143,7 +143,7 @@ def has_device_memory(compiled: CompiledRequest, rows: Ints) -> Mask | np.bool_:
 
 
 def has_device_compute(compiled: CompiledRequest, rows: Ints) -> Mask:
-    """Pass accelerators with enough compute left, and for who asks for none, with some."""
+    """Pass accelerators with enough compute left; at least some, if the request asks for none."""
     columns = compiled.cluster.columns
     return columns.free_compute.take(rows, axis=0) >= compiled.least_compute[columns.kind.take(rows, axis=0)]
 
@@ -159,7 +159,7 @@ NODE_FILTERS: Final[dict[Reason, Filter]] = {
     Reason.RESOURCE: has_resources,
     Reason.DEVICE_SELECTOR: selectors_evaluate,
 }
-"""One verdict for each row."""
+"""One result for each row."""
 QUICK_FILTERS: Final[tuple[Filter, ...]] = (
     has_room,
     schedulable,
@@ -169,10 +169,10 @@ QUICK_FILTERS: Final[tuple[Filter, ...]] = (
     node_affinity,
     has_resources,
 )
-"""The same, for who does not ask why."""
+"""The same filters, merged, for searches that need no reasons."""
 DEVICE_FILTERS: Final[dict[Reason, Filter]] = {
     Reason.BUSY: unheld,
     Reason.DEVICE_MEMORY: has_device_memory,
     Reason.DEVICE_COMPUTE: has_device_compute,
 }
-"""One verdict for each accelerator of each row."""
+"""One result for each accelerator of each row."""

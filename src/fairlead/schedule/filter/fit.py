@@ -1,4 +1,4 @@
-"""Whether there is a place at all: the filters without the scores, for searches that try many things."""
+"""Feasibility: the filters without the scores, for searches that try many variants of a request."""
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from fairlead.schedule.state.columns import Ints, Mask
 
 
 def feasible_rows(compiled: CompiledRequest, request: Request, rows: Ints) -> tuple[Ints, Mask]:
-    """Return the rows that take a request, neighbours and all, and which of their accelerators suffice."""
+    """Return the rows that pass every filter, inter-pod rules included, and which accelerators suffice."""
     rows, free = filter_rows(compiled, rows)
-    if len(rows) and (request.inter_pod or compiled.cluster.pod_counts.held):
+    if len(rows) and (request.inter_pod or compiled.cluster.pod_counts.existing_terms):
         passed = np.ones(len(rows), np.bool_)
         for rule in INTER_POD_FILTERS.values():
             passed &= rule(compiled, request)[rows]
@@ -22,6 +22,6 @@ def feasible_rows(compiled: CompiledRequest, request: Request, rows: Ints) -> tu
 
 
 def fits(cluster: EngineCluster, request: Request, *, whole: bool = False) -> bool:
-    """Say whether a request has a place anywhere."""
+    """Return whether a request fits anywhere."""
     compiled = CompiledRequest(cluster, request, whole=whole)
     return bool(len(feasible_rows(compiled, request, cluster.rows())[0]))

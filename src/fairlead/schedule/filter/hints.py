@@ -1,12 +1,12 @@
-"""Queueing hints: whether what is free on a node may be enough for a request that was refused. Pure."""
+"""Queueing hints: whether the free capacity of a node may suffice for a refused request. Pure."""
 
 from fairlead.request import Request
 from fairlead.schedule.state.cluster import NodeFree
 
 
 def resource_fit_hint(request: Request, free: NodeFree) -> bool:
-    """Say whether amounts alone let a node take a request: False is certain, True is worth a decision."""
-    # A node may be over-committed, and a request for nothing fits there all the same.
+    """Return whether a node may fit a request by amounts alone: False is certain, True needs a decision."""
+    # A node may be over-committed; a request for none of that resource still fits.
     needs = ((request.cpu, free.cpu), (request.memory, free.memory), (1, free.pods))
     if any(need > left for need, left in needs if need):
         return False

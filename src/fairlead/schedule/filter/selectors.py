@@ -1,4 +1,4 @@
-"""Device selectors of claims on kinds of accelerator: each pair is evaluated once."""
+"""Evaluate the device selectors of claims on kinds of accelerator, each pair once."""
 
 import json
 from functools import lru_cache
@@ -13,11 +13,11 @@ _LONGEST: Final = 120
 
 @lru_cache(maxsize=1 << 16)
 def first_mismatch(selectors: tuple[str, ...], offered: str) -> tuple[str, str]:
-    """Return the first selector that does not match and its error; both empty: all of them match.
+    """Return the first selector that does not match and its error; both empty: all match.
 
-    As in kube-scheduler they are evaluated in turn: behind one that does not match, none can fail.
+    As in kube-scheduler, evaluation stops at the first selector that does not match: none after it can fail.
     """
-    # Requests without selectors never get here, and do without the evaluator.
+    # Imported here: requests without selectors do not need the evaluator.
     from fairlead.cel import CompileError, EvaluationError, compile_selector  # noqa: PLC0415
 
     for text in selectors:
@@ -36,5 +36,5 @@ def first_mismatch(selectors: tuple[str, ...], offered: str) -> tuple[str, str]:
 def _device(offered: str) -> "CelDevice":
     from fairlead.cel import CelDevice  # noqa: PLC0415
 
-    given = json.loads(offered)
-    return CelDevice.of(given["driver"], given["device"])
+    document = json.loads(offered)
+    return CelDevice.of(document["driver"], document["device"])

@@ -1,1 +1,1 @@
-"""Scores: how good each candidate is, by policy."""
+"""Scores: rate the candidates of a request by policy."""

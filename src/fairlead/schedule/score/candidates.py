@@ -1,4 +1,4 @@
-"""The places that a request could take: rows that pass every filter, and the accelerators on each."""
+"""The candidates for a request: rows that pass every filter, and accelerators on each."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,21 +12,21 @@ from fairlead.schedule.filter.filters import ALL, DEVICE_FILTERS, QUICK_FILTERS
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 
 FEW: Final = 16
-"""Rows for which it costs more to find accelerators that are alike than to look at them all."""
+"""Up to this many rows, scoring every accelerator is cheaper than finding identical ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Places, one for each entry of `row`; a node may offer several. What is left is left after taking it."""
+    """Candidate places, one for each entry of `row`; a node may have several. `*_left` is what remains."""
 
     compiled: CompiledRequest
     row: Ints
     chosen: NDArray[np.int64]
-    """For each place, the columns of the accelerators taken: as many as are asked for."""
+    """For each place, the columns of the accelerators taken: as many as the request asks for."""
     kind: NDArray[np.int32]
     """The kinds of these."""
     idle: Floats
-    """What each of them has to hand out before."""
+    """The free capacity of each of them before."""
     idle_left: Floats
     device_memory_left: Ints
     idle_left_total: Floats
@@ -36,7 +36,7 @@ class Candidates:
 
 
 def make_candidates(compiled: CompiledRequest, row: Ints, chosen: NDArray[np.int64]) -> Candidates:
-    """Return places with what each would leave over."""
+    """Return candidates with what each would leave."""
     columns = compiled.cluster.columns
     cpu, ram = columns.cpu[row] - compiled.request.cpu, columns.memory[row] - compiled.request.memory
     if not chosen.shape[1]:
@@ -53,7 +53,7 @@ def make_candidates(compiled: CompiledRequest, row: Ints, chosen: NDArray[np.int
             cpu,
             ram,
         )
-    at = row[:, None] * columns.width + chosen  # taken from flat columns: much faster than by row and column
+    at = row[:, None] * columns.width + chosen  # from flat columns: much faster than by row and column
     kind, idle = columns.kind.reshape(-1).take(at), columns.idle.reshape(-1).take(at)
     memory = np.zeros(chosen.shape, np.int64)
     if compiled.memory_known:
@@ -65,7 +65,7 @@ def make_candidates(compiled: CompiledRequest, row: Ints, chosen: NDArray[np.int
 
 
 def _idle_left(compiled: CompiledRequest, kind: NDArray[np.int32], compute: Ints, memory: Ints) -> Floats:
-    """Return what accelerators have to hand out; for many at once, as `columns.idle_of` has it."""
+    """Return the free capacity of accelerators, as `columns.idle_of` does, for many at once."""
     left: Ints = np.minimum(compute, WHOLE)
     if compiled.memory_known:
         total = compiled.total_memory[kind]
@@ -75,27 +75,27 @@ def _idle_left(compiled: CompiledRequest, kind: NDArray[np.int32], compute: Ints
 
 
 def filter_rows(compiled: CompiledRequest, rows: Ints) -> tuple[Ints, Mask]:
-    """Return the rows that pass every filter, and which of their accelerators can be taken."""
+    """Return the rows that pass every filter but the inter-pod ones, and which accelerators can be taken."""
     passed = compiled.cluster.columns.alive[rows]
     for node_filter in QUICK_FILTERS:
-        found = node_filter(compiled, rows)
-        if found is not ALL:
-            passed &= found
+        passing = node_filter(compiled, rows)
+        if passing is not ALL:
+            passed &= passing
     rows = rows[passed]
     if not compiled.count or not len(rows):
         return rows, np.zeros((len(rows), 0), np.bool_)
     kind = compiled.cluster.columns.kind.take(rows, axis=0)
-    free: Mask = compiled.allowed[kind] if compiled.choosy else kind >= 0
+    free: Mask = compiled.allowed[kind] if compiled.some_excluded else kind >= 0
     for device_filter in DEVICE_FILTERS.values():
-        found = device_filter(compiled, rows)
-        if found is not ALL:
-            free &= found
+        passing = device_filter(compiled, rows)
+        if passing is not ALL:
+            free &= passing
     enough = free.sum(axis=1) >= compiled.count
     return rows[enough], free[enough]
 
 
 def candidates(compiled: CompiledRequest, rows: Ints) -> Candidates | None:
-    """Return every place that a request could take on these rows; None: there is none."""
+    """Return every candidate place of a request on these rows; None: there is none."""
     rows, free = filter_rows(compiled, rows)
     if not len(rows):
         return None
@@ -106,14 +106,14 @@ def candidates(compiled: CompiledRequest, rows: Ints) -> Candidates | None:
         return make_candidates(compiled, rows[at], column[:, None])
     if not compiled.count:
         return make_candidates(compiled, rows, np.zeros((len(rows), 0), np.int64))
-    # Of several, those with the least to hand out that still suffice: whole ones stay whole.
+    # Of several, take those with the least free capacity that still suffice: whole ones stay whole.
     idle = np.where(free, compiled.cluster.columns.idle[rows], np.inf)
     order = np.argsort(idle, axis=1, kind="stable")
     return make_candidates(compiled, rows, np.sort(order[:, : compiled.count], axis=1))
 
 
 def _repeated(compiled: CompiledRequest, rows: Ints, free: Mask) -> Mask:
-    """Say which accelerators are just like the one before them, and so need not be looked at."""
+    """Return which accelerators are identical to the one before them, and so need no score."""
     columns = compiled.cluster.columns
     repeated = np.zeros_like(free)
     same = free[:, 1:] & free[:, :-1]

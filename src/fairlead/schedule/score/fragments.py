@@ -1,7 +1,7 @@
-"""Fragments: what is idle on a node, but of no use to the requests that are to be expected.
+"""Fragments: idle capacity of a node that the expected requests cannot use.
 
 After Weng et al., "Beware of Fragmentation" (USENIX ATC 2023): for each kind of request, the idle part of a
-node that it could not use; and of this the mean over the kinds.
+node that it could not use; then the mean over the kinds.
 """
 
 from collections.abc import Iterable
@@ -20,13 +20,13 @@ from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 
 SPENT: Final = 0.25
-"""How much it counts that CPU runs out as requests come, and not only that one more has enough.
+"""The weight of CPU that runs out as requests arrive, beside the test that one more request has enough.
 
-Counted in full, it saves CPU at the cost of fragments; not at all, it leaves accelerators without CPU.
-Anything from 0.15 to 0.4 does well on every published list of pods.
+With full weight, the score saves CPU at the cost of fragments; with none, it leaves accelerators without CPU.
+Any value from 0.15 to 0.4 does well on every published list of pods.
 """
 CHUNK: Final = 512
-"""Rows that are counted at one time: more would leave the processor's cache."""
+"""Rows that are counted at once: more would not fit the processor's cache."""
 
 Counts = NDArray[np.int16]
 
@@ -34,8 +34,8 @@ Counts = NDArray[np.int16]
 class RequestKinds:
     """The expected kinds of request as arrays, for the kinds of accelerator that a cluster has.
 
-    Kinds that differ only in which accelerators they may be on are one: how often it comes then depends on
-    the accelerator. Traces with typed requests have hundreds of kinds, and a few dozen of these.
+    Kinds that differ only in the accelerators that they allow are merged: their frequency then depends on
+    the accelerator. Traces with typed requests have hundreds of kinds, and a few dozen merged ones.
     """
 
     def __init__(self, mix: DemandMix, devices: tuple[DeviceState, ...]) -> None:
@@ -44,7 +44,7 @@ class RequestKinds:
         for kind, weight in mix.kinds:
             alike.setdefault((kind.cpu, _untyped(kind.demand)), []).append((kind, weight))
         kinds = [
-            RequestKind(cpu, min(each.memory for each, _ in alike[cpu, demand]), demand)
+            RequestKind(cpu, min(kind.memory for kind, _ in alike[cpu, demand]), demand)
             for cpu, demand in alike
         ]
         self.cpu: Floats = np.array([kind.cpu for kind in kinds], np.float64)
@@ -55,20 +55,20 @@ class RequestKinds:
         self.by_memory = bool(self.device_memory.any())
         table = [[_weight(device, group) for group in alike.values()] for device in devices]
         self.weight: Floats = np.array([*table, [0.0] * len(kinds)])
-        """By kind of accelerator, the last being none: how often such requests come that may be on it."""
-        self.choosy = any(row != table[0] for row in table)
-        """Whether it matters which kind of accelerator it is; where there is none, nothing is idle."""
+        """By kind of accelerator, the last being none: the frequency of requests that may run on it."""
+        self.kind_matters = any(row != table[0] for row in table)
+        """Whether the frequencies depend on the kind of accelerator."""
         sizes = [[_size(device, kind.demand) for kind in kinds] for device in devices]
         per_cpu = np.array([*sizes, [0.0] * len(kinds)]) / np.maximum(self.cpu, 1)
         self.per_cpu: Floats = per_cpu * self.weight
-        """What such requests take of such accelerators, in thousandths for each thousandth of a core."""
+        """What such requests take of such accelerators, in thousandths per thousandth of a core."""
 
     def weights(self, kind: NDArray[np.int32]) -> Floats:
-        """Return how often each kind of request comes that may be on these accelerators."""
-        return self.weight[kind] if self.choosy else self.weight[0]
+        """Return the frequency of each kind of request that may run on these accelerators."""
+        return self.weight[kind] if self.kind_matters else self.weight[0]
 
     def fit(self, idle: Floats, memory: Ints) -> Mask:
-        """Say which accelerators have room for a share of each kind of request."""
+        """Return which accelerators have room for a share of each kind of request."""
         fits: Mask = idle[..., None] >= self.compute
         if self.by_memory:
             fits &= memory[..., None] >= self.device_memory
@@ -76,32 +76,32 @@ class RequestKinds:
 
 
 class Fragments:
-    """Fragments of every row, brought up to date when they are asked for."""
+    """Fragments of every row, refreshed on demand."""
 
     def __init__(self, cluster: EngineCluster, *, published: bool) -> None:
         self.cluster = cluster
         self.published = published
-        """As in the paper: CPU and memory are had or not; otherwise they run out as requests come."""
+        """As in the paper, CPU and memory suffice or not; otherwise they run out as requests arrive."""
         self.kinds = RequestKinds(cluster.mix, tuple(cluster.columns.kinds))
         self._seen = -1
         shape = (cluster.columns.size, len(self.kinds.cpu))
         self.fits = np.zeros((*cluster.columns.kind.shape, len(self.kinds.cpu)), np.bool_)
-        """By row, accelerator and kind of request: whether it could take a share of it."""
+        """By row, accelerator and kind of request: whether the accelerator could take a share."""
         self.count: Counts = np.zeros(shape, np.int16)
-        """By row and kind of request: accelerators that could take a share of it."""
+        """By row and kind of request: the number of accelerators that could take a share."""
         self.usable = np.zeros(shape)
-        """What these have to hand out, times how often such a request comes."""
+        """The free capacity of these, times the frequency of such requests."""
         self.amount: Floats = np.zeros(cluster.columns.size)
 
     @property
     def current(self) -> bool:
-        """Whether it was made for the mix, the accelerators and the size that the cluster has now."""
+        """Whether the tables still match the cluster's demand mix, kinds of accelerator and size."""
         kinds, columns = self.kinds, self.cluster.columns
         same = len(kinds.devices) == len(columns.kinds) and self.fits.shape[:2] == columns.kind.shape
         return same and kinds.mix is self.cluster.mix
 
     def refresh(self) -> None:
-        """Count the rows anew that have changed."""
+        """Recount the rows that have changed."""
         if self._seen == self.cluster.changes:
             return
         rows = self.cluster.changed_since(self._seen) if self._seen >= 0 else None
@@ -121,7 +121,7 @@ class Fragments:
         self.amount[rows] = self.measure(rows, count, usable, left)
 
     def measure(self, rows: Ints, count: Counts, usable: Floats, left: tuple[Ints, Ints, Floats]) -> Floats:
-        """Return the fragments of rows that have so much CPU, memory and idle accelerators left."""
+        """Return the fragments of rows with this CPU, memory and accelerator capacity `left`."""
         kinds, (cpu, memory, idle) = self.kinds, left
         hosts = (count >= kinds.count) & (cpu[:, None] >= kinds.cpu)
         if not self.published:
@@ -132,7 +132,7 @@ class Fragments:
         return idle - used
 
     def after(self, places: Candidates) -> Floats:
-        """Return the fragments that the node of each place would have if it were taken."""
+        """Return the fragments that the node of each place would have after the placement."""
         row = places.row
         count, usable = self.count.take(row, axis=0), self.usable.take(row, axis=0)
         cells = self.fits.reshape(-1, self.fits.shape[-1])
@@ -140,21 +140,21 @@ class Fragments:
             left = places.idle_left[:, at]
             before = cells.take(row * self.fits.shape[1] + places.chosen[:, at], axis=0)
             after = self.kinds.fit(left, places.device_memory_left[:, at])
-            count -= before ^ after  # what is taken makes nothing fit that did not
+            count -= before ^ after  # a placement never makes a kind fit that did not fit before
             lost = before * places.idle[:, at : at + 1] - after * left[:, None]
             usable -= lost * self.kinds.weights(places.kind[:, at])
         return self.measure(row, count, usable, (places.cpu_left, places.memory_left, places.idle_left_total))
 
 
 def added_fragments(places: Candidates, *, published: bool) -> Floats:
-    """Return how much of a node each place would turn into fragments, in thousandths of an accelerator."""
+    """Return the fragments that each place would add to its node, in thousandths of an accelerator."""
     cluster = places.compiled.cluster
     key = ("fragments", published)
     table = cluster.memo.get(key)
     if not isinstance(table, Fragments) or not table.current:
         table = cluster.memo[key] = Fragments(cluster, published=published)
     table.refresh()
-    # Sums of the same figures in another order differ in the last digits, and would fall into another step.
+    # Sums in another order differ in the last digits, and would fall into another step of the score.
     return np.round(table.after(places) - table.amount[places.row], 6)
 
 
@@ -169,7 +169,7 @@ def _untyped(demand: Demand) -> Demand:
 
 
 def _weight(device: DeviceState, kinds: Iterable[tuple[RequestKind, float]]) -> float:
-    """Return how often those of some kinds come that may be on an accelerator."""
+    """Return the summed frequency of the kinds that may run on an accelerator."""
     return sum(weight for kind, weight in kinds if _takes(device, kind.demand))
 
 

@@ -1,4 +1,4 @@
-"""What demand to expect: the kinds of request that are most of all requests, and how often each comes."""
+"""The expected demand: the most frequent kinds of request, and the frequency of each."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ from fairlead.request import Demand, Request
 from fairlead.units import Bytes
 
 USUAL: Final = 0.95
-"""Kinds are counted until they make up this part of all requests; the rest is noise."""
+"""The kinds kept make up this part of all requests; the rest is noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """Requests that ask for the same; a node that cannot take one more of them has fragments."""
+    """Requests that ask for the same amounts; a node that cannot take one more has fragments."""
 
     cpu: int
     memory: Bytes
@@ -24,15 +24,16 @@ class RequestKind:
 
 @dataclass(frozen=True, slots=True)
 class DemandMix:
-    """Kinds of request and how often each comes; the frequencies add up to 1."""
+    """Kinds of request and their frequencies, which add up to 1."""
 
     kinds: tuple[tuple[RequestKind, float], ...]
 
 
 def typical_demand(requests: Iterable[Request], usual: float = USUAL) -> DemandMix:
-    """Return the most popular kinds among requests, by what they ask of CPU and accelerators.
+    """Return the most frequent kinds among requests, by their CPU and accelerators.
 
-    Memory of the node is not told apart, or hardly two would be alike: a kind has the least of its own.
+    Requests that differ only in the node's memory are one kind, with the least memory of them; otherwise
+    hardly two requests would be of one kind.
     """
     counts: Counter[tuple[int, Demand]] = Counter()
     least: dict[tuple[int, Demand], int] = {}
@@ -63,4 +64,4 @@ EVEN: Final = DemandMix(
         (RequestKind(4000, Bytes(0), Demand(4, compute=1000)), 0.2),
     )
 )
-"""Expected where nothing is known: eighths, quarters, halves and wholes, one or four at a time."""
+"""The default demand: eighths, quarters, halves and wholes of one accelerator, and four wholes."""

@@ -1,4 +1,4 @@
-"""Policies: which scores count, and how much; a policy is a few lines of data."""
+"""Policies: which scores count, and with which weight; a policy is a few lines of data."""
 
 from difflib import get_close_matches
 from functools import cache
@@ -9,21 +9,21 @@ from fairlead.errors import SettingsError
 from fairlead.schedule.score.scores import SCORES, Score
 
 GROUP: Final = "fairlead.policies"
-"""The entry points by which other packages bring policies of their own."""
+"""The entry point group by which other packages add policies."""
 
 
 class Policy(NamedTuple):
-    """A way to choose among the places that a request could take."""
+    """A rule that chooses among the candidate places of a request."""
 
     name: str
     scores: tuple[tuple[Score, float], ...]
-    """Each with its weight; a thousandth of another only decides where that one is undecided."""
+    """Each with its weight; a score with a thousandth of another's weight only breaks its ties."""
     whole: bool = False
-    """Whether every request is given its accelerators for itself alone."""
+    """Whether every request takes its accelerators exclusively."""
     packs: bool = True
-    """Whether those of a gang fill a node before they go to the next."""
+    """Whether the members of a gang fill one node before the next."""
     by_name: bool = False
-    """Whether the smallest name wins among equals; otherwise the node that came first."""
+    """Whether the smallest node name wins ties; otherwise the node that was added first."""
     help: str = ""
 
 
@@ -53,29 +53,29 @@ POLICIES: Final[dict[str, Policy]] = {
 
 
 def policy_named(name: str) -> Policy:
-    """Return a policy of ours, or of an installed package, or say which ones come near."""
+    """Return a built-in policy, or one of an installed package; an error suggests near names."""
     return POLICIES[name] if name in POLICIES else _installed(name)
 
 
 @cache
 def _installed(name: str) -> Policy:
-    """Load a policy of another package; once, for it is asked for with every decision."""
+    """Load a policy of another package; cached, because every decision looks it up."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         known = sorted({*POLICIES, *points})
-        near = get_close_matches(name, known, 1, 0.5)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+        close = get_close_matches(name, known, 1, 0.5)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
         raise SettingsError(f"unknown policy {name!r}", hint)
     where, hint = f"policy {name!r}: {points[name].value}", "see: fairlead docs own-policy"
     try:
-        found = points[name].load()
-    except Exception as error:  # whatever the code of strangers may raise
+        policy = points[name].load()
+    except Exception as error:  # code of other packages may raise anything
         raise SettingsError(f"{where} cannot be loaded: {type(error).__name__}: {error}", hint) from error
-    if not isinstance(found, Policy):
+    if not isinstance(policy, Policy):
         raise SettingsError(f"{where} is not a Policy", hint)
-    return found
+    return policy
 
 
 def policy_names() -> tuple[str, ...]:
-    """Return the names of every policy that can be asked for."""
+    """Return the names of all available policies."""
     return tuple(sorted({*POLICIES, *(point.name for point in entry_points(group=GROUP))}))

@@ -1,4 +1,4 @@
-"""What is known of requests of one shape: every node's best place, worked out anew where it changed."""
+"""Cached scores for one shape of request: each node's best place, rescored when the node changes."""
 
 from typing import Final
 
@@ -15,16 +15,16 @@ from fairlead.schedule.state.cluster import EngineCluster, LargestNode
 from fairlead.schedule.state.columns import Ints
 
 MEMORY: Final = 64 << 20
-"""Bytes that the remembered shapes may take; the one not asked for longest goes first."""
+"""Bytes that the cached shapes may take; the least recently used shape is dropped first."""
 ROW: Final = 10
 """Bytes of one row: a score and a column."""
 
 CHUNK: Final = 1024
-"""Rows that are judged at one time: more would leave the processor's cache."""
+"""Rows that are scored at once: more would not fit the processor's cache."""
 
 
 class ScoreCache:
-    """For one shape and policy, the score of every row; minus infinity where it does not fit."""
+    """For one shape and policy, the score of every row; minus infinity where the request does not fit."""
 
     def __init__(self, cluster: EngineCluster, request: Request, policy: Policy) -> None:
         self.compiled = CompiledRequest(cluster, request, whole=policy.whole)
@@ -33,17 +33,17 @@ class ScoreCache:
         self._seen = 0
         self.score = np.zeros(0)
         self.column = np.zeros(0, np.int16)
-        """Of the best place, where one accelerator is asked for."""
+        """The accelerator of the best place, for requests for one accelerator."""
 
     def refresh(self) -> None:
-        """Judge the rows anew that have changed."""
+        """Rescore the rows that have changed."""
         cluster = self.compiled.cluster
         now = (cluster.columns.size, cluster.mix, cluster.scale, cluster.columns.present)
         if now == self._made_for and self._seen == cluster.changes:
             return
         rows = cluster.changed_since(self._seen) if now == self._made_for else None
-        if rows is not None and cluster.freed <= self._seen:
-            rows = rows[self.score[rows] > -np.inf]  # who was full is full still
+        if rows is not None and cluster.last_freed <= self._seen:
+            rows = rows[self.score[rows] > -np.inf]  # no capacity was freed, so a full row is still full
         self._made_for, self._seen = now, cluster.changes
         if rows is None:
             rows = cluster.rows()
@@ -51,9 +51,9 @@ class ScoreCache:
             self.column = np.zeros(cluster.columns.size, np.int16)
         self.compiled.update_kinds()
         for start in range(0, len(rows), CHUNK):
-            self._judge(rows[start : start + CHUNK])
+            self._score_rows(rows[start : start + CHUNK])
 
-    def _judge(self, rows: Ints) -> None:
+    def _score_rows(self, rows: Ints) -> None:
         self.score[rows] = -np.inf
         places = candidates(self.compiled, rows)
         if places is None:
@@ -67,7 +67,7 @@ class ScoreCache:
             self.score[places.row] = scores
         else:
             np.maximum.at(self.score, places.row, scores)
-            # Written backwards, so that of equal accelerators the first is kept.
+            # Backwards, so that the first of equal accelerators is kept.
             best = np.flatnonzero(scores == self.score[places.row])[::-1]
             self.column[places.row[best]] = places.chosen[best, 0]
 
@@ -86,13 +86,13 @@ class ScoreCache:
 
 
 def scores_of(cluster: EngineCluster, request: Request, policy: Policy) -> ScoreCache:
-    """Return what is known of a request's shape, up to date."""
-    key = ("verdicts", policy, request.shape)
-    known = cluster.memo.pop(key, None)
-    if not isinstance(known, ScoreCache):
-        known = ScoreCache(cluster, request, policy)
-    cluster.memo[key] = known
+    """Return the refreshed scores for the shape of a request."""
+    key = ("scores", policy, request.shape)
+    cache = cluster.memo.pop(key, None)
+    if not isinstance(cache, ScoreCache):
+        cache = ScoreCache(cluster, request, policy)
+    cluster.memo[key] = cache
     if len(cluster.memo) > 64 + MEMORY // (ROW * cluster.columns.size + 1):
         del cluster.memo[next(iter(cluster.memo))]
-    known.refresh()
-    return known
+    cache.refresh()
+    return cache

@@ -1,4 +1,4 @@
-"""How good a place is: each score looks at many places at once and gives 0 to 100, more being better."""
+"""Scores: each rates many candidate places at once from 0 to 100; more is better."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,17 +16,17 @@ Score = Callable[[Candidates], Floats | float]
 
 
 def published_descent(places: Candidates) -> Floats:
-    """Like places that leave the fewest fragments, in the hundred steps of the published form."""
+    """Prefer places that add the fewest fragments, in the hundred steps of the published form."""
     return _steps(added_fragments(places, published=True))
 
 
 def descent(places: Candidates) -> Floats:
-    """Like places that leave the fewest fragments, CPU and memory being spent as requests come."""
+    """Prefer places that add the fewest fragments, as CPU and memory run out with more requests."""
     return _steps(added_fragments(places, published=False))
 
 
 def snug(places: Candidates) -> Floats:
-    """Like places that leave little over: on the accelerators taken, and on all of the node's."""
+    """Prefer places that leave little free: on the accelerators taken, and on all of the node."""
     left = places.idle_left_total / (WHOLE * places.compiled.cluster.scale.devices)
     if places.chosen.shape[1]:
         left = (left + places.idle_left.sum(axis=1) / (WHOLE * places.compiled.count)) / 2
@@ -34,29 +34,29 @@ def snug(places: Candidates) -> Floats:
 
 
 def best_fit(places: Candidates) -> Floats:
-    """Like nodes that have the least CPU and accelerators left over, both against the largest node."""
+    """Prefer nodes with the least CPU and accelerator capacity left, relative to the largest node."""
     scale = places.compiled.cluster.scale
     idle = places.idle_left_total / (WHOLE * scale.devices)
     return 50 * (2 - places.cpu_left / scale.cpu - idle)
 
 
 def packed(places: Candidates) -> Floats:
-    """Like nodes and accelerators that are nearly full."""
+    """Prefer nodes and accelerators that are nearly full."""
     return 100 - _room(places)
 
 
 def roomy(places: Candidates) -> Floats:
-    """Like nodes and accelerators that are nearly empty."""
+    """Prefer nodes and accelerators that are nearly empty."""
     return _room(places)
 
 
 def enough(places: Candidates) -> Floats | float:
-    """Like accelerators on which it is expected to be fast; within an SLO all are fast enough."""
+    """Prefer accelerators with a low expected latency; under an SLO, all that keep it are equal."""
     return 0.0 if places.compiled.request.slo is not None else swift(places)
 
 
 def swift(places: Candidates) -> Floats | float:
-    """Like accelerators on which it is expected to be fast."""
+    """Prefer accelerators with a low expected latency."""
     compiled = places.compiled
     if not compiled.request.estimates or not compiled.count:
         return 0.0
@@ -64,7 +64,7 @@ def swift(places: Candidates) -> Floats | float:
 
 
 def thrifty(places: Candidates) -> Floats | float:
-    """Like accelerators on which it is expected to take little energy."""
+    """Prefer accelerators with a low expected energy."""
     compiled = places.compiled
     if not compiled.request.estimates or not compiled.count:
         return 0.0
@@ -74,19 +74,19 @@ def thrifty(places: Candidates) -> Floats | float:
 
 
 def wished(places: Candidates) -> Floats | float:
-    """Like nodes that the request prefers, and those without taints that it only bears."""
+    """Prefer nodes by the preferred node affinity, and nodes without untolerated PreferNoSchedule taints."""
     request, columns = places.compiled.request, places.compiled.cluster.columns
     if not request.preferences and len(columns.taint_sets) == 1:
         return 0.0
-    liked = np.zeros(len(places.row))
+    score = np.zeros(len(places.row))
     for preference in request.preferences:
-        liked += preference.weight * matching_rows(places.compiled, preference.selector, places.row)
-    shunned = np.array([_shunned(request, taints) for taints in columns.taint_sets])
-    liked -= 100 * shunned[columns.taints[places.row]]
-    return 100 * liked / max(sum(preference.weight for preference in request.preferences), 100)
+        score += preference.weight * matching_rows(places.compiled, preference.selector, places.row)
+    untolerated = np.array([_has_untolerated(request, taints) for taints in columns.taint_sets])
+    score -= 100 * untolerated[columns.taints[places.row]]
+    return 100 * score / max(sum(preference.weight for preference in request.preferences), 100)
 
 
-def _shunned(request: Request, taints: tuple[Taint, ...]) -> bool:
+def _has_untolerated(request: Request, taints: tuple[Taint, ...]) -> bool:
     return any(
         taint.effect is TaintEffect.PREFER_NO_SCHEDULE
         and not any(toleration.covers(taint) for toleration in request.tolerations)
@@ -109,7 +109,7 @@ SCORES: Final[dict[str, Score]] = {
 
 
 def _steps(loss: Floats) -> Floats:
-    """Return 0 to 99, 50 where nothing is lost; in steps, so that other scores decide among equals."""
+    """Return 0 to 99, 50 where no fragments are added; in steps, so that other scores break ties."""
     steps: Floats = np.floor(100 / (1 + np.exp(np.minimum(loss / WHOLE, 50))))
     return steps
 
@@ -126,13 +126,13 @@ def _room(places: Candidates) -> Floats:
 
 
 def _least(compiled: CompiledRequest, figures: Floats) -> float:
-    """Return the least that is expected on any accelerator that there is now and that it may be on."""
-    there = np.array(compiled.cluster.columns.present, np.int64)
-    found = figures[there[compiled.allowed[there]]]
-    return float(np.nanmin(found)) if not np.isnan(found).all() else np.nan
+    """Return the least expected value over the present kinds of accelerator that the request allows."""
+    present = np.array(compiled.cluster.columns.present, np.int64)
+    values = figures[present[compiled.allowed[present]]]
+    return float(np.nanmin(values)) if not np.isnan(values).all() else np.nan
 
 
 def _relative(figures: Floats, least: float) -> Floats:
-    """Return 100 for the least, 50 for twice as much, and 0 where nothing is known."""
+    """Return 100 for the least, 50 for twice as much, and 0 where no estimate is known."""
     share = 100 * max(least, 1e-12) / np.maximum(figures, 1e-12)
     return np.nan_to_num(np.minimum(share, 100), nan=0.0)

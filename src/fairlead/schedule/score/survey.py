@@ -1,4 +1,4 @@
-"""What each of some nodes says to a request: a score, or what stands in the way on it."""
+"""Survey nodes for a request: the score of each, or the reason why it does not fit."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,78 +16,78 @@ from fairlead.schedule.state.cluster import ABSENT, EngineCluster
 from fairlead.schedule.state.columns import Floats, Ints, Mask
 
 _ALIKE: Final = 1e-6
-"""Scores that differ by less are the same."""
+"""Scores that differ by less are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSurvey:
-    """The answers of some nodes, in the order in which they were asked."""
+    """The scores of some nodes, in the order of the query."""
 
     compiled: CompiledRequest
     rows: Ints
-    """ABSENT for those that are not there."""
+    """ABSENT for nodes that the cluster does not have."""
     score: Floats
-    """Of the best place on each; minus infinity where there is none."""
+    """The score of the best place on each node; minus infinity where there is none."""
 
     @property
     def fits(self) -> Mask:
-        """Which of them have a place."""
+        """Which of the nodes have a place."""
         return self.score > -np.inf
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRefusals:
-    """Why some nodes have no place."""
+    """Why nodes have no place."""
 
     reasons: tuple[Rejection, ...]
     which: Ints
-    """For each of the nodes, which of the reasons."""
+    """For each node, the index into `reasons`."""
     for_good: Mask
-    """Those on which there would be no place even if all that is placed there went."""
+    """Nodes that would have no place even if they were empty."""
 
 
 def survey(cluster: EngineCluster, request: Request, policy: Policy, names: Iterable[str]) -> NodeSurvey:
-    """Ask nodes for a place for a request that minds no neighbours."""
-    known, rows = scores_of(cluster, request, policy), cluster.rows_of(names)
+    """Score nodes for a request without inter-pod rules."""
+    cache, rows = scores_of(cluster, request, policy), cluster.rows_of(names)
     score = np.full(len(rows), -np.inf)
-    there = rows != ABSENT
-    score[there] = known.score[rows[there]]
-    return NodeSurvey(known.compiled, rows, score)
+    present = rows != ABSENT
+    score[present] = cache.score[rows[present]]
+    return NodeSurvey(cache.compiled, rows, score)
 
 
 def ranks(score: Floats, best: int) -> Ints:
-    """Return `best` for the highest score, one less for each score below it, and never less than 0.
+    """Return `best` for the highest score, one less for each lower score, and never less than 0.
 
-    Ranks, because a policy's order counts: what leaves the fewest fragments is to win by little or by much.
+    Ranks, because only a policy's order counts: the best node must win whether its lead is small or large.
     """
-    found = np.zeros(len(score), np.int64)
+    result = np.zeros(len(score), np.int64)
     fits = score > -np.inf
     if fits.any():
         steps = np.round(score[fits] / _ALIKE)
         levels, back = np.unique(-steps, return_inverse=True)
-        found[fits] = np.maximum(best - np.arange(len(levels)), 0)[back]
-    return found
+        result[fits] = np.maximum(best - np.arange(len(levels)), 0)[back]
+    return result
 
 
 def diagnose_nodes(compiled: CompiledRequest, rows: Ints) -> NodeRefusals:
-    """Return why nodes have no place: of all that is against a node, what its nearest accelerator lacks."""
+    """Return why nodes have no place: for each, the last filter that rejected one of its accelerators."""
     left = compiled.cluster.columns.kind[rows] >= 0
     reasons = [Rejection(Reason.NO_DEVICE, "are not there")]
     which = np.zeros(len(rows), np.int64)
-    still: Mask = np.logical_or.reduce(left, axis=1)
-    for found in diagnose_rows(compiled, rows, left):
-        # What the reason before this one ruled out has gone from `left` by now.
-        still = _closed(which, still, left, len(reasons) - 1)
-        reasons.append(found)
-    _closed(which, still, left, len(reasons) - 1)
+    open_nodes: Mask = np.logical_or.reduce(left, axis=1)
+    for rejection in diagnose_rows(compiled, rows, left):
+        # By now, `left` lacks what the reason before this one ruled out.
+        open_nodes = _record_reason(which, open_nodes, left, len(reasons) - 1)
+        reasons.append(rejection)
+    _record_reason(which, open_nodes, left, len(reasons) - 1)
     return NodeRefusals(tuple(reasons), which, _for_good(compiled, rows))
 
 
-def _closed(which: Ints, still: Mask, left: Mask, reason: int) -> Mask:
-    """Note which nodes a reason has closed, and return those that are still open."""
-    now: Mask = np.logical_or.reduce(left, axis=1)
-    which[still & ~now] = reason
-    return now
+def _record_reason(which: Ints, open_before: Mask, left: Mask, reason: int) -> Mask:
+    """Record the nodes that a reason has ruled out, and return those that still have candidates."""
+    open_now: Mask = np.logical_or.reduce(left, axis=1)
+    which[open_before & ~open_now] = reason
+    return open_now
 
 
 def _for_good(compiled: CompiledRequest, rows: Ints) -> Mask:

@@ -1,1 +1,1 @@
-"""The state of a cluster as columns, kept up to date step by step, with undo."""
+"""The state of a cluster as columns, updated incrementally, with checkpoint and rollback."""

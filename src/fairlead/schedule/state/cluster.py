@@ -1,4 +1,4 @@
-"""The state of a cluster: nodes come and go, requests are bound and released, and all can be undone."""
+"""The state of a cluster: add and remove nodes, bind and release requests, and roll back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from fairlead.schedule.state.pod_counts import PodCounts
 from fairlead.units import Bytes, format_bytes
 
 ABSENT: Final = -1
-"""The row of a node that is not there."""
+"""The row of a node that the cluster does not have."""
 MIN_LOG_LENGTH: Final = 4096
-"""Changes that are remembered, or four for each row; who has not looked for longer starts anew."""
+"""Changes that the log keeps, or four for each row; a reader that lags further behind starts over."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceFree:
-    """What is left of an accelerator."""
+    """The free capacity of an accelerator."""
 
     id: str
     memory: Bytes
@@ -31,7 +31,7 @@ class DeviceFree:
 
 
 class LargestNode(NamedTuple):
-    """What the largest node has, CPU and accelerators: some scores measure against it."""
+    """CPU and accelerators of the largest node: some scores are relative to it."""
 
     cpu: int
     devices: int
@@ -39,7 +39,7 @@ class LargestNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeFree:
-    """What is left of a node."""
+    """The free capacity of a node."""
 
     cpu: int
     memory: Bytes
@@ -48,7 +48,7 @@ class NodeFree:
 
 
 class EngineCluster:
-    """Nodes and what is placed on them, kept as columns and changed step by step."""
+    """Nodes and their placements, kept as columns and updated incrementally."""
 
     def __init__(
         self,
@@ -59,15 +59,15 @@ class EngineCluster:
         self.columns = Columns()
         self.pod_counts = PodCounts()
         self.mix = mix
-        """What demand is to be expected: fragments are measured against it."""
+        """The expected demand: fragmentation is measured against it."""
         self.budgets: tuple[DisruptionBudget, ...] = ()
-        """How many pods may be evicted, and of which; preemption keeps to it."""
+        """Disruption budgets that preemption respects."""
         self._log: list[int] = []
-        self._forgotten = 0
-        self.freed = 0
-        """How many changes there had been after the last one that may have given room to somebody."""
+        self._trimmed = 0
+        self.last_freed = 0
+        """The number of changes up to the last one that may have freed capacity."""
         self.memo: dict[object, object] = {}
-        """What others have worked out about this state, to be brought up to date by them."""
+        """Caches of other modules about this state; each module refreshes its own."""
         self._nodes: dict[str, NodeState] = {}
         self._rows: dict[str, int] = {}
         self._names: list[str] = []
@@ -85,44 +85,44 @@ class EngineCluster:
     # Nodes
 
     def put(self, node: NodeState) -> None:
-        """Add a node, or change it; what is placed on it stays there."""
+        """Add a node, or update it; its placements stay."""
         before = self._nodes.get(node.name)
-        row = self._rows[node.name] if before is not None else self._seat(node)
+        row = self._rows[node.name] if before is not None else self._allocate_row(node)
         if len(node.devices) > self.columns.width:
             self.columns.grow(0, len(node.devices))
         self._nodes[node.name], self._scale = node, None
-        self.columns.lay(row, node)
+        self.columns.write_node(row, node)
         for placement in self._on[row].values():
             self._take(row, placement, 1)
         self._changed(row, (lambda: self.put(before)) if before else (lambda: self.remove(node.name)))
 
     def remove(self, name: str) -> tuple[Placement, ...]:
-        """Take a node away with everything on it, and return that."""
+        """Remove a node with its placements, and return these."""
         row, node = self._rows[name], self._nodes[name]
-        gone = tuple(self._on[row].values())
-        for placement in gone:
+        removed = tuple(self._on[row].values())
+        for placement in removed:
             self.release(placement.request.id)
         del self._rows[name], self._nodes[name], self._on[row]
         self._names[row], self._scale = "", None
         self._vacant.append(row)
         self.columns.clear(row)
         self._changed(row, lambda: self.put(node))
-        return gone
+        return removed
 
     def node(self, name: str) -> NodeState | None:
-        """Return a node as it was put."""
+        """Return a node by its name."""
         return self._nodes.get(name)
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """Return every node as it was put."""
+        """Return every node."""
         return tuple(self._nodes[name] for name in self._names if name)
 
     def row(self, name: str) -> int:
-        """Return where a node lies in the columns."""
+        """Return the row of a node."""
         return self._rows[name]
 
     def rows_of(self, names: Iterable[str]) -> Ints:
-        """Return where nodes lie in the columns; ABSENT for one that is not there."""
+        """Return the rows of nodes; ABSENT for a node that the cluster does not have."""
         return np.array(list(map(self._rows.get, names, repeat(ABSENT))), np.int64)
 
     def name(self, row: int) -> str:
@@ -131,7 +131,7 @@ class EngineCluster:
 
     @property
     def scale(self) -> LargestNode:
-        """The largest node there is."""
+        """The largest node of the cluster."""
         if self._scale is None:
             cpu, width = self.columns.cpu_total, self.columns.width_total
             self._scale = LargestNode(int(cpu.max(initial=1)), int(width.max(initial=1)))
@@ -147,7 +147,7 @@ class EngineCluster:
 
     @property
     def cells(self) -> int:
-        """How many accelerators there could be: nodes times the most that one has."""
+        """Cells of the accelerator columns: nodes times the most accelerators that a node has."""
         return len(self._rows) * self.columns.width
 
     def rows(self) -> Ints:
@@ -155,7 +155,7 @@ class EngineCluster:
         return np.flatnonzero(self.columns.alive)
 
     def free(self, name: str) -> NodeFree:
-        """Return what is left of a node."""
+        """Return the free capacity of a node."""
         row, columns = self._rows[name], self.columns
         devices = tuple(
             DeviceFree(
@@ -172,34 +172,34 @@ class EngineCluster:
     # Placements
 
     def bind(self, placement: Placement, *, strict: bool = True) -> None:
-        """Count a placement as made; not strict: also one that the node has no room for, as truth may be."""
+        """Bind a placement; not strict: even without room, as real clusters may be over-committed."""
         request = placement.request
         if request.id in self._placements:
             raise AllocationRefusedError(
-                f"{request.id} is placed already, on {self._placements[request.id].node}"
+                f"{request.id} is already placed, on {self._placements[request.id].node}"
             )
         row = self._rows.get(placement.node)
         if row is None:
             raise AllocationRefusedError(f"{request.id}: there is no node {placement.node!r}")
-        if strict and (lack := self._lack(row, placement)):
-            raise AllocationRefusedError(f"{request.id}: {placement.node} {lack}", "decide anew")
+        if strict and (deficit := self._deficit(row, placement)):
+            raise AllocationRefusedError(f"{request.id}: {placement.node} {deficit}", "decide again")
         self._placements[request.id] = self._on[row][request.id] = placement
         self._take(row, placement, 1)
-        self.pod_counts.enter(request, row)
+        self.pod_counts.add(request, row)
         self._changed(row, lambda: self.release(request.id), frees=False)
 
     def release(self, identity: str) -> Placement:
-        """Count a placement no more, and return it."""
+        """Release a placement, and return it."""
         placement = self._placements.pop(identity)
         row = self._rows[placement.node]
         del self._on[row][identity]
         self._take(row, placement, -1)
-        self.pod_counts.leave(placement.request)
+        self.pod_counts.remove(placement.request)
         self._changed(row, lambda: self.bind(placement, strict=False))
         return placement
 
     def placement(self, identity: str) -> Placement | None:
-        """Return where a request is placed."""
+        """Return the placement of a request."""
         return self._placements.get(identity)
 
     def placements(self) -> tuple[Placement, ...]:
@@ -207,11 +207,11 @@ class EngineCluster:
         return tuple(self._placements.values())
 
     def placed_on(self, row: int) -> tuple[Placement, ...]:
-        """Return what is placed on the node of a row."""
+        """Return the placements on the node of a row."""
         return tuple(self._on[row].values())
 
     def limit_disruptions(self, budgets: Iterable[DisruptionBudget]) -> None:
-        """Have preemption keep to these budgets from now on."""
+        """Set the disruption budgets that preemption respects."""
         before, self.budgets = self.budgets, tuple(budgets)
         if self._marks:
             self._undo.append(lambda: self.limit_disruptions(before))
@@ -220,12 +220,12 @@ class EngineCluster:
 
     @property
     def changes(self) -> int:
-        """How many changes there have been."""
-        return self._forgotten + len(self._log)
+        """The number of changes so far."""
+        return self._trimmed + len(self._log)
 
     def changed_since(self, changes: int) -> Ints | None:
-        """Return the rows that changed since there were so many changes; None: nobody remembers."""
-        start = changes - self._forgotten
+        """Return the rows that changed since that number of changes; None: the log no longer has them."""
+        start = changes - self._trimmed
         if start < 0:
             return None
         return np.array(list(dict.fromkeys(self._log[start:])), np.int64)
@@ -233,7 +233,7 @@ class EngineCluster:
     # Undoing
 
     def checkpoint(self) -> int:
-        """Remember this state; every checkpoint is ended by `rollback` or `keep`."""
+        """Start a checkpoint; end it with `rollback` or `commit`."""
         self._marks.append(len(self._undo))
         return len(self._marks)
 
@@ -242,7 +242,7 @@ class EngineCluster:
         length = self._marks[mark - 1]
         del self._marks[mark - 1 :]
         steps, self._undo[length:] = self._undo[length:], []
-        marks, self._marks = self._marks, []  # undoing is not itself to be undone
+        marks, self._marks = self._marks, []  # a rollback is not itself logged for undo
         for step in reversed(steps):
             step()
         self._marks = marks
@@ -255,7 +255,7 @@ class EngineCluster:
 
     # Inside
 
-    def _seat(self, node: NodeState) -> int:
+    def _allocate_row(self, node: NodeState) -> int:
         if not self._vacant:
             size = self.columns.size
             self.columns.grow(max(16, 2 * size), len(node.devices))
@@ -281,16 +281,16 @@ class EngineCluster:
 
     def _take_share(self, row: int, at: int, device: DeviceState, share: DeviceShare, sign: int) -> None:
         columns = self.columns
-        whole = share.whole  # all of it as it is now, not as it was when it was given
+        whole = share.whole  # all of it as it is now, not as it was when it was bound
         columns.free_memory[row, at] -= sign * (device.memory if whole else share.memory)
         columns.free_compute[row, at] -= sign * (device.compute if whole else share.compute)
         columns.holders[row, at] += sign
         if device.unified and not share.whole:
             columns.memory[row] -= sign * share.memory
-        columns.weigh(row, at, device)
+        columns.update_idle(row, at, device)
 
-    def _lack(self, row: int, placement: Placement) -> str:
-        """Return what a node has too little of for a placement; empty: nothing."""
+    def _deficit(self, row: int, placement: Placement) -> str:
+        """Return what the node lacks for a placement; empty: nothing."""
         request, columns = placement.request, self.columns
         devices = self._nodes[placement.node].devices
         taken: dict[int, tuple[int, int]] = {}
@@ -299,14 +299,14 @@ class EngineCluster:
             if at is None:
                 return f"has no accelerator {share.device!r}"
             if columns.holders[row, at] and (share.whole or not devices[at].shareable):
-                return f"has given {share.device} to others"
+                return f"has allocated {share.device} to other pods"
             memory, compute = taken.get(at, (0, 0))
             taken[at] = memory + share.memory, compute + share.compute
         for at, (memory, compute) in taken.items():
             if columns.free_memory[row, at] < memory or columns.free_compute[row, at] < compute:
                 return f"has only {format_bytes(int(columns.free_memory[row, at]))} left on {devices[at].id}"
-        lent = sum(each.memory for each in placement.shares if _is_lent(devices, each))
-        needs = (("CPU", request.cpu, columns.cpu), ("memory", request.memory + lent, columns.memory))
+        node_memory = sum(share.memory for share in placement.shares if _takes_node_memory(devices, share))
+        needs = (("CPU", request.cpu, columns.cpu), ("memory", request.memory + node_memory, columns.memory))
         others = ((key, amount, columns.supply(key)) for key, amount in request.resources)
         for name, need, free in (*needs, ("room for pods", 1, columns.pods), *others):
             if need and free[row] < need:
@@ -315,11 +315,11 @@ class EngineCluster:
 
     def _changed(self, row: int, undo: Callable[[], object], *, frees: bool = True) -> None:
         self._log.append(row)
-        self.freed = self.changes if frees else self.freed
+        self.last_freed = self.changes if frees else self.last_freed
         if self._marks:
             self._undo.append(undo)
         if len(self._log) > max(MIN_LOG_LENGTH, 4 * self.columns.size):
-            self._forgotten += len(self._log)
+            self._trimmed += len(self._log)
             self._log.clear()
 
 
@@ -327,6 +327,6 @@ def _column(devices: Sequence[DeviceState], name: str) -> int | None:
     return next((at for at, device in enumerate(devices) if device.id == name), None)
 
 
-def _is_lent(devices: Sequence[DeviceState], share: DeviceShare) -> bool:
-    """Say whether what is taken of an accelerator is taken of its node's memory as well."""
+def _takes_node_memory(devices: Sequence[DeviceState], share: DeviceShare) -> bool:
+    """Return whether a share also takes memory of the node."""
     return not share.whole and any(device.unified for device in devices if device.id == share.device)

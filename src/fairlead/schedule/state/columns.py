@@ -1,4 +1,4 @@
-"""A cluster as arrays: a row for each node, and in each row a column for each of its accelerators."""
+"""A cluster as arrays: a row for each node, and in each row a column for each accelerator."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,72 +17,72 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _ROW: Final = ("alive", "unschedulable", "taints", "idle_total", "cpu_total", "width_total")
 _CELL: Final = ("kind", "free_memory", "free_compute", "holders", "idle")
 UNSTATED: Final = {"ephemeral-storage": 1 << 60}
-"""What a node has of a resource that it says nothing of, where that is not none."""
+"""Resources that a node has although it does not report them, with the amounts assumed."""
 _EMPTY: Final = {"kind": -1, "taints": 0}
 
 
 class Columns:
-    """What is free, by node and by accelerator; rows and columns are added as the cluster grows."""
+    """Free capacity by node and by accelerator; rows and columns grow with the cluster."""
 
     def __init__(self) -> None:
         self.alive: Mask = np.zeros(0, np.bool_)
         self.room: Ints = np.zeros((0, 3), np.int64)
-        """CPU, memory and pods that are left, beside one another: most filters look at all three."""
+        """Free CPU, memory and pods side by side: most filters test all three."""
         self.unschedulable: Mask = np.zeros(0, np.bool_)
         self.taints: NDArray[np.int32] = np.zeros(0, np.int32)
-        """Which set of taints, of `taint_sets`."""
+        """Index into `taint_sets`."""
         self.idle_total: Floats = np.zeros(0)
         self.cpu_total: Ints = np.zeros(0, np.int64)
         self.width_total: Ints = np.zeros(0, np.int64)
-        """How many accelerators the node has."""
+        """The number of accelerators of the node."""
         self.kind: NDArray[np.int32] = np.zeros((0, 1), np.int32)
-        """Which kind of accelerator, of `kinds`; -1: there is none in this column."""
+        """Index into `kinds`; -1: no accelerator in this column."""
         self.free_memory: Ints = np.zeros((0, 1), np.int64)
         self.free_compute: Ints = np.zeros((0, 1), np.int64)
         self.holders: NDArray[np.int32] = np.zeros((0, 1), np.int32)
         self.idle: Floats = np.zeros((0, 1))
-        """What can still be handed out, in thousandths of the accelerator."""
+        """Free capacity in thousandths of the accelerator."""
         self.resources: dict[str, Ints] = {}
         self.labels: dict[str, NDArray[np.int32]] = {}
-        """By key: which value, of `values`; -1: no such label."""
+        """By key: index into `values`; -1: no such label."""
         self.values: dict[str, int] = {}
         self.taint_sets: dict[tuple[Taint, ...], int] = {(): 0}
         self.kinds: dict[DeviceState, int] = {}
-        """Accelerators that are alike but for their id; those that are gone keep their number."""
+        """Accelerators without their ids; kinds that no node has any more keep their index."""
         self._number: Counter[int] = Counter()
         self._present: tuple[int, ...] | None = ()
         self._sizes: tuple[int, ...] = ()
         self.cordoned = 0
-        """How many nodes take no new pods: mostly none, and then nobody need look."""
+        """The number of cordoned nodes: mostly 0, and then the filter is skipped."""
 
     @property
     def cpu(self) -> Ints:
-        """CPU that is left, in thousandths of a core."""
+        """Free CPU, in thousandths of a core."""
         return self.room[:, 0]
 
     @property
     def memory(self) -> Ints:
-        """Memory that is left."""
+        """Free memory."""
         return self.room[:, 1]
 
     @property
     def pods(self) -> Ints:
-        """Pods that may still come."""
+        """Pods that the node can still take."""
         return self.room[:, 2]
 
     @property
     def size(self) -> int:
-        """How many rows there are, used or not."""
+        """The number of rows, used or not."""
         return len(self.alive)
 
     @property
     def width(self) -> int:
-        """How many accelerators a node may have before columns are added."""
+        """The number of accelerator columns."""
         return int(self.kind.shape[1])
 
     @property
     def present(self) -> tuple[int, ...]:
-        """The kinds of accelerator that some node has now."""
+        """The kinds of accelerator that at least one node has."""
         if self._present is None:
             self._present = tuple(sorted(kind for kind, number in self._number.items() if number))
             kinds = list(self.kinds)
@@ -91,11 +91,11 @@ class Columns:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How much memory accelerators have that some node has now, least first."""
+        """The memory sizes of these kinds, smallest first."""
         return self._sizes if self.present else ()
 
     def grow(self, rows: int, width: int) -> None:
-        """Make room for so many nodes, of so many accelerators each."""
+        """Grow to that many rows and accelerator columns."""
         rows, width = max(rows, self.size), max(width, self.width)
         for name in _ROW:
             setattr(self, name, _grown(getattr(self, name), (rows,), _EMPTY.get(name, 0)))
@@ -107,8 +107,8 @@ class Columns:
         }
         self.labels = {key: _grown(column, (rows,), -1) for key, column in self.labels.items()}
 
-    def lay(self, row: int, node: NodeState) -> None:
-        """Write a node into its row, as if nobody were on it."""
+    def write_node(self, row: int, node: NodeState) -> None:
+        """Write a node into its row, with nothing allocated."""
         self.clear(row)
         self.alive[row] = True
         self.room[row] = (node.cpu, node.memory, node.pods)
@@ -128,7 +128,7 @@ class Columns:
             self._number[kind] += 1
             self.free_memory[row, column] = device.memory
             self.free_compute[row, column] = device.compute
-            self.weigh(row, column, device)
+            self.update_idle(row, column, device)
 
     def clear(self, row: int) -> None:
         """Empty a row."""
@@ -142,8 +142,8 @@ class Columns:
         for labels in self.labels.values():
             labels[row] = -1
 
-    def weigh(self, row: int, column: int, device: DeviceState) -> None:
-        """Work out anew what can still be handed out of one accelerator."""
+    def update_idle(self, row: int, column: int, device: DeviceState) -> None:
+        """Update the free capacity of one accelerator."""
         idle = idle_of(
             device,
             int(self.free_memory[row, column]),
@@ -159,26 +159,26 @@ class Columns:
         return columns[key]
 
     def supply(self, key: str) -> Ints:
-        """Return what is free of an extended resource, by row; kept from the first time it is spoken of."""
+        """Return the free amount of an extended resource by row; create the column on first use."""
         return self._column(self.resources, key, UNSTATED.get(key, 0), np.int64)
 
     def label(self, key: str, rows: Ints) -> NDArray[np.int32]:
-        """Return which value of a label these rows have; -1 where it is missing."""
+        """Return the value index of a label for these rows; -1 where it is missing."""
         column = self.labels.get(key)
         return np.full(len(rows), -1, np.int32) if column is None else column[rows]
 
     def value_ids(self, values: Iterable[str]) -> list[int]:
-        """Return the numbers of values that some node has."""
+        """Return the indexes of the values that some node has."""
         return [self.values[value] for value in values if value in self.values]
 
     def resource(self, key: str, rows: Ints) -> Ints:
-        """Return what is free of an extended resource in these rows."""
+        """Return the free amount of an extended resource in these rows."""
         column = self.resources.get(key)
         return np.full(len(rows), UNSTATED.get(key, 0), np.int64) if column is None else column[rows]
 
 
 def kind_of(device: DeviceState) -> DeviceState:
-    """Return what an accelerator has in common with others of its kind."""
+    """Return the kind of an accelerator: the accelerator without its id."""
     return DeviceState(
         "",
         device.model,
@@ -194,9 +194,9 @@ def kind_of(device: DeviceState) -> DeviceState:
 
 
 def idle_of(device: DeviceState, memory: int, compute: int, holders: int) -> int:
-    """Return how much of an accelerator can still be handed out, in thousandths of it.
+    """Return the free capacity of an accelerator, in thousandths of it.
 
-    Whichever is scarcer, memory or compute, decides: neither is worth anything without the other.
+    The scarcer of memory and compute decides: neither is useful without the other.
     """
     if not device.healthy or (holders and not device.shareable):
         return 0

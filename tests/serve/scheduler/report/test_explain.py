@@ -128,7 +128,7 @@ def test_nobody_of_another_namespace_is_named(catalog: Catalog) -> None:
     run_all(cycle)
     assert asked(cycle, "vip")["pending_victims"] == ["1 of other namespaces"]
     meek = asked(cycle, "meek")
-    assert "putting out 1 of other namespaces" in str(meek["changes"])
+    assert "which evicts 1 of other namespaces" in str(meek["changes"])
     assert "secret" not in str([asked(cycle, "vip"), meek])
 
 
