@@ -151,7 +151,7 @@ def test_without_a_scheduler_it_is_decided_here_and_says_so(real_cluster: RealCl
         await world.pod("small", mib=1024, schedulerName="fairlead")
         code, found = await ask.explain("small")
         assert (code, found["node"], found["source"]) == (0, world.nodes[0], "here")
-        assert "no scheduler of ours is called 'fairlead' here" in found["note"]
+        assert "no fairlead scheduler is named 'fairlead' in this cluster" in found["note"]
 
         await world.pod("held", schedulingGates=[{"name": "example.com/quota"}])
         code, found = await ask.explain("held")

@@ -42,10 +42,10 @@ def test_nobody_is_faster_among_others(model: str, jobs: int, load: float) -> No
 def test_who_is_tried_first(order: str, first: str) -> None:
     queue = JobQueue(order, Random(0))
     for each in (job("large", 5, 90, gib=7), job("early", 0, 80), job("short", 9, 10)):
-        queue.enter(WaitingJob(each, tried=each.arrival))
-    assert queue.line(20, {None})[0].job.name == first
-    queue.enter(WaitingJob(job("urgent", 19, 200, gib=1, priority=1), tried=19))
-    assert queue.line(20, {None})[0].job.name == "urgent"
+        queue.add(WaitingJob(each, tried=each.arrival))
+    assert queue.in_order(20, {None})[0].job.name == first
+    queue.add(WaitingJob(job("urgent", 19, 200, gib=1, priority=1), tried=19))
+    assert queue.in_order(20, {None})[0].job.name == "urgent"
 
 
 def test_who_waits_for_long_under_kubernetes_has_no_fixed_place() -> None:
@@ -53,8 +53,8 @@ def test_who_waits_for_long_under_kubernetes_has_no_fixed_place() -> None:
     for seed in range(20):
         queue = JobQueue("kubernetes", Random(seed))
         for index in range(5):
-            queue.enter(WaitingJob(job(f"j{index}", index), tried=index))
-        firsts.add(queue.line(500, {None})[0].job.name)
+            queue.add(WaitingJob(job(f"j{index}", index), tried=index))
+        firsts.add(queue.in_order(500, {None})[0].job.name)
     assert len(firsts) > 2
     assert "kubernetes" in ORDERS
 
@@ -62,11 +62,11 @@ def test_who_waits_for_long_under_kubernetes_has_no_fixed_place() -> None:
 def test_those_tried_at_one_moment_keep_the_order_in_which_they_were_tried() -> None:
     queue = JobQueue("kubernetes", Random(3))
     for index in range(6):
-        queue.enter(WaitingJob(job(f"j{index}", index), tried=index))
-    line = queue.line(500, {None})
+        queue.add(WaitingJob(job(f"j{index}", index), tried=index))
+    line = queue.in_order(500, {None})
     assert [each.job.name for each in line] != [f"j{index}" for index in range(6)]
-    queue.tried(line, 500)
-    assert queue.line(520, {None}) == line
+    queue.record_attempts(line, 500)
+    assert queue.in_order(520, {None}) == line
 
 
 def test_an_accelerator_holds_no_more_than_it_has() -> None:

@@ -156,14 +156,14 @@ WRONG = {
     "jobs: [{name: a, duration: 1s, models: [t44]}]": "models",
     "jobs: [{name: a, duration: 1s, compute: 1.5}]": "compute: 1.5 is more than",
     "jobs: [{name: a, duration: 1s, load: 1.5}]": "load: 1.5 is not between 0 and 1",
-    "jobs: [{name: a, duration: 1s, load: .nan}]": "load: nan is not a sound number",
+    "jobs: [{name: a, duration: 1s, load: .nan}]": "load: nan is not a valid number",
     "jobs: [{name: a, duration: 1s, real: {plateau: -1}}]": "plateau: -1 is not a number",
     "jobs: [{name: a, duration: 1s, priority: high}]": "priority: 'high'",
     "jobs: [{name: a, duration: 1s, replicas: 99999}]": "replicas: 99999 is not 10000 or less",
     "jobs: [{name: a, duration: 1s}, {name: a, duration: 1s}]": "two jobs are called 'a'",
     "generate: [{name: g, count: 9999999, duration: 1s}]": "count: 9999999 is not 1000000 or less",
     "generate: [{name: g, count: 1, arrivals: sometimes 3s, duration: 1s}]": "arrivals: 'sometimes 3s'",
-    "generate: [{name: g, count: 1, arrivals: uniform 40s-20s, duration: 1s}]": "no such range",
+    "generate: [{name: g, count: 1, arrivals: uniform 40s-20s, duration: 1s}]": "the range is invalid",
     "generate: [{name: g, count: 1, mix: [{weight: 0, duration: 1s}]}]": "a weight above 0",
     "failures: {node: {mtbf: 0s, mttr: 1s}}\n" + JOB: "mtbf and mttr must be more than 0",
     "nodes: [{name: a, devices: [v1000]}]\n" + JOB: "v1000",
@@ -239,7 +239,7 @@ def test_a_snapshot_is_played_on_who_runs_stays_and_who_waits_arrives(tmp_path: 
     assert states == {"2": "refused", "default/ring": "done"}
     assert outcome.recorder.peak("allocated") == pytest.approx(1.0)
     path = written(tmp_path, json.dumps(replace(taken, pending=()).to_json()), "calm.json")
-    with pytest.raises(FairleadError, match="nobody waits in it"):
+    with pytest.raises(FairleadError, match="it has no pending pods"):
         TraceReader(CATALOG).read(path)
 
 
@@ -270,5 +270,5 @@ spec:
     states = {life.job.requests[0].name: life.state.value for life in outcome.records}
     assert states == {"web": "refused", "small": "done"}
     assert outcome.recorder.peak("allocated") == pytest.approx(7 / 8)
-    with pytest.raises(FairleadError, match="bring no machines"):
+    with pytest.raises(FairleadError, match="have no machines"):
         TraceReader(CATALOG).read(path)

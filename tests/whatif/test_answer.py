@@ -62,7 +62,7 @@ def test_nodes_are_told_where_no_accelerator_is_wanted() -> None:
 def test_one_that_suffices_beside_too_few() -> None:
     found = ask(Request("pair", demand=Demand(2)), detailed=True)
     texts = {each.device: each.text for each in found.details["default/pair"]}
-    assert texts["t4-1"] == "suffices, but too few beside it do"
+    assert texts["t4-1"] == "suffices, but too few others on the node do"
 
 
 def test_the_prediction_is_that_of_the_device_it_got() -> None:

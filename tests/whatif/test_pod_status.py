@@ -72,8 +72,8 @@ def test_what_a_scheduler_of_another_version_says_is_taken_as_far_as_it_is_under
         (b"[" * 100_000, "is not the leader"),
         (b"[]", "is not the leader"),
         (answer(leader="other"), "is not the leader"),
-        (answer(state="unknown"), "does not know of it yet"),
-        (answer(rejections=7), "does not tell its rejections"),
+        (answer(state="unknown"), "does not know the pod yet"),
+        (answer(rejections=7), "does not report rejections"),
     ],
 )
 def test_what_is_no_answer_is_silence_with_a_reason(body: bytes, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Ask a snapshot or a live cluster where workloads would go, or why they wait; each yes and no is explained.
+"""Ask a snapshot or a live cluster where workloads would go, or why they are pending, with every reason.
 
-Nothing is imported here: who asks the scheduler need not load the engine.
+This package imports nothing: a client of the scheduler need not load the engine.
 """

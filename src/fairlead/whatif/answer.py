@@ -1,4 +1,4 @@
-"""Decide for every workload of a question, without changing anything."""
+"""Decide for every workload of a query; the cluster does not change."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ def answer(
     preemption: bool = True,
     detailed: bool = False,
 ) -> DecisionDocument:
-    """Return every decision, in the order of the requests; refusals carry the smallest changes."""
+    """Return every decision, in the order of the requests; refusals carry suggested changes."""
     state = EngineCluster(snapshot.nodes, snapshot.placements)
     state.limit_disruptions(snapshot.budgets)
     return decision_document(
@@ -30,21 +30,24 @@ def answer(
 def decision_document(
     state: EngineCluster, decisions: Sequence[Decision], policy: str, *, detailed: bool = False
 ) -> DecisionDocument:
-    """Return decisions that were made on a cluster; refusals carry the smallest changes."""
+    """Return the document of decisions made on a cluster; refusals carry suggested changes."""
     decided = _with_changes(state, decisions, policy)
-    refused = [each.request for each in decided if not each.placed] if detailed else []
+    refused = [decision.request for decision in decided if not decision.placed] if detailed else []
     return DecisionDocument(
-        policy, decided, state.nodes(), {each.id: details(state, each, policy) for each in refused}
+        policy,
+        decided,
+        state.nodes(),
+        {decision.id: details(state, decision, policy) for decision in refused},
     )
 
 
 def _with_changes(state: EngineCluster, decisions: Sequence[Decision], policy: str) -> list[Decision]:
-    """Search for changes once for replicas: what would help one would help the others."""
+    """Search for changes once per shape: what helps one replica helps the others."""
     known: dict[Hashable, tuple[SuggestedChange, ...]] = {}
-    found = []
+    completed = []
     for decision in decisions:
         key = (decision.request.shape, decision.rejections)
         if not decision.placed and key not in known:
             known[key] = with_suggestions(state, decision, policy).changes
-        found.append(decision if decision.placed else replace(decision, changes=known[key]))
-    return found
+        completed.append(decision if decision.placed else replace(decision, changes=known[key]))
+    return completed

@@ -1,4 +1,4 @@
-"""Why each single accelerator cannot take a request: each is asked on its own, as full as it is."""
+"""Why each single accelerator cannot take a request: decide for each alone, with its current allocation."""
 
 from dataclasses import replace
 from typing import Final
@@ -10,45 +10,49 @@ from fairlead.units import Bytes
 from fairlead.whatif.document import AcceleratorDetail
 
 MOST: Final = 256
-"""Accelerators, or nodes, that are told one by one; a person reads no more."""
+"""The most accelerators, or nodes, that are listed one by one; a person reads no more."""
 _NODES: Final = "are on nodes that "
-"""How the engine begins what it says of the nodes of accelerators."""
+"""The beginning of the engine's reasons about the nodes of accelerators."""
 
 
 def details(state: EngineCluster, request: Request, policy: str) -> list[AcceleratorDetail]:
-    """Return what speaks against each accelerator; against each node, where none is wanted."""
-    found: list[AcceleratorDetail] = []
+    """Return the reason against each accelerator; against each node, if the request asks for none."""
+    result: list[AcceleratorDetail] = []
     for node in state.nodes():
         free = state.free(node.name)
-        left = {each.id: each for each in free.devices}
+        left = {device_free.id: device_free for device_free in free.devices}
         for device in node.devices if request.demand.count else (None,):
-            if len(found) == MOST:
-                return found
+            if len(result) == MOST:
+                return result
             alone = _alone(node, free, device, left[device.id] if device else None)
-            found.append(_detail(alone, node, device, request, policy))
-    return found
+            result.append(_detail(alone, node, device, request, policy))
+    return result
 
 
 def _detail(
     alone: EngineCluster, node: NodeState, device: DeviceState | None, request: Request, policy: str
 ) -> AcceleratorDetail:
-    named = (node.name, device.id if device else "", device.model if device else "")
+    identity = (node.name, device.id if device else "", device.model if device else "")
     decision = decide(alone, _one(request), policy)
     if decision.rejections:
         first = decision.rejections[0]
         text = reason_text(first.text.removeprefix(_NODES), 1)
         of_node = first.text.startswith(_NODES)
-        return AcceleratorDetail(*named, first.reason.value, f"its node {text}" if of_node else text)
-    many = request.demand.count > 1
+        return AcceleratorDetail(*identity, first.reason.value, f"its node {text}" if of_node else text)
+    several = request.demand.count > 1
     return AcceleratorDetail(
-        *named, "", "suffices, but too few beside it do" if many else "suffices, but for its neighbours"
+        *identity,
+        "",
+        "suffices, but too few others on the node do"
+        if several
+        else "suffices, but inter-pod rules exclude it",
     )
 
 
 def _alone(
     node: NodeState, free: NodeFree, device: DeviceState | None, left: DeviceFree | None
 ) -> EngineCluster:
-    """Return a cluster of one node and one accelerator, on which one holder has what all others have."""
+    """Return a cluster of one node and one accelerator, on which one pod holds everything allocated."""
     memory = node.memory - free.memory
     shares: tuple[DeviceShare, ...] = ()
     if device is not None and left is not None and left.holders:
@@ -63,5 +67,5 @@ def _alone(
 
 
 def _one(request: Request) -> Request:
-    """Return what is asked of each single accelerator."""
+    """Return the request for one accelerator."""
     return replace(request, gang=None, demand=replace(request.demand, count=min(1, request.demand.count)))

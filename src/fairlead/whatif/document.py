@@ -1,4 +1,4 @@
-"""A decision document: what was decided for every workload of a question, to be kept and explained later."""
+"""A decision document: the decisions for every workload of a query, to be kept and explained later."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _FIELDS: Final = {
     "rejections": list,
     "changes": list,
 }
-"""What explaining needs of each decision, and its type."""
+"""The fields of a decision that an explanation needs, and their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AcceleratorDetail:
 
 @dataclass(frozen=True)
 class DecisionDocument:
-    """Every decision of one question."""
+    """Every decision of one query."""
 
     policy: str
     decisions: Sequence[Decision]
@@ -55,21 +55,21 @@ class DecisionDocument:
 
     @property
     def refused(self) -> list[Decision]:
-        """Those that have no place."""
-        return [each for each in self.decisions if not each.placed]
+        """The decisions without a place."""
+        return [decision for decision in self.decisions if not decision.placed]
 
     def models(self, decision: Decision) -> list[str]:
-        """Return the models of the accelerators that a decision gives."""
+        """Return the models of the accelerators of a decision."""
         placed = decision.placement
         if placed is None:
             return []
         return [self._known.get((placed.node, share.device), "") for share in placed.shares]
 
     def predicted(self, decision: Decision) -> float | None:
-        """Return the latency that is expected where it was placed; the slowest of several accelerators."""
+        """Return the expected latency of the placement; the slowest of several accelerators."""
         estimates = decision.request.estimates
-        found = [estimates[name].seconds for name in self.models(decision) if name in estimates]
-        return max((each for each in found if each is not None), default=None)
+        latencies = [estimates[name].seconds for name in self.models(decision) if name in estimates]
+        return max((latency for latency in latencies if latency is not None), default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document."""
@@ -77,9 +77,9 @@ class DecisionDocument:
             "format": FORMAT,
             "version": VERSION,
             "policy": self.policy,
-            "placed": sum(each.placed for each in self.decisions),
+            "placed": sum(decision.placed for decision in self.decisions),
             "refused": len(self.refused),
-            "decisions": [self._one(each) for each in self.decisions],
+            "decisions": [self._one(decision) for decision in self.decisions],
         }
 
     @cached_property
@@ -97,7 +97,7 @@ class DecisionDocument:
 
 
 def parse(document: Any, where: str) -> list[dict[str, Any]]:
-    """Return the decisions of a document, or say why it is none."""
+    """Return the decisions of a document; an error says why it is not a decision document."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ManifestError(f"{where}: not a decision", "make one with: fairlead schedule ... -o json")
     if document.get("version") != VERSION:
@@ -107,31 +107,31 @@ def parse(document: Any, where: str) -> list[dict[str, Any]]:
     decisions = document.get("decisions")
     if not isinstance(decisions, list):
         raise ManifestError(f"{where}: decisions: not a list")
-    for at, each in enumerate(decisions):
-        for key in missing_fields(each):
-            raise ManifestError(f"{where}: decisions[{at}].{key}: missing, or not as it should be")
+    for at, decision in enumerate(decisions):
+        for key in missing_fields(decision):
+            raise ManifestError(f"{where}: decisions[{at}].{key}: missing, or of the wrong type")
     return decisions
 
 
 def missing_fields(decision: Any) -> list[str]:
-    """Return the fields that a decision must have to be explained, and has not."""
-    given = decision if isinstance(decision, dict) else {}
-    return [key for key, kind in _FIELDS.items() if not isinstance(given.get(key), kind)]
+    """Return the missing fields that an explanation of the decision needs."""
+    fields = decision if isinstance(decision, dict) else {}
+    return [key for key, kind in _FIELDS.items() if not isinstance(fields.get(key), kind)]
 
 
 def find_decisions(decisions: Iterable[dict[str, Any]], name: str, where: str) -> list[dict[str, Any]]:
-    """Return the decisions about a pod, by its name, by `namespace/name`, or by its controller's name."""
+    """Return the decisions about a pod, by name, by `namespace/name`, or by the name of its controller."""
     listed = list(decisions)
-    full = {f"{each['namespace']}/{each['name']}": each for each in listed}
+    full = {f"{decision['namespace']}/{decision['name']}": decision for decision in listed}
     if name in full:
         return [full[name]]
-    found = [each for each in listed if each["name"] == name]
-    found = found or [each for each in listed if _controller(each["name"]) == name]
-    if not found:
-        near = get_close_matches(name, [each["name"] for each in listed], 3, 0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else "leave the name out to see all"
+    matches = [decision for decision in listed if decision["name"] == name]
+    matches = matches or [decision for decision in listed if _controller(decision["name"]) == name]
+    if not matches:
+        close = get_close_matches(name, [decision["name"] for decision in listed], 3, 0.5)
+        hint = f"did you mean {', '.join(close)}?" if close else "leave the name out to see all"
         raise ManifestError(f"{where}: nothing about {name!r}", hint)
-    return found
+    return matches
 
 
 def _controller(name: str) -> str:

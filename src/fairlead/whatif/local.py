@@ -1,4 +1,4 @@
-"""Decide for one waiting pod of a live cluster, with its gang, as its scheduler would; no other pod waits."""
+"""Decide for one pending pod of a live cluster, with its gang, as if no other pod were pending."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,40 +22,45 @@ POLICY: Final = "fairlead"
 def decide_locally(
     objects: FoundObjects, catalog: Catalog, pod: LivePod, *, detailed: bool = False
 ) -> dict[str, Any]:
-    """Return the decision for a pod; one that cannot be read has that as its reason."""
+    """Return the decision for a pod; for a pod that cannot be read, the error is the reason."""
     listed = ListedCluster.of(objects, catalog)
     cache, pending = listed.cache, listed.snapshot.pending
-    asked = next((each for each in pending if each.id == pod.metadata.uid), None)
-    if asked is None:
+    request = next((other for other in pending if other.id == pod.metadata.uid), None)
+    if request is None:
         return _unreadable(pod, listed)
-    members = [each for each in pending if each.id == asked.id or _together(each, asked)]
-    _reserve(cache, [each for each in pending if each not in members and each.priority >= asked.priority])
+    members = [other for other in pending if other.id == request.id or _together(other, request)]
+    _reserve(
+        cache, [other for other in pending if other not in members and other.priority >= request.priority]
+    )
     cache.cluster.limit_disruptions(cache.disruptions.budgets)
     leaving = {uid: placed.node for uid in cache.leaving() if (placed := cache.cluster.placement(uid))}
     decisions = cache.quotas.decided(members, POLICY, partial(_place, cache, leaving))
-    own = decision_document(cache.cluster, decisions, POLICY, detailed=detailed).to_json()["decisions"]
-    found: dict[str, Any] = own[members.index(asked)]
-    gone = [uid for uid, node in leaving.items() if cache.cluster.placement(uid) is None]
-    return {**found, "pending_victims": _names(cache, [uid for uid in gone if leaving[uid] == found["node"]])}
+    documents = decision_document(cache.cluster, decisions, POLICY, detailed=detailed).to_json()["decisions"]
+    document: dict[str, Any] = documents[members.index(request)]
+    released = [uid for uid, node in leaving.items() if cache.cluster.placement(uid) is None]
+    return {
+        **document,
+        "pending_victims": _names(cache, [uid for uid in released if leaving[uid] == document["node"]]),
+    }
 
 
 def _place(cache: SchedulerCache, leaving: Iterable[str], members: Sequence[Request]) -> list[Decision]:
-    """Place the pods, if need be where others are leaving, or else where others must go."""
+    """Place the pods; if necessary, where pods are terminating, or else with preemption."""
     cluster = cache.cluster
     for released in ((), leaving):
         mark = cluster.checkpoint()
         for uid in released:
             cluster.release(uid)
-        found = place_all(cluster, members, POLICY, preemption=bool(released))
-        if all(each.placed for each in found):
+        decisions = place_all(cluster, members, POLICY, preemption=bool(released))
+        if all(decision.placed for decision in decisions):
             cluster.commit(mark)
-            return found
+            return decisions
         cluster.rollback(mark)
     return place_all(cluster, members, POLICY)
 
 
 def _reserve(cache: SchedulerCache, others: Iterable[Request]) -> None:
-    """Count the places of pods that others were evicted for, on the nodes that they are nominated to."""
+    """Reserve places for pods that have victims, on the nodes that they are nominated to."""
     cluster = cache.cluster
     for request in others:
         pod = cache.pod(request.id)
@@ -82,6 +87,6 @@ def _together(one: Request, other: Request) -> bool:
 
 
 def _unreadable(pod: LivePod, listed: ListedCluster) -> dict[str, Any]:
-    why = [each.reason for each in listed.unreadable if each.id == pod.metadata.uid]
-    none = Decision(Request(pod.metadata.name, pod.metadata.namespace), POLICY).to_json()
-    return {**none, "sentence": why[0] if why else f"{pod.metadata.name} waits no more"}
+    reasons = [failure.reason for failure in listed.unreadable if failure.id == pod.metadata.uid]
+    blank = Decision(Request(pod.metadata.name, pod.metadata.namespace), POLICY).to_json()
+    return {**blank, "sentence": reasons[0] if reasons else f"{pod.metadata.name} is no longer pending"}

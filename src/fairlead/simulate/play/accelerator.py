@@ -1,4 +1,4 @@
-"""An accelerator as it really is: who is on it, what they hold, how busy it is, what it draws."""
+"""The real state of an accelerator: its jobs, their memory, its load and its power draw."""
 
 from dataclasses import dataclass, field
 
@@ -15,24 +15,24 @@ class SimulatedAccelerator:
     state: DeviceState
     power: PowerCurve | None
     held: dict[str, int] = field(default_factory=dict)
-    """Bytes by job, of those that are at work on it."""
+    """Bytes that each job at work holds."""
     loads: dict[str, float] = field(default_factory=dict)
     memory: int = 0
     load: float = 0.0
 
     def enter(self, job: str, load: float) -> None:
-        """Let a job begin here; it holds nothing yet."""
+        """Start a job here; it holds no memory yet."""
         self.held[job], self.loads[job] = 0, load
         self.load = sum(self.loads.values())
 
     def leave(self, job: str) -> None:
-        """Let a job end here."""
+        """End a job here."""
         self.memory -= self.held.pop(job, 0)
         self.loads.pop(job, None)
         self.load = sum(self.loads.values())
 
     def hold(self, job: str, memory: int) -> bool:
-        """Let a job hold that much from now on; False: there is not enough, and nothing has changed."""
+        """Set the memory that a job holds; False: there is not enough, and nothing changes."""
         grown = self.memory - self.held[job] + memory
         if memory > self.held[job] and grown > self.state.memory > 0:
             return False
@@ -40,15 +40,15 @@ class SimulatedAccelerator:
         return True
 
     def slowdown(self, model: Slowdown) -> float:
-        """Return how many times longer everything takes here than alone."""
+        """Return the factor by which jobs here take longer than alone."""
         return model(len(self.loads), self.load)
 
     @property
     def busy(self) -> float:
-        """The part of it that is at work, 0 to 1."""
+        """The part of the accelerator that is at work, 0 to 1."""
         return min(1.0, self.load)
 
     @property
     def watts(self) -> float:
-        """What it draws now."""
+        """The current power draw."""
         return self.power.watts(len(self.loads), self.load) if self.power else 0.0

@@ -1,4 +1,4 @@
-"""Who gets a place now, and who never will; jobs are tried again when something could help them."""
+"""Admission: which jobs get a place now, and which never fit; events that could help trigger a retry."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -12,41 +12,41 @@ from fairlead.simulate.trace.job import Job
 
 @dataclass(frozen=True, slots=True)
 class AdmittedJob:
-    """Places for every request of a job, and who must go for it."""
+    """Placements for every request of a job, and the victims of its preemption."""
 
     placements: tuple[Placement, ...]
     victims: tuple[str, ...] = ()
-    """Ids of requests; they are released already."""
+    """Ids of requests; the cluster has already released them."""
 
 
 class Admission:
-    """Asks the policy, and remembers which kinds of job it has refused in the state that the world is in."""
+    """Asks the policy, and remembers which kinds of job do not fit in the current state of the world."""
 
-    def __init__(self, world: World, pristine: World, chooser: PlacementPolicy, *, preemption: bool) -> None:
-        self._world, self._pristine, self._chooser = world, pristine, chooser
+    def __init__(self, world: World, pristine: World, policy: PlacementPolicy, *, preemption: bool) -> None:
+        self._world, self._pristine, self._policy = world, pristine, policy
         self._preemption = preemption
         self._kinds: dict[str, int | None] = {}
         self._numbers: dict[Hashable, int] = {}
         self._stuck: dict[int | None, tuple[Job, Decision]] = {}
         self._never: dict[int, Decision | None] = {}
         self.priorities: Counter[int] = Counter()
-        """Of the jobs that have a place."""
-        self.asked = 0
+        """The priorities of the jobs that have a place."""
+        self.decisions = 0
 
-    def attempt(self, job: Job) -> AdmittedJob | Decision:
-        """Place a job, or say why not; a kind of job that was just refused is not asked about again."""
+    def admit(self, job: Job) -> AdmittedJob | Decision:
+        """Place a job, or return why it does not fit; a kind that was just refused is not tried again."""
         key = self.kind(job)
         if key in self._stuck:
             return self._stuck[key][1]
         answer = self._bind(self._world, job, evict=self._may_evict(job))
-        if isinstance(answer, Decision) and key is not None and self._chooser.every is None:
+        if isinstance(answer, Decision) and key is not None and self._policy.every is None:
             self._stuck[key] = (job, answer)
         return answer
 
-    def never(self, job: Job) -> Decision | None:
-        """Return the refusal of a job that would not fit even if nobody else were there."""
+    def never_fits(self, job: Job) -> Decision | None:
+        """Return the refusal of a job that would not fit even on empty machines."""
         key = self.kind(job)
-        if key is None:  # it may need neighbours to come first
+        if key is None:  # its pod affinity may need other pods to be placed first
             return None
         if key not in self._never:
             world = self._pristine
@@ -57,7 +57,7 @@ class Admission:
         return self._never[key]
 
     def kind(self, job: Job) -> int | None:
-        """Return a number that jobs of one fate share; None: it depends on who else is there."""
+        """Return a number that jobs share if they fit or do not fit alike; None: other pods decide too."""
         if job.name not in self._kinds:
             signature = job.requests[0].signature
             fate = (signature, len(job.requests))
@@ -66,15 +66,15 @@ class Admission:
         return self._kinds[job.name]
 
     def is_stuck(self, kind: int | None) -> bool:
-        """Say whether a kind of job was refused, and nothing that could help it has happened since."""
+        """Return whether a kind of job was refused, and no event since then could help it."""
         return kind in self._stuck
 
     def freed(self, nodes: Iterable[str]) -> None:
-        """Forget refusals that may no longer be true, now that there is more room on these nodes."""
+        """Drop refusals that may no longer hold, because these nodes have more free capacity."""
         free = [self._world.cluster.free(name) for name in nodes if self._world.cluster.node(name)]
         for key, (job, _) in tuple(self._stuck.items()):
             by_amount = len(job.requests) == 1 and not self._may_evict(job)
-            if not by_amount or any(resource_fit_hint(job.requests[0], each) for each in free):
+            if not by_amount or any(resource_fit_hint(job.requests[0], node) for node in free):
                 del self._stuck[key]
 
     def _may_evict(self, job: Job) -> bool:
@@ -87,8 +87,8 @@ class Admission:
         placements: list[Placement] = []
         victims: list[str] = []
         for request in job.requests:
-            self.asked += 1
-            decision = self._chooser.choose(world, request, evict)
+            self.decisions += 1
+            decision = self._policy.choose(world, request, evict)
             if decision.placement is None:
                 world.cluster.rollback(mark)
                 return decision

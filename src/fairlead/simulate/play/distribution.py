@@ -1,4 +1,4 @@
-"""Numbers of seconds that are drawn: `90s`, `uniform 20s-40s`, `exponential 30s`, `poisson 30s`."""
+"""Distributions of durations: `90s`, `uniform 20s-40s`, `exponential 30s`, `poisson 30s`."""
 
 from dataclasses import dataclass
 from random import Random
@@ -14,12 +14,12 @@ _SPREADS: Final = {
     "every": "fixed",
     "uniform": "uniform",
 }
-"""A Poisson process is one whose gaps are exponential."""
+"""A Poisson process has exponential gaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A number of seconds, or how to draw one."""
+    """A fixed duration in seconds, or a distribution of durations."""
 
     spread: str
     low: float
@@ -27,12 +27,12 @@ class Distribution:
 
     @classmethod
     def fixed(cls, seconds: float) -> "Distribution":
-        """Return a number that is always the same."""
+        """Return a distribution with one value."""
         return cls("fixed", seconds, seconds)
 
     @classmethod
     def parse(cls, text: str, where: str) -> "Distribution":
-        """Read one; `where` names it in errors."""
+        """Read a distribution; `where` names it in errors."""
         words = text.split()
         if words == ["at", "once"]:
             return cls.fixed(0.0)
@@ -43,15 +43,15 @@ class Distribution:
         if bool(dash) != (spread == "uniform"):
             raise SettingsError(f"{where}: {text!r} is not understood", _HINT)
         try:
-            found = cls(_SPREADS[spread], parse_duration(low), parse_duration(high or low))
+            distribution = cls(_SPREADS[spread], parse_duration(low), parse_duration(high or low))
         except ValueError as error:
             raise SettingsError(f"{where}: {fault(error)}", _HINT) from None
-        if found.high < found.low or not found.high < 1e12:
-            raise SettingsError(f"{where}: {text!r}: no such range", _HINT)
-        return found
+        if distribution.high < distribution.low or not distribution.high < 1e12:
+            raise SettingsError(f"{where}: {text!r}: the range is invalid", _HINT)
+        return distribution
 
     def draw(self, random: Random) -> float:
-        """Return a number of seconds."""
+        """Draw a number of seconds."""
         if self.spread == "fixed":
             return self.low
         if self.spread == "uniform":

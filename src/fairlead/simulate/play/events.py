@@ -1,4 +1,4 @@
-"""What happens next: events in order of time, and at one moment in order of kind."""
+"""The event queue: events in order of time, and at equal times in order of kind."""
 
 import heapq
 from enum import IntEnum
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class EventKind(IntEnum):
-    """What happens; at one moment the lower number comes first: room is made before it is asked for."""
+    """The kinds of event; at equal times the lower number is first: capacity is freed before it is used."""
 
     FINISH = 0
     REPAIR = 1
@@ -14,28 +14,28 @@ class EventKind(IntEnum):
     BEGIN = 3
     GROW = 4
     ARRIVE = 5
-    LOOK = 6
+    RETRY = 6
 
 
 class SimulationEvent(NamedTuple):
-    """One thing that happens at one moment."""
+    """One event at one time."""
 
     at: float
     kind: EventKind
     order: int
-    """Of being put on the agenda: the last tie-break, so that nothing is left to chance."""
+    """The number of insertion: the last tie-break, so that the order is deterministic."""
     subject: str
     """A job, or a node."""
     detail: str = ""
     """An accelerator of the node."""
     step: int = 0
-    """Of its memory; for an end, which start of the job is meant."""
+    """The step of the job's memory; for an end, the start of the job that it belongs to."""
     version: int = 0
-    """An event of an older version is void: the job has a new pace, or is gone."""
+    """An event of an older version is void: the job has a new pace, or has ended."""
 
 
 class EventQueue:
-    """The events to come; the clock of a simulation is the event taken last."""
+    """The pending events; the time of the last event taken is the simulation clock."""
 
     def __init__(self) -> None:
         self._heap: list[SimulationEvent] = []
@@ -45,12 +45,12 @@ class EventQueue:
     def put(
         self, at: float, kind: EventKind, subject: str, detail: str = "", step: int = 0, version: int = 0
     ) -> None:
-        """Let something happen later."""
+        """Add an event."""
         self._order += 1
         heapq.heappush(self._heap, SimulationEvent(at, kind, self._order, subject, detail, step, version))
 
     def take(self) -> SimulationEvent | None:
-        """Return what happens next, and let the clock be there."""
+        """Return the next event, and advance the clock to it."""
         if not self._heap:
             return None
         event = heapq.heappop(self._heap)
@@ -58,5 +58,5 @@ class EventQueue:
         return event
 
     def next_at(self) -> float | None:
-        """Return when the next thing happens."""
+        """Return the time of the next event."""
         return self._heap[0].at if self._heap else None

@@ -1,7 +1,7 @@
 """How much jobs on one accelerator slow each other down.
 
-Two effects multiply. A price for each co-runner: contexts switch, caches are shared. And saturation: together
-they cannot be busier than the accelerator, so with more than a full load each gets its part.
+Two effects multiply. A price for each co-runner: contexts switch, and caches are shared. And saturation: jobs
+cannot use more than the whole accelerator, so with more than a full load each gets its part.
 
 The price comes from published and measured runs of small engines. Time-slicing: among 3 to 5 of them, engines
 take 1.2 to 1.4 times as long as alone (V100). The same price, and that of MPS, agree with 8 and 16 engines on
@@ -15,16 +15,16 @@ TIME_SLICING_PRICE: Final = 0.10
 MPS_PRICE: Final = 0.025
 
 Slowdown = Callable[[int, float], float]
-"""From how many jobs an accelerator has, and the sum of their loads, to how many times longer they take."""
+"""Maps the number of jobs of an accelerator and the sum of their loads to a slowdown factor."""
 
 
 def none(jobs: int, load: float) -> float:
-    """Let jobs run as if alone: right for a trace whose durations were recorded among neighbours."""
+    """Run jobs as if alone: correct for a trace whose durations were recorded with co-runners."""
     return 1.0
 
 
 def time_slicing(jobs: int, load: float) -> float:
-    """One context at a time has the whole accelerator."""
+    """Contexts take turns on the whole accelerator."""
     return (1.0 + TIME_SLICING_PRICE * max(0, jobs - 1)) * max(1.0, load)
 
 

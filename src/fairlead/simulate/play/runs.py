@@ -1,4 +1,4 @@
-"""Jobs at work: they begin, grow, slow each other down, run out of memory, and end."""
+"""Running jobs: they start, grow, slow each other down, run out of memory, and end."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,21 +23,21 @@ class RunningJob:
     accelerators: tuple[tuple[SimulatedAccelerator, float, int], ...]
     """Its accelerators, the load it puts on each, and the memory it asked for there."""
     done: float
-    """Seconds of its work that are behind it."""
+    """Seconds of its work that are done."""
     start: int
-    """Which start of which run: events of an earlier one are void."""
+    """The number of its current start: events of earlier starts are void."""
     at_work: bool = False
     pace: float = 0.0
-    """Seconds of its work that a second brings."""
+    """Seconds of its work that one second of virtual time completes."""
     since: float = 0.0
-    """When `done` was true."""
+    """The time at which `done` was computed."""
     plan: int = 0
-    """Which forecast of its end: earlier ones are void."""
+    """The number of the current forecast of its end: earlier ones are void."""
     kills: int = field(default=0)
 
 
 class RunningJobs:
-    """All jobs at work; changes accelerators and puts what follows on the agenda."""
+    """All running jobs; updates accelerators and adds the events that follow."""
 
     def __init__(self, world: World, agenda: EventQueue, settings: SimulationSettings) -> None:
         self._world, self._agenda, self._settings = world, agenda, settings
@@ -46,40 +46,44 @@ class RunningJobs:
         self._starts = 0
         self.all: dict[str, RunningJob] = {}
         self.finite = 0
-        """How many of them will end."""
+        """The number of jobs with a finite duration."""
 
     def place(self, job: Job, placements: tuple[Placement, ...], done: float) -> None:
-        """Give a job its place; its work begins when its start is over."""
-        cards = tuple(
-            (card, load_of(job, placement.request, card.state.memory), _asked(placement.request, share))
+        """Place a job; its work begins after its start-up time."""
+        accelerators = tuple(
+            (
+                accelerator,
+                load_of(job, placement.request, accelerator.state.memory),
+                _requested(placement.request, share),
+            )
             for placement in placements
             for share in placement.shares
-            for card in (self._world.accelerators[placement.node, share.device],)
+            for accelerator in (self._world.accelerators[placement.node, share.device],)
         )
-        run = RunningJob(job, placements, cards, done, 0)
+        run = RunningJob(job, placements, accelerators, done, 0)
         self.all[job.name] = run
         self.finite += job.duration < inf
         self._soon(run, job.start)
 
     def begin(self, event: SimulationEvent) -> bool:
-        """Let the work of a job begin; False: there was no memory for it."""
+        """Begin the work of a job; False: there was no memory for it."""
         run = self._meant(event)
         if run is None:
             return True
         run.at_work, run.since, run.pace = True, self._world.now, 0.0
-        for card, load, _ in run.accelerators:
-            with self._world.changing(card):
-                card.enter(run.job.name, load)
+        for accelerator, load, _ in run.accelerators:
+            with self._world.changing(accelerator):
+                accelerator.enter(run.job.name, load)
         self._repace(run.accelerators, run)
         return self._hold(run, 0)
 
     def grow(self, event: SimulationEvent) -> bool:
-        """Let a job hold what the next step of its memory says; False: there was not enough."""
+        """Grow a job to the next step of its memory; False: there was not enough."""
         run = self._meant(event)
         return run is None or self._hold(run, event.step)
 
     def kill(self, name: str) -> None:
-        """Stop a job that ran out of memory where it is, and start it again after a while."""
+        """Stop a job that ran out of memory, keep its place, and restart it after a back-off."""
         run = self.all[name]
         self._quit(run)
         run.done = run.done if self._settings.keep_progress else 0.0
@@ -88,12 +92,12 @@ class RunningJobs:
         self._soon(run, wait)
 
     def ends(self, event: SimulationEvent) -> bool:
-        """Say whether a forecast of a job's end is still true."""
+        """Return whether a forecast of a job's end still holds."""
         run = self.all.get(event.subject)
         return run is not None and run.at_work and (run.start, run.plan) == (event.step, event.version)
 
     def remove(self, name: str) -> RunningJob:
-        """Take a job from its place, and return it with what it has done."""
+        """Remove a job from its place, and return it with its progress."""
         run = self.all.pop(name)
         self.finite -= run.job.duration < inf
         self._quit(run)
@@ -112,10 +116,10 @@ class RunningJobs:
 
     def _hold(self, run: RunningJob, index: int) -> bool:
         steps, name = run.job.memory, run.job.name
-        for card, _, asked in run.accelerators:
-            memory = steps[index].memory if steps else asked
-            with self._world.changing(card):
-                held = card.hold(name, memory)
+        for accelerator, _, requested in run.accelerators:
+            memory = steps[index].memory if steps else requested
+            with self._world.changing(accelerator):
+                held = accelerator.hold(name, memory)
             if not held:
                 return False
         if index + 1 < len(steps):
@@ -128,19 +132,25 @@ class RunningJobs:
             return
         self._advance(run)
         run.at_work = False
-        for card, _, _ in run.accelerators:
-            with self._world.changing(card):
-                card.leave(run.job.name)
+        for accelerator, _, _ in run.accelerators:
+            with self._world.changing(accelerator):
+                accelerator.leave(run.job.name)
         self._repace(run.accelerators, None)
 
     def _repace(
-        self, cards: Iterable[tuple[SimulatedAccelerator, float, int]], also: RunningJob | None
+        self, accelerators: Iterable[tuple[SimulatedAccelerator, float, int]], also: RunningJob | None
     ) -> None:
-        """Forecast anew the end of everyone on these accelerators, and of one more."""
-        names = () if self._alone else dict.fromkeys(name for card, _, _ in cards for name in card.loads)
+        """Forecast again the end of every job on these accelerators, and of one more."""
+        names = (
+            ()
+            if self._alone
+            else dict.fromkeys(name for accelerator, _, _ in accelerators for name in accelerator.loads)
+        )
         runs = [run for name in names if (run := self.all[name]) is not also]
         for run in (*runs, also) if also else runs:
-            slowest = max((card.slowdown(self._slowdown) for card, _, _ in run.accelerators), default=1.0)
+            slowest = max(
+                (accelerator.slowdown(self._slowdown) for accelerator, _, _ in run.accelerators), default=1.0
+            )
             if run.pace == 1.0 / slowest:
                 continue
             self._advance(run)
@@ -156,6 +166,6 @@ class RunningJobs:
         run.since = self._world.now
 
 
-def _asked(request: Request, share: DeviceShare) -> int:
-    """Return what is asked of an accelerator, which may be less than what is handed out."""
+def _requested(request: Request, share: DeviceShare) -> int:
+    """Return the memory requested of an accelerator, which may be less than what is allocated."""
     return share.memory if request.demand.memory is None else request.demand.memory

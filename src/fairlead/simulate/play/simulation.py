@@ -1,4 +1,4 @@
-"""One policy against one trace: take the next event, change the world, let those try who could now fit."""
+"""Play one policy on one trace: take the next event, update the world, retry jobs that could now fit."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -18,16 +18,16 @@ from fairlead.simulate.report.recorder import SeriesRecorder
 from fairlead.simulate.trace.job import Fault, Job, SimulatedFleet, Trace
 from fairlead.simulate.trace.settings import SimulationSettings
 
-_TELL: Final = 256
-"""Progress is told after so many events."""
+_PROGRESS_EVENTS: Final = 256
+"""Events between two reports of progress."""
 
 
-_LOOKS: Final = 2000
-"""How often fragments are measured while jobs arrive: they change slowly, and cost much."""
+_FRAGMENT_SAMPLES: Final = 2000
+"""How often fragments are measured while jobs arrive: they change slowly and are expensive."""
 
 
 class JobState(StrEnum):
-    """How a job stands."""
+    """The state of a job."""
 
     TO_COME = "to-come"
     WAITING = "waiting"
@@ -44,21 +44,21 @@ class JobRecord:
     job: Job
     state: JobState = JobState.TO_COME
     placed: float | None = None
-    """When it first had its place."""
+    """When it was first placed."""
     finished: float | None = None
     kills: int = 0
     """How often it ran out of memory."""
     evictions: int = 0
-    """How often it had to go, for a higher priority or a fault."""
+    """How often it was evicted, by preemption or by a fault."""
     preemptions: int = 0
-    """How many of those were for a higher priority."""
+    """How many of the evictions were preemptions."""
     refusal: Decision | None = None
-    """The first no that it got."""
+    """Its first refusal."""
 
 
 @dataclass(frozen=True)
 class SimulationOutcome:
-    """What came of one policy on one trace."""
+    """The result of one policy on one trace."""
 
     policy: str
     records: tuple[JobRecord, ...]
@@ -83,7 +83,7 @@ class Simulation:
     def __post_init__(self) -> None:
         requests = [request for job in self.trace.jobs for request in job.requests]
         self.world, pristine = World(self.fleet, requests), World(self.fleet, requests)
-        self.world.grain = max((job.arrival for job in self.trace.jobs), default=0.0) / _LOOKS
+        self.world.grain = max((job.arrival for job in self.trace.jobs), default=0.0) / _FRAGMENT_SAMPLES
         self.agenda, self.recorder = EventQueue(), SeriesRecorder()
         self.queue = JobQueue(self.settings.queue, Random(f"{self.seed}/queue"))  # noqa: S311 - a simulation, no secret
         self.runs = RunningJobs(self.world, self.agenda, self.settings)
@@ -91,17 +91,20 @@ class Simulation:
         self.records = {job.name: JobRecord(job) for job in self.trace.jobs}
         self._owner = {request.id: job.name for job in self.trace.jobs for request in job.requests}
         self._to_come = len(self.trace.jobs)
-        self._fates = fault_processes(self.fleet.nodes, self.trace.failures, self.seed)
-        self._owed: set[tuple[str, str]] | None = None
+        self._fault_processes = fault_processes(self.fleet.nodes, self.trace.failures, self.seed)
+        self._awaited_repairs: set[tuple[str, str]] | None = None
         self.events = self.faults = 0
         for job in self.trace.jobs:
             self.agenda.put(job.arrival, EventKind.ARRIVE, job.name)
-        for fault in (*self.trace.faults, *(fate.after(0.0) for fate in self._fates.values())):
+        for fault in (
+            *self.trace.faults,
+            *(process.after(0.0) for process in self._fault_processes.values()),
+        ):
             self._schedule(fault)
         self._record()
 
     def play(self, progress: Callable[[int], None] = lambda _: None) -> SimulationOutcome:
-        """Play to the end; `progress` is told how many jobs are behind it."""
+        """Play to the end; `progress` receives the number of jobs that have arrived."""
         handlers: dict[EventKind, Callable[[SimulationEvent], None]] = {
             EventKind.ARRIVE: self._arrive,
             EventKind.BEGIN: self._begin,
@@ -109,9 +112,9 @@ class Simulation:
             EventKind.FINISH: self._finish,
             EventKind.FAIL: self._fail,
             EventKind.REPAIR: self._repair,
-            EventKind.LOOK: self._look,
+            EventKind.RETRY: self._retry_later,
         }
-        while not self._over() and (event := self.agenda.take()) is not None:
+        while not self._is_over() and (event := self.agenda.take()) is not None:
             if event.at > self.settings.until:
                 self.world.now = self.settings.until
                 break
@@ -120,17 +123,17 @@ class Simulation:
             self.events += 1
             self.world.now = event.at
             handlers[event.kind](event)
-            if self.agenda.next_at() != event.at:  # what does not last is not recorded
+            if self.agenda.next_at() != event.at:  # a state that lasts no time is not recorded
                 self._record()
-            if self.events % _TELL == 0:
+            if self.events % _PROGRESS_EVENTS == 0:
                 progress(len(self.records) - self._to_come)
         self._record()
         self.recorder.pass_to(self.world.now)
-        lives = tuple(self.records.values())
-        counts = (self.events, self.admission.asked, self.faults)
-        return SimulationOutcome(self.policy.name, lives, self.recorder, self.world.now, *counts)
+        records = tuple(self.records.values())
+        counts = (self.events, self.admission.decisions, self.faults)
+        return SimulationOutcome(self.policy.name, records, self.recorder, self.world.now, *counts)
 
-    # What happens
+    # Events
 
     def _arrive(self, event: SimulationEvent) -> None:
         self._to_come -= 1
@@ -145,132 +148,132 @@ class Simulation:
             self._kill(event.subject)
 
     def _finish(self, event: SimulationEvent) -> None:
-        life = self.records[event.subject]
-        life.state, life.finished = JobState.DONE, self.world.now
-        self._wake(self._clear(event.subject)[1])
+        record = self.records[event.subject]
+        record.state, record.finished = JobState.DONE, self.world.now
+        self._retry_on(self._clear(event.subject)[1])
 
     def _fail(self, event: SimulationEvent) -> None:
-        thing = (event.subject, event.detail)
-        if thing not in self.world.broken:
+        target = (event.subject, event.detail)
+        if target not in self.world.broken:
             self.faults += 1
-            hit = [name for name, run in self.runs.all.items() if _is_on(run.placements, *thing)]
-            cleared = [self._clear(name) for name in hit]
-            self.world.fail(*thing)
+            affected = [name for name, run in self.runs.all.items() if _is_on(run.placements, *target)]
+            cleared = [self._clear(name) for name in affected]
+            self.world.fail(*target)
             for job, _, done in cleared:
                 self.records[job.name].evictions += 1
                 self._admit(job, done if self.settings.keep_progress else 0.0)
-            self._wake({node for _, nodes, _ in cleared for node in nodes})
+            self._retry_on({node for _, nodes, _ in cleared for node in nodes})
 
     def _repair(self, event: SimulationEvent) -> None:
-        thing = (event.subject, event.detail)
-        self.world.repair(*thing)
-        if self._owed:
-            self._owed.discard(thing)
-        if thing in self._fates:
-            self._schedule(self._fates[thing].after(self.world.now))
-        self._wake({event.subject})
+        target = (event.subject, event.detail)
+        self.world.repair(*target)
+        if self._awaited_repairs:
+            self._awaited_repairs.discard(target)
+        if target in self._fault_processes:
+            self._schedule(self._fault_processes[target].after(self.world.now))
+        self._retry_on({event.subject})
 
-    def _look(self, event: SimulationEvent) -> None:
+    def _retry_later(self, event: SimulationEvent) -> None:
         self._retry()
-        self._look_again()
+        self._schedule_retry()
 
-    # What follows from it
+    # Consequences
 
     def _admit(self, job: Job, done: float = 0.0) -> None:
-        """Give a job its place, or let it wait, or refuse it for good."""
-        answer = self.admission.attempt(job)
+        """Place a job, or queue it, or refuse it for good."""
+        answer = self.admission.admit(job)
         if isinstance(answer, AdmittedJob):
             self._place(job, answer, done)
             return
-        life = self.records[job.name]
-        life.refusal = life.refusal or answer
-        if (never := self.admission.never(job)) is not None:
-            life.state, life.refusal = JobState.REFUSED, never
+        record = self.records[job.name]
+        record.refusal = record.refusal or answer
+        if (never := self.admission.never_fits(job)) is not None:
+            record.state, record.refusal = JobState.REFUSED, never
             return
-        life.state = JobState.WAITING
-        self.queue.enter(WaitingJob(job, self.admission.kind(job), done, self.world.now))
+        record.state = JobState.WAITING
+        self.queue.add(WaitingJob(job, self.admission.kind(job), done, self.world.now))
         if len(self.queue) == 1:
-            self._look_again()
+            self._schedule_retry()
 
     def _place(self, job: Job, admitted: AdmittedJob, done: float) -> None:
-        life = self.records[job.name]
-        life.state = JobState.RUNNING
-        life.placed = self.world.now if life.placed is None else life.placed
+        record = self.records[job.name]
+        record.state = JobState.RUNNING
+        record.placed = self.world.now if record.placed is None else record.placed
         self.admission.priorities[job.priority] += 1
         self.world.count(admitted.placements)
         victims = dict.fromkeys(self._owner[request] for request in admitted.victims)
         cleared = [self._clear(name) for name in victims]
         self.runs.place(job, admitted.placements, done)
-        for victim, _, behind in cleared:
+        for victim, _, progress in cleared:
             self.records[victim.name].evictions += 1
             self.records[victim.name].preemptions += 1
-            self._admit(victim, behind if self.settings.keep_progress else 0.0)
-        if cleared:  # a gang that had to go leaves more room than was asked for
-            self._wake({node for _, nodes, _ in cleared for node in nodes})
+            self._admit(victim, progress if self.settings.keep_progress else 0.0)
+        if cleared:  # an evicted gang frees more capacity than the job takes
+            self._retry_on({node for _, nodes, _ in cleared for node in nodes})
 
     def _clear(self, name: str) -> tuple[Job, set[str], float]:
-        """Take a job from its place; return it, the nodes it was on, and what it has done."""
+        """Remove a job from its place; return it, its nodes and its progress."""
         run = self.runs.remove(name)
         self.world.release(run.placements)
         self.admission.priorities[run.job.priority] -= 1
-        self.admission.priorities += Counter()  # drops those that nobody has
+        self.admission.priorities += Counter()  # drops priorities that no job has
         return run.job, {placement.node for placement in run.placements}, run.done
 
     def _kill(self, name: str) -> None:
-        life = self.records[name]
-        life.kills += 1
-        if life.kills < self.settings.kills:
+        record = self.records[name]
+        record.kills += 1
+        if record.kills < self.settings.kills:
             self.runs.kill(name)
             return
-        life.state = JobState.FAILED
-        self._wake(self._clear(name)[1])
+        record.state = JobState.FAILED
+        self._retry_on(self._clear(name)[1])
 
-    def _wake(self, nodes: Iterable[str]) -> None:
-        """Let those try again who could be helped by room on these nodes."""
+    def _retry_on(self, nodes: Iterable[str]) -> None:
+        """Retry queued jobs that free capacity on these nodes could help."""
         if len(self.queue):
             self.admission.freed(nodes)
             self._retry()
 
     def _retry(self) -> None:
         hopeful = {kind for kind in self.queue.kinds() if not self.admission.is_stuck(kind)}
-        line = self.queue.line(self.world.now, hopeful)
+        line = self.queue.in_order(self.world.now, hopeful)
         for waiting in line:
             if (
                 waiting.over or waiting.kind not in hopeful
-            ):  # placed by what followed, or like one just refused
+            ):  # placed meanwhile, or of a kind that was just refused
                 continue
-            answer = self.admission.attempt(waiting.job)
+            answer = self.admission.admit(waiting.job)
             if isinstance(answer, AdmittedJob):
-                self.queue.leave(waiting)
+                self.queue.remove(waiting)
                 self._place(waiting.job, answer, waiting.done)
             elif waiting.kind is not None:
                 hopeful.discard(waiting.kind)
-        self.queue.tried(line, self.world.now)
+        self.queue.record_attempts(line, self.world.now)
 
-    def _look_again(self) -> None:
+    def _schedule_retry(self) -> None:
         if self.policy.every is not None and len(self.queue):
-            self.agenda.put(self.world.now + self.policy.every, EventKind.LOOK, "")
+            self.agenda.put(self.world.now + self.policy.every, EventKind.RETRY, "")
 
     def _schedule(self, fault: Fault) -> None:
         self.agenda.put(fault.at, EventKind.FAIL, fault.node, fault.device)
         if fault.seconds is not None:
             self.agenda.put(fault.at + fault.seconds, EventKind.REPAIR, fault.node, fault.device)
 
-    def _over(self) -> bool:
-        """Say whether nothing more can come; those left over wait for what was down when all else ended."""
+    def _is_over(self) -> bool:
+        """Return whether the simulation is over; at the end, queued jobs still wait for pending repairs."""
         if self._to_come or self.runs.finite:
-            self._owed = None
+            self._awaited_repairs = None
             return False
-        if self._owed is None:
-            self._owed = set(self.world.broken)
-        return not len(self.queue) or not self._owed
+        if self._awaited_repairs is None:
+            self._awaited_repairs = set(self.world.broken)
+        return not len(self.queue) or not self._awaited_repairs
 
     def _record(self) -> None:
         self.recorder.set(self.world.now, self.world.gauge(len(self.queue), len(self.runs.all)))
 
 
 def _is_on(placements: Iterable[Placement], node: str, device: str) -> bool:
-    """Say whether any of these is on a node, or on an accelerator of it."""
+    """Return whether any of these is on a node, or on one accelerator of it."""
     return any(
         placement.node == node and (not device or any(share.device == device for share in placement.shares))
         for placement in placements

@@ -1,4 +1,4 @@
-"""Who waits, and who of them is tried first."""
+"""The queue of waiting jobs, and the order in which they are tried."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -9,7 +9,7 @@ from typing import Final
 from fairlead.simulate.trace.job import Job
 
 RETRY_SECONDS: Final = 60.0
-"""Seconds after which kube-scheduler tries a pod again, though nothing has changed for it."""
+"""Seconds after which kube-scheduler retries a pod without an event that could help it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -18,32 +18,32 @@ class WaitingJob:
 
     job: Job
     kind: int | None = None
-    """Jobs of one kind fit or do not fit alike; None: it is like no other."""
+    """Jobs of one kind fit or do not fit alike; None: a kind of its own."""
     done: float = 0.0
-    """Seconds of work that it has behind it."""
+    """Seconds of its work that are done."""
     tried: float = 0.0
     """When it was last tried."""
-    turn: int = 0
-    """Of all tries, which one its last was: tells those apart that were tried at one moment."""
+    attempt: int = 0
+    """The number of its last attempt among all attempts: orders jobs that were tried at the same time."""
     over: bool = False
-    """It waits no more."""
+    """It has left the queue."""
 
 
 Order = Callable[[WaitingJob, float, Random], float]
-"""From one that waits, and the moment, to its place among those of its priority: the lowest goes first."""
+"""Maps a waiting job and the time to its sort key among jobs of its priority: the lowest goes first."""
 
 
 def fifo(waiting: WaitingJob, now: float, random: Random) -> float:
-    """Who came first is tried first."""
+    """Try the job that arrived first."""
     return waiting.job.arrival
 
 
 def kubernetes(waiting: WaitingJob, now: float, random: Random) -> float:
-    """Who was not tried for longest is tried first; who was not tried for a minute has no fixed place.
+    """Try the job whose last attempt is oldest; a job not tried for a minute has a random place.
 
-    kube-scheduler orders pods by their last try, and tries them again after a minute. That each does so at a
-    moment of its own is an assumption, made because measured waits were as unequal as that; a timer with one
-    tick for all keeps almost the order of arrival, and gives worst waits that are too short.
+    kube-scheduler orders pods by their last attempt, and retries them after a minute. That each pod does so
+    at a time of its own is an assumption, chosen because measured waits were as unequal as that. A timer with
+    one tick for all pods keeps almost the order of arrival, and gives worst waits that are too short.
     """
     if now - waiting.tried > RETRY_SECONDS:
         waiting.tried = now - random.uniform(0.0, RETRY_SECONDS)
@@ -51,13 +51,13 @@ def kubernetes(waiting: WaitingJob, now: float, random: Random) -> float:
 
 
 def largest(waiting: WaitingJob, now: float, random: Random) -> float:
-    """Who asks for most memory of accelerators is tried first."""
+    """Try the job that asks for the most accelerator memory first."""
     requests = waiting.job.requests
     return -float(len(requests) * requests[0].demand.count * (requests[0].demand.memory or 0))
 
 
 def shortest(waiting: WaitingJob, now: float, random: Random) -> float:
-    """Who is done soonest is tried first."""
+    """Try the job with the least remaining work first."""
     return waiting.job.duration - waiting.done
 
 
@@ -70,46 +70,52 @@ ORDERS: Final[Mapping[str, Order]] = {
 
 
 class JobQueue:
-    """Jobs that wait: higher priority first, then by the chosen order, then by turn."""
+    """Waiting jobs: higher priority first, then by the chosen order, then by last attempt."""
 
     def __init__(self, order: str, random: Random) -> None:
         self._order, self._random = ORDERS[order], random
         self._waiting: list[WaitingJob] = []
         self._kinds: Counter[int | None] = Counter()
-        self._turns = 0
+        self._attempts = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def enter(self, waiting: WaitingJob) -> None:
-        """Let a job wait that was just tried."""
-        self._take_turn(waiting)
+    def add(self, waiting: WaitingJob) -> None:
+        """Add a job that was just tried."""
+        self._record_attempt(waiting)
         self._waiting.append(waiting)
         self._kinds[waiting.kind] += 1
 
     def kinds(self) -> set[int | None]:
-        """Return the kinds of those that wait."""
+        """Return the kinds of the waiting jobs."""
         return {kind for kind, count in self._kinds.items() if count}
 
-    def line(self, now: float, kinds: Collection[int | None]) -> list[WaitingJob]:
-        """Return those of some kinds, in the order in which they are to be tried."""
-        line = [each for each in self._waiting if each.kind in kinds]
-        line.sort(key=lambda each: (-each.job.priority, self._order(each, now, self._random), each.turn))
+    def in_order(self, now: float, kinds: Collection[int | None]) -> list[WaitingJob]:
+        """Return the jobs of some kinds, in the order of attempts."""
+        line = [waiting for waiting in self._waiting if waiting.kind in kinds]
+        line.sort(
+            key=lambda waiting: (
+                -waiting.job.priority,
+                self._order(waiting, now, self._random),
+                waiting.attempt,
+            )
+        )
         return line
 
-    def leave(self, waiting: WaitingJob) -> None:
-        """Let one wait no more."""
+    def remove(self, waiting: WaitingJob) -> None:
+        """Remove a job."""
         waiting.over = True
         self._waiting.remove(waiting)
         self._kinds[waiting.kind] -= 1
 
-    def tried(self, line: Iterable[WaitingJob], now: float) -> None:
-        """Count a try of those in a line that still wait."""
-        for each in line:
-            if not each.over:
-                each.tried = now
-                self._take_turn(each)
+    def record_attempts(self, line: Iterable[WaitingJob], now: float) -> None:
+        """Record an attempt for those of these jobs that still wait."""
+        for waiting in line:
+            if not waiting.over:
+                waiting.tried = now
+                self._record_attempt(waiting)
 
-    def _take_turn(self, waiting: WaitingJob) -> None:
-        self._turns += 1
-        waiting.turn = self._turns
+    def _record_attempt(self, waiting: WaitingJob) -> None:
+        self._attempts += 1
+        waiting.attempt = self._attempts

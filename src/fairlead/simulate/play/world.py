@@ -1,4 +1,4 @@
-"""The simulated world: the cluster as the scheduler sees it, and the accelerators as they really are."""
+"""The simulated world: the cluster as the scheduler sees it, and the real state of the accelerators."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,19 +17,19 @@ from fairlead.simulate.trace.job import SimulatedFleet
 
 
 class World:
-    """What a policy may look at, and what a simulation changes."""
+    """The state that a policy may read and a simulation changes."""
 
     def __init__(self, fleet: SimulatedFleet, requests: Iterable[Request]) -> None:
         self.now = 0.0
         self.nodes = {node.name: node for node in fleet.nodes}
-        """As they are when well."""
+        """The nodes in healthy state."""
         self.cluster = EngineCluster(fleet.nodes, fleet.residents, typical_demand(requests))
         self.residents = {placement.request.id: placement for placement in fleet.residents}
-        """Who was there before, and may not be put out."""
+        """Placements from before the trace; they are never evicted."""
         self._fragments = Fragments(self.cluster, published=True)
         self._fragmented, self._measured = 0.0, -inf
         self.grain = 0.0
-        """Seconds for which fragments are taken to be as they were measured."""
+        """Seconds between two measurements of fragments."""
         self.telemetry = SimulatedTelemetry()
         self.accelerators = {
             (node.name, device.id): SimulatedAccelerator(node.name, device, fleet.power.get(device.model))
@@ -40,46 +40,46 @@ class World:
         """Nodes (with an empty device) and accelerators that are down."""
         self._memory = self._busy = 0.0
         self._allocated = sum(self._part(placement) for placement in fleet.residents)
-        self._watts = sum(card.watts for card in self.accelerators.values())
-        self._capacity = sum(card.state.healthy for card in self.accelerators.values())
+        self._watts = sum(accelerator.watts for accelerator in self.accelerators.values())
+        self._capacity = sum(accelerator.state.healthy for accelerator in self.accelerators.values())
 
     # The cluster, as the scheduler sees it
 
     def count(self, placements: Iterable[Placement]) -> None:
-        """Count what is bound as handed out."""
+        """Count bound placements as allocated."""
         self._allocated += sum(self._part(placement) for placement in placements)
 
     def release(self, placements: Iterable[Placement]) -> None:
-        """Take back what was handed out, and what is still bound of it."""
+        """Count placements as free again, and release those that are still bound."""
         for placement in placements:
             if self.cluster.placement(placement.request.id) is not None:
                 self.cluster.release(placement.request.id)
             self._allocated -= self._part(placement)
 
     def fail(self, node: str, device: str) -> None:
-        """Let a node or an accelerator be down; what was on it must be gone."""
+        """Mark a node or an accelerator as failed; its placements must be released before."""
         self.broken.add((node, device))
-        self._renew(node)
+        self._refresh_node(node)
 
     def repair(self, node: str, device: str) -> None:
-        """Let it be well again."""
+        """Mark a node or an accelerator as repaired."""
         self.broken.discard((node, device))
-        self._renew(node)
+        self._refresh_node(node)
 
-    # The accelerators, as they really are
+    # The real state of the accelerators
 
     @contextmanager
-    def changing(self, card: SimulatedAccelerator) -> Iterator[None]:
-        """Keep the sums while an accelerator is changed."""
-        memory, busy, watts = card.memory, card.busy, card.watts
+    def changing(self, accelerator: SimulatedAccelerator) -> Iterator[None]:
+        """Keep the sums consistent while an accelerator changes."""
+        memory, busy, watts = accelerator.memory, accelerator.busy, accelerator.watts
         yield
-        self._memory += card.memory - memory
-        self._busy += card.busy - busy
-        self._watts += card.watts - watts
-        self.telemetry.record(self.now, card)
+        self._memory += accelerator.memory - memory
+        self._busy += accelerator.busy - busy
+        self._watts += accelerator.watts - watts
+        self.telemetry.record(self.now, accelerator)
 
     def gauge(self, waiting: int, running: int) -> Gauge:
-        """Return what is true now."""
+        """Return the current gauges."""
         return Gauge(
             allocated=self._allocated,
             fragmented=self._fragments_now(),
@@ -103,7 +103,7 @@ class World:
         return self._fragmented
 
     def _part(self, placement: Placement) -> float:
-        """Return how many accelerators a placement takes, shares as fractions."""
+        """Return the accelerators that a placement takes, shares as fractions."""
         total = 0.0
         for share in placement.shares:
             state = self.accelerators[placement.node, share.device].state
@@ -111,15 +111,15 @@ class World:
             total += 1.0 if share.whole else min(1.0, max(of_memory, share.compute / WHOLE))
         return total
 
-    def _renew(self, name: str) -> None:
-        """Show the scheduler a node as it is now."""
+    def _refresh_node(self, name: str) -> None:
+        """Update a node in the scheduler's cluster to its current state."""
         before = self.cluster.node(name)
         after = self._state(name)
         if after is not None:
             self.cluster.put(after)
         elif before is not None:
-            gone = self.cluster.remove(name)
-            self._allocated -= sum(self._part(placement) for placement in gone)
+            removed = self.cluster.remove(name)
+            self._allocated -= sum(self._part(placement) for placement in removed)
         self._capacity += _healthy(after) - _healthy(before)
 
     def _state(self, name: str) -> NodeState | None:
@@ -138,23 +138,23 @@ def _healthy(node: NodeState | None) -> int:
 
 
 class PlacementPolicy(Protocol):
-    """What decides in a simulation: a policy of the engine, or one that also reads `world.telemetry`."""
+    """A policy under simulation: one of the engine, or one that also reads `world.telemetry`."""
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The name in reports."""
 
     @property
     def every(self) -> float | None:
-        """Seconds after which those that wait are tried again though nothing was freed; None: never."""
+        """Seconds after which waiting jobs are retried without an event; None: never."""
 
     def choose(self, world: World, request: Request, evict: bool) -> Decision:
-        """Decide where a request goes; with `evict` others of lower priority may have to go."""
+        """Decide where a request goes; with `evict` it may preempt pods of lower priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
-    """A policy of the engine: it looks at what was asked for and handed out."""
+    """A policy of the engine: it decides by requests and allocations."""
 
     name: str
     every: float | None = None

@@ -1,1 +1,1 @@
-"""What came of a simulation: figures, time series and plots."""
+"""The results of a simulation: figures, time series and plots."""

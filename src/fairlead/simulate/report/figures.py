@@ -1,4 +1,4 @@
-"""What came of it, in figures: the contract of `-o json`, the same for every policy."""
+"""The figures of a simulation: the contract of `-o json`, the same for every policy."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,14 +11,14 @@ from fairlead.simulate.trace.job import Trace
 from fairlead.simulate.trace.settings import SimulationSettings
 
 POINTS: Final = 200
-"""Of a series, at most."""
+"""The most points of a series."""
 _SERIES: Final = ("allocated", "fragmented", "capacity", "waiting", "running", "memory", "busy", "watts")
 
 
 def document(
     trace: Trace, settings: SimulationSettings, seed: int, outcomes: Iterable[SimulationOutcome]
 ) -> dict[str, Any]:
-    """Return the whole answer."""
+    """Return the whole report."""
     return {
         "trace": trace.name,
         "jobs": len(trace.jobs),
@@ -34,10 +34,10 @@ def document(
 
 
 def figures(outcome: SimulationOutcome) -> dict[str, Any]:
-    """Return what one policy made of the trace."""
-    lives, recorder = outcome.records, outcome.recorder
-    arrived = [life for life in lives if life.state is not JobState.TO_COME]
-    states = Counter(life.state for life in arrived)
+    """Return the figures of one policy on the trace."""
+    records, recorder = outcome.records, outcome.recorder
+    arrived = [record for record in records if record.state is not JobState.TO_COME]
+    states = Counter(record.state for record in arrived)
     capacity = recorder.mean("capacity") or 1.0
     return {
         "policy": outcome.policy,
@@ -50,10 +50,10 @@ def figures(outcome: SimulationOutcome) -> dict[str, Any]:
         "end_s": _round(outcome.end),
         "makespan_s": _round(_makespan(arrived)),
         "wait_s": summarize(
-            [_wait(life, outcome.end) for life in arrived if life.state is not JobState.REFUSED]
+            [_wait(record, outcome.end) for record in arrived if record.state is not JobState.REFUSED]
         ),
         "completion_s": summarize(
-            [life.finished - life.job.arrival for life in arrived if life.finished is not None]
+            [record.finished - record.job.arrival for record in arrived if record.finished is not None]
         ),
         "allocation_percent": _percents(outcome, "allocated", capacity),
         "fragmentation_percent": _percents(outcome, "fragmented", capacity),
@@ -62,11 +62,11 @@ def figures(outcome: SimulationOutcome) -> dict[str, Any]:
         "queue": {"mean": _round(recorder.mean("waiting")), "peak": round(recorder.peak("waiting"))},
         "energy_j": round(recorder.total("watts")),
         "power_w": _round(recorder.mean("watts")),
-        "refusals": _reasons(life for life in arrived if life.state is JobState.REFUSED),
-        "waits": _reasons(life for life in arrived if life.state is not JobState.REFUSED),
-        "memory_kills": sum(life.kills for life in arrived),
-        "preemptions": sum(life.preemptions for life in arrived),
-        "evictions": sum(life.evictions for life in arrived),
+        "refusals": _reasons(record for record in arrived if record.state is JobState.REFUSED),
+        "waits": _reasons(record for record in arrived if record.state is not JobState.REFUSED),
+        "memory_kills": sum(record.kills for record in arrived),
+        "preemptions": sum(record.preemptions for record in arrived),
+        "evictions": sum(record.evictions for record in arrived),
         "faults": outcome.faults,
         "events": outcome.events,
         "decisions": outcome.decisions,
@@ -75,7 +75,7 @@ def figures(outcome: SimulationOutcome) -> dict[str, Any]:
 
 
 def summarize(values: Sequence[float]) -> dict[str, float | None]:
-    """Return mean, median, 99th percentile and worst; None where there is nothing."""
+    """Return mean, median, 99th percentile and worst; None without values."""
     ordered = sorted(values)
     if not ordered:
         return {"mean": None, "p50": None, "p99": None, "worst": None}
@@ -91,29 +91,29 @@ def series(outcome: SimulationOutcome) -> dict[str, list[float]]:
     """Return gauges over time, as means over stretches that begin at `at_s`."""
     rows = outcome.recorder.rows
     step = max(1, ceil(len(rows) / POINTS))
-    found: dict[str, list[float]] = {"at_s": [], **{name: [] for name in _SERIES}}
+    result: dict[str, list[float]] = {"at_s": [], **{name: [] for name in _SERIES}}
     for first in range(0, len(rows), step):
         part = rows[first : first + step]
         seconds = part[-1].end - part[0].start
-        found["at_s"].append(_round(part[0].start))
+        result["at_s"].append(_round(part[0].start))
         for name in _SERIES:
             index = FIELDS.index(name)
             area = sum(row.means[index] * (row.end - row.start) for row in part)
-            found[name].append(_round(area / seconds))
-    return found
+            result[name].append(_round(area / seconds))
+    return result
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, ceil(part * len(ordered)) - 1)]
 
 
-def _wait(life: JobRecord, end: float) -> float:
-    """Return how long a job waited for its first place; who never got one waits until the end."""
-    return (end if life.placed is None else life.placed) - life.job.arrival
+def _wait(record: JobRecord, end: float) -> float:
+    """Return how long a job waited for its first place; until the end, if it never got one."""
+    return (end if record.placed is None else record.placed) - record.job.arrival
 
 
-def _makespan(lives: Iterable[JobRecord]) -> float:
-    return max((life.finished for life in lives if life.finished is not None), default=0.0)
+def _makespan(records: Iterable[JobRecord]) -> float:
+    return max((record.finished for record in records if record.finished is not None), default=0.0)
 
 
 def _percents(outcome: SimulationOutcome, name: str, capacity: float) -> dict[str, float]:
@@ -125,14 +125,14 @@ def _percents(outcome: SimulationOutcome, name: str, capacity: float) -> dict[st
     }
 
 
-def _reasons(lives: Iterable[JobRecord]) -> dict[str, int]:
-    """Count jobs by the chief reason of their first refusal, the commonest first."""
-    chief = (
-        max(life.refusal.rejections, key=lambda each: each.count).reason.value
-        for life in lives
-        if life.refusal is not None and life.refusal.rejections
+def _reasons(records: Iterable[JobRecord]) -> dict[str, int]:
+    """Count jobs by the main reason of their first refusal, the most frequent first."""
+    main = (
+        max(record.refusal.rejections, key=lambda rejection: rejection.count).reason.value
+        for record in records
+        if record.refusal is not None and record.refusal.rejections
     )
-    return dict(sorted(Counter(chief).items(), key=lambda item: (-item[1], item[0])))
+    return dict(sorted(Counter(main).items(), key=lambda item: (-item[1], item[0])))
 
 
 def _round(value: float) -> float:

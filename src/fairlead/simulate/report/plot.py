@@ -1,4 +1,4 @@
-"""Draw figures over time as one SVG file that needs nothing else, neither a library nor a background."""
+"""Draw figures over time as one self-contained SVG file, without a library or a background."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -12,7 +12,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 20, 30, 34
 COLOURS: Final = ("#3b82c4", "#d9822b", "#2f9e6e", "#c2508f", "#8a6fc9", "#a08a2b", "#4aa5b5", "#c2554f")
 """Readable on white and on black."""
 DASHES: Final = ("", "6 3", "2 2", "8 3 2 3")
-"""For those who cannot tell the colours apart."""
+"""For readers who cannot distinguish the colours."""
 _PANELS: Final = (
     ("Allocated accelerators, %", "allocated", "capacity"),
     ("Fragmented accelerators, %", "fragmented", "capacity"),
@@ -115,7 +115,7 @@ def nice(most: float) -> list[float]:
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """Return the unit in which so much time is best read, and its seconds."""
+    """Return the best unit for a time axis of this length, and its seconds."""
     for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 3 * length:
             return unit, length

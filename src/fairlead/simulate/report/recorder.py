@@ -1,28 +1,28 @@
-"""What is true of a fleet over time: means, peaks, and a series short enough to draw."""
+"""Gauges of a fleet over time: means, peaks, and a series short enough to draw."""
 
 from dataclasses import dataclass, fields
 from typing import Final
 
 MOST_ROWS: Final = 2048
-"""When there are more, two neighbours become one."""
+"""With more rows, adjacent rows are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """What is true at one moment."""
+    """The gauges at one time."""
 
     allocated: float = 0.0
-    """Accelerators that are handed out, shares as fractions."""
+    """Allocated accelerators, shares as fractions."""
     fragmented: float = 0.0
-    """Accelerators that are idle, but of no use to the jobs of this trace."""
+    """Idle accelerators that the jobs of this trace cannot use."""
     capacity: float = 0.0
-    """Accelerators that are well."""
+    """Healthy accelerators."""
     waiting: float = 0.0
     running: float = 0.0
     memory: float = 0.0
-    """Bytes that jobs really hold."""
+    """Bytes that jobs hold in reality."""
     busy: float = 0.0
-    """Accelerators at work, as a sum of parts."""
+    """Busy accelerators, as a sum of fractions."""
     watts: float = 0.0
 
 
@@ -31,7 +31,7 @@ FIELDS: Final = tuple(field.name for field in fields(Gauge))
 
 @dataclass(slots=True)
 class SeriesRow:
-    """A stretch of time and the mean of each gauge over it."""
+    """An interval and the mean of each gauge over it."""
 
     start: float
     end: float
@@ -39,7 +39,7 @@ class SeriesRow:
 
 
 class SeriesRecorder:
-    """Keeps gauges as means over stretches of time; never more than `MOST_ROWS` of them."""
+    """Keeps gauges as means over intervals; never more than `MOST_ROWS` of them."""
 
     def __init__(self) -> None:
         self.rows: list[SeriesRow] = []
@@ -50,13 +50,13 @@ class SeriesRecorder:
         self._grain = 0.0
 
     def set(self, now: float, gauge: Gauge) -> None:
-        """Say what is true from now on."""
+        """Set the gauges from now on."""
         self.pass_to(now)
         self._values = [getattr(gauge, name) for name in FIELDS]
         self.peaks = [max(peak, value) for peak, value in zip(self.peaks, self._values, strict=True)]
 
     def pass_to(self, now: float) -> None:
-        """Let time pass with everything as it is."""
+        """Advance the time with the current gauges."""
         seconds = now - self._since
         if seconds <= 0:
             return
@@ -72,7 +72,7 @@ class SeriesRecorder:
             self._thin()
 
     def mean(self, name: str) -> float:
-        """Return the mean of a gauge over all time that passed."""
+        """Return the mean of a gauge over the whole time."""
         return self._areas[FIELDS.index(name)] / self._since if self._since else 0.0
 
     def total(self, name: str) -> float:
@@ -80,11 +80,11 @@ class SeriesRecorder:
         return self._areas[FIELDS.index(name)]
 
     def peak(self, name: str) -> float:
-        """Return the highest that a gauge has been."""
+        """Return the highest value of a gauge."""
         return self.peaks[FIELDS.index(name)]
 
     def _thin(self) -> None:
-        """Merge neighbours into far fewer rows, and let new ones be as coarse."""
+        """Merge adjacent rows into far fewer, and use the same interval for new ones."""
         self._grain = 4.0 * self._since / MOST_ROWS
         merged: list[SeriesRow] = []
         for row in self.rows:

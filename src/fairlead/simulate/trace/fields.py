@@ -1,4 +1,4 @@
-"""The fields of a table that people wrote, read as what they must be; errors name file, row and field."""
+"""Typed access to the fields of a table in a user's file; errors name file, row and field."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ _MOST: Final = 2.0**62
 
 
 class TraceFields:
-    """One table; what is left unread is a misspelling. Amounts may be numbers, or texts with a unit."""
+    """One table; a field that remains unread is an error. Amounts are numbers, or texts with a unit."""
 
     def __init__(self, table: object, where: str) -> None:
         if not isinstance(table, Mapping):
@@ -27,7 +27,7 @@ class TraceFields:
         return key in self._table
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a text; without a default it must be there."""
+        """Return a text; without a default the field is required."""
         value = self._take(key, default)
         return str(value) if isinstance(value, int | float) else self._typed(key, value, str, "a text")
 
@@ -60,10 +60,10 @@ class TraceFields:
     def tables(self, key: str) -> list["TraceFields"]:
         """Return a list of tables."""
         value = self._typed(key, self._take(key, []), list, "a list")
-        return [TraceFields(each, f"{self.where}: {key}[{at}]") for at, each in enumerate(value)]
+        return [TraceFields(table, f"{self.where}: {key}[{at}]") for at, table in enumerate(value)]
 
     def raw(self, key: str) -> list[Any]:
-        """Return a list as it is."""
+        """Return a list without conversion."""
         return self._typed(key, self._take(key, []), list, "a list")
 
     def names(self) -> list[str]:
@@ -71,21 +71,21 @@ class TraceFields:
         return list(self._table)
 
     def rest(self) -> dict[str, Any]:
-        """Return what is left unread, and count it as read."""
+        """Return the fields not read so far, and count them as read."""
         left = {key: value for key, value in self._table.items() if key not in self._read}
         self._read.update(dict.fromkeys(left))
         return left
 
     def finish(self) -> None:
-        """Refuse fields that nobody read."""
+        """Raise an error for a field that was not read."""
         for key in self._table:
             if key not in self._read:
-                near = get_close_matches(key, list(self._read), 1, 0.6)
-                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self._read)}"
+                close = get_close_matches(key, list(self._read), 1, 0.6)
+                hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(self._read)}"
                 raise SettingsError(f"{self.where}: unknown field {key!r}", hint)
 
     def wrong(self, key: str, wanted: str) -> SettingsError:
-        """Return the error for a field that is not what it must be."""
+        """Return the error for a field with an invalid value."""
         return SettingsError(f"{self.where}: {key}: {self._table.get(key)!r} is not {wanted}")
 
     def _take(self, key: str, default: object) -> Any:
@@ -107,7 +107,7 @@ class TraceFields:
         except (TypeError, ValueError, OverflowError):
             raise self.wrong(key, "a number") from None
         if not abs(number) < _MOST:
-            raise self.wrong(key, "a sound number")
+            raise self.wrong(key, "a valid number")
         return number
 
     def _amount(self, key: str, default: float | None, parse: Callable[[str], float]) -> float:
@@ -119,7 +119,7 @@ class TraceFields:
         except ValueError as error:
             raise SettingsError(f"{self.where}: {key}: {error}") from None
         if not amount < _MOST:
-            raise self.wrong(key, "a sound amount")
+            raise self.wrong(key, "a valid amount")
         return amount
 
 

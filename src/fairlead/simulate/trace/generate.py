@@ -1,4 +1,4 @@
-"""Make jobs by a recipe: how many, how far apart, of which kinds; the same seed makes the same jobs."""
+"""Generate jobs by a recipe: count, arrivals and mix of kinds; the same seed gives the same jobs."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,14 +12,14 @@ from fairlead.simulate.trace.jobs import JobTemplateReader, JobTemplateSpec
 MOST_JOBS: Final = 1_000_000
 
 
-def generate_jobs(table: TraceFields, seed: int, patterns: JobTemplateReader) -> Iterator[Job]:
+def generate_jobs(table: TraceFields, seed: int, templates: JobTemplateReader) -> Iterator[Job]:
     """Yield the jobs of one recipe, in order of arrival."""
     name, count = table.text("name"), table.integer("count", least=1)
     if count > MOST_JOBS:
         raise table.wrong("count", f"{MOST_JOBS} or less")
     gaps = Distribution.parse(table.text("arrivals", "at once"), f"{table.where}: arrivals")
     at = table.seconds("from", 0)
-    kinds, weights = _kinds(table, patterns)
+    kinds, weights = _kinds(table, templates)
     random = Random(f"{seed}/{name}")  # noqa: S311 - a simulation, no secret
     for index in range(count):
         kind = random.choices(kinds, weights)[0] if len(kinds) > 1 else kinds[0]
@@ -27,13 +27,13 @@ def generate_jobs(table: TraceFields, seed: int, patterns: JobTemplateReader) ->
         at += gaps.draw(random)
 
 
-def _kinds(table: TraceFields, patterns: JobTemplateReader) -> tuple[list[JobTemplateSpec], list[float]]:
-    """Return the kinds of job, and how often each comes; without a `mix` the recipe is the one kind."""
+def _kinds(table: TraceFields, templates: JobTemplateReader) -> tuple[list[JobTemplateSpec], list[float]]:
+    """Return the kinds of job and their weights; without a `mix` the recipe is the one kind."""
     rows = table.tables("mix")
     if not rows:
-        return [patterns.read(table.rest(), table.where)], [1.0]
+        return [templates.read(table.rest(), table.where)], [1.0]
     weights = [row.number("weight", 1.0) for row in rows]
     table.finish()
     if not sum(weights) > 0:
         raise table.wrong("mix", "a list with a weight above 0")
-    return [patterns.read(row.rest(), row.where) for row in rows], weights
+    return [templates.read(row.rest(), row.where) for row in rows], weights

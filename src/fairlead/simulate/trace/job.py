@@ -1,4 +1,4 @@
-"""What is played: jobs with what they ask and what they really use, and faults of the machines."""
+"""The parts of a trace: jobs with their requests and real use, and faults of the machines."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,12 +9,12 @@ from fairlead.request import WHOLE, Request, problems
 from fairlead.units import Bytes, Watts
 
 RAMP_STEPS: Final = 8
-"""A ramp is played as that many equal steps."""
+"""The number of equal steps in which a ramp is played."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageStep:
-    """From this moment of a job's life on, it holds this much of each of its accelerators."""
+    """From this time of a job's work on, it holds this much memory of each of its accelerators."""
 
     after: float
     """Seconds since its work began."""
@@ -23,7 +23,7 @@ class UsageStep:
 
 @dataclass(frozen=True, slots=True)
 class UsageSpike:
-    """A moment of higher use."""
+    """A period of higher memory use."""
 
     after: float
     seconds: float
@@ -32,18 +32,18 @@ class UsageSpike:
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of work: one request, or several that run together or not at all."""
+    """One job: one request, or several that run together or not at all."""
 
     name: str
     arrival: float
     """Seconds since the trace began."""
     duration: float
-    """Seconds that it takes alone on its accelerators; infinite: it stays until the end."""
+    """Seconds that it takes alone on its accelerators; infinite: it runs until the end."""
     requests: tuple[Request, ...]
     load: float | None = None
-    """The part of each accelerator that it keeps busy when alone; None: what it asked for."""
+    """The part of each accelerator that it keeps busy when alone; None: what it requests."""
     memory: tuple[UsageStep, ...] = ()
-    """What it really holds of each accelerator, in order of time; empty: what it asked for."""
+    """The memory that it really holds of each accelerator over time; empty: what it requests."""
     start: float = 0.0
     """Seconds from its placement to the first work: image, container, libraries."""
 
@@ -55,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A node, or one accelerator of it, that fails at a given moment."""
+    """A fault of a node, or of one accelerator of it, at a given time."""
 
     at: float
     node: str
@@ -67,7 +67,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class RandomFaults:
-    """Random faults: exponential times of health and of repair, in seconds, for each thing of a kind."""
+    """Random faults: exponential times to failure and to repair, in seconds, for each target of a kind."""
 
     kind: str
     """`node` or `device`."""
@@ -77,15 +77,15 @@ class RandomFaults:
 
 @dataclass(frozen=True, slots=True)
 class PowerCurve:
-    """What an accelerator draws."""
+    """The power draw of an accelerator."""
 
     idle: Watts
     awake: Watts
-    """With a job on it that computes nothing."""
+    """With a job that is idle."""
     full: Watts
 
     def watts(self, jobs: int, load: float) -> float:
-        """Return the draw under this load, 0 to 1, by so many jobs."""
+        """Return the power draw with this number of jobs and this load, 0 to 1."""
         return self.awake + (self.full - self.awake) * min(1.0, load) if jobs else self.idle
 
 
@@ -95,40 +95,40 @@ class SimulatedFleet:
 
     nodes: tuple[NodeState, ...]
     power: Mapping[str, PowerCurve] = field(default_factory=dict)
-    """By model of accelerator; a model that is not here counts no energy."""
+    """By model of accelerator; the energy of an absent model is not counted."""
     residents: tuple[Placement, ...] = ()
-    """What is placed there already: it keeps its place, and is no part of the figures of jobs."""
+    """Existing placements: they keep their places, and the figures of jobs leave them out."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Everything that happens to a fleet from outside."""
+    """The input of a simulation: jobs, faults and, optionally, machines."""
 
     name: str
     jobs: tuple[Job, ...]
     faults: tuple[Fault, ...] = ()
     failures: tuple[RandomFaults, ...] = ()
     fleet: SimulatedFleet | None = None
-    """Where the trace brings its own machines."""
+    """The machines of the trace, if it has any."""
     settings: Mapping[str, object] = field(default_factory=dict)
-    """What it was recorded under; the command line goes before."""
+    """Settings of the trace; the command line overrides them."""
 
 
 def memory_curve(
     start: Bytes, plateau: Bytes, ramp: float, spikes: Iterable[UsageSpike] = ()
 ) -> tuple[UsageStep, ...]:
-    """Return real memory over time: from `start` over a ramp to a plateau, with spikes above it."""
+    """Return real memory over time: a ramp from `start` to a plateau, with spikes above it."""
     steps = [UsageStep(0.0, start if ramp else plateau)]
     for index in range(1, RAMP_STEPS + 1) if ramp else ():
         grown = start + (plateau - start) * index // RAMP_STEPS
         steps.append(UsageStep(ramp * index / RAMP_STEPS, Bytes(grown)))
-    for spike in sorted(spikes, key=lambda each: each.after):
+    for spike in sorted(spikes, key=lambda spike: spike.after):
         steps += [UsageStep(spike.after, spike.memory), UsageStep(spike.after + spike.seconds, plateau)]
     return tuple(sorted(steps, key=lambda step: step.after))
 
 
 def speed_up(trace: Trace, times: float) -> Trace:
-    """Return a trace whose jobs arrive that many times faster; they and the faults are as they were."""
+    """Return a trace whose jobs arrive that many times faster; durations and faults stay the same."""
     return replace(trace, jobs=tuple(replace(job, arrival=job.arrival / times) for job in trace.jobs))
 
 
@@ -151,16 +151,16 @@ def load_of(job: Job, request: Request, memory: int) -> float:
 
 
 def job_problems(job: Job) -> tuple[str, ...]:
-    """Return what makes a job nonsense, each naming its field."""
-    found = [text for request in job.requests[:1] for text in problems(request)]
+    """Return why a job is invalid, each text naming its field."""
+    texts = [text for request in job.requests[:1] for text in problems(request)]
     if not job.requests:
-        found.append("requests: there is none")
+        texts.append("requests: there is none")
     if not 0 <= job.arrival < 1e12:
-        found.append(f"arrival: {job.arrival} is not a moment of the trace")
+        texts.append(f"arrival: {job.arrival} is not a time of the trace")
     if not job.duration > 0:
-        found.append(f"duration: {job.duration} is not a positive number of seconds")
+        texts.append(f"duration: {job.duration} is not a positive number of seconds")
     if not 0 <= job.start < 1e12:
-        found.append(f"start: {job.start} is not a number of seconds")
+        texts.append(f"start: {job.start} is not a number of seconds")
     if job.load is not None and not 0 <= job.load <= 1:
-        found.append(f"load: {job.load} is not between 0 and 1")
-    return tuple(found)
+        texts.append(f"load: {job.load} is not between 0 and 1")
+    return tuple(texts)

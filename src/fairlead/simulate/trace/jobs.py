@@ -1,4 +1,4 @@
-"""Read jobs: what they ask for, in the words of the short form, and what they really use and take."""
+"""Read jobs: their requests, with the keys of the short form, and their real use and duration."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -16,17 +16,17 @@ from fairlead.units import Bytes
 
 MOST_REPLICAS: Final = 10_000
 NEVER: Final = "never"
-"""As a duration: the job stays."""
-_OURS: Final = ("duration", "start", "load", "real", "over-provision", "most", "replicas")
-_ASKED: Final = tuple(
+"""As a duration: the job never ends."""
+_JOB_KEYS: Final = ("duration", "start", "load", "real", "over-provision", "most", "replicas")
+_REQUEST_KEYS: Final = tuple(
     key for key in short_workload.KEYS if key not in ("gang", "model", "shapes", "replicas", "name")
 )
-"""Fields of the short form; a gang is `replicas` here, and what a model takes is said by `duration`."""
+"""Keys of the short form; a gang is `replicas` here, and `duration` replaces the prediction for a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobTemplateSpec:
-    """A job without its name and moment: what `jobs` and `generate` have in common."""
+    """A job without its name and arrival: what `jobs` and `generate` have in common."""
 
     request: Request
     replicas: int
@@ -37,37 +37,41 @@ class JobTemplateSpec:
     where: str
 
     def job(self, name: str, arrival: float, random: Random) -> Job:
-        """Return a job of this pattern; a name for each of its requests is made of its own."""
+        """Return a job of this template; the names of its requests derive from its own."""
         gang = Gang(name, self.replicas) if self.replicas > 1 else None
         names = [name] if gang is None else [f"{name}-{index}" for index in range(self.replicas)]
-        requests = tuple(replace(self.request, name=each, gang=gang) for each in names)
+        requests = tuple(replace(self.request, name=member, gang=gang) for member in names)
         duration = self.duration.draw(random)
         job = Job(name, arrival, duration, requests, self.load, self.memory, self.start)
-        if wrong := job_problems(job):
-            raise SettingsError(f"{self.where}: {wrong[0]}")
+        if problems := job_problems(job):
+            raise SettingsError(f"{self.where}: {problems[0]}")
         return job
 
 
 @dataclass(frozen=True, slots=True)
 class JobTemplateReader:
-    """Reads patterns."""
+    """Reads job templates."""
 
     catalog: Catalog
     over_provision: float | None = None
-    """Percent of memory; goes before what a pattern says itself."""
+    """Percent of memory; overrides the value of the template."""
 
     def read(self, fields: dict[str, Any], where: str) -> JobTemplateSpec:
-        """Read the fields that say what a job is."""
-        table = TraceFields({key: value for key, value in fields.items() if key in _OURS}, where)
-        asked = {key: value for key, value in fields.items() if key not in _OURS and value is not None}
+        """Read the fields of a job template."""
+        table = TraceFields({key: value for key, value in fields.items() if key in _JOB_KEYS}, where)
+        request_fields = {
+            key: value for key, value in fields.items() if key not in _JOB_KEYS and value is not None
+        }
         request, _ = short_workload.single(
-            CheckedMapping.of(where, {"name": "job", **asked}, ("name", *_ASKED, *_OURS)), where, self.catalog
+            CheckedMapping.of(where, {"name": "job", **request_fields}, ("name", *_REQUEST_KEYS, *_JOB_KEYS)),
+            where,
+            self.catalog,
         )
         needed = request.demand.memory
         percent = table.number("over-provision", 0)
         percent = percent if self.over_provision is None else self.over_provision
         demand = replace(request.demand, memory=_padded(needed, percent, table))
-        found = JobTemplateSpec(
+        spec = JobTemplateSpec(
             replace(request, demand=demand),
             _replicas(table),
             _duration(table),
@@ -77,7 +81,7 @@ class JobTemplateReader:
             where,
         )
         table.finish()
-        return found
+        return spec
 
 
 def _replicas(table: TraceFields) -> int:
@@ -88,16 +92,16 @@ def _replicas(table: TraceFields) -> int:
 
 
 def _duration(table: TraceFields) -> Distribution:
-    said = table.text("duration")
+    text = table.text("duration")
     return (
         Distribution.fixed(float("inf"))
-        if said == NEVER
-        else Distribution.parse(said, f"{table.where}: duration")
+        if text == NEVER
+        else Distribution.parse(text, f"{table.where}: duration")
     )
 
 
 def _padded(memory: Bytes | None, percent: float, table: TraceFields) -> Bytes | None:
-    """Return what is asked for: what is needed and some percent more, but at most `most`."""
+    """Return the requested memory: the needed memory and some percent more, but at most `most`."""
     most = table.memory("most") if "most" in table else None
     if memory is None:
         return None
@@ -111,8 +115,8 @@ def _real(table: TraceFields, memory: Bytes | None, *, padded: bool) -> tuple[Us
         return (UsageStep(0.0, memory),) if padded and memory is not None else ()
     plateau = real.memory("plateau", memory)
     spikes = [
-        UsageSpike(each.seconds("after"), each.seconds("for"), each.memory("memory"))
-        for each in real.tables("spikes")
+        UsageSpike(spike.seconds("after"), spike.seconds("for"), spike.memory("memory"))
+        for spike in real.tables("spikes")
     ]
     steps = memory_curve(real.memory("start", 0), plateau, real.seconds("ramp", 0), spikes)
     real.finish()

@@ -1,4 +1,4 @@
-"""Read the machines of a simulation, in any form that a cluster has in files, and what they draw."""
+"""Read the machines of a simulation, in any file form of a cluster, and their power draw."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -19,7 +19,7 @@ from fairlead.units import Watts
 VERSION: Final = 1
 IDLE: Final = 0.10
 AWAKE: Final = 0.15
-"""Of the power on the data sheet. A V100 of 250 W draws 26.5 W without a job, and 38.5 W with one at rest."""
+"""Parts of the power on the data sheet: a V100 of 250 W draws 26.5 W without a job, 38.5 W with one idle."""
 RECORDED: Final[Mapping[str, str]] = {
     "T4": "t4",
     "P100": "p100",
@@ -27,7 +27,7 @@ RECORDED: Final[Mapping[str, str]] = {
     "V100M32": "v100",
     "A10": "a10",
 }
-"""What openb calls accelerators; it hides what its G2 and G3 are, so their energy is not counted."""
+"""The accelerator names of openb; it hides what its G2 and G3 are, so their energy is not counted."""
 
 
 def read_fleet(path: str, catalog: Catalog) -> SimulatedFleet:
@@ -37,17 +37,17 @@ def read_fleet(path: str, catalog: Catalog) -> SimulatedFleet:
     documents = read(path)
     if len(documents) == 1 and _is_ours(documents[0][1]):
         table = TraceFields(documents[0][1], documents[0][0])
-        found = fleet_from_fields(table, catalog)
+        fleet = fleet_from_fields(table, catalog)
         table.finish()
     else:
-        found = fleet_from_snapshot(read_cluster([path], catalog), catalog)
-    if not found.nodes:
+        fleet = fleet_from_snapshot(read_cluster([path], catalog), catalog)
+    if not fleet.nodes:
         raise SettingsError(f"{path}: no nodes", "list them under nodes:")
-    return found
+    return fleet
 
 
 def fleet_from_snapshot(cluster: Snapshot, catalog: Catalog) -> SimulatedFleet:
-    """Return the machines of a snapshot, with what runs there."""
+    """Return the machines of a snapshot, with its running pods."""
     return SimulatedFleet(cluster.nodes, fleet_with_power(cluster.nodes, catalog).power, cluster.placements)
 
 
@@ -56,22 +56,22 @@ def fleet_from_fields(table: TraceFields, catalog: Catalog) -> SimulatedFleet:
     if table.integer("version", VERSION) != VERSION:
         raise table.wrong("version", f"one that is known: {VERSION}")
     nodes = short.nodes(f"{table.where}: nodes", table.raw("nodes"), catalog)
-    said = table.table("power")
-    return fleet_with_power(nodes, catalog, {model: _power(said.table(model)) for model in said.names()})
+    power = table.table("power")
+    return fleet_with_power(nodes, catalog, {model: _power(power.table(model)) for model in power.names()})
 
 
 def fleet_with_power(
-    nodes: Iterable[NodeState], catalog: Catalog, said: Mapping[str, PowerCurve] | None = None
+    nodes: Iterable[NodeState], catalog: Catalog, curves: Mapping[str, PowerCurve] | None = None
 ) -> SimulatedFleet:
-    """Return nodes with the power of their accelerators: as it was said, else by the catalog."""
+    """Return nodes with the power of their accelerators: the given curves, else those of the catalog."""
     listed = tuple(nodes)
     models = dict.fromkeys(device.model for node in listed for device in node.devices)
     known = {model: power for model in models if (power := power_of(catalog, model)) is not None}
-    return SimulatedFleet(listed, {**known, **(said or {})})
+    return SimulatedFleet(listed, {**known, **(curves or {})})
 
 
 def power_of(catalog: Catalog, model: str) -> PowerCurve | None:
-    """Return what an accelerator draws by its data sheet; None where nobody knows."""
+    """Return the power curve of an accelerator by its data sheet; None: unknown."""
     try:
         full = catalog.get(RECORDED.get(model, model)).power
     except CatalogError:
@@ -80,7 +80,7 @@ def power_of(catalog: Catalog, model: str) -> PowerCurve | None:
 
 
 def _is_ours(value: Any) -> bool:
-    """Say whether a document is a short form that a simulation may say more in, such as power."""
+    """Return whether a document is the short form of nodes, which may carry `power` here."""
     return isinstance(value, dict) and {"nodes", "power"} >= set(value) - {"version"} and "kind" not in value
 
 

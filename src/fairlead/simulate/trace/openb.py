@@ -1,7 +1,7 @@
-"""The published protocol on the openb trace: fill a cluster to 130 % demand, and see how much is allocated.
+"""The published protocol on the openb trace: fill a cluster to 130 % demand, and measure the allocation.
 
-Every pod of the list arrives, and more of them drawn at random, until demand is 1.3 times what the cluster
-has; the order is shuffled by the seed. Nobody leaves, and who is refused does not come again.
+Every pod of the list arrives, and then random copies, until demand is 1.3 times the capacity of the cluster.
+The seed shuffles the order. No pod ends, and a refused pod does not return.
 """
 
 import csv
@@ -24,7 +24,7 @@ from fairlead.schedule.state.cluster import EngineCluster
 from fairlead.units import Bytes, counted
 
 DEMAND: Final = 1.3
-"""How much is asked for, against what the cluster has."""
+"""The demand, relative to the capacity of the cluster."""
 FIRST_SEED: Final = 42
 MOST_ROWS: Final = 1_000_000
 _MEBI: Final = 1 << 20
@@ -34,14 +34,14 @@ _POD: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 @dataclass(frozen=True, slots=True)
 class FillResult:
-    """What one run came to."""
+    """The result of one run."""
 
     seed: int
     allocation: float
-    """Part of all compute that is allocated when demand has come to 130 %."""
+    """The part of all compute that is allocated when demand has reached 130 %."""
     refused: int
     seconds: float
-    """Of processor time, on one core: others may be busy on the machine."""
+    """Processor time on one core: other processes may use the machine."""
 
 
 def read_nodes(path: str) -> tuple[NodeState, ...]:
@@ -61,19 +61,19 @@ def read_pods(path: str) -> tuple[Request, ...]:
 
 
 def compute_of(pod: Request) -> int:
-    """Return what a pod asks of accelerators in all, in thousandths."""
+    """Return the total compute that a pod requests, in thousandths of an accelerator."""
     return pod.demand.count * (pod.demand.compute or 0)
 
 
 def inflate(pods: Sequence[Request], capacity: int, seed: int) -> list[Request]:
-    """Return all pods and copies of some, so many that demand reaches its mark, in the order of the seed."""
+    """Return all pods and random copies until demand reaches its target, in the order of the seed."""
     chance = random.Random(seed)  # noqa: S311  # a simulation
     arrived = list(pods)
     total = sum(compute_of(pod) for pod in pods)
     while total < DEMAND * capacity:
         pod = chance.choice(pods)
         arrived.append(replace(pod, name=f"{pod.name}-{len(arrived)}"))
-        # As published: a pod of several accelerators is counted as one here.
+        # As published: a pod of several accelerators counts as one here.
         total += pod.demand.compute or 0
     arrived.sort(key=lambda pod: pod.name)
     chance.shuffle(arrived)
@@ -81,11 +81,11 @@ def inflate(pods: Sequence[Request], capacity: int, seed: int) -> list[Request]:
 
 
 def shuffle_names(nodes: Sequence[NodeState], seed: int) -> list[NodeState]:
-    """Return the nodes under each other's names, in the order of names."""
+    """Return the nodes with their names shuffled, in the order of names."""
     names = [node.name for node in nodes]
     random.Random(seed).shuffle(names)  # noqa: S311  # a simulation
-    given = (replace(node, name=name) for node, name in zip(nodes, names, strict=True))
-    return sorted(given, key=lambda node: node.name)
+    shuffled = (replace(node, name=name) for node, name in zip(nodes, names, strict=True))
+    return sorted(shuffled, key=lambda node: node.name)
 
 
 def fill(
@@ -95,20 +95,20 @@ def fill(
     seed: int,
     progress: Callable[[float], None] = lambda _: None,
 ) -> FillResult:
-    """Run the protocol once; `progress` is told the demand so far, against its mark."""
+    """Run the protocol once; `progress` receives the demand so far, relative to its target."""
     started = time.process_time()
     capacity = WHOLE * sum(len(node.devices) for node in nodes)
     cluster = EngineCluster(shuffle_names(nodes, seed), mix=typical_demand(pods))
-    asked = allocated = refused = 0
+    demand = allocated = refused = 0
     for number, pod in enumerate(inflate(pods, capacity, seed)):
-        asked += compute_of(pod)
-        found = place(cluster, pod, policy, explain=False).placed
-        allocated += found * compute_of(pod)
-        refused += not found
-        if asked >= DEMAND * capacity:
+        demand += compute_of(pod)
+        placed = place(cluster, pod, policy, explain=False).placed
+        allocated += placed * compute_of(pod)
+        refused += not placed
+        if demand >= DEMAND * capacity:
             break
         if number % 256 == 0:
-            progress(asked / (DEMAND * capacity))
+            progress(demand / (DEMAND * capacity))
     return FillResult(seed, allocated / capacity, refused, time.process_time() - started)
 
 

@@ -1,4 +1,4 @@
-"""Read what is to be played, whatever form it has: a document, a table, manifests, or a recorded cluster."""
+"""Read a trace in any form: a document, a table, manifests, a snapshot, or a recorded cluster."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,29 +20,29 @@ from fairlead.simulate.trace.table import is_table, jobs_of, read_rows
 from fairlead.simulate.trace.workloads import are_workloads, waiting_jobs, workload_jobs
 
 _RECORDED: Final = {"interference": "none"}
-"""The durations of a recorded cluster were measured among neighbours: they are slow already."""
+"""The durations of a recorded cluster were measured with co-runners: they include interference."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceReader:
-    """Reads traces; what they leave open is said here."""
+    """Reads traces; its fields supply what a trace leaves open."""
 
     catalog: Catalog
     seed: int = 0
     over_provision: float | None = None
-    """Percent of memory; goes before what a trace says itself."""
+    """Percent of memory; overrides the value of the trace."""
     fleet: SimulatedFleet | None = None
-    """Machines for a trace that brings none of its own."""
+    """Machines for a trace without its own."""
     duration: float = inf
-    """Seconds that the pods of manifests run: manifests do not say."""
+    """Seconds that the pods of manifests run: manifests do not state a duration."""
 
     @property
     def templates(self) -> JobTemplateReader:
-        """What reads jobs."""
+        """The reader of job templates."""
         return JobTemplateReader(self.catalog, self.over_provision)
 
     def read(self, path: str) -> Trace:
-        """Return what a file says happens."""
+        """Return the trace of a file."""
         trace = self._table(path) if is_table(path) else self._documents(path)
         return _checked(trace, path)
 
@@ -59,22 +59,22 @@ class TraceReader:
         if are_workloads(documents):
             if self.fleet is None:
                 raise SettingsError(
-                    f"{path}: manifests bring no machines", "name a file of nodes with --cluster"
+                    f"{path}: manifests of pods have no machines", "name a file of nodes with --cluster"
                 )
             return Trace(path, tuple(workload_jobs(path, self.fleet, self.catalog, self.duration)))
         if len(documents) != 1:
             raise SettingsError(
-                f"{path}: {len(documents)} documents where one is wanted", "is it the right file?"
+                f"{path}: {len(documents)} documents; a trace is one document", "is it the right file?"
             )
         where, value = documents[0]
         return _document(TraceFields(value, where), self)
 
     def _snapshot(self, path: str, cluster: Snapshot) -> Trace:
-        """Play on from the moment of a snapshot: who runs stays, who waits arrives."""
+        """Continue from a snapshot: its running pods stay, its pending pods arrive."""
         jobs = tuple(waiting_jobs(cluster.pending, self.duration))
         if not jobs:
             raise SettingsError(
-                f"{path}: nobody waits in it", "name it as --cluster, and the jobs to be played as --trace"
+                f"{path}: it has no pending pods", "pass it as --cluster, and the jobs as --trace"
             )
         return Trace(path, jobs, fleet=fleet_from_snapshot(cluster, self.catalog))
 
@@ -113,16 +113,16 @@ def _failures(table: TraceFields) -> Iterable[RandomFaults]:
     for kind in ("node", "device"):
         if kind in table:
             row = table.table(kind)
-            found = RandomFaults(kind, row.seconds("mtbf"), row.seconds("mttr"))
+            failures = RandomFaults(kind, row.seconds("mtbf"), row.seconds("mttr"))
             row.finish()
-            if not (found.mtbf > 0 and found.mttr > 0):
+            if not (failures.mtbf > 0 and failures.mttr > 0):
                 raise SettingsError(f"{row.where}: mtbf and mttr must be more than 0")
-            yield found
+            yield failures
     table.finish()
 
 
 def _checked(trace: Trace, path: str) -> Trace:
-    """Refuse a trace with nothing in it, or with two of one name."""
+    """Raise an error for a trace without jobs, or with two jobs of one name."""
     if not trace.jobs:
         raise SettingsError(f"{path}: no jobs", "list them under jobs:, or a recipe for them under generate:")
     seen: set[str] = set()
@@ -134,7 +134,7 @@ def _checked(trace: Trace, path: str) -> Trace:
 
 
 def check_faults(trace: Trace, fleet: SimulatedFleet) -> None:
-    """Refuse faults of machines that are not there."""
+    """Raise an error for faults of unknown machines."""
     known = {node.name: {device.id for device in node.devices} for node in fleet.nodes}
     for at, fault in enumerate(trace.faults):
         if fault.node not in known:

@@ -1,4 +1,4 @@
-"""Read a recorded cluster: pods and nodes as Alibaba's traces list them (openb), with their times."""
+"""Read a recorded cluster: pods and nodes in the form of Alibaba's openb traces, with their times."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,26 +10,26 @@ from fairlead.simulate.trace.job import Job
 from fairlead.simulate.trace.openb import read_nodes, read_pods
 
 POD_COLUMNS: Final = frozenset({"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"})
-CAME: Final = "creation_time"
-WENT: Final = "deletion_time"
+CREATED: Final = "creation_time"
+DELETED: Final = "deletion_time"
 
 
 def recorded_jobs(path: str, rows: list[dict[str, str]]) -> Iterator[Job]:
-    """Yield the pods of a trace when they came, for as long as they stayed; who left at once is left out."""
+    """Yield the pods of a trace with their arrivals and durations; pods without a duration are left out."""
     pods = read_pods(path)
     if len(pods) != len(rows):
-        raise SettingsError(f"{path}: some lines are empty but for commas", "take them out")
-    if not any(row.get(CAME) and row.get(WENT) for row in rows):
+        raise SettingsError(f"{path}: some lines have only commas", "remove them")
+    if not any(row.get(CREATED) and row.get(DELETED) for row in rows):
         raise SettingsError(
-            f"{path}: no pod has a {CAME} and a {WENT}",
+            f"{path}: no pod has a {CREATED} and a {DELETED}",
             "this list is for `fairlead bench openb`, which needs no times",
         )
     tables = [TraceFields(row, f"{path}: line {line}") for line, row in enumerate(rows, 2)]
-    first = min(table.number(CAME) for table in tables)
+    first = min(table.number(CREATED) for table in tables)
     for pod, table in zip(pods, tables, strict=True):
-        came, went = table.number(CAME), table.number(WENT)
-        if went > came:
-            yield Job(pod.name, came - first, went - came, (pod,))
+        created, deleted = table.number(CREATED), table.number(DELETED)
+        if deleted > created:
+            yield Job(pod.name, created - first, deleted - created, (pod,))
 
 
 def recorded_nodes(path: str) -> tuple[NodeState, ...]:

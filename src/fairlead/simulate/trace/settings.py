@@ -1,4 +1,4 @@
-"""How a simulation is played; the trace may say so, the command line goes before it."""
+"""The settings of a simulation; the command line overrides those of the trace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -14,37 +14,39 @@ from fairlead.units import parse_duration
 
 @dataclass(frozen=True, slots=True)
 class SimulationSettings:
-    """The rules of one simulation."""
+    """The settings of one simulation."""
 
     interference: str = "time-slicing"
     """How jobs on one accelerator slow each other down: a name of `interference.MODELS`."""
     queue: str = "fifo"
-    """Who of those that wait is tried first: a name of `waiting.ORDERS`."""
+    """Which waiting job is tried first: a name of `waiting.ORDERS`."""
     keep_progress: bool = False
-    """A job that is put out, or killed, goes on where it was; otherwise it starts anew."""
+    """Whether an evicted or killed job keeps its progress; otherwise it starts from zero."""
     preemption: bool = True
     restart: float = 10.0
-    """Seconds until a job that ran out of memory is started again; each time twice as long."""
+    """Seconds until a job that ran out of memory restarts; each time twice as long."""
     restart_most: float = 300.0
     kills: int = 20
-    """How often a job may run out of memory before it is given up."""
+    """How often a job may run out of memory before it counts as failed."""
     until: float = inf
-    """Seconds of virtual time after which no more is played."""
+    """Seconds of virtual time after which the simulation stops."""
 
 
 _DURATIONS: Final = ("restart", "restart_most", "until")
 _CHOICES: Final[Mapping[str, Mapping[str, object]]] = {"interference": MODELS, "queue": ORDERS}
 
 
-def merge_settings(base: SimulationSettings, said: Mapping[str, object], where: str) -> SimulationSettings:
-    """Return the settings with what a file or a command line says; `where` names it in errors."""
+def merge_settings(
+    base: SimulationSettings, overrides: Mapping[str, object], where: str
+) -> SimulationSettings:
+    """Return the settings with the values of a file or a command line; `where` names it in errors."""
     values: dict[str, Any] = {}
     known = [field.name for field in fields(SimulationSettings)]
-    for spelled, value in said.items():
+    for spelled, value in overrides.items():
         name = spelled.replace("-", "_")
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
             raise SettingsError(f"{where}: unknown setting {spelled!r}", hint)
         values[name] = _value(name, value, f"{where}: {spelled}")
     return replace(base, **values)

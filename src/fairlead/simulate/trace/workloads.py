@@ -1,4 +1,4 @@
-"""Manifests and snapshots as jobs: what `fairlead schedule` would place at one moment, played on."""
+"""Manifests and snapshots as jobs: the pods that `fairlead schedule` places at one time, played on."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from fairlead.simulate.trace.job import Job, SimulatedFleet
 
 
 def are_workloads(documents: list[tuple[str, Any]]) -> bool:
-    """Say whether the documents of a file are manifests, or workloads of the short form."""
+    """Return whether the documents of a file are manifests, or workloads of the short form."""
     return any(
         is_kubernetes(value) or (isinstance(value, dict) and "workloads" in value) for _, value in documents
     )
@@ -24,7 +24,7 @@ def workload_jobs(path: str, fleet: SimulatedFleet, catalog: Catalog, seconds: f
 
 
 def waiting_jobs(requests: Iterable[Request], seconds: float) -> Iterator[Job]:
-    """Yield jobs that all arrive at once and take so long; the pods of a gang are one job."""
+    """Yield jobs that all arrive at once and run that long; the pods of a gang are one job."""
     together: dict[str, list[Request]] = {}
     for request in requests:
         name = f"{request.namespace}/{request.gang.name}" if request.gang else request.id
