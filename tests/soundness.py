@@ -1,4 +1,4 @@
-"""What holds for every inventory, whatever machine it was made from."""
+"""Properties of every inventory, whatever machine it was made from."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def _assert_sound_accelerator(acc: Accelerator, catalog: Catalog) -> None:
 
 
 def assert_labels(found: Mapping[str, str], *, prefix: str) -> None:
-    """Check that Kubernetes would take every label."""
+    """Check that Kubernetes would accept every label."""
     for key, value in found.items():
         assert key.startswith(prefix)
         domain, slash, name = key.rpartition("/")
@@ -71,6 +71,6 @@ def assert_labels(found: Mapping[str, str], *, prefix: str) -> None:
 
 
 def without_evidence(inventory: Inventory) -> Inventory:
-    """Return an inventory without its evidence, for comparing two looks at one machine."""
+    """Return an inventory without its evidence, to compare two scans of one machine."""
     bare = tuple(replace(acc, evidence=()) for acc in inventory.accelerators)
     return replace(inventory, accelerators=bare, machine=replace(inventory.machine, problems=()))

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: everything that generated tests are made of."""
+"""Hypothesis strategies for the generated tests."""
 
 import io
 import tarfile
@@ -56,7 +56,7 @@ NASTY: Final = (
     b"nvidia,p3448-0000\0" * 300,
     b"nvidia,tegra210\0rockchip,rk3588\0fsl,imx8mp\0qcom,qcs6490\0",
 )
-"""What a file holds when someone means harm, or a disk has rotted."""
+"""Contents of malicious or corrupted files."""
 
 LISTED: Final = (
     PCI,
@@ -81,7 +81,7 @@ def junk() -> SearchStrategy[bytes]:
 
 
 def names() -> SearchStrategy[str]:
-    """Return names that a file system takes, and some that hardware has; odd bytes are escaped."""
+    """Return names that a file system accepts, and some that hardware has; odd bytes are escaped."""
     raw = st.binary(min_size=1, max_size=255).map(lambda b: b.replace(b"/", b"-").replace(b"\0", b"-"))
     strange = raw.map(lambda b: b.decode("utf-8", "surrogateescape"))
     known = st.sampled_from(
@@ -92,7 +92,7 @@ def names() -> SearchStrategy[str]:
 
 
 def links() -> SearchStrategy[Link]:
-    """Links to anywhere: loops, dangling ones, out of the root, and to what is really there."""
+    """Links to anywhere: loops, dangling ones, out of the root, and to existing files."""
     inside = st.sampled_from([*crowded(), *LISTED, "/", "/dev", "/sys"])
     outside = st.sampled_from(
         ["..", "../" * 30 + "etc/passwd", "/etc/passwd", "/proc/self/environ", "/dev/zero", "."]
@@ -102,7 +102,7 @@ def links() -> SearchStrategy[Link]:
 
 
 def entries() -> SearchStrategy[Entry]:
-    """Whatever may stand where a file should be."""
+    """Anything that may be in the place of a file."""
     return st.one_of(junk(), links(), st.sampled_from(Special), st.just(Sparse(2**30)))
 
 
@@ -123,14 +123,14 @@ PLACES: Final = _places()
 
 
 def replaced(files: Files, path: str, entry: Entry | None) -> dict[str, Entry]:
-    """Return a world in which `entry` stands at `path`, and nothing below it; None removes it."""
+    """Return a world with `entry` at `path`, and nothing below it; None removes it."""
     kept = {place: old for place, old in files.items() if not f"{place}/".startswith(f"{path}/")}
     return kept if entry is None else {**kept, path: entry}
 
 
 @st.composite
 def hostile_worlds(draw: st.DrawFn) -> dict[str, Entry]:
-    """Return a crowded machine of which some files, folders and links became something else."""
+    """Return a crowded machine with some files, folders and links replaced."""
     world = crowded()
     for path in draw(st.lists(st.sampled_from(PLACES), max_size=6, unique=True)):
         world = replaced(world, path, draw(st.none() | entries()))
@@ -147,7 +147,7 @@ def hostile_worlds(draw: st.DrawFn) -> dict[str, Entry]:
 
 
 def _without_conflicts(world: Files) -> dict[str, Entry]:
-    """Drop what lies below something that is no folder."""
+    """Drop entries below an entry that is not a folder."""
     return {
         path: entry
         for path, entry in world.items()
@@ -156,7 +156,7 @@ def _without_conflicts(world: Files) -> dict[str, Entry]:
 
 
 def gpus() -> SearchStrategy[Gpu]:
-    """What NVML may say."""
+    """Answers of NVML."""
     return st.builds(
         Gpu,
         index=st.integers(0, 9),
@@ -223,7 +223,7 @@ def inventories() -> SearchStrategy[Inventory]:
 
 @st.composite
 def nodes(draw: st.DrawFn) -> Inventory:
-    """Return what a sound node has: every accelerator has its own id, and some can be shared."""
+    """Return the accelerators of a valid node: each has its own id, and some can be shared."""
     found = draw(st.lists(accelerators(), max_size=4))
     shared = draw(st.lists(st.booleans(), min_size=4, max_size=4))
     bytes_ = [0, 2**20 - 1, 2**20, 2**21, 5 * 2**20, 3 * 2**30, 2**34, 2**70]
@@ -237,7 +237,7 @@ def nodes(draw: st.DrawFn) -> Inventory:
 
 @st.composite
 def held_nodes(draw: st.DrawFn) -> tuple[Inventory, tuple[Holding, ...]]:
-    """Return a node and some that hold parts of it, whether or not that can be; some hold what is gone."""
+    """Return a node and holders of parts of it, possible or not; some hold parts that no longer exist."""
     inventory = draw(nodes())
     names = st.sampled_from([*(acc.id for acc in inventory.accelerators), "gone-1"])
     holders = st.builds(Holder, _texts(), _texts(), st.sampled_from(["", "main"]))
@@ -257,7 +257,7 @@ def held_nodes(draw: st.DrawFn) -> tuple[Inventory, tuple[Holding, ...]]:
 
 @st.composite
 def tarballs(draw: st.DrawFn) -> bytes:
-    """Return tarballs of a stranger: any member under any name, sound or cut or with bytes changed."""
+    """Return untrusted tarballs: any member under any name, valid, truncated or corrupted."""
     name = st.sampled_from(["a", "a/b", "../up", "/etc/evil", "a/../../b", ".", "", "x" * 300, "a//b", "é\n"])
     stream = io.BytesIO()
     form = draw(st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT]))
@@ -270,7 +270,7 @@ def tarballs(draw: st.DrawFn) -> bytes:
             info.size = len(data) if info.isfile() else 0
             try:
                 tar.addfile(info, io.BytesIO(data))
-            except ValueError:  # this format has no room for such a name
+            except ValueError:  # this format does not allow such a name
                 continue
     tar_bytes = bytearray(stream.getvalue())
     for place, value in draw(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=8)):
@@ -284,7 +284,7 @@ _APPS: Final = ("web", "db")
 
 
 def devices(at: int) -> SearchStrategy[DeviceState]:
-    """Return accelerators of a few models, some that cannot be shared or are not well."""
+    """Return accelerators of a few models, some not shareable or not healthy."""
     return st.builds(
         DeviceState,
         st.just(f"gpu-{at}"),
@@ -325,7 +325,7 @@ def demands() -> SearchStrategy[Demand]:
 
 
 def expectations() -> SearchStrategy[Expectation]:
-    """Return what estimates may say of an accelerator: little, or all, or that it does not run there."""
+    """Return estimates for an accelerator: partial, complete, or that the request does not run there."""
     return st.builds(
         Expectation,
         st.none() | st.sampled_from([0.001, 0.1]),
@@ -337,7 +337,7 @@ def expectations() -> SearchStrategy[Expectation]:
 
 @st.composite
 def requests(draw: st.DrawFn, name: str = "", *, inter_pod: bool = True) -> Request:
-    """Return requests of every sort, with and without rules about neighbours."""
+    """Return requests of every sort, with and without inter-pod rules."""
     app = Selector.of({"app": draw(st.sampled_from(_APPS))})
     rule = PodAffinityTerm(
         app, draw(st.sampled_from([ZONE, "kubernetes.io/hostname"])), weight=draw(st.sampled_from([0, 5]))

@@ -120,23 +120,23 @@ def test_ports_clash_on_one_address(one: HostPort, other: HostPort, clash: bool)
         (Request("a", estimates={"t4": Expectation(joules=-1)}), "estimates[t4]"),
     ],
 )
-def test_nonsense_is_told_by_its_field(request_: Request, field: str) -> None:
+def test_an_invalid_request_is_reported_by_its_field(request_: Request, field: str) -> None:
     assert [text.split(": ")[0] for text in problems(request_)] == [field]
 
 
-def test_a_sound_request_has_no_problem() -> None:
+def test_a_valid_request_has_no_problem() -> None:
     assert problems(Request("a", cpu=1, demand=Demand(2, compute=1000), slo=0.03)) == ()
 
 
-def test_shape_is_what_decides_where_it_fits() -> None:
+def test_the_shape_is_what_decides_where_a_request_fits() -> None:
     one = Request("a", cpu=100, labels={"app": "x"}, priority=3)
     assert one.shape == replace(one, name="b", labels={}, priority=0).shape
     assert one.shape != replace(one, cpu=101).shape
     assert one.shape != replace(one, estimates={"t4": Expectation(0.1)}).shape
 
 
-def test_every_field_is_of_the_shape_or_known_not_to_be() -> None:
-    """A new field of a request must be thought of: does it decide where the request fits on its own?"""
+def test_every_field_is_in_the_shape_or_known_not_to_be() -> None:
+    """A new field of a request needs a decision: does it decide where the request fits on its own?"""
     identity = {"name", "namespace", "uid", "labels", "priority", "preempts", "gang"}
     inter_pod = {"pod_affinity", "pod_anti_affinity", "topology_spread", "ports"}
     shaped = {"cpu", "memory", "resources", "demand", "selector", "affinity", "preferences", "tolerations"}
@@ -205,7 +205,7 @@ def test_a_placement_reads_as_a_sentence() -> None:
         ("cannot be shared", "cannot be shared"),
     ],
 )
-def test_a_reason_of_one_is_told_in_the_singular(text: str, one: str) -> None:
+def test_a_reason_with_a_count_of_one_is_singular(text: str, one: str) -> None:
     assert reason_text(text, 1) == one
     assert reason_text(text, 2) == text
     assert Rejection(Reason.BUSY, text, 1).with_count() == f"1 {one}"

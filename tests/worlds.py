@@ -12,20 +12,20 @@ from fairlead.host import Host
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbolic link, to whatever place."""
+    """A symbolic link to any path."""
 
     target: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """A file that claims a size and holds nothing."""
+    """A file that reports a size and holds nothing."""
 
     size: int
 
 
 class Special(Enum):
-    """What stands where a file should be."""
+    """An entry in the place of a file."""
 
     FOLDER = auto()
     FIFO = auto()
@@ -86,7 +86,7 @@ def _place(place: str, entry: bytes | str | Sparse | Special) -> None:
                 stream.write(entry.encode() if isinstance(entry, str) else entry)
 
 
-def pci(  # a device has as many facts as sysfs shows of it
+def pci(  # a device has as many facts as sysfs shows
     address: str,
     ids: str,
     *,
@@ -159,7 +159,7 @@ def platform(name: str, *, driver: str | None = None, **files: Entry) -> dict[st
 
 
 def tree(*compatible: str, model: str = "", nodes: Mapping[str, str] | None = None) -> dict[str, Entry]:
-    """Return a device tree; a node's text is its `compatible`, with ` disabled` after it where it is."""
+    """Return a device tree; a node's text is its `compatible`, with ` disabled` appended if disabled."""
     world: dict[str, Entry] = {
         "/proc/device-tree": Link("/sys/firmware/devicetree/base"),
         f"{TREE}/compatible": "".join(f"{entry}\0" for entry in compatible),

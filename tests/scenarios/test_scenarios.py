@@ -1,14 +1,14 @@
-"""Small worlds: a cluster, workloads, and where they must go or why they cannot.
+"""Scenarios: a cluster, workloads, and the expected placements or reasons.
 
-Each file is read as a user's files are. What it may expect:
+Each file is read as a user's files are. The keys of `expect`:
 
     placed:   {pod: node, or node/device[,device]}
     refused:  {pod: {reasons: [...], says: part of the sentence, change: part of a change that would fit}}
-    victims:  {pod: [who must go]}
+    victims:  {pod: [ids of the evicted pods]}
     shares:   {pod: memory of each of its accelerators}
     apart:    [[pods on different accelerators]]
-    on:       {node: how many of the workloads}
-    count:    how many are placed
+    on:       {node: number of the workloads}
+    count:    number of placed workloads
 """
 
 from pathlib import Path
@@ -31,18 +31,18 @@ KEYS = {"title", "cluster", "workloads", "policy", "preemption", "expect"}
 
 
 def decided(scenario: dict[str, Any], folder: Path, catalog: Catalog) -> dict[str, Decision]:
-    """Ask the question of a scenario, through files as a user would."""
+    """Return the decisions of a scenario, through files as a user would write them."""
     for name in ("cluster", "workloads"):
-        said = scenario[name]
-        formal = isinstance(said, list) and "kind" in said[0]
-        short = {"workloads": said} if name == "workloads" else said
-        text = yaml.safe_dump_all(said) if formal else yaml.safe_dump(short)
+        content = scenario[name]
+        is_manifest = isinstance(content, list) and "kind" in content[0]
+        short = {"workloads": content} if name == "workloads" else content
+        text = yaml.safe_dump_all(content) if is_manifest else yaml.safe_dump(short)
         (folder / f"{name}.yaml").write_text(text)
     snapshot = read_cluster([str(folder / "cluster.yaml")], catalog)
     requests = read_workloads([str(folder / "workloads.yaml")], snapshot, catalog)
     policy = scenario.get("policy", "fairlead")
-    found = answer(snapshot, requests, policy, preemption=scenario.get("preemption", True))
-    return {each.request.name: each for each in found.decisions}
+    decisions = answer(snapshot, requests, policy, preemption=scenario.get("preemption", True))
+    return {each.request.name: each for each in decisions.decisions}
 
 
 def place(decision: Decision, *, devices: bool) -> str:
@@ -58,7 +58,7 @@ def place(decision: Decision, *, devices: bool) -> str:
 
 
 def check_refusal(decision: Decision, expected: dict[str, Any]) -> None:
-    """Hold a refusal against what is expected of it."""
+    """Check a refusal against its expectation."""
     sentence = decision.sentence()
     assert not decision.placed, sentence
     if "reasons" in expected:
@@ -77,43 +77,43 @@ def test_scenario(path: Path, tmp_path: Path, catalog: Catalog) -> None:
     assert not set(scenario) - KEYS
     assert expect
     assert not set(expect) - EXPECTATIONS
-    found = decided(scenario, tmp_path, catalog)
+    decisions = decided(scenario, tmp_path, catalog)
     for pod, where in expect.get("placed", {}).items():
-        assert place(found[pod], devices="/" in where) == where
+        assert place(decisions[pod], devices="/" in where) == where
     for pod, refusal in expect.get("refused", {}).items():
-        check_refusal(found[pod], refusal)
+        check_refusal(decisions[pod], refusal)
     for pod, victims in expect.get("victims", {}).items():
-        assert sorted(found[pod].victims) == victims
-    check_numbers(expect, found)
+        assert sorted(decisions[pod].victims) == victims
+    check_numbers(expect, decisions)
 
 
-def check_numbers(expect: dict[str, Any], found: dict[str, Decision]) -> None:
-    """Hold shares, neighbourhoods and counts against what is expected of them."""
-    placed = [each.placement for each in found.values() if each.placement is not None]
+def check_numbers(expect: dict[str, Any], decisions: dict[str, Decision]) -> None:
+    """Check shares, separation and counts against the expectation."""
+    placed = [each.placement for each in decisions.values() if each.placement is not None]
     for pod, size in expect.get("shares", {}).items():
-        placement = found[pod].placement
+        placement = decisions[pod].placement
         assert placement is not None
         assert {share.memory for share in placement.shares} == {parse_bytes(size)}
     for group in expect.get("apart", []):
-        places = [place(found[pod], devices=True) for pod in group]
+        places = [place(decisions[pod], devices=True) for pod in group]
         assert len(set(places)) == len(places), places
     for node, number in expect.get("on", {}).items():
         assert sum(each.node == node for each in placed) == number, [each.node for each in placed]
     assert len(placed) == expect.get("count", len(placed))
     if "refused" in expect and "count" not in expect:
-        assert len(found) - len(placed) == len(expect["refused"])
+        assert len(decisions) - len(placed) == len(expect["refused"])
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_enough_scenarios() -> None:
     assert len(FILES) >= 40
 
 
-def test_every_reason_has_its_scenario() -> None:
-    told = {
+def test_every_reason_has_a_scenario() -> None:
+    reasons = {
         reason
         for path in FILES
         for refusal in read_one(str(path))[1]["expect"].get("refused", {}).values()
         for reason in refusal.get("reasons", [])
     }
-    elsewhere = {Reason.INVALID, Reason.QUOTA}  # told when files are read; known to a live scheduler alone
-    assert told == set(Reason) - elsewhere
+    elsewhere = {Reason.INVALID, Reason.QUOTA}  # reported when files are read; known only to a live scheduler
+    assert reasons == set(Reason) - elsewhere

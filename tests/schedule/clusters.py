@@ -1,4 +1,4 @@
-"""Small clusters and requests, and short words to make them."""
+"""Small clusters and requests, and short functions that build them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def servers(count: int, devices: int = 2, **more: Any) -> list[NodeState]:
 
 
 def share(name: str, size: float, /, **more: Any) -> Request:
-    """Return who asks for some memory of one accelerator."""
+    """Return a request for some memory of one accelerator."""
     return Request(name, demand=Demand(1, memory=gib(size)), **more)
 
 
@@ -38,7 +38,7 @@ def whole(name: str, count: int = 1, **more: Any) -> Request:
 
 
 def equal(one: EngineCluster, other: EngineCluster) -> bool:
-    """Say whether two clusters have the same nodes, placements, and room."""
+    """Return whether two clusters have the same nodes, placements and free capacity."""
     same = {each.name: each for each in one.nodes()} == {each.name: each for each in other.nodes()}
     same &= {placement.request.id: placement for placement in one.placements()} == {
         placement.request.id: placement for placement in other.placements()
@@ -50,6 +50,6 @@ def equal(one: EngineCluster, other: EngineCluster) -> bool:
 
 
 def _others(cluster: EngineCluster, name: str) -> dict[str, int]:
-    """Return what is left of other resources, and what is owed."""
+    """Return the free amounts of other resources, negative ones included."""
     supplies, row = cluster.columns.resources, cluster.row(name)
     return {key: int(column[row]) for key, column in supplies.items() if column[row]}

@@ -1,4 +1,4 @@
-"""The state of a cluster: what is free, and undoing."""
+"""The state of a cluster: free capacity, checkpoints and rollback."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ def placed(name: str, where: str, memory: float) -> Placement:
     return Placement(share(name, memory, cpu=1000), where, (DeviceShare("gpu-0", gib(memory)),))
 
 
-def test_what_is_bound_is_no_longer_free_until_it_is_released() -> None:
+def test_a_bound_request_takes_capacity_until_it_is_released() -> None:
     cluster = EngineCluster(servers(1))
     cluster.bind(placed("a", "n0", 3))
     free = cluster.free("n0")
@@ -25,7 +25,7 @@ def test_what_is_bound_is_no_longer_free_until_it_is_released() -> None:
     assert equal(cluster, EngineCluster(servers(1)))
 
 
-def test_memory_of_a_unified_accelerator_is_the_nodes_own() -> None:
+def test_unified_memory_is_the_memory_of_the_node() -> None:
     cluster = EngineCluster([node("board", gpu(memory=8, unified=True), memory=gib(8))])
     cluster.bind(Placement(share("a", 3, memory=gib(1)), "board", (DeviceShare("gpu-0", gib(3)),)))
     assert cluster.free("board").memory == gib(4)
@@ -44,7 +44,7 @@ def test_memory_of_a_unified_accelerator_is_the_nodes_own() -> None:
         (Placement(whole("b"), "n0", (DeviceShare("gpu-0", whole=True),)), "to other pods"),
     ],
 )
-def test_what_cannot_be_is_not_bound(placement: Placement, text: str) -> None:
+def test_an_impossible_placement_is_not_bound(placement: Placement, text: str) -> None:
     cluster = EngineCluster(servers(1), [placed("a", "n0", 3)])
     with pytest.raises(AllocationRefusedError, match=text):
         cluster.bind(placement)
@@ -69,7 +69,7 @@ def test_what_cannot_be_is_not_bound(placement: Placement, text: str) -> None:
         ),
     ],
 )
-def test_nothing_is_promised_twice(placement: Placement, text: str) -> None:
+def test_no_capacity_is_allocated_twice(placement: Placement, text: str) -> None:
     board = node(
         "board",
         gpu(0, memory=8, unified=True),
@@ -85,7 +85,7 @@ def test_nothing_is_promised_twice(placement: Placement, text: str) -> None:
         cluster.bind(placement)
 
 
-def test_a_resource_that_nobody_had_comes_to_nothing_when_it_is_given_back() -> None:
+def test_a_released_resource_that_no_node_had_leaves_nothing() -> None:
     asks = Request("a", resources=(("x.io/y", 1),))
     cluster = EngineCluster([node("n0")], [Placement(asks, "n0")])
     cluster.put(node("n1", resources={"x.io/y": 1}))
@@ -95,7 +95,7 @@ def test_a_resource_that_nobody_had_comes_to_nothing_when_it_is_given_back() -> 
     assert decision.placement.node == "n1"
 
 
-def test_who_has_an_accelerator_whole_has_all_of_it_when_it_grows() -> None:
+def test_a_whole_share_covers_an_accelerator_that_grows() -> None:
     cluster = EngineCluster([node("n0", gpu(memory=0))])
     assert place(cluster, whole("a")).placed
     cluster.put(node("n0", gpu(compute=2000)))
@@ -103,22 +103,22 @@ def test_who_has_an_accelerator_whole_has_all_of_it_when_it_grows() -> None:
     assert not decide(cluster, share("b", 1)).placed
 
 
-def test_who_asks_for_none_of_it_does_not_mind_that_it_is_promised_twice() -> None:
-    crowd = [Placement(Request(f"p{at}", cpu=5000, memory=gib(20)), "n0") for at in range(2)]
-    cluster = EngineCluster(servers(1), crowd)
+def test_a_request_for_none_of_a_resource_ignores_its_over_commitment() -> None:
+    pods = [Placement(Request(f"p{at}", cpu=5000, memory=gib(20)), "n0") for at in range(2)]
+    cluster = EngineCluster(servers(1), pods)
     assert cluster.free("n0").cpu < 0
     assert decide(cluster, share("free", 1)).placed
     assert not decide(cluster, share("asks", 1, cpu=1)).placed
     assert not decide(cluster, share("asks", 1, memory=gib(1))).placed
 
 
-def test_truth_is_counted_even_where_it_cannot_be() -> None:
+def test_an_over_committed_node_is_counted_as_it_is() -> None:
     cluster = EngineCluster(servers(1), [placed("a", "n0", 10), placed("b", "n0", 10)])
     assert cluster.free("n0").devices[0].memory == gib(-4)
     assert not decide(cluster, Request("c", demand=Demand(2, compute=1))).placed
 
 
-def test_a_node_that_changes_keeps_what_is_on_it() -> None:
+def test_a_node_that_changes_keeps_its_placements() -> None:
     cluster = EngineCluster(servers(2), [placed("a", "n1", 3)])
     smaller = replace(servers(2)[1], cpu=2000, devices=(gpu(0), gpu(1), gpu(2)))
     cluster.put(smaller)
@@ -127,14 +127,14 @@ def test_a_node_that_changes_keeps_what_is_on_it() -> None:
     assert equal(cluster, EngineCluster([servers(2)[0], smaller], [placed("a", "n1", 3)]))
 
 
-def test_a_node_that_goes_takes_its_own_along() -> None:
+def test_removing_a_node_removes_its_placements() -> None:
     cluster = EngineCluster(servers(2), [placed("a", "n1", 3)])
     assert [each.request.name for each in cluster.remove("n1")] == ["a"]
     assert cluster.placements() == ()
     assert equal(cluster, EngineCluster(servers(1)))
 
 
-def test_everything_can_be_undone() -> None:
+def test_rollback_undoes_every_change() -> None:
     cluster = EngineCluster(servers(2), [placed("a", "n1", 3)])
     outer = cluster.checkpoint()
     cluster.release("default/a")
@@ -148,7 +148,7 @@ def test_everything_can_be_undone() -> None:
     assert equal(cluster, EngineCluster(servers(2), [placed("a", "n1", 3)]))
 
 
-def test_who_has_not_looked_for_long_looks_at_everything() -> None:
+def test_a_cache_behind_the_log_rescores_every_row() -> None:
     cluster = EngineCluster(servers(2))
     assert decide(cluster, whole("a")).placed
     cluster.remove("n1")
@@ -159,7 +159,7 @@ def test_who_has_not_looked_for_long_looks_at_everything() -> None:
     assert not decide(cluster, whole("a")).placed
 
 
-def test_what_is_kept_is_not_undone() -> None:
+def test_a_committed_change_stays() -> None:
     cluster = EngineCluster(servers(1))
     mark = cluster.checkpoint()
     cluster.bind(placed("a", "n0", 3))

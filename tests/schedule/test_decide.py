@@ -1,4 +1,4 @@
-"""One decision at a time: where it goes, and why not elsewhere."""
+"""Single decisions: where a request goes, and why it does not go elsewhere."""
 
 import math
 from dataclasses import replace
@@ -56,7 +56,7 @@ FLEET = (
     ],
     ids=str,
 )
-def test_the_demand_decides_which_accelerators_do(demand: Demand, expected: str) -> None:
+def test_the_demand_decides_which_accelerators_suffice(demand: Demand, expected: str) -> None:
     assert where(EngineCluster(FLEET), Request("a", demand=demand)) == expected
 
 
@@ -89,11 +89,11 @@ def test_each_accelerator_is_counted_under_one_reason(
     assert sorted(reasons(EngineCluster(FLEET), request_)) == sorted(expected)
 
 
-def test_unknown_precisions_are_not_held_against_anyone() -> None:
+def test_an_accelerator_with_unknown_precisions_is_allowed() -> None:
     assert where(EngineCluster(FLEET), Request("a", demand=Demand(1, precision="fp8"))) == "server/gpu-0"
 
 
-def test_a_refusal_tells_need_and_most() -> None:
+def test_a_refusal_has_the_need_and_the_most_free() -> None:
     cluster = EngineCluster(servers(2), ())
     for name in ("a", "b", "c", "d"):
         place(cluster, share(name, 13))
@@ -104,7 +104,7 @@ def test_a_refusal_tells_need_and_most() -> None:
     assert (decision.rejections[0].need, decision.rejections[0].most) == (gib(4), gib(3))
 
 
-def test_nobody_joins_who_wants_it_for_himself() -> None:
+def test_a_whole_accelerator_takes_no_other_pod() -> None:
     cluster = EngineCluster(servers(1, 1))
     assert place(cluster, whole("a")).placed
     assert reasons(cluster, whole("b")) == [(Reason.BUSY, 1)]
@@ -112,14 +112,14 @@ def test_nobody_joins_who_wants_it_for_himself() -> None:
     assert reasons(cluster, Request("d", demand=Demand(1, compute=1))) == [(Reason.DEVICE_MEMORY, 1)]
 
 
-def test_who_takes_all_compute_leaves_no_place_for_memory_alone() -> None:
+def test_a_share_of_all_compute_leaves_no_room_for_memory_alone() -> None:
     cluster = EngineCluster(servers(1, 1))
     place(cluster, Request("a", demand=Demand(1, compute=1000, memory=gib(1))))
     assert reasons(cluster, share("b", 1)) == [(Reason.DEVICE_COMPUTE, 1)]
 
 
 @pytest.mark.parametrize("policy", ["fairlead", "fgd", "binpack", "bestfit"])
-def test_packers_keep_the_rest_whole(policy: str) -> None:
+def test_packing_policies_keep_other_accelerators_whole(policy: str) -> None:
     cluster = EngineCluster(servers(2))
     nodes = [decide_and_place(cluster, share(name, 4), policy) for name in "abcd"]
     assert len(set(nodes)) == 1
@@ -152,7 +152,7 @@ ESTIMATES = {
         ("fastest", None, "server/gpu-0"),
         ("frugal", None, "board/gpu-0"),
         ("fairlead", None, "server/gpu-0"),
-        ("fairlead", 0.050, "board/gpu-0"),  # both keep it, so energy and fit decide
+        ("fairlead", 0.050, "board/gpu-0"),  # both keep the SLO, so energy and fit decide
         ("frugal", 0.020, "server/gpu-0"),
     ],
 )
@@ -167,11 +167,11 @@ def test_estimates_size_a_request_that_names_no_size() -> None:
     assert decision.placement.shares[0].memory == gib(2)
 
 
-def test_an_slo_that_nothing_keeps_is_a_refusal_with_the_best() -> None:
+def test_an_slo_that_no_accelerator_keeps_is_refused_with_the_best_latency() -> None:
     decision = decide(EngineCluster(FLEET), Request("a", demand=Demand(1), estimates=ESTIMATES, slo=0.005))
-    told = {rejection.reason: rejection.text for rejection in decision.rejections}
-    assert told[Reason.SLO] == "are too slow (need 5 ms, best 10 ms expected)"
-    assert told[Reason.ESTIMATE] == "do not run it (int8 only)"
+    texts = {rejection.reason: rejection.text for rejection in decision.rejections}
+    assert texts[Reason.SLO] == "are too slow (need 5 ms, best 10 ms expected)"
+    assert texts[Reason.ESTIMATE] == "do not run it (int8 only)"
 
 
 CORDON = Toleration("node.kubernetes.io/unschedulable", exists=True)
@@ -193,7 +193,7 @@ LABELLED = (
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        (Request("x"), {"d"}),  # b is borne, not liked
+        (Request("x"), {"d"}),  # b has a PreferNoSchedule taint
         (Request("x", selector=Selector((LabelTerm("cores", MatchOperator.GREATER, ("8",)),))), {"b"}),
         (Request("x", selector=Selector.of({"zone": "2"})), {"d"}),
         (Request("x", tolerations=(CORDON,), selector=Selector.of({"cores": "32"})), {"c"}),
@@ -205,7 +205,7 @@ LABELLED = (
     ],
     ids=range(9),
 )  # fmt: skip
-def test_labels_and_taints_are_kept_as_kubernetes_does(request_: Request, expected: set[str]) -> None:
+def test_labels_and_taints_are_honoured_as_in_kubernetes(request_: Request, expected: set[str]) -> None:
     assert where(EngineCluster(LABELLED), request_) in expected
 
 
@@ -217,11 +217,11 @@ def test_labels_and_taints_are_kept_as_kubernetes_does(request_: Request, expect
     ],
 )
 def test_refusals_of_nodes_are_counted(selector: Selector, reason: tuple[Reason, int]) -> None:
-    found = reasons(EngineCluster(LABELLED), Request("x", selector=selector))
-    assert set(found) == {reason, (Reason.TAINT, 1), (Reason.UNSCHEDULABLE, 1)}
+    counts = reasons(EngineCluster(LABELLED), Request("x", selector=selector))
+    assert set(counts) == {reason, (Reason.TAINT, 1), (Reason.UNSCHEDULABLE, 1)}
 
 
-def test_an_empty_cluster_says_so() -> None:
+def test_an_empty_cluster_has_its_own_reason() -> None:
     assert decide(EngineCluster(), whole("a")).rejections[0].reason is Reason.NO_DEVICE
     assert (
         decide(EngineCluster([node("a")]), whole("a"))
@@ -230,7 +230,7 @@ def test_an_empty_cluster_says_so() -> None:
     )
 
 
-def test_nonsense_is_refused_by_its_field() -> None:
+def test_an_invalid_request_is_refused_by_its_field() -> None:
     decision = decide(EngineCluster(servers(1)), Request("a", cpu=math.nan))  # type: ignore[arg-type]
     assert decision.sentence() == "a cannot be placed: cpu: nan is not a whole number"
 
@@ -238,11 +238,11 @@ def test_nonsense_is_refused_by_its_field() -> None:
 @pytest.mark.parametrize(
     ("amount", "expected"), [(0, 0), (1, 1), (31, 31), (33, 34), (1000, 1024), (1024, 1024)]
 )
-def test_amounts_are_rounded_up_by_little(amount: int, expected: int) -> None:
+def test_amounts_are_rounded_up_by_an_eighth_at_most(amount: int, expected: int) -> None:
     assert round_up(amount, 5) == expected
 
 
-def test_a_large_cluster_seeks_a_little_more_but_takes_what_was_asked() -> None:
+def test_a_large_cluster_searches_with_rounded_amounts_but_takes_the_exact_ones() -> None:
     wide = tuple(gpu(at) for at in range(8))
     nodes = [NodeState(f"n{at}", 8000, gib(32), devices=wide) for at in range(LARGE // 8 + 1)]
     cluster = EngineCluster(nodes)
@@ -252,33 +252,33 @@ def test_a_large_cluster_seeks_a_little_more_but_takes_what_was_asked() -> None:
     assert decision.placement is not None
     assert decision.placement.shares[0].memory == odd.demand.memory
     assert round_up_request(odd).demand.memory == gib(3.5)
-    # What fits exactly and not rounded is found all the same.
+    # A request that fits exactly, but not rounded up, is still placed.
     last = replace(odd, name="b", demand=Demand(8, memory=gib(15.99)))
     assert place(cluster, last).placed
 
 
-def test_unknown_policies_are_told_with_the_nearest() -> None:
+def test_an_unknown_policy_is_answered_with_the_nearest_name() -> None:
     with pytest.raises(Exception, match="unknown policy 'fairlad'") as caught:
         policy_named("fairlad")
     assert caught.value.hint == "did you mean fairlead?"  # type: ignore[attr-defined]
 
 
-def test_who_asks_for_all_of_a_small_accelerator_does_not_get_a_large_one_for_being_rounded() -> None:
+def test_rounding_does_not_move_a_request_to_a_larger_accelerator() -> None:
     odd = gib(22.2)
     assert round_up_request(share("a", 22.2)).demand.memory == gib(24)
     assert round_up_request(share("a", 22.2), (odd, gib(80))).demand.memory == odd
     assert round_up_request(share("a", 22.2), (gib(16), gib(80))).demand.memory == gib(24)
 
 
-def test_a_faster_accelerator_that_comes_later_is_seen() -> None:
+def test_a_faster_accelerator_that_is_added_later_is_used() -> None:
     expected = {"t4": Expectation(0.02), "a100": Expectation(0.01)}
     request = replace(share("a", 1), estimates=expected)
     cluster = EngineCluster([node("n0", gpu(0, "t4"))])
     assert decide(cluster, request, "fastest").score == pytest.approx(100, abs=1)
     cluster.put(node("n1", gpu(0, "a100")))
-    found = decide(cluster, request, "fastest")
-    assert found.placement is not None
-    assert found.placement.node == "n1"
+    decision = decide(cluster, request, "fastest")
+    assert decision.placement is not None
+    assert decision.placement.node == "n1"
     cluster.remove("n1")
     assert (
         decide(cluster, request, "fastest").score
@@ -286,7 +286,7 @@ def test_a_faster_accelerator_that_comes_later_is_seen() -> None:
     )
 
 
-def test_an_accelerator_that_cannot_be_shared_is_not_given_twice() -> None:
+def test_an_accelerator_that_cannot_be_shared_is_not_allocated_twice() -> None:
     stick = gpu(0, "coral", memory=0, shareable=False)
     held = Placement(Request("old", demand=Demand(1)), "n0", (DeviceShare("gpu-0"),))
     request = Request("a", demand=Demand(1), estimates={"coral": Expectation(0.01, memory=gib(1))})

@@ -1,4 +1,4 @@
-"""Gangs: whole or absent."""
+"""Gangs: placed whole or not at all."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from fairlead.placement import DeviceShare, Placement, Reason
 from fairlead.request import Demand, Expectation, Gang, PodAffinityTerm, Request, Selector
 from fairlead.schedule import EngineCluster, place_gang
-from fairlead.schedule.decision.gang import place_gang as again
+from fairlead.schedule.decision.gang import place_gang as place_gang_again
 from tests.schedule.clusters import equal, gib, gpu, node, servers, share
 
 
@@ -47,16 +47,16 @@ def test_a_gang_waits_for_its_members() -> None:
     assert alone.sentence() == "m0 cannot be placed: the gang has 1 member and must have 5"
 
 
-def test_more_than_the_least_is_welcome_but_not_needed() -> None:
+def test_members_above_the_minimum_are_optional() -> None:
     cluster = EngineCluster(servers(2))
     decisions = place_gang(cluster, gang(6, 4))
     assert [decision.placed for decision in decisions] == [True] * 4 + [False] * 2
     assert decisions[5].rejections[0].reason is Reason.BUSY
     late = replace(gang(1, 4)[0], name="late", demand=Demand())
-    assert again(cluster, [late])[0].placed  # the others of its gang are here
+    assert place_gang_again(cluster, [late])[0].placed  # the other members of its gang are placed
 
 
-def test_members_fill_a_node_before_the_next() -> None:
+def test_members_fill_one_node_before_the_next() -> None:
     cluster = EngineCluster(servers(4))
     place_gang(cluster, gang(4, demand=Demand(1, memory=gib(4))))
     assert sorted(len(cluster.placed_on(row)) for row in range(4)) == [0, 0, 0, 4]
@@ -68,9 +68,9 @@ def test_members_spread_where_the_policy_does() -> None:
     assert [len(cluster.placed_on(row)) for row in range(4)] == [1, 1, 1, 1]
 
 
-def test_members_may_differ_and_mind_their_neighbours() -> None:
-    apart = (PodAffinityTerm(Selector.of({"app": "x"})),)
-    mixed = [replace(each, labels={"app": "x"}, pod_anti_affinity=apart) for each in gang(4)]
+def test_members_may_differ_and_keep_inter_pod_rules() -> None:
+    anti_affinity = (PodAffinityTerm(Selector.of({"app": "x"})),)
+    mixed = [replace(each, labels={"app": "x"}, pod_anti_affinity=anti_affinity) for each in gang(4)]
     mixed[0] = replace(mixed[0], demand=Demand(2))
     cluster = EngineCluster(servers(4))
     assert all(decision.placed for decision in place_gang(cluster, mixed))
@@ -90,7 +90,7 @@ def place_of(request: Request):  # type: ignore[no-untyped-def]
     ].placement
 
 
-def test_a_gang_puts_others_out_for_all_of_it_or_for_none() -> None:
+def test_a_gang_preempts_for_all_of_its_members_or_for_none() -> None:
     taken = [
         Placement(share(f"p{at}", 12), f"n{at // 2}", (DeviceShare(f"gpu-{at % 2}", gib(12)),))
         for at in range(4)
@@ -105,7 +105,7 @@ def test_a_gang_puts_others_out_for_all_of_it_or_for_none() -> None:
     assert len(cluster.placements()) == 4
 
 
-def test_members_of_a_gang_do_not_put_out_one_another() -> None:
+def test_members_of_a_gang_do_not_preempt_each_other() -> None:
     cluster = EngineCluster(servers(1, 1))
     low, high = gang(2)
     assert not any(
@@ -117,7 +117,7 @@ def test_members_of_a_gang_do_not_put_out_one_another() -> None:
     ("policy", "devices"),
     [("fastest", ["gpu-1", "gpu-1"]), ("spread", ["gpu-1", "gpu-0"]), ("binpack", ["gpu-0", "gpu-0"])],
 )
-def test_members_go_to_the_accelerators_that_one_alone_would(policy: str, devices: list[str]) -> None:
+def test_members_get_the_accelerators_that_a_single_request_would(policy: str, devices: list[str]) -> None:
     taken = Placement(share("old", 2), "n0", (DeviceShare("gpu-0", gib(2)),))
     cluster = EngineCluster([node("n0", gpu(0, "t4"), gpu(1, "a100"))], [taken])
     expected = {"t4": Expectation(0.02), "a100": Expectation(0.001)}

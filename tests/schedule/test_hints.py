@@ -1,4 +1,4 @@
-"""The queueing hint never says no where the engine says yes."""
+"""The queueing hint never rejects a node on which the engine places the request."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def test_a_request_for_no_cpu_fits_a_node_whose_cpu_is_over_committed() -> None:
     assert not resource_fit_hint(share("a", 4, cpu=1), cluster.free("n0"))
 
 
-def test_amounts_alone_are_asked_for() -> None:
+def test_the_hint_compares_amounts_alone() -> None:
     cluster = EngineCluster([node("n0", gpu(0), gpu(1))])
     place(cluster, share("held", 10))
     free = cluster.free("n0")
@@ -37,7 +37,7 @@ def test_amounts_alone_are_asked_for() -> None:
     asked=st.lists(strategies.requests(), min_size=1, max_size=8),
     strain=st.booleans(),
 )
-def test_what_the_engine_places_the_hint_lets_through(
+def test_the_hint_passes_every_node_on_which_the_engine_places(
     found: list[NodeState], asked: list[Request], strain: bool
 ) -> None:
     states = {each.name: each for each in found}

@@ -1,4 +1,4 @@
-"""Rules about who else is there."""
+"""Inter-pod rules: affinity, anti-affinity, topology spread and host ports."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def pod(name: str, app: str, **rules: object) -> Request:
 
 
 def world(*pods: tuple[Request, str]) -> EngineCluster:
-    """Return the zones with pods where they are told to be."""
+    """Return the zones with pods on the given nodes."""
     cluster = EngineCluster(ZONES)
     for request, name in pods:
         only = replace(request, selector=Selector.of({"kubernetes.io/hostname": name}))
@@ -31,62 +31,62 @@ def at(cluster: EngineCluster, request: Request) -> str | None:
     return placement.node if placement else None
 
 
-def test_friends_are_sought_in_their_domain() -> None:
+def test_pod_affinity_applies_to_the_topology_domain() -> None:
     cluster = world((pod("db", "db"), "n1"))
-    near = pod("web", "web", pod_affinity=(PodAffinityTerm(DB, "zone"),))
-    assert at(cluster, near) in {"n1", "n3"}
-    assert at(cluster, replace(near, pod_affinity=(PodAffinityTerm(DB),))) == "n1"
-    assert at(cluster, replace(near, namespace="other")) is None
+    web = pod("web", "web", pod_affinity=(PodAffinityTerm(DB, "zone"),))
+    assert at(cluster, web) in {"n1", "n3"}
+    assert at(cluster, replace(web, pod_affinity=(PodAffinityTerm(DB),))) == "n1"
+    assert at(cluster, replace(web, namespace="other")) is None
     assert (
         at(
             cluster,
-            replace(near, pod_affinity=(PodAffinityTerm(DB, namespaces=("default",)),), namespace="other"),
+            replace(web, pod_affinity=(PodAffinityTerm(DB, namespaces=("default",)),), namespace="other"),
         )
         == "n1"
     )
     assert (
-        at(cluster, replace(near, pod_affinity=(PodAffinityTerm(DB, namespaces=("*",)),), namespace="other"))
+        at(cluster, replace(web, pod_affinity=(PodAffinityTerm(DB, namespaces=("*",)),), namespace="other"))
         == "n1"
     )
-    assert at(cluster, replace(near, pod_affinity=(PodAffinityTerm(DB, "rack"),))) is None
+    assert at(cluster, replace(web, pod_affinity=(PodAffinityTerm(DB, "rack"),))) is None
 
 
-def test_the_first_of_a_group_may_be_its_own_friend() -> None:
+def test_the_first_pod_of_a_group_may_satisfy_its_own_affinity() -> None:
     own = pod("web", "web", pod_affinity=(PodAffinityTerm(WEB, "zone"),))
     assert at(world(), own) is not None
     assert at(world(), replace(own, labels={})) is None
     assert at(world((pod("old", "web"), "n2")), own) in {"n0", "n2"}
 
 
-def test_a_friend_satisfies_every_term() -> None:
+def test_one_pod_must_satisfy_every_affinity_term() -> None:
     both = Selector.of({"app": "db"}), Selector.of({"tier": "fast"})
-    near = pod("web", "web", pod_affinity=tuple(PodAffinityTerm(each, "zone") for each in both))
-    apart = world((pod("db", "db"), "n0"), (replace(pod("x", "x"), labels={"tier": "fast"}), "n0"))
-    assert at(apart, near) is None
+    web = pod("web", "web", pod_affinity=tuple(PodAffinityTerm(selector, "zone") for selector in both))
+    two_pods = world((pod("db", "db"), "n0"), (replace(pod("x", "x"), labels={"tier": "fast"}), "n0"))
+    assert at(two_pods, web) is None
     one = replace(pod("db", "db"), labels={"app": "db", "tier": "fast"})
-    assert at(world((one, "n1")), near) in {"n1", "n3"}
+    assert at(world((one, "n1")), web) in {"n1", "n3"}
 
 
-def test_foes_are_kept_apart_both_ways() -> None:
-    alone = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB, "zone"),))
-    assert at(world((pod("web", "web"), "n0")), alone) in {"n1", "n3"}
-    assert at(world((alone, "n0")), pod("web", "web")) in {"n1", "n3"}
-    assert at(world((alone, "n0")), pod("other", "x")) is not None
+def test_anti_affinity_applies_both_ways() -> None:
+    separate = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB, "zone"),))
+    assert at(world((pod("web", "web"), "n0")), separate) in {"n1", "n3"}
+    assert at(world((separate, "n0")), pod("web", "web")) in {"n1", "n3"}
+    assert at(world((separate, "n0")), pod("other", "x")) is not None
     full = world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n1"))
-    assert [(rejection.reason, rejection.count) for rejection in decide(full, alone).rejections] == [
+    assert [(rejection.reason, rejection.count) for rejection in decide(full, separate).rejections] == [
         (Reason.POD_ANTI_AFFINITY, 4)
     ]
 
 
-def test_who_leaves_is_no_foe_any_more() -> None:
-    alone = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB),))
-    cluster = world((alone, "n0"))
+def test_a_released_pod_has_no_anti_affinity() -> None:
+    separate = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB),))
+    cluster = world((separate, "n0"))
     cluster.release("default/db")
     assert cluster.pod_counts.existing_terms == {}
 
 
 @pytest.mark.parametrize(("weight", "expected"), [(10, {"n0"}), (1, {"n0"})])
-def test_wishes_are_met_where_they_can_be(weight: int, expected: set[str]) -> None:
+def test_preferred_affinity_is_honoured_where_possible(weight: int, expected: set[str]) -> None:
     cluster = world((pod("db", "db"), "n0"))
     assert at(cluster, pod("web", "web", pod_affinity=(PodAffinityTerm(DB, weight=weight),))) in expected
     assert (
@@ -95,12 +95,12 @@ def test_wishes_are_met_where_they_can_be(weight: int, expected: set[str]) -> No
     )
 
 
-def test_wishes_of_those_who_are_there_count_too() -> None:
-    shy = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB, weight=50),))
-    assert at(world((shy, "n0")), pod("web", "web")) != "n0"
+def test_preferred_terms_of_existing_pods_count() -> None:
+    separate = pod("db", "db", pod_anti_affinity=(PodAffinityTerm(WEB, weight=50),))
+    assert at(world((separate, "n0")), pod("web", "web")) != "n0"
 
 
-def test_spread_keeps_the_skew() -> None:
+def test_topology_spread_keeps_the_skew() -> None:
     even = pod("w9", "web", topology_spread=(TopologySpread(WEB, "zone"),))
     assert at(world((pod("w0", "web"), "n0")), even) in {"n1", "n3"}
     wide = replace(even, topology_spread=(TopologySpread(WEB, "zone", skew=2),))
@@ -111,7 +111,7 @@ def test_spread_keeps_the_skew() -> None:
     assert at(world(), replace(even, topology_spread=(TopologySpread(WEB, "rack"),))) is None
 
 
-def test_nodes_without_the_label_of_every_rule_have_no_part_in_evenness() -> None:
+def test_topology_spread_ignores_nodes_without_the_labels_of_every_rule() -> None:
     nodes = [node("n0", labels={"zone": "a", "rack": "1"}), node("n1", labels={"zone": "b"})]
     cluster = EngineCluster(nodes)
     only = replace(pod("w0", "web"), selector=Selector.of({"zone": "a"}))
@@ -119,11 +119,11 @@ def test_nodes_without_the_label_of_every_rule_have_no_part_in_evenness() -> Non
     even = pod(
         "w1", "web", topology_spread=(TopologySpread(WEB, "zone"), TopologySpread(WEB, "rack", skew=9))
     )
-    assert at(cluster, even) == "n0"  # zone b has no node with a rack: it is no emptier domain
+    assert at(cluster, even) == "n0"  # zone b has no node with a rack: it is not a domain
     assert at(cluster, replace(even, topology_spread=(TopologySpread(WEB, "zone"),))) == "n1"
 
 
-def test_who_is_counted_for_evenness_can_be_chosen() -> None:
+def test_node_policies_decide_which_nodes_topology_spread_counts() -> None:
     nodes = [node("n0", labels={"zone": "a"}), node("n1", labels={"zone": "b"}, taints=(Taint("keep"),))]
     cluster = EngineCluster(nodes)
     assert place(cluster, pod("w0", "web")).placed
@@ -136,19 +136,19 @@ def test_who_is_counted_for_evenness_can_be_chosen() -> None:
     assert at(cluster, replace(a, topology_spread=(TopologySpread(WEB, "zone", allowed=False),))) is None
 
 
-def test_spread_as_a_wish_is_only_a_wish() -> None:
-    wish = pod("w9", "web", topology_spread=(TopologySpread(WEB, "zone", must=False),))
-    assert at(world((pod("w0", "web"), "n0")), wish) in {"n1", "n3"}
+def test_preferred_topology_spread_does_not_filter() -> None:
+    preferred = pod("w9", "web", topology_spread=(TopologySpread(WEB, "zone", must=False),))
+    assert at(world((pod("w0", "web"), "n0")), preferred) in {"n1", "n3"}
 
 
-def test_nodes_that_are_out_of_the_question_have_no_skew() -> None:
+def test_topology_spread_ignores_nodes_that_the_selector_excludes() -> None:
     even = pod(
         "w9", "web", topology_spread=(TopologySpread(WEB, "zone"),), selector=Selector.of({"zone": "a"})
     )
     assert at(world((pod("w0", "web"), "n0"), (pod("w1", "web"), "n2")), even) in {"n0", "n2"}
 
 
-def test_ports_of_the_host_are_taken_once() -> None:
+def test_a_host_port_is_allocated_once() -> None:
     taken = pod("a", "x", ports=(HostPort(80),))
     cluster = world(*((replace(taken, name=f"a{at}"), f"n{at}") for at in range(3)))
     assert at(cluster, taken) == "n3"

@@ -1,4 +1,4 @@
-"""Any sequence of events leaves the same state as one built from scratch, and nobody's promise broken."""
+"""Any sequence of events leaves the same state as one built from scratch, and no node over-committed."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ policies = st.sampled_from(sorted(POLICIES))
 
 
 class Events(RuleBasedStateMachine):
-    """Nodes come, change and go; requests are placed, released and put out; some of it is undone."""
+    """Nodes and requests are added, changed, removed and evicted; some of it is rolled back."""
 
     names = Bundle("names")
 
@@ -30,15 +30,19 @@ class Events(RuleBasedStateMachine):
 
     @rule(node=strategies.node_states())
     def put(self, node: NodeState) -> None:
-        strained = any(each.request for each in self.cluster.placements() if each.node == node.name)
-        if not strained:  # a node that shrinks below what is on it is over-committed by nobody here
+        occupied = any(
+            placement.request for placement in self.cluster.placements() if placement.node == node.name
+        )
+        if (
+            not occupied
+        ):  # a node that shrinks below its placements would be over-committed by the test itself
             self.cluster.put(node)
 
     @rule(at=st.integers(0, 5))
     def remove(self, at: int) -> None:
         if self.cluster.node(f"n{at}"):
-            gone = self.cluster.remove(f"n{at}")
-            for placement in gone:  # who was in a gang with them goes as well
+            removed = self.cluster.remove(f"n{at}")
+            for placement in removed:  # the rest of their gangs is released as well
                 self._disband(placement.request)
 
     @rule(request=strategies.requests(), policy=policies)
@@ -65,9 +69,9 @@ class Events(RuleBasedStateMachine):
         ]
         decisions = place_gang(self.cluster, members, policy, preemption=preemption)
         assert len({decision.placed for decision in decisions}) == 1
-        gone = set(before) - {each.request.id for each in self.cluster.placements()}
-        assert gone == {victim for decision in decisions for victim in decision.victims}
-        assert all(before[each].request.priority < max(priorities) for each in gone)
+        evicted = set(before) - {each.request.id for each in self.cluster.placements()}
+        assert evicted == {victim for decision in decisions for victim in decision.victims}
+        assert all(before[each].request.priority < max(priorities) for each in evicted)
 
     @rule(request=strategies.requests(), policy=policies)
     def preempt(self, request: Request, policy: str) -> None:
@@ -106,14 +110,14 @@ class Events(RuleBasedStateMachine):
     def is_as_if_built_from_scratch(self) -> None:
         scratch = EngineCluster(self.cluster.nodes(), self.cluster.placements())
         assert equal(self.cluster, scratch)
-        for known in list(self.cluster.memo.values()):
-            if isinstance(known, ScoreCache):
-                known.refresh()
-                fresh = ScoreCache(self.cluster, known.compiled.request, known.policy)
+        for cache in list(self.cluster.memo.values()):
+            if isinstance(cache, ScoreCache):
+                cache.refresh()
+                fresh = ScoreCache(self.cluster, cache.compiled.request, cache.policy)
                 fresh.refresh()
-                assert np.array_equal(known.score, fresh.score)
-                probe = replace(known.compiled.request, name="probe")
-                assert decide(self.cluster, probe, known.policy) == decide(scratch, probe, known.policy)
+                assert np.array_equal(cache.score, fresh.score)
+                probe = replace(cache.compiled.request, name="probe")
+                assert decide(self.cluster, probe, cache.policy) == decide(scratch, probe, cache.policy)
 
     @invariant()
     def nothing_is_over_committed(self) -> None:
@@ -147,7 +151,7 @@ TestEvents.settings = settings(max_examples=60, stateful_step_count=25, deadline
     st.sampled_from(["fairlead", "binpack", "spread", "fastest"]),
 )
 @settings(max_examples=100, deadline=None)
-def test_names_decide_nothing(
+def test_names_do_not_decide_placements(
     nodes: list[NodeState], requests: list[Request], names: list[str], policy: str
 ) -> None:
     other = {node.name: name for node, name in zip(nodes, names, strict=False)}
@@ -166,7 +170,7 @@ def test_names_decide_nothing(
     st.lists(strategies.requests(), max_size=8, unique_by=lambda request: request.name),
 )
 @settings(max_examples=60, deadline=None)
-def test_to_decide_changes_nothing(nodes: list[NodeState], requests: list[Request]) -> None:
+def test_a_decision_changes_no_state(nodes: list[NodeState], requests: list[Request]) -> None:
     cluster = EngineCluster(nodes)
     for request in requests:
         first = decide(cluster, request)

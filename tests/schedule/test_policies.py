@@ -1,4 +1,4 @@
-"""Policies: ours, those of others, and what demand they expect."""
+"""Policies: the built-in ones, those of other packages, and the demand that they expect."""
 
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -32,7 +32,7 @@ from fairlead.schedule.score.scores import snug, wished
 
 
 def tidy(places):
-    """Like accelerators that somebody is on already."""
+    """Prefer accelerators that a pod already holds."""
     return 100 * (places.idle[:, 0] < 1000) if places.compiled.count else 0.0
 
 
@@ -40,7 +40,7 @@ POLICY = Policy("tidy", ((wished, 1.0), (tidy, 1.0), (snug, 1e-3)), help="fresh 
 '''
 
 
-def test_every_policy_says_what_it_does() -> None:
+def test_every_policy_has_a_help_text() -> None:
     assert set(POLICIES) == {
         "fairlead", "exclusive", "binpack", "spread", "fastest", "frugal", "fgd", "bestfit",
     }  # fmt: skip
@@ -69,13 +69,13 @@ def test_a_policy_of_another_package_is_found_by_its_entry_point(
     assert EntryPoint("tidy", "tidy:POLICY", "fairlead.policies").load() == policy_named("tidy")
 
 
-def test_a_score_that_is_no_number_is_refused() -> None:
+def test_a_score_that_is_not_a_number_is_refused() -> None:
     policy = Policy("odd", ((lambda places: np.full(len(places.row), np.nan), 1.0),))
     with pytest.raises(SettingsError, match="policy 'odd': a score is not a number"):
         decide(EngineCluster(servers(2)), share("a", 4), policy)
 
 
-def test_typical_requests_are_the_most_popular() -> None:
+def test_typical_demand_is_the_most_frequent_kinds() -> None:
     def some(count: int, cpu: int, milli: int) -> list[Request]:
         return [
             Request(f"{cpu}-{at}", cpu=cpu, memory=Bytes(at), demand=Demand(1, compute=milli))
@@ -88,19 +88,19 @@ def test_typical_requests_are_the_most_popular() -> None:
     assert typical_demand([]) is EVEN
 
 
-def test_fragments_are_what_the_expected_cannot_use() -> None:
-    """By hand: one accelerator, half of the requests want all of it, half want a half."""
+def test_fragments_are_idle_capacity_that_expected_requests_cannot_use() -> None:
+    """By hand: one accelerator; half of the requests ask for all of it, half for a half."""
     mix = typical_demand([Request(str(milli), demand=Demand(1, compute=milli)) for milli in (500, 1000)])
     cluster = EngineCluster([node("n", gpu(memory=0))], mix=mix)
     for milli, expected in ((250, 375.0), (500, 250.0), (600, 400.0), (1000, 0.0)):
         ask = CompiledRequest(cluster, Request("a", demand=Demand(1, compute=milli)))
         places = candidates(ask, cluster.rows())
         assert places is not None
-        # 750 idle: of no use to who wants all, half the time; 400 idle: of no use to anyone.
+        # 750 idle: useless for requests for all of it, half of the time; 400 idle: useless for every request.
         assert added_fragments(places, published=True).tolist() == [expected]
 
 
-def test_the_cpu_that_accelerators_need_is_spared() -> None:
+def test_the_cpu_that_accelerators_need_is_saved() -> None:
     kinds = [Request("typical", cpu=4000, demand=Demand(1, compute=1000))]
     nodes = [node("gpus", gpu(0), gpu(1), cpu=8000), node("plain", cpu=8000)]
     cluster = EngineCluster(nodes, mix=typical_demand(kinds))
@@ -109,7 +109,7 @@ def test_the_cpu_that_accelerators_need_is_spared() -> None:
     assert placement.node == "plain"
 
 
-def test_who_learns_what_to_expect_decides_anew() -> None:
+def test_a_new_demand_mix_changes_the_scores() -> None:
     nodes = [node("one", gpu(0)), node("two", gpu(0), gpu(1))]
     cluster = EngineCluster(nodes)
     pair = typical_demand([Request("pair", demand=Demand(2))])
@@ -119,10 +119,10 @@ def test_who_learns_what_to_expect_decides_anew() -> None:
     fresh = decide(EngineCluster(nodes, mix=pair), small)
     assert decide(cluster, small) == fresh
     assert fresh.placement is not None
-    assert fresh.placement.node == "one"  # who wants two at once can use only the other
+    assert fresh.placement.node == "one"  # a request for two at once fits only the other node
 
 
-def test_small_shares_go_where_large_ones_could_not() -> None:
+def test_small_shares_go_where_large_ones_do_not_fit() -> None:
     cluster = EngineCluster([node("n", gpu(0), gpu(1))])
     for name, size in (("a", 10), ("b", 4)):
         decision = decide(cluster, share(name, size))

@@ -1,4 +1,4 @@
-"""Who must go, and who never does."""
+"""Preemption: which pods are evicted, and which never are."""
 
 from dataclasses import replace
 
@@ -44,7 +44,9 @@ def world() -> EngineCluster:
     ],
     ids=lambda value: "" if isinstance(value, set) else f"{value.demand.memory}@{value.priority}",
 )
-def test_the_lowest_go_and_no_more_than_must(request_: Request, victims: set[str]) -> None:
+def test_the_lowest_priorities_are_evicted_and_no_more_than_necessary(
+    request_: Request, victims: set[str]
+) -> None:
     cluster = world()
     decision = preempt(cluster, request_)
     assert set(decision.victims) == victims
@@ -52,19 +54,19 @@ def test_the_lowest_go_and_no_more_than_must(request_: Request, victims: set[str
     assert equal(cluster, world())
 
 
-def test_the_spared_stay() -> None:
+def test_spared_requests_are_not_evicted() -> None:
     decision = preempt(world(), share("a", 4, priority=2), spared={"default/low-1"})
     assert decision.victims == ("default/low-2",)
 
 
-def test_the_lowest_of_equal_count_go() -> None:
+def test_of_equal_counts_the_lowest_priorities_are_evicted() -> None:
     cluster = EngineCluster(
         servers(1), [on(share(f"p{at}", 12, priority=at), "n0", f"gpu-{at}") for at in range(2)]
     )
     assert preempt(cluster, share("a", 8, priority=3)).victims == ("default/p0",)
 
 
-def test_cpu_is_made_free_too() -> None:
+def test_preemption_frees_cpu_too() -> None:
     nodes = [node("n0", gpu(), cpu=4000)]
     pods = [Placement(Request(f"p{at}", cpu=size), "n0") for at, size in enumerate((500, 2000, 1500))]
     decision = preempt(EngineCluster(nodes, pods), share("a", 4, cpu=1500, priority=1))
@@ -72,7 +74,7 @@ def test_cpu_is_made_free_too() -> None:
     assert decision.placed
 
 
-def test_half_a_gang_is_of_no_use() -> None:
+def test_a_victim_below_the_minimum_size_takes_its_gang_along() -> None:
     gang = [replace(share(f"g{at}", 12), gang=Gang("g", 3)) for at in range(3)]
     where = (("n0", "gpu-0"), ("n0", "gpu-1"), ("n1", "gpu-0"))
     cluster = EngineCluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
@@ -84,7 +86,7 @@ def test_half_a_gang_is_of_no_use() -> None:
     }
 
 
-def test_a_gang_is_as_strong_as_its_strongest() -> None:
+def test_a_gang_has_the_priority_of_its_highest_member() -> None:
     gang = [replace(share(f"g{at}", 12, priority=9 * at), gang=Gang("g", 2)) for at in range(2)]
     cluster = EngineCluster(servers(1), [on(each, "n0", f"gpu-{at}") for at, each in enumerate(gang)])
     assert preempt(cluster, share("a", 8, priority=5)).victims == ()
@@ -92,7 +94,7 @@ def test_a_gang_is_as_strong_as_its_strongest() -> None:
     assert set(preempt(cluster, share("a", 8, priority=10)).victims) == {"default/g0", "default/g1"}
 
 
-def test_a_gang_costs_as_much_as_all_of_it() -> None:
+def test_evicting_a_gang_costs_all_of_its_members() -> None:
     gang = [replace(share(f"g{at}", 16), gang=Gang("g", 3)) for at in range(3)]
     where = (("n0", "gpu-0"), ("n0", "gpu-1"), ("n1", "gpu-0"))
     cluster = EngineCluster(servers(2), [on(each, *place) for each, place in zip(gang, where, strict=True)])
@@ -101,18 +103,18 @@ def test_a_gang_costs_as_much_as_all_of_it() -> None:
     assert set(preempt(cluster, whole("a", priority=1)).victims) == {"default/x", "default/y"}
 
 
-def test_who_asks_for_no_cpu_puts_nobody_out_for_it() -> None:
+def test_a_request_for_no_cpu_evicts_no_pod_for_cpu() -> None:
     busy = [Placement(Request(f"p{at}", cpu=3000), "n0") for at in range(2)]
     cluster = EngineCluster([node("n0", gpu(), cpu=4000)], busy)
     assert preempt(cluster, share("a", 4, priority=9)).victims == ()
 
 
-def test_taints_are_not_preempted() -> None:
+def test_preemption_does_not_override_taints() -> None:
     cluster = EngineCluster([node("n0", gpu(), taints=(Taint("keep"),))], [on(share("a", 16), "n0", "gpu-0")])
     assert not preempt(cluster, share("b", 8, priority=9)).placed
 
 
-def test_a_queue_serves_the_important_first_and_tries_the_others_again() -> None:
+def test_a_queue_is_placed_by_priority_and_retries_evicted_requests() -> None:
     cluster = EngineCluster(servers(1, 2), [on(share("old", 12), "n0", "gpu-0")])
     requests = [
         share("late", 12, priority=1),
@@ -129,7 +131,7 @@ def test_a_queue_serves_the_important_first_and_tries_the_others_again() -> None
     assert not decisions["g1"].placed
 
 
-def test_who_is_put_out_of_a_queue_is_decided_anew() -> None:
+def test_an_evicted_request_of_a_queue_is_decided_again() -> None:
     nodes = [node("n0", gpu(0), cpu=1000), node("n1", gpu(0, memory=8), cpu=9000)]
     requests = [share("small", 8, cpu=500), share("big", 16, cpu=500, priority=2)]
     decisions = place_all(EngineCluster(nodes), requests, "fgd")
@@ -137,7 +139,7 @@ def test_who_is_put_out_of_a_queue_is_decided_anew() -> None:
     assert [decision.request.name for decision in decisions] == ["small", "big"]
 
 
-def test_no_preemption_unless_it_is_wanted() -> None:
+def test_preemption_can_be_disabled() -> None:
     cluster = EngineCluster(servers(1, 1), [on(share("old", 12), "n0", "gpu-0")])
     assert not place_all(cluster, [share("a", 8, priority=5)], preemption=False)[0].placed
     assert Demand() == Request("a").demand

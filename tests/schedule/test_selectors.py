@@ -1,4 +1,4 @@
-"""Device selectors of claims where pods are placed: what they match, and what they fail on."""
+"""Device selectors of claims in placement: matches, mismatches and errors."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def listed(name: str, driver: str, *models: str, **more: dict[str, object]) -> N
         }
         for at, model in enumerate(models)
     ]
-    found = collect(
+    objects = collect(
         [
             ("n", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}),
             (
@@ -39,9 +39,9 @@ def listed(name: str, driver: str, *models: str, **more: dict[str, object]) -> N
             ),
         ]
     )
-    slices = [each.body for each in found.all("ResourceSlice")]
-    (given,) = (each.body for each in found.all("Node"))
-    return nodes.node("n", given, slices, CATALOG)
+    slices = [item.body for item in objects.all("ResourceSlice")]
+    (node_object,) = (item.body for item in objects.all("Node"))
+    return nodes.node("n", node_object, slices, CATALOG)
 
 
 def decided(*states: NodeState, selectors: tuple[str, ...]) -> Decision:
@@ -63,7 +63,7 @@ def test_the_page_s_own_example_is_placed() -> None:
     assert where(decided(TESLA, JETSON, selectors=wanted)) == "jetson"
 
 
-def test_a_domain_is_looked_for_and_not_passed_over() -> None:
+def test_a_selector_on_another_domain_does_not_match() -> None:
     wanted = ('"gpu.nvidia.com" in device.attributes',)
     assert where(decided(JETSON, NVIDIA, selectors=wanted)) == "nvidia"
     refused = decided(JETSON, TESLA, selectors=wanted)
@@ -73,7 +73,7 @@ def test_a_domain_is_looked_for_and_not_passed_over() -> None:
     assert [rejection.reason for rejection in refused.rejections] == [Reason.DEVICE_SELECTOR]
 
 
-def test_an_error_is_no_match_and_keeps_the_pod_off_the_node() -> None:
+def test_a_selector_error_rules_out_the_whole_node() -> None:
     both = listed("both", "fairlead.dev", "t4", "l4")
     odd = f'{MODEL} == "t4" || device.attributes["x"].y == 1'
     assert where(decided(listed("one", "fairlead.dev", "t4"), selectors=(odd,))) == "one"
@@ -83,7 +83,7 @@ def test_an_error_is_no_match_and_keeps_the_pod_off_the_node() -> None:
 
 
 def test_a_class_that_does_not_match_hides_the_error_of_a_claim() -> None:
-    """As in kube-scheduler: the selectors of the class come first, and the first no is the answer."""
+    """As in kube-scheduler: the selectors of the class come first, and the first mismatch decides."""
     both = listed("both", "fairlead.dev", "t4", "l4")
     picky = (f'{MODEL} == "t4"', f'{MODEL} == "t4" || device.attributes["x"].y == 1')
     assert where(decided(both, selectors=picky)) == "both"
@@ -94,7 +94,7 @@ def test_devices_that_differ_in_their_serial_numbers_alone_are_one_kind() -> Non
     assert len(cluster.columns.kinds) == 1
 
 
-def test_every_reason_has_events_that_help() -> None:
+def test_every_reason_has_queueing_hints() -> None:
     assert HELPS.keys() == set(Reason)
 
 

@@ -1,4 +1,4 @@
-"""The smallest change that would let a refused request fit."""
+"""Suggested changes that would let a refused request fit."""
 
 from dataclasses import replace
 
@@ -70,21 +70,21 @@ def full(memory: float = 13) -> EngineCluster:
 def test_every_single_change_is_found_with_its_amount(request_: Request, field: str, text: str) -> None:
     cluster = full()
     assert not decide(cluster, request_).placed
-    found = suggest_changes(cluster, request_)
-    assert (field, text) in [(change.field, change.text) for change in found]
-    assert [change.share for change in found] == sorted(change.share for change in found)
+    changes = suggest_changes(cluster, request_)
+    assert (field, text) in [(change.field, change.text) for change in changes]
+    assert [change.share for change in changes] == sorted(change.share for change in changes)
     assert equal(cluster, full())
 
 
-def test_nobody_of_another_namespace_is_named() -> None:
+def test_pods_of_other_namespaces_are_not_named() -> None:
     cluster = full()
-    asked = share("a", 4, namespace="elsewhere")
-    found = {change.field: change.text for change in suggest_changes(cluster, asked)}
-    assert found["priority"] == "raise the priority to 1, which evicts 1 of other namespaces"
-    assert "old" not in str(found)
+    request = share("a", 4, namespace="elsewhere")
+    changes = {change.field: change.text for change in suggest_changes(cluster, request)}
+    assert changes["priority"] == "raise the priority to 1, which evicts 1 of other namespaces"
+    assert "old" not in str(changes)
 
 
-def test_compute_is_told_in_percent() -> None:
+def test_compute_is_shown_in_percent() -> None:
     cluster = EngineCluster(servers(1, 1))
     place(cluster, Request("old", demand=Demand(1, compute=700)))
     changes = suggest_changes(cluster, Request("a", demand=Demand(1, compute=500)))
@@ -100,27 +100,27 @@ def test_taints_and_cordons_are_named() -> None:
     assert [change.text for change in suggest_changes(cordoned, share("a", 1))] == ["uncordon n0"]
 
 
-def test_ports_and_foes_can_be_given_up() -> None:
+def test_ports_and_anti_affinity_can_be_dropped() -> None:
     cluster = EngineCluster(servers(1))
     place(cluster, Request("old", ports=(HostPort(80),), labels={"app": "x"}))
     late = Request("a", ports=(HostPort(80),))
     assert suggest_changes(cluster, late)[0].text == "drop the host port"
-    foe = Request("b", pod_anti_affinity=(PodAffinityTerm(Selector.of({"app": "x"})),))
-    assert suggest_changes(cluster, foe)[0].field == "pod_anti_affinity"
+    separate = Request("b", pod_anti_affinity=(PodAffinityTerm(Selector.of({"app": "x"})),))
+    assert suggest_changes(cluster, separate)[0].field == "pod_anti_affinity"
 
 
-def test_a_change_that_is_made_does_help() -> None:
+def test_a_suggested_change_lets_the_request_fit() -> None:
     cluster = full()
     change = next(
-        smallest_change
-        for smallest_change in suggest_changes(cluster, share("a", 4))
-        if smallest_change.field == "demand.memory"
+        suggestion
+        for suggestion in suggest_changes(cluster, share("a", 4))
+        if suggestion.field == "demand.memory"
     )
     assert decide(cluster, share("a", (change.amount or 0) / gib(1))).placed
     assert not decide(cluster, share("a", (change.amount or 0) / gib(1) + 0.001)).placed
 
 
-def test_an_explained_refusal_says_the_smallest() -> None:
+def test_a_refusal_with_suggestions_names_the_smallest() -> None:
     cluster = full()
     decision = with_suggestions(cluster, decide(cluster, share("a", 4)))
     assert decision.sentence() == (
@@ -133,24 +133,24 @@ def test_an_explained_refusal_says_the_smallest() -> None:
 
 
 def test_a_faster_accelerator_without_room_is_named() -> None:
-    """A refusal says the best latency of all; what could be had is slower where the best has no room."""
+    """A refusal names the best latency of all accelerators; the suggestion is slower if that one is full."""
     estimates = {"t4": Expectation(0.00741, memory=gib(2)), "a10": Expectation(0.0375, memory=gib(2))}
-    asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
+    request = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
     cluster = EngineCluster([node("n0", gpu(0), gpu(1, "a10", 24))])
     allow = "allow 7.41 ms instead of 2 ms"
-    assert suggest_changes(cluster, asked)[0].text == allow
+    assert suggest_changes(cluster, request)[0].text == allow
     cluster.bind(Placement(share("old", 15), "n0", (DeviceShare("gpu-0", gib(15)),)))
-    found = {change.field: change for change in suggest_changes(cluster, asked)}
-    assert found["slo"].amount == 0.0375
-    assert found["slo"].text == (
+    changes = {change.field: change for change in suggest_changes(cluster, request)}
+    assert changes["slo"].amount == 0.0375
+    assert changes["slo"].text == (
         "allow 37.5 ms instead of 2 ms; t4 is expected to take 7.41 ms, but has no room: "
         "1 lacks memory (need 2.0 GiB, most 1.0 GiB free)"
     )
 
 
-def test_an_accelerator_on_a_node_that_is_ruled_out_is_no_faster_one() -> None:
+def test_an_accelerator_on_an_excluded_node_is_not_named_as_faster() -> None:
     estimates = {"t4": Expectation(0.00741, memory=gib(2)), "a10": Expectation(0.0375, memory=gib(2))}
-    asked = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
+    request = Request("a", demand=Demand(1), slo=0.002, estimates=estimates)
     cluster = EngineCluster([node("n0", gpu(0), unschedulable=True), node("n1", gpu(1, "a10", 24))])
-    found = {change.field: change.text for change in suggest_changes(cluster, asked)}
-    assert found["slo"] == "allow 37.5 ms instead of 2 ms"
+    changes = {change.field: change.text for change in suggest_changes(cluster, request)}
+    assert changes["slo"] == "allow 37.5 ms instead of 2 ms"

@@ -1,4 +1,4 @@
-"""What each node says agrees with what the engine decides, and every refusal has its reason."""
+"""A survey agrees with the decisions of the engine, and every refused node has a reason."""
 
 import numpy as np
 from hypothesis import given
@@ -24,35 +24,35 @@ def node(name: str, *devices: DeviceState) -> NodeState:
 
 
 @given(
-    nodes=st.lists(strategies.node_states(), max_size=4, unique_by=lambda each: each.name),
+    nodes=st.lists(strategies.node_states(), max_size=4, unique_by=lambda node: node.name),
     request=strategies.requests(inter_pod=False),
 )
 def test_a_node_fits_where_the_engine_would_place_it_alone(nodes: list[NodeState], request: Request) -> None:
     cluster = EngineCluster(nodes)
-    found = survey(cluster, request, POLICY, [each.name for each in nodes])
-    alone = [decide(EngineCluster([each]), request, POLICY).placed for each in nodes]
-    assert found.fits.tolist() == alone
+    surveyed = survey(cluster, request, POLICY, [node.name for node in nodes])
+    alone = [decide(EngineCluster([node]), request, POLICY).placed for node in nodes]
+    assert surveyed.fits.tolist() == alone
 
 
 @given(
-    nodes=st.lists(strategies.node_states(), min_size=1, max_size=4, unique_by=lambda each: each.name),
+    nodes=st.lists(strategies.node_states(), min_size=1, max_size=4, unique_by=lambda node: node.name),
     demand=strategies.demands(),
 )
 def test_every_refusal_has_a_reason_of_its_own_node(nodes: list[NodeState], demand: Demand) -> None:
     cluster, request = EngineCluster(nodes), Request("p", demand=demand)
-    found = survey(cluster, request, POLICY, [each.name for each in nodes])
-    rows = found.rows[~found.fits]
+    surveyed = survey(cluster, request, POLICY, [node.name for node in nodes])
+    rows = surveyed.rows[~surveyed.fits]
     if not demand.count or not len(rows):
         return
-    against = diagnose_nodes(found.compiled, rows)
-    for row, which in zip(rows.tolist(), against.which.tolist(), strict=True):
+    refusals = diagnose_nodes(surveyed.compiled, rows)
+    for row, which in zip(rows.tolist(), refusals.which.tolist(), strict=True):
         state = cluster.node(cluster.name(row))
         assert state is not None
         alone = decide(EngineCluster([state]), request, POLICY)
-        assert against.reasons[which].reason in {rejection.reason for rejection in alone.rejections}
+        assert refusals.reasons[which].reason in {rejection.reason for rejection in alone.rejections}
 
 
-def test_a_node_is_refused_for_what_its_nearest_accelerator_lacks() -> None:
+def test_the_reason_of_a_node_is_that_of_its_last_candidate() -> None:
     cluster = EngineCluster(
         [
             node("full", gpu("x", 8, "a10"), gpu("y", 2)),
@@ -64,19 +64,19 @@ def test_a_node_is_refused_for_what_its_nearest_accelerator_lacks() -> None:
     names = ["none", "other", "full", "small", "away"]
     request = Request("p", demand=Demand(1, Bytes(2), models=("t4",)))
     assert place(cluster, request, POLICY).placed
-    found = survey(cluster, Request("q", demand=request.demand), POLICY, names)
-    assert not found.fits.any()
-    assert found.rows[-1] == ABSENT
-    against = diagnose_nodes(found.compiled, found.rows[:-1])
-    reasons = [against.reasons[each].reason for each in against.which.tolist()]
+    surveyed = survey(cluster, Request("q", demand=request.demand), POLICY, names)
+    assert not surveyed.fits.any()
+    assert surveyed.rows[-1] == ABSENT
+    refusals = diagnose_nodes(surveyed.compiled, surveyed.rows[:-1])
+    reasons = [refusals.reasons[index].reason for index in refusals.which.tolist()]
     assert reasons == [Reason.NO_DEVICE, Reason.MODEL, Reason.DEVICE_MEMORY, Reason.DEVICE_MEMORY]
-    assert against.for_good.tolist() == [True, True, False, True]
+    assert refusals.for_good.tolist() == [True, True, False, True]
 
 
-def test_nobody_asked_is_nobody_refused() -> None:
-    found = survey(EngineCluster(), Request("p", demand=Demand(1)), POLICY, [])
-    assert found.score.tolist() == []
-    assert not np.any(found.fits)
+def test_a_survey_of_no_nodes_is_empty() -> None:
+    surveyed = survey(EngineCluster(), Request("p", demand=Demand(1)), POLICY, [])
+    assert surveyed.score.tolist() == []
+    assert not np.any(surveyed.fits)
 
 
 def test_scores_are_ranks_from_ten_downwards() -> None:

@@ -1,4 +1,4 @@
-"""Whoever is let pass fits wherever those are that were let pass before, however it goes."""
+"""A request that passes fits wherever the unconfirmed pods are."""
 
 from itertools import product
 
@@ -18,23 +18,25 @@ NODE = "n"
 Sizes = tuple[int, ...]
 
 
-def ask(cluster: EngineCluster, memory: int | None, count: int = 1) -> CompiledRequest:
+def compile_request(cluster: EngineCluster, memory: int | None, count: int = 1) -> CompiledRequest:
     size = None if memory is None else Bytes(memory)
     return CompiledRequest(cluster, Request("p", demand=Demand(count, size)))
 
 
 def small(devices: Sizes) -> EngineCluster:
-    found = tuple(DeviceState(f"gpu-{at}", "t4", memory=Bytes(size)) for at, size in enumerate(devices))
-    return EngineCluster([NodeState(NODE, 1000, Bytes(1000), devices=found)])
+    accelerators = tuple(
+        DeviceState(f"gpu-{at}", "t4", memory=Bytes(size)) for at, size in enumerate(devices)
+    )
+    return EngineCluster([NodeState(NODE, 1000, Bytes(1000), devices=accelerators)])
 
 
-def lets_pass(cluster: EngineCluster, doubts: UnconfirmedPods, asked: CompiledRequest) -> bool:
-    rows, free = filter_rows(asked, cluster.rows())
-    return bool(len(rows)) and bool(doubts.rows_with_room(asked, rows, free).all())
+def passes(cluster: EngineCluster, unconfirmed: UnconfirmedPods, compiled: CompiledRequest) -> bool:
+    rows, free = filter_rows(compiled, cluster.rows())
+    return bool(len(rows)) and bool(unconfirmed.rows_with_room(compiled, rows, free).all())
 
 
 def always_fits(devices: Sizes, others: Sizes, memory: int | None, count: int) -> bool:
-    """Say whether there is room in the end, whichever accelerator each of the others gets, or none here."""
+    """Return whether the request fits, whichever accelerator each other pod gets, or none here."""
     for chosen in product(range(-1, len(devices)), repeat=len(others)):
         left, held = list(devices), [0] * len(devices)
         for size, at in zip(others, chosen, strict=True):
@@ -54,54 +56,57 @@ def always_fits(devices: Sizes, others: Sizes, memory: int | None, count: int) -
     memory=st.none() | st.integers(1, 8),
     count=st.integers(1, 2),
 )
-def test_who_is_let_pass_fits_whatever_became_of_the_others(
+def test_a_certain_fit_holds_wherever_the_unconfirmed_pods_are(
     devices: Sizes, others: Sizes, memory: int | None, count: int
 ) -> None:
-    cluster, doubts = small(devices), UnconfirmedPods()
+    cluster, unconfirmed = small(devices), UnconfirmedPods()
     for number, size in enumerate(others):
-        doubts.add(f"other-{number}", ask(cluster, size), cluster.rows(), 0.0)
-    if lets_pass(cluster, doubts, ask(cluster, memory, count)):
+        unconfirmed.add(f"other-{number}", compile_request(cluster, size), cluster.rows(), 0.0)
+    if passes(cluster, unconfirmed, compile_request(cluster, memory, count)):
         assert always_fits(devices, others, memory, count)
 
 
-def test_with_nobody_in_doubt_nothing_is_held_against_a_node() -> None:
-    cluster, doubts = small((4, 4)), UnconfirmedPods()
-    assert not doubts.may_hold_pods(cluster.rows()).any()
-    assert lets_pass(cluster, doubts, ask(cluster, 4, 2))
+def test_without_unconfirmed_pods_every_free_node_has_room() -> None:
+    cluster, unconfirmed = small((4, 4)), UnconfirmedPods()
+    assert not unconfirmed.may_hold_pods(cluster.rows()).any()
+    assert passes(cluster, unconfirmed, compile_request(cluster, 4, 2))
 
 
-def test_an_accelerator_too_many_or_room_for_both_is_enough() -> None:
-    for devices, passes in (((4,), False), ((4, 4), True), ((6,), True), ((5,), False)):
-        cluster, doubts = small(devices), UnconfirmedPods()
-        doubts.add("a", ask(cluster, 3), cluster.rows(), 0.0)
-        assert lets_pass(cluster, doubts, ask(cluster, 3)) is passes, devices
+def test_a_spare_accelerator_or_room_for_both_pods_suffices() -> None:
+    for devices, expected in (((4,), False), ((4, 4), True), ((6,), True), ((5,), False)):
+        cluster, unconfirmed = small(devices), UnconfirmedPods()
+        unconfirmed.add("a", compile_request(cluster, 3), cluster.rows(), 0.0)
+        assert passes(cluster, unconfirmed, compile_request(cluster, 3)) is expected, devices
 
 
-def test_who_shares_the_nodes_memory_is_counted_there() -> None:
+def test_unified_memory_of_unconfirmed_pods_counts_on_the_node() -> None:
     shared = DeviceState("gpu", "t4", memory=Bytes(8), unified=True)
-    cluster, doubts = EngineCluster([NodeState(NODE, 1000, Bytes(8), devices=(shared,))]), UnconfirmedPods()
-    asked = CompiledRequest(cluster, Request("p", memory=Bytes(3), demand=Demand(1, Bytes(3))))
-    assert lets_pass(cluster, doubts, asked)
-    doubts.add("a", ask(cluster, 3), cluster.rows(), 0.0)
-    assert not lets_pass(cluster, doubts, asked)
+    cluster, unconfirmed = (
+        EngineCluster([NodeState(NODE, 1000, Bytes(8), devices=(shared,))]),
+        UnconfirmedPods(),
+    )
+    compiled = CompiledRequest(cluster, Request("p", memory=Bytes(3), demand=Demand(1, Bytes(3))))
+    assert passes(cluster, unconfirmed, compiled)
+    unconfirmed.add("a", compile_request(cluster, 3), cluster.rows(), 0.0)
+    assert not passes(cluster, unconfirmed, compiled)
 
 
-def test_doubts_end_when_dropped_or_old_and_count_once() -> None:
-    cluster, doubts = small((4,)), UnconfirmedPods()
+def test_an_unconfirmed_pod_counts_once_until_it_is_dropped_or_expires() -> None:
+    cluster, unconfirmed = small((4,)), UnconfirmedPods()
     rows = cluster.rows()
     for _ in range(2):
-        doubts.add("a", ask(cluster, 3), rows, 0.0)
-    assert len(doubts) == 1
-    doubts.expire(EXPIRES_AFTER)
-    assert doubts.may_hold_pods(rows).all()
-    doubts.expire(EXPIRES_AFTER + 1)
-    doubts.drop("a")
-    assert len(doubts) == 0
-    assert not doubts.may_hold_pods(rows).any()
+        unconfirmed.add("a", compile_request(cluster, 3), rows, 0.0)
+    assert len(unconfirmed) == 1
+    unconfirmed.expire(EXPIRES_AFTER)
+    assert unconfirmed.may_hold_pods(rows).all()
+    unconfirmed.expire(EXPIRES_AFTER + 1)
+    unconfirmed.drop("a")
+    assert len(unconfirmed) == 0
+    assert not unconfirmed.may_hold_pods(rows).any()
 
 
-def test_nodes_that_came_later_are_in_no_doubt() -> None:
-    cluster, doubts = small((4,)), UnconfirmedPods()
-    doubts.add("a", ask(cluster, 3), cluster.rows(), 0.0)
+def test_newer_nodes_hold_no_unconfirmed_pods() -> None:
+    cluster, unconfirmed = small((4,)), UnconfirmedPods()
+    unconfirmed.add("a", compile_request(cluster, 3), cluster.rows(), 0.0)
     later = np.array([cluster.columns.size + 5], np.int64)
-    assert not doubts.may_hold_pods(later).any()
+    assert not unconfirmed.may_hold_pods(later).any()

@@ -16,13 +16,13 @@ POWER = PowerCurve(Watts(10), Watts(20), Watts(100))
 
 
 def node(name: str = "server", gpus: int = 1, memory: int = 8, cpu: int = 64_000) -> NodeState:
-    """Return a node with alike accelerators of that many GiB."""
+    """Return a node with equal accelerators of that many GiB."""
     devices = tuple(DeviceState(f"gpu-{at}", "t4", "NVIDIA", Bytes(memory * GIB)) for at in range(gpus))
     return NodeState(name, cpu, Bytes(256 * GIB), devices=devices)
 
 
 def fleet(*nodes: NodeState) -> SimulatedFleet:
-    """Return machines; one server with one accelerator, unless others are named."""
+    """Return machines; by default one server with one accelerator."""
     return SimulatedFleet(nodes or (node(),), {"t4": POWER})
 
 
@@ -39,11 +39,11 @@ def job(  # what tests vary, by name
     start: float = 0.0,
     real: Iterable[tuple[float, int]] = (),
 ) -> Job:
-    """Return a job that asks for a share of so many GiB, or for whole accelerators where that is None."""
+    """Return a job that asks for a share of that many GiB; None: for whole accelerators."""
     demand = Demand(gpus, None if gib is None else Bytes(gib * GIB))
     gang = Gang(name, replicas) if replicas > 1 else None
     names = [name] if gang is None else [f"{name}-{at}" for at in range(replicas)]
-    requests = tuple(Request(each, demand=demand, priority=priority, gang=gang) for each in names)
+    requests = tuple(Request(name, demand=demand, priority=priority, gang=gang) for name in names)
     steps = tuple(UsageStep(after, Bytes(memory * GIB)) for after, memory in real)
     return Job(name, at, seconds, requests, load, steps, start)
 
@@ -60,16 +60,16 @@ def play(
 ) -> SimulationOutcome:
     """Play jobs to the end."""
     trace = Trace("test", tuple(jobs), tuple(faults), tuple(failures))
-    chooser = RequestPolicy(policy) if isinstance(policy, str) else policy
+    placement_policy = RequestPolicy(policy) if isinstance(policy, str) else policy
     rules = SimulationSettings(**{"interference": "none", **settings})
-    return Simulation(trace, machines or fleet(), chooser, rules, seed).play()
+    return Simulation(trace, machines or fleet(), placement_policy, rules, seed).play()
 
 
-def lives(outcome: SimulationOutcome) -> dict[str, JobRecord]:
-    """Return what became of each job, by name."""
-    return {life.job.name: life for life in outcome.records}
+def records(outcome: SimulationOutcome) -> dict[str, JobRecord]:
+    """Return the record of each job, by name."""
+    return {record.job.name: record for record in outcome.records}
 
 
 def ends(outcome: SimulationOutcome) -> dict[str, float | None]:
-    """Return when each job was done."""
-    return {life.job.name: life.finished for life in outcome.records}
+    """Return when each job finished."""
+    return {record.job.name: record.finished for record in outcome.records}

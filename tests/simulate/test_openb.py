@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_lists_are_read_plain_or_packed(folder: Path) -> None:
+def test_lists_are_read_plain_or_compressed(folder: Path) -> None:
     nodes, pods = read_nodes(str(folder / "nodes.csv")), read_pods(str(folder / "pods.csv.gz"))
     assert (nodes[1].cpu, nodes[1].memory, len(nodes[1].devices)) == (64000, 64 << 30, 8)
     assert nodes[2].devices[1].model == "P100"
@@ -62,7 +62,7 @@ def test_columns_beyond_the_first_may_be_missing(tmp_path: Path) -> None:
     assert read_pods(str(path))[0].demand == Demand(1, compute=460)
 
 
-def test_demand_grows_to_its_mark_and_the_seed_decides_the_order(folder: Path) -> None:
+def test_demand_grows_to_its_target_and_the_seed_decides_the_order(folder: Path) -> None:
     pods = read_pods(str(folder / "pods.csv.gz"))
     capacity = 56_000
     arrived = inflate(pods, capacity, 42)
@@ -82,14 +82,14 @@ def test_nodes_swap_names(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_every_policy_fills_the_cluster_the_same_way_twice(folder: Path, policy: str) -> None:
+def test_every_policy_fills_the_cluster_deterministically(folder: Path, policy: str) -> None:
     nodes, pods = read_nodes(str(folder / "nodes.csv")), read_pods(str(folder / "pods.csv.gz"))
-    told: list[float] = []
-    one = fill(nodes, pods, POLICIES[policy], 42, told.append)
+    reported: list[float] = []
+    one = fill(nodes, pods, POLICIES[policy], 42, reported.append)
     two = fill(nodes, pods, POLICIES[policy], 42)
     assert (one.allocation, one.refused) == (two.allocation, two.refused)
     assert 0.4 < one.allocation <= 1
-    assert told
+    assert reported
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_every_policy_fills_the_cluster_the_same_way_twice(folder: Path, policy:
         (gzip.compress(PODS.encode(), mtime=0)[:30] + b"rotten", "pods.csv"),
     ],
 )
-def test_bad_lists_are_told_by_line_and_column(tmp_path: Path, content: bytes, text: str) -> None:
+def test_bad_lists_are_reported_by_line_and_column(tmp_path: Path, content: bytes, text: str) -> None:
     path = tmp_path / "pods.csv"
     path.write_bytes(content)
     with pytest.raises(FairleadError, match=text):
@@ -119,12 +119,12 @@ def test_bad_lists_are_told_by_line_and_column(tmp_path: Path, content: bytes, t
 
 
 @pytest.mark.parametrize("name", ["", "none.csv"])
-def test_what_is_no_file_is_told(tmp_path: Path, name: str) -> None:
+def test_a_path_that_is_not_a_file_is_reported(tmp_path: Path, name: str) -> None:
     with pytest.raises(FairleadError, match=str(tmp_path)):
         read_nodes(str(tmp_path / name))
 
 
-def test_nodes_without_accelerators_are_no_cluster(tmp_path: Path) -> None:
+def test_nodes_without_accelerators_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "nodes.csv"
     path.write_text("sn,cpu_milli,memory_mib,gpu,model\nn,1,1,0,\n")
     with pytest.raises(FairleadError, match="no node has an accelerator"):
@@ -153,7 +153,7 @@ def test_the_command_prints_the_contract(folder: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("words", [("--seeds", "0"), ("--policy", "nonsense")])
-def test_the_command_refuses_nonsense(folder: Path, words: tuple[str, ...]) -> None:
+def test_the_command_refuses_invalid_options(folder: Path, words: tuple[str, ...]) -> None:
     options = command("--pods", str(folder / "pods.csv.gz"), "--nodes", str(folder / "nodes.csv"), *words)
     with pytest.raises(FairleadError):
         options.run(options)

@@ -1,4 +1,4 @@
-"""The parts of a simulation on their own: interference, order of waiting, gauges, telemetry, pictures."""
+"""The parts of a simulation: interference, queue orders, gauges, telemetry and plots."""
 
 from random import Random
 from xml.etree import ElementTree
@@ -31,7 +31,7 @@ def test_interference_is_what_was_measured() -> None:
 
 
 @given(st.sampled_from(sorted(MODELS)), st.integers(0, 50), st.floats(0, 50))
-def test_nobody_is_faster_among_others(model: str, jobs: int, load: float) -> None:
+def test_co_runners_never_speed_a_job_up(model: str, jobs: int, load: float) -> None:
     assert MODELS[model](jobs + 1, load) >= MODELS[model](jobs, load) >= 1
 
 
@@ -39,16 +39,16 @@ def test_nobody_is_faster_among_others(model: str, jobs: int, load: float) -> No
     ("order", "first"),
     [("fifo", "early"), ("largest", "large"), ("shortest", "short"), ("kubernetes", "early")],
 )
-def test_who_is_tried_first(order: str, first: str) -> None:
+def test_each_order_tries_its_first_job(order: str, first: str) -> None:
     queue = JobQueue(order, Random(0))
-    for each in (job("large", 5, 90, gib=7), job("early", 0, 80), job("short", 9, 10)):
-        queue.add(WaitingJob(each, tried=each.arrival))
+    for waiting in (job("large", 5, 90, gib=7), job("early", 0, 80), job("short", 9, 10)):
+        queue.add(WaitingJob(waiting, tried=waiting.arrival))
     assert queue.in_order(20, {None})[0].job.name == first
     queue.add(WaitingJob(job("urgent", 19, 200, gib=1, priority=1), tried=19))
     assert queue.in_order(20, {None})[0].job.name == "urgent"
 
 
-def test_who_waits_for_long_under_kubernetes_has_no_fixed_place() -> None:
+def test_a_job_that_waits_long_under_kubernetes_has_a_random_place() -> None:
     firsts = set()
     for seed in range(20):
         queue = JobQueue("kubernetes", Random(seed))
@@ -59,31 +59,31 @@ def test_who_waits_for_long_under_kubernetes_has_no_fixed_place() -> None:
     assert "kubernetes" in ORDERS
 
 
-def test_those_tried_at_one_moment_keep_the_order_in_which_they_were_tried() -> None:
+def test_jobs_tried_at_the_same_time_keep_the_order_of_their_attempts() -> None:
     queue = JobQueue("kubernetes", Random(3))
     for index in range(6):
         queue.add(WaitingJob(job(f"j{index}", index), tried=index))
     line = queue.in_order(500, {None})
-    assert [each.job.name for each in line] != [f"j{index}" for index in range(6)]
+    assert [waiting.job.name for waiting in line] != [f"j{index}" for index in range(6)]
     queue.record_attempts(line, 500)
     assert queue.in_order(520, {None}) == line
 
 
 def test_an_accelerator_holds_no_more_than_it_has() -> None:
-    card = SimulatedAccelerator("n", DeviceState("gpu-0", "t4", memory=Bytes(8 * GIB)), POWER)
-    assert card.watts == 10
-    card.enter("a", 0.5)
-    card.enter("b", 0.25)
-    assert card.hold("a", 5 * GIB)
-    assert not card.hold("b", 4 * GIB)
-    assert card.hold("b", 3 * GIB)
-    assert (card.memory, card.watts) == (8 * GIB, 20 + 0.75 * 80)
-    card.leave("a")
-    assert (card.memory, card.load) == (3 * GIB, 0.25)
+    accelerator = SimulatedAccelerator("n", DeviceState("gpu-0", "t4", memory=Bytes(8 * GIB)), POWER)
+    assert accelerator.watts == 10
+    accelerator.enter("a", 0.5)
+    accelerator.enter("b", 0.25)
+    assert accelerator.hold("a", 5 * GIB)
+    assert not accelerator.hold("b", 4 * GIB)
+    assert accelerator.hold("b", 3 * GIB)
+    assert (accelerator.memory, accelerator.watts) == (8 * GIB, 20 + 0.75 * 80)
+    accelerator.leave("a")
+    assert (accelerator.memory, accelerator.load) == (3 * GIB, 0.25)
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 100), st.floats(0, 10)), min_size=1, max_size=60))
-def test_means_are_weighed_by_time(steps: list[tuple[float, float]]) -> None:
+def test_means_are_weighted_by_time(steps: list[tuple[float, float]]) -> None:
     recorder, now = SeriesRecorder(), 0.0
     for seconds, value in steps:
         recorder.set(now, Gauge(waiting=value))
@@ -105,19 +105,19 @@ def test_a_long_series_is_thinned_and_keeps_its_mean() -> None:
     assert area == pytest.approx(recorder.total("waiting"))
 
 
-def test_telemetry_says_what_was_held_when() -> None:
+def test_telemetry_returns_the_memory_held_at_each_time() -> None:
     telemetry = SimulatedTelemetry()
-    card = SimulatedAccelerator("n", DeviceState("g", memory=Bytes(8 * GIB)), None)
-    card.enter("a", 0.5)
+    accelerator = SimulatedAccelerator("n", DeviceState("g", memory=Bytes(8 * GIB)), None)
+    accelerator.enter("a", 0.5)
     for now in range(0, 3000, 10):
-        card.hold("a", now)
-        telemetry.record(now, card)
+        accelerator.hold("a", now)
+        telemetry.record(now, accelerator)
     readings = telemetry.window("n", "g", [2975.0, 2985.0])
     assert [reading.memory for reading in readings] == [2970, 2980]
     assert telemetry.window("n", "other", [1.0]) == []
 
 
-def test_quantiles_are_of_the_jobs_themselves() -> None:
+def test_quantiles_are_values_of_jobs() -> None:
     assert summarize([3.0, 1.0, 2.0]) == {"mean": 2.0, "p50": 2.0, "p99": 3.0, "worst": 3.0}
     assert summarize([])["worst"] is None
 
@@ -130,7 +130,7 @@ def test_axes_have_few_round_numbers_that_reach_the_top(most: float) -> None:
     assert ticks[-1] >= most * (1 - 1e-6)
 
 
-def test_a_picture_is_sound_and_has_a_line_for_each_policy() -> None:
+def test_a_plot_is_valid_svg_and_has_a_line_for_each_policy() -> None:
     outcomes = [play([job("a"), job("b", 30)], policy=policy) for policy in ("binpack", "exclusive")]
     drawn = svg(document(Trace("<a> & b", ()), SimulationSettings(), 0, outcomes))
     root = ElementTree.fromstring(drawn)
@@ -141,6 +141,12 @@ def test_a_picture_is_sound_and_has_a_line_for_each_policy() -> None:
 
 def test_settings_are_checked() -> None:
     assert merge_settings(SimulationSettings(), {"until": "2h", "queue": "largest"}, "t").until == 7200
-    for said in ({"queue": "lifo"}, {"qeue": "fifo"}, {"until": "-3"}, {"keep_progress": "no"}, {"kills": 0}):
+    for overrides in (
+        {"queue": "lifo"},
+        {"qeue": "fifo"},
+        {"until": "-3"},
+        {"keep_progress": "no"},
+        {"kills": 0},
+    ):
         with pytest.raises(Exception, match="t: "):
-            merge_settings(SimulationSettings(), said, "t")
+            merge_settings(SimulationSettings(), overrides, "t")

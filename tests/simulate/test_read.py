@@ -1,4 +1,4 @@
-"""What is read: documents, tables and recorded clusters; and what is wrong with them, by file and field."""
+"""Reading traces: documents, tables, recorded clusters, and errors that name file and field."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creat
 
 
 def written(tmp_path: Path, text: str | bytes, name: str = "trace.yaml") -> str:
-    """Return the path of a file that says so."""
+    """Return the path of a file with this text."""
     path = tmp_path / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return str(path)
@@ -37,7 +37,7 @@ def trace(tmp_path: Path, text: str, over: float | None = None, name: str = "tra
     return TraceReader(CATALOG, 0, over).read(written(tmp_path, text, name))
 
 
-def test_a_job_is_what_it_asks_and_what_it_uses(tmp_path: Path) -> None:
+def test_a_job_has_its_request_and_its_real_use(tmp_path: Path) -> None:
     text = """
 jobs:
   - name: a
@@ -64,7 +64,7 @@ jobs:
     assert [step.after for step in job.memory][-3:] == [8, 20, 22]
 
 
-def test_over_provision_of_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
+def test_over_provision_of_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     (job,) = trace(tmp_path, JOB, over=100).jobs
     assert job.requests[0].demand.memory == 6 << 30
     assert job.memory[0].memory == 3 << 30
@@ -95,7 +95,7 @@ def test_a_mix_draws_by_weight(tmp_path: Path) -> None:
     assert 260 <= sum(job.duration == 1 for job in jobs) <= 340
 
 
-def test_a_table_says_the_same_as_a_document(tmp_path: Path) -> None:
+def test_a_table_gives_the_same_jobs_as_a_document(tmp_path: Path) -> None:
     text = (
         "name,at,duration,gpu-memory,models,real-start,real-plateau,real-ramp\n"
         "a,1m,5m,3GiB,t4|a10,1GiB,2GiB,8s\nb,0,60,1GiB,,,,\n"
@@ -105,17 +105,20 @@ def test_a_table_says_the_same_as_a_document(tmp_path: Path) -> None:
     assert (first.memory[-1].memory, second.memory) == (2 << 30, ())
 
 
-def test_a_recorded_cluster_comes_with_its_times_and_without_interference(tmp_path: Path) -> None:
+def test_a_recorded_cluster_has_its_times_and_no_interference(tmp_path: Path) -> None:
     pods = (
         PODS
         + "p0,1000,512,1,500,T4|A10,LS,Running,100,250\np1,1000,512,0,0,,BE,Running,130,140\n"
         + "p2,1,1,1,1000,,LS,Failed,9,9\n"
     )
     path = written(tmp_path, gzip.compress(pods.encode()), "pods.csv.gz")
-    found = TraceReader(CATALOG).read(path)
-    assert [(job.name, job.arrival, job.duration) for job in found.jobs] == [("p0", 91, 150), ("p1", 121, 10)]
-    assert found.jobs[0].requests[0].demand.models == ("A10", "T4")
-    assert found.settings == {"interference": "none"}
+    trace_read = TraceReader(CATALOG).read(path)
+    assert [(job.name, job.arrival, job.duration) for job in trace_read.jobs] == [
+        ("p0", 91, 150),
+        ("p1", 121, 10),
+    ]
+    assert trace_read.jobs[0].requests[0].demand.models == ("A10", "T4")
+    assert trace_read.settings == {"interference": "none"}
     nodes = written(tmp_path, "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,T4\n", "nodes.csv")
     fleet = read_fleet(nodes, CATALOG)
     assert len(fleet.nodes[0].devices) == 2
@@ -174,7 +177,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_names_file_and_field(tmp_path: Path, text: str) -> None:
+def test_errors_name_file_and_field(tmp_path: Path, text: str) -> None:
     with pytest.raises(FairleadError) as caught:
         trace(tmp_path, text)
     assert "trace.yaml" in str(caught.value)
@@ -202,7 +205,7 @@ def test_bad_files_are_named(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "missing.csv", "folder.csv", "folder.yaml"])
-def test_a_file_that_is_none_is_named(tmp_path: Path, name: str) -> None:
+def test_a_path_that_is_not_a_file_is_named(tmp_path: Path, name: str) -> None:
     if name.startswith("folder"):
         (tmp_path / name).mkdir()
     for read in (lambda path: TraceReader(CATALOG).read(path), lambda path: read_fleet(path, CATALOG)):
@@ -210,19 +213,19 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, name: str) -> None:
             read(str(tmp_path / name))
 
 
-def test_faults_of_machines_that_are_not_there_are_refused(tmp_path: Path) -> None:
+def test_faults_of_unknown_machines_are_refused(tmp_path: Path) -> None:
     head = "nodes: [{name: a, devices: [t4]}]\n" + JOB
-    for fault, said in {
+    for fault, text in {
         "{at: 1s, node: b}": "there is no node 'b'",
         "{at: 1s, node: a, device: x}": "a has no accelerator 'x'",
     }.items():
-        found = trace(tmp_path, f"{head}faults: [{fault}]")
-        assert found.fleet is not None
-        with pytest.raises(FairleadError, match=said):
-            check_faults(found, found.fleet)
+        trace_read = trace(tmp_path, f"{head}faults: [{fault}]")
+        assert trace_read.fleet is not None
+        with pytest.raises(FairleadError, match=text):
+            check_faults(trace_read, trace_read.fleet)
 
 
-def test_a_snapshot_is_played_on_who_runs_stays_and_who_waits_arrives(tmp_path: Path) -> None:
+def test_in_a_snapshot_running_pods_stay_and_pending_pods_arrive(tmp_path: Path) -> None:
     node = NodeState("server", 8000, Bytes(GIB), devices=(DeviceState("t4-0", "t4", memory=Bytes(8 * GIB)),))
     old = Request("old", uid="1", demand=Demand(1, memory=Bytes(6 * GIB)))
     ring = Gang("ring", 2)
@@ -232,10 +235,10 @@ def test_a_snapshot_is_played_on_who_runs_stays_and_who_waits_arrives(tmp_path: 
     )
     taken = Snapshot((node,), (Placement(old, "server", (DeviceShare("t4-0", Bytes(6 * GIB)),)),), waiting)
     path = written(tmp_path, json.dumps(taken.to_json()), "snapshot.json")
-    found = TraceReader(CATALOG, duration=60.0).read(path)
-    assert found.fleet is not None
-    outcome = play(found.jobs, found.fleet)
-    states = {life.job.name: life.state.value for life in outcome.records}
+    trace_read = TraceReader(CATALOG, duration=60.0).read(path)
+    assert trace_read.fleet is not None
+    outcome = play(trace_read.jobs, trace_read.fleet)
+    states = {record.job.name: record.state.value for record in outcome.records}
     assert states == {"2": "refused", "default/ring": "done"}
     assert outcome.recorder.peak("allocated") == pytest.approx(1.0)
     path = written(tmp_path, json.dumps(replace(taken, pending=()).to_json()), "calm.json")
@@ -265,9 +268,9 @@ spec:
     fleet = read_fleet(written(tmp_path, cluster, "cluster.yaml"), CATALOG)
     assert [placement.request.name for placement in fleet.residents] == ["old"]
     path = written(tmp_path, pods, "pods.yaml")
-    found = TraceReader(CATALOG, fleet=fleet, duration=60.0).read(path)
-    outcome = play(found.jobs, fleet)
-    states = {life.job.requests[0].name: life.state.value for life in outcome.records}
+    trace_read = TraceReader(CATALOG, fleet=fleet, duration=60.0).read(path)
+    outcome = play(trace_read.jobs, fleet)
+    states = {record.job.requests[0].name: record.state.value for record in outcome.records}
     assert states == {"web": "refused", "small": "done"}
     assert outcome.recorder.peak("allocated") == pytest.approx(7 / 8)
     with pytest.raises(FairleadError, match="have no machines"):

@@ -1,4 +1,4 @@
-"""What happens to jobs: they wait, run together, make room, and are all accounted for."""
+"""Jobs in a simulation: they wait, run together, are evicted, and are all accounted for."""
 
 import json
 from collections import Counter
@@ -16,44 +16,44 @@ from fairlead.simulate.report.figures import document, figures
 from fairlead.simulate.trace.job import Fault, Job, RandomFaults, Trace
 from fairlead.simulate.trace.settings import SimulationSettings
 from fairlead.units import Bytes
-from tests.simulate.plays import ends, fleet, job, lives, node, play
+from tests.simulate.plays import ends, fleet, job, node, play, records
 
 
 def test_jobs_run_together_while_there_is_room_and_the_next_begins_when_one_ends() -> None:
     outcome = play([job("a", 0, 100), job("b", 10, 100), job("c", 20, 100)])
     assert ends(outcome) == {"a": 100, "b": 110, "c": 200}
-    assert lives(outcome)["c"].placed == 100
+    assert records(outcome)["c"].placed == 100
 
 
-def test_exclusive_gives_each_the_whole_accelerator() -> None:
+def test_exclusive_gives_each_job_a_whole_accelerator() -> None:
     assert ends(play([job("a"), job("b")], policy="exclusive")) == {"a": 100, "b": 200}
 
 
-def test_a_start_takes_its_time_before_the_work() -> None:
+def test_start_up_time_precedes_the_work() -> None:
     outcome = play([job("a", start=15), job("b", gib=8)])
     assert ends(outcome) == {"a": 115, "b": 215}
 
 
-def test_co_runners_slow_each_other_down_for_as_long_as_they_are_together() -> None:
+def test_co_runners_slow_each_other_down_while_they_run_together() -> None:
     outcome = play([job("a", 0, 100), job("b", 0, 55)], interference="time-slicing")
     assert ends(outcome) == pytest.approx({"a": 105.5, "b": 60.5})
-    """b takes 1.1 times as long; a has 55 of its 100 s behind it by then, and is alone for the rest."""
+    """b takes 1.1 times as long; by then a has done 55 of its 100 s, and runs alone for the rest."""
 
 
-def test_more_load_than_one_accelerator_bears_is_divided() -> None:
+def test_load_above_one_accelerator_is_divided() -> None:
     outcome = play([job("a", load=1.0), job("b", load=1.0)], interference="mps")
     assert ends(outcome) == pytest.approx({"a": 205.0, "b": 205.0})
 
 
-def test_who_never_fits_is_refused_at_once_with_the_reason() -> None:
+def test_a_job_that_never_fits_is_refused_at_once_with_the_reason() -> None:
     outcome = play([job("big", gib=9), job("small")])
-    found = lives(outcome)
-    assert found["big"].state is JobState.REFUSED
+    result = records(outcome)
+    assert result["big"].state is JobState.REFUSED
     assert figures(outcome)["refusals"] == {"accelerator-memory": 1}
-    assert found["small"].finished == 100
+    assert result["small"].finished == 100
 
 
-def test_a_gang_runs_whole_or_waits_and_goes_at_the_pace_of_its_slowest() -> None:
+def test_a_gang_runs_whole_or_waits_and_has_the_pace_of_its_slowest_member() -> None:
     machines = fleet(node("a"), node("b"))
     outcome = play([job("first", 0, 50), job("gang", 0, 100, gib=8, replicas=2)], machines)
     assert ends(outcome) == {"first": 50, "gang": 150}
@@ -64,22 +64,22 @@ def test_a_gang_runs_whole_or_waits_and_goes_at_the_pace_of_its_slowest() -> Non
 
 
 @pytest.mark.parametrize(("kept", "end"), [(False, 250), (True, 200)])
-def test_a_higher_priority_puts_out_a_lower_one_which_comes_again(kept: bool, end: float) -> None:
+def test_a_higher_priority_evicts_a_lower_one_which_is_retried(kept: bool, end: float) -> None:
     jobs = [job("low", 0, 100, gib=8), job("high", 50, 100, gib=8, priority=10)]
     outcome = play(jobs, keep_progress=kept)
     assert ends(outcome) == {"low": end, "high": 150}
-    assert lives(outcome)["low"].preemptions == 1
+    assert records(outcome)["low"].preemptions == 1
     assert figures(outcome)["preemptions"] == 1
 
 
-def test_without_preemption_and_among_equals_nobody_is_put_out() -> None:
+def test_without_preemption_and_among_equals_no_job_is_evicted() -> None:
     jobs = [job("low", 0, 100, gib=8), job("high", 50, 100, gib=8, priority=10)]
     assert ends(play(jobs, preemption=False)) == {"low": 100, "high": 200}
     equals = [job("low", 0, 100, gib=8), job("high", 50, 100, gib=8)]
     assert ends(play(equals)) == {"low": 100, "high": 200}
 
 
-def test_a_gang_that_is_put_out_goes_whole() -> None:
+def test_a_gang_is_evicted_whole() -> None:
     machines = fleet(node("a"), node("b"))
     jobs = [
         job("gang", 0, 100, gib=8, replicas=2),
@@ -90,26 +90,26 @@ def test_a_gang_that_is_put_out_goes_whole() -> None:
     assert ends(outcome) == {"gang": 130, "high": 30, "other": 20}
 
 
-def test_who_holds_more_than_there_is_gets_killed_and_comes_again_ever_later() -> None:
+def test_a_job_without_memory_is_killed_and_restarts_later() -> None:
     jobs = [job("a", 0, 300, real=[(0, 1), (50, 6)]), job("b", 0, 60, real=[(0, 1), (20, 3)])]
     outcome = play(jobs)
-    found = lives(outcome)
-    assert (found["a"].kills, found["b"].kills) == (1, 0)
-    assert found["a"].finished == 360
-    """It grows at 50 s, when b still holds 3 GiB; it starts again 10 s later, when b is done."""
+    result = records(outcome)
+    assert (result["a"].kills, result["b"].kills) == (1, 0)
+    assert result["a"].finished == 360
+    """It grows at 50 s, when b still holds 3 GiB; it restarts 10 s later, when b is done."""
     assert figures(outcome)["memory_kills"] == 1
 
 
-def test_a_job_that_can_never_hold_what_it_needs_backs_off_for_longer_each_time() -> None:
+def test_a_job_that_never_has_enough_memory_doubles_its_back_off() -> None:
     outcome = play([job("a", 0, 100, real=[(0, 1), (50, 9)])], until=900)
-    assert lives(outcome)["a"].state is JobState.RUNNING
-    assert lives(outcome)["a"].kills == 6
+    assert records(outcome)["a"].state is JobState.RUNNING
+    assert records(outcome)["a"].kills == 6
     """At 50, 110, 180, 270, 400 and 610 s: the back-off of 10 s doubles."""
 
 
-def test_a_job_that_is_killed_too_often_is_given_up() -> None:
+def test_a_job_that_is_killed_too_often_fails() -> None:
     outcome = play([job("a", 0, 100, real=[(0, 1), (50, 9)]), job("b", 0, 100, gib=8)], kills=3)
-    assert lives(outcome)["a"].state is JobState.FAILED
+    assert records(outcome)["a"].state is JobState.FAILED
     assert ends(outcome) == {"a": None, "b": 280}
     assert figures(outcome)["failed"] == 1
 
@@ -123,44 +123,44 @@ def test_the_jobs_of_a_failed_node_go_elsewhere_or_wait_for_its_repair() -> None
     assert (ends(two)["j"] or 0) <= 131
 
 
-def test_a_failed_accelerator_takes_its_jobs_along_and_no_other() -> None:
+def test_a_failed_accelerator_evicts_its_jobs_and_no_other() -> None:
     machines = fleet(node("a", gpus=2))
     jobs = [job("left", gib=None), job("right", gib=None)]
     outcome = play(jobs, machines, faults=[Fault(30, "a", "gpu-0", 10)])
     assert sorted(end or 0 for end in ends(outcome).values()) == [100, 140]
 
 
-def test_a_machine_that_never_comes_back_leaves_its_jobs_waiting() -> None:
+def test_jobs_wait_for_a_machine_that_is_never_repaired() -> None:
     outcome = play([job("j")], faults=[Fault(30, "server")])
-    assert lives(outcome)["j"].state is JobState.WAITING
+    assert records(outcome)["j"].state is JobState.WAITING
 
 
 def test_random_failures_end_with_the_jobs() -> None:
     outcome = play([job("j", seconds=5000)], failures=[RandomFaults("node", 3600, 60)], keep_progress=True)
-    assert lives(outcome)["j"].state is JobState.DONE
+    assert records(outcome)["j"].state is JobState.DONE
 
 
 def test_a_job_without_an_end_runs_until_the_others_are_done() -> None:
     outcome = play([job("service", seconds=float("inf")), job("batch", 10, 20)])
-    assert lives(outcome)["service"].state is JobState.RUNNING
+    assert records(outcome)["service"].state is JobState.RUNNING
     assert outcome.end == 30
 
 
-def test_until_ends_it() -> None:
+def test_until_ends_the_simulation() -> None:
     outcome = play([job("a", 0, 100), job("b", 80, 100)], until=50)
-    found = figures(outcome)
-    assert (found["arrived"], found["running"], found["end_s"]) == (1, 1, 50)
+    result = figures(outcome)
+    assert (result["arrived"], result["running"], result["end_s"]) == (1, 1, 50)
 
 
-def test_energy_and_allocation_follow_from_who_was_there() -> None:
-    found = figures(play([job("a", 0, 100, load=0.5)], fleet(node(gpus=2))))
-    assert found["energy_j"] == 100 * (10 + 20 + 0.5 * 80)
-    assert found["allocation_percent"] == {"mean": 25.0, "peak": 25.0}
-    assert found["utilisation_percent"] == {"mean": 25.0, "peak": 25.0}
-    assert found["memory_used_bytes"]["mean"] == 4 << 30
+def test_energy_and_allocation_follow_from_the_running_jobs() -> None:
+    result = figures(play([job("a", 0, 100, load=0.5)], fleet(node(gpus=2))))
+    assert result["energy_j"] == 100 * (10 + 20 + 0.5 * 80)
+    assert result["allocation_percent"] == {"mean": 25.0, "peak": 25.0}
+    assert result["utilisation_percent"] == {"mean": 25.0, "peak": 25.0}
+    assert result["memory_used_bytes"]["mean"] == 4 << 30
 
 
-# Whatever happens
+# Properties
 
 JOBS = st.lists(
     st.builds(
@@ -197,7 +197,7 @@ FAULTS = st.lists(
 
 @dataclass(frozen=True, slots=True)
 class Watchful:
-    """A policy of the engine that looks, before it decides, whether anything is handed out twice."""
+    """A policy of the engine that checks, before it decides, that nothing is allocated twice."""
 
     name: str
     every: float | None = None
@@ -211,7 +211,7 @@ class Watchful:
 
 
 def made(rows: list[tuple[int, int, int | None, int, int, int, tuple[tuple[int, int], ...]]]) -> list[Job]:
-    """Return jobs of drawn figures."""
+    """Return jobs with drawn values."""
     return [
         job(f"j{index}", at, seconds, gib, gpus=gpus, priority=priority, replicas=replicas, real=real)
         for index, (at, seconds, gib, gpus, priority, replicas, real) in enumerate(rows)
@@ -222,7 +222,7 @@ def made(rows: list[tuple[int, int, int | None, int, int, int, tuple[tuple[int, 
 @given(
     rows=JOBS, faults=FAULTS, policy=st.sampled_from(["fairlead", "exclusive", "spread"]), kept=st.booleans()
 )
-def test_every_job_is_somewhere_and_nothing_is_handed_out_twice(
+def test_every_job_is_accounted_for_and_no_capacity_is_allocated_twice(
     rows: list[tuple[int, int, int | None, int, int, int, tuple[tuple[int, int], ...]]],
     faults: list[Fault],
     policy: str,
@@ -238,16 +238,16 @@ def test_every_job_is_somewhere_and_nothing_is_handed_out_twice(
         until=20_000,
         interference="mps",
     )
-    found = figures(outcome)
-    counts = Counter(life.state for life in outcome.records)
-    assert found["arrived"] == sum(
-        found[state] for state in ("done", "running", "waiting", "refused", "failed")
+    result = figures(outcome)
+    counts = Counter(record.state for record in outcome.records)
+    assert result["arrived"] == sum(
+        result[state] for state in ("done", "running", "waiting", "refused", "failed")
     )
-    assert found["arrived"] + counts[JobState.TO_COME] == len(rows)
-    for life in outcome.records:
-        if life.finished is not None:
-            assert life.placed is not None
-            assert life.finished - life.placed >= life.job.duration - 1e-6
+    assert result["arrived"] + counts[JobState.TO_COME] == len(rows)
+    for record in outcome.records:
+        if record.finished is not None:
+            assert record.placed is not None
+            assert record.finished - record.placed >= record.job.duration - 1e-6
     assert outcome.recorder.peak("allocated") <= 3 + 1e-9
 
 
@@ -281,8 +281,8 @@ def test_the_order_of_nodes_does_not_matter(
     assert once(["a", "b", "c"]) == once(order)
 
 
-def test_a_policy_may_read_what_was_measured_and_look_again_in_time() -> None:
-    """The seam for placement by use: it sees that little is held, and places more than that."""
+def test_a_policy_may_read_telemetry_and_retry_periodically() -> None:
+    """Placement by measured use: the policy reads that little memory is held, and places more jobs."""
 
     @dataclass(frozen=True, slots=True)
     class ByUse:
@@ -304,5 +304,5 @@ def test_a_selector_that_no_node_has_is_a_reason() -> None:
     chosen = job("j")
     picky = replace(chosen, requests=(replace(chosen.requests[0], selector=Selector.of({"zone": "x"})),))
     outcome = play([picky])
-    assert lives(outcome)["j"].state is JobState.REFUSED
+    assert records(outcome)["j"].state is JobState.REFUSED
     assert figures(outcome)["refusals"] == {"node-selector": 1}

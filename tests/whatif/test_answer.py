@@ -1,4 +1,4 @@
-"""Ask a snapshot: decisions in the order of the question, changes for refusals, and each accelerator told."""
+"""Queries on a snapshot: decisions in the order of the requests, suggested changes, and details."""
 
 import json
 from dataclasses import replace
@@ -35,17 +35,17 @@ def share(name: str, gib: int, **more: int) -> Request:
     return Request(name, demand=Demand(1, Bytes(gib * GIB)), **more)  # type: ignore[arg-type]  # cpu and priority
 
 
-def test_the_order_is_that_of_the_question() -> None:
-    found = ask(share("low", 1), share("high", 1, priority=9))
-    assert [decision.request.name for decision in found.decisions] == ["low", "high"]
-    assert not found.refused
+def test_decisions_have_the_order_of_the_requests() -> None:
+    document = ask(share("low", 1), share("high", 1, priority=9))
+    assert [decision.request.name for decision in document.decisions] == ["low", "high"]
+    assert not document.refused
 
 
 def test_refusals_carry_changes_and_details() -> None:
-    found = ask(share("big", 20), detailed=True)
-    (refused,) = found.refused
+    document = ask(share("big", 20), detailed=True)
+    (refused,) = document.refused
     assert refused.changes
-    details = {each.device: (each.reason, each.text) for each in found.details[refused.request.id]}
+    details = {each.device: (each.reason, each.text) for each in document.details[refused.request.id]}
     assert details == {
         "t4-0": ("accelerator-memory", "lacks memory (need 20 GiB, most 1.0 GiB free)"),
         "t4-1": ("accelerator-memory", "lacks memory (need 20 GiB, most 16 GiB free)"),
@@ -53,23 +53,23 @@ def test_refusals_carry_changes_and_details() -> None:
     }
 
 
-def test_nodes_are_told_where_no_accelerator_is_wanted() -> None:
-    found = ask(Request("greedy", cpu=99_000), detailed=True)
-    (detail,) = found.details["default/greedy"]
+def test_details_are_of_nodes_if_no_accelerator_is_requested() -> None:
+    document = ask(Request("greedy", cpu=99_000), detailed=True)
+    (detail,) = document.details["default/greedy"]
     assert (detail.node, detail.device, detail.reason) == ("server", "", "cpu")
 
 
-def test_one_that_suffices_beside_too_few() -> None:
-    found = ask(Request("pair", demand=Demand(2)), detailed=True)
-    texts = {each.device: each.text for each in found.details["default/pair"]}
+def test_an_accelerator_that_suffices_without_enough_others() -> None:
+    document = ask(Request("pair", demand=Demand(2)), detailed=True)
+    texts = {each.device: each.text for each in document.details["default/pair"]}
     assert texts["t4-1"] == "suffices, but too few others on the node do"
 
 
-def test_the_prediction_is_that_of_the_device_it_got() -> None:
+def test_the_prediction_is_that_of_the_allocated_device() -> None:
     request = Request("net", demand=Demand(1), estimates={"t4": Expectation(0.004, memory=Bytes(GIB))})
-    found = ask(request)
-    assert found.predicted(found.decisions[0]) == 0.004
-    assert found.models(found.decisions[0]) == ["t4"]
+    document = ask(request)
+    assert document.predicted(document.decisions[0]) == 0.004
+    assert document.models(document.decisions[0]) == ["t4"]
 
 
 def test_the_document_is_frozen() -> None:
@@ -85,7 +85,7 @@ def test_the_document_is_frozen() -> None:
     assert parse(json.loads(json.dumps(document)), "file") == document["decisions"]
 
 
-def test_names() -> None:
+def test_decisions_are_found_by_pod_and_controller_name() -> None:
     decisions = ask(share("web-0", 1), share("web-1", 1), share("db", 1)).to_json()["decisions"]
     assert [each["name"] for each in find_decisions(decisions, "web", "file")] == ["web-0", "web-1"]
     assert [each["name"] for each in find_decisions(decisions, "default/db", "file")] == ["db"]
@@ -105,7 +105,7 @@ def test_names() -> None:
         ({"format": "fairlead-decision", "version": 1, "decisions": [3]}, "decisions[0].name: missing"),
     ],
 )
-def test_what_is_no_decision(document: object, says: str) -> None:
+def test_a_document_that_is_not_a_decision_is_refused(document: object, says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         parse(document, "file")
     assert says in str(caught.value)

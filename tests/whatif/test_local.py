@@ -1,4 +1,4 @@
-"""`explain --local` decides as the scheduler does: volumes, quotas, nominations and pods that are leaving."""
+"""`explain --local` decides as the scheduler does: volumes, quotas, nominations and terminating pods."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ def document(item: Any) -> dict[str, Any]:
 
 
 def world(*items: Any) -> FoundObjects:
-    """Return two nodes of two devices each, and what else there is."""
-    there = [node("a"), device_slice("a"), node("b"), device_slice("b"), *items]
-    return collect(("list", each if isinstance(each, dict) else document(each)) for each in there)
+    """Return two nodes of two devices each, and the given objects."""
+    objects = [node("a"), device_slice("a"), node("b"), device_slice("b"), *items]
+    return collect(("list", item if isinstance(item, dict) else document(item)) for item in objects)
 
 
 def of(kind: str, name: str, **more: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def of(kind: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def volume(name: str, claim: str, on: str) -> list[dict[str, Any]]:
-    """Return a claim that has its volume, which only one node reaches."""
+    """Return a bound claim and its volume, which only one node reaches."""
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
     spec = {
         "claimRef": {"namespace": "default", "name": claim},
@@ -55,8 +55,11 @@ def test_a_pod_goes_where_its_volume_is(catalog: Catalog, on: str) -> None:
 
 def test_a_pod_whose_volume_is_not_there_says_so(catalog: Catalog) -> None:
     late = pod("late", mib=512, **using("data"))
-    told = decide_locally(world(late, *volume("disk", "other", "a")), catalog, late)
-    assert (told["placed"], "no PersistentVolumeClaim default/data" in told["sentence"]) == (False, True)
+    decision = decide_locally(world(late, *volume("disk", "other", "a")), catalog, late)
+    assert (decision["placed"], "no PersistentVolumeClaim default/data" in decision["sentence"]) == (
+        False,
+        True,
+    )
 
 
 def test_a_pod_is_held_to_the_quota_of_its_namespace(catalog: Catalog) -> None:
@@ -66,37 +69,41 @@ def test_a_pod_is_held_to_the_quota_of_its_namespace(catalog: Catalog) -> None:
         "metadata": {"name": "small", "namespace": "default"},
     }
     late = pod("late", notes={"gpu-memory": "1024"})
-    told = decide_locally(world(late, quota), catalog, late)
-    assert (told["placed"], "exceeded quota: small" in told["sentence"]) == (False, True)
+    decision = decide_locally(world(late, quota), catalog, late)
+    assert (decision["placed"], "exceeded quota: small" in decision["sentence"]) == (False, True)
 
 
 def full(deleted: str = "") -> list[LivePod]:
-    """Return pods that leave no device free; one may be on its way out."""
-    found = [pod(f"old-{on}{number}", on=on, mib=4096) for on in "ab" for number in range(2)]
+    """Return pods that leave no device free; one may be terminating."""
+    pods = [pod(f"old-{on}{number}", on=on, mib=4096) for on in "ab" for number in range(2)]
     return [
         msgspec.structs.replace(
-            each,
+            held,
             metadata=msgspec.structs.replace(
-                each.metadata, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=30
+                held.metadata, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=30
             ),
         )
-        if each.metadata.name == deleted
-        else each
-        for each in found
+        if held.metadata.name == deleted
+        else held
+        for held in pods
     ]
 
 
-def test_no_pod_must_go_where_one_is_leaving(catalog: Catalog) -> None:
+def test_no_pod_is_evicted_where_one_is_terminating(catalog: Catalog) -> None:
     late = pod("late", mib=4096, priority=9)
-    told = decide_locally(world(late, *full("old-b1")), catalog, late)
-    assert (told["node"], told["victims"], told["pending_victims"]) == ("b", [], ["default/old-b1"])
+    decision = decide_locally(world(late, *full("old-b1")), catalog, late)
+    assert (decision["node"], decision["victims"], decision["pending_victims"]) == (
+        "b",
+        [],
+        ["default/old-b1"],
+    )
 
 
-def test_a_place_that_is_reserved_for_a_nominated_pod_is_taken(catalog: Catalog) -> None:
+def test_a_place_reserved_for_a_nominated_pod_is_not_free(catalog: Catalog) -> None:
     first = pod("first", mib=4096, priority=9)
     first = msgspec.structs.replace(
         first, status=msgspec.structs.replace(first.status, nominated_node_name="b")
     )
     late = pod("late", mib=4096, priority=9)
-    told = decide_locally(world(first, late, *full("old-b1")), catalog, late)
-    assert (told["node"], len(told["victims"])) != ("b", 0)
+    decision = decide_locally(world(first, late, *full("old-b1")), catalog, late)
+    assert (decision["node"], len(decision["victims"])) != ("b", 0)

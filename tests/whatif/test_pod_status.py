@@ -1,4 +1,4 @@
-"""How a pod of a live cluster stands, by what the pod itself and its scheduler say."""
+"""The scheduling status of a pod, by the pod itself and by its scheduler."""
 
 import json
 from typing import Any
@@ -21,48 +21,52 @@ LEADER = Leader("me", "fairlead", "127.0.0.1:1", "")
 
 
 def answer(**more: Any) -> bytes:
-    """Return what a leader says."""
-    told = {"name": "a", "namespace": "default", "placed": False, "sentence": "no", "leader": "me"}
-    return json.dumps({**told, "rejections": [], "changes": [], "state": "unschedulable", **more}).encode()
+    """Return an answer of a leader."""
+    report = {"name": "a", "namespace": "default", "placed": False, "sentence": "no", "leader": "me"}
+    return json.dumps({**report, "rejections": [], "changes": [], "state": "unschedulable", **more}).encode()
 
 
-def test_claims_go_before_the_note_of_the_binding() -> None:
+def test_claims_take_precedence_over_the_placement_annotation() -> None:
     bound = pod("a", on="n", mib=1024, notes={PLACEMENT: NOTE})
-    told = pod_status.final_status(bound, [])
-    assert told is not None
-    assert (told["state"], told["placed"], told["sentence"]) == ("bound", True, "a is on n (gpu-1, 1.0 GiB)")
-    told = pod_status.final_status(bound, [claim("c", bound, on="n", mib=2048)])
-    assert told is not None
-    assert told["sentence"] == "a is on n (gpu-0, 2.0 GiB)"
+    report = pod_status.final_status(bound, [])
+    assert report is not None
+    assert (report["state"], report["placed"], report["sentence"]) == (
+        "bound",
+        True,
+        "a is on n (gpu-1, 1.0 GiB)",
+    )
+    report = pod_status.final_status(bound, [claim("c", bound, on="n", mib=2048)])
+    assert report is not None
+    assert report["sentence"] == "a is on n (gpu-0, 2.0 GiB)"
 
 
 @pytest.mark.parametrize(
-    ("made", "state", "says"),
+    ("live_pod", "state", "says"),
     [
         (pod("a", on="n", phase="Succeeded"), "ended", "a has ended (Succeeded) on n"),
         (pod("a", phase="Failed"), "ended", "never had a place"),
         (pod("a", schedulingGates=[{"name": "q"}]), "gated", "scheduling gates: q"),
     ],
 )
-def test_who_waits_for_nobodys_decision(made: Any, state: str, says: str) -> None:
-    told = pod_status.final_status(made, [])
-    assert told is not None
-    assert told["state"] == state
-    assert says in told["sentence"]
+def test_a_pod_that_needs_no_decision_has_a_final_status(live_pod: Any, state: str, says: str) -> None:
+    report = pod_status.final_status(live_pod, [])
+    assert report is not None
+    assert report["state"] == state
+    assert says in report["sentence"]
 
 
-def test_who_waits_is_for_others_to_tell() -> None:
+def test_a_pending_pod_has_no_final_status() -> None:
     assert pod_status.final_status(pod("a"), []) is None
-    told = pod_status.status_from_condition(pod("a", schedulerName=""), "note")
-    assert "waits for the scheduler default-scheduler" in told["sentence"]
+    report = pod_status.status_from_condition(pod("a", schedulerName=""), "note")
+    assert "waits for the scheduler default-scheduler" in report["sentence"]
 
 
-def test_what_a_scheduler_of_another_version_says_is_taken_as_far_as_it_is_understood() -> None:
-    said = {**json.loads(answer()), "queueing_hints": 3, "retry_in_seconds": 1.5, "score": 1, "odd": 1}
-    told = pod_status.status_from_scheduler(pod("a"), said)
-    assert (told["queueing_hints"], told["retry_in_seconds"], told["source"]) == ([], 1.5, "scheduler")
-    assert "odd" not in told
-    assert "leader" not in told
+def test_known_fields_of_another_version_are_kept() -> None:
+    received = {**json.loads(answer()), "queueing_hints": 3, "retry_in_seconds": 1.5, "score": 1, "odd": 1}
+    report = pod_status.status_from_scheduler(pod("a"), received)
+    assert (report["queueing_hints"], report["retry_in_seconds"], report["source"]) == ([], 1.5, "scheduler")
+    assert "odd" not in report
+    assert "leader" not in report
 
 
 @pytest.mark.parametrize(
@@ -76,18 +80,18 @@ def test_what_a_scheduler_of_another_version_says_is_taken_as_far_as_it_is_under
         (answer(rejections=7), "does not report rejections"),
     ],
 )
-def test_what_is_no_answer_is_silence_with_a_reason(body: bytes, why: str) -> None:
-    found = _read(body, LEADER)
-    assert isinstance(found, NoAnswer)
-    assert why in found.reason
+def test_an_invalid_answer_has_a_reason(body: bytes, why: str) -> None:
+    result = _read(body, LEADER)
+    assert isinstance(result, NoAnswer)
+    assert why in result.reason
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no such host:x", "[::1", ""])
-def test_an_address_where_nobody_is_found_is_silence(address: str) -> None:
+def test_an_unreachable_address_has_a_reason(address: str) -> None:
     assert isinstance(_directly(address, "explain/default/a/uid"), NoAnswer)
 
 
-def test_a_lease_tells_who_leads_and_where() -> None:
+def test_a_lease_names_the_leader_and_its_address() -> None:
     notes = {keys.LEADS_FOR: "fairlead", keys.LEADER_ADDRESS: "h:1", keys.LEADER_POD: "s/p:1"}
     lease = Lease(metadata=Metadata(annotations=notes), spec=LeaseSpec(holder_identity="me"))
     assert Leader.of(lease) == Leader("me", "fairlead", "h:1", "s/p:1")
