@@ -37,16 +37,16 @@ def _policy(name: str, text: str, *, by_name: bool = False, **weights: float) ->
 POLICIES: Final[dict[str, Policy]] = {
     policy.name: policy
     for policy in (
-        _policy("fairlead", "fewest fragments, then the snuggest fit; speed and energy where they are known",
+        _policy("fairlead", "fewest fragments, then the tightest fit; latency and energy where they are known",
                 descent=1.0, enough=0.5, thrifty=0.1, snug=1e-3),
-        _policy("exclusive", "whole accelerators only, the emptiest node first, as is usual", roomy=1.0),
+        _policy("exclusive", "whole accelerators only, the emptiest node first, as stock Kubernetes does", roomy=1.0),
         _policy("binpack", "the fullest node and accelerator that suffice", packed=1.0),
         _policy("spread", "the emptiest node and accelerator", roomy=1.0),
-        _policy("fastest", "where it is expected to run fastest", swift=1.0, snug=1e-3),
-        _policy("frugal", "where it is expected to take the least energy", thrifty=1.0, snug=1e-3),
-        _policy("fgd", "fragmentation gradient descent as published, the smallest name among equals",
+        _policy("fastest", "the lowest expected latency", swift=1.0, snug=1e-3),
+        _policy("frugal", "the lowest expected energy", thrifty=1.0, snug=1e-3),
+        _policy("fgd", "fragmentation gradient descent as published; the smallest node name wins ties",
                 by_name=True, published_descent=1.0),
-        _policy("bestfit", "the least CPU and accelerators left over, as in the published comparison",
+        _policy("bestfit", "the least CPU and accelerator capacity left, as in the published comparison",
                 by_name=True, best_fit=1.0),
     )
 }  # fmt: skip
