@@ -182,7 +182,7 @@ def test_a_placement_reads_as_a_sentence() -> None:
     shares = (DeviceShare("gpu-0", Bytes(1 << 30), 250), DeviceShare("gpu-1", whole=True))
     decision = Decision(request, "fairlead", Placement(request, "n1", shares), victims=("default/b",))
     assert decision.sentence() == (
-        "a goes to n1 (gpu-0, 1.0 GiB and 25 % of its compute, gpu-1, whole) once default/b is gone"
+        "a goes to n1 (gpu-0, 1.0 GiB and 25 % of its compute, gpu-1, whole) once default/b is evicted"
     )
     assert set(decision.to_json()) == {
         "name", "namespace", "policy", "placed", "node", "shares", "score", "among", "rejections", "victims",

@@ -380,7 +380,7 @@ class Decision:
 
 
 def _placed(placement: Placement, victims: tuple[str, ...]) -> str:
-    after = f" once {', '.join(victims)} {'is' if len(victims) == 1 else 'are'} gone" if victims else ""
+    after = f" once {', '.join(victims)} {'is' if len(victims) == 1 else 'are'} evicted" if victims else ""
     return f"{placement.request.name} goes to {placement.where()}{after}"
 
 

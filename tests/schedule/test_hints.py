@@ -33,17 +33,17 @@ def test_the_hint_compares_amounts_alone() -> None:
 
 
 @given(
-    found=st.lists(strategies.node_states(), min_size=1, max_size=4),
-    asked=st.lists(strategies.requests(), min_size=1, max_size=8),
+    node_states=st.lists(strategies.node_states(), min_size=1, max_size=4),
+    requests=st.lists(strategies.requests(), min_size=1, max_size=8),
     strain=st.booleans(),
 )
 def test_the_hint_passes_every_node_on_which_the_engine_places(
-    found: list[NodeState], asked: list[Request], strain: bool
+    node_states: list[NodeState], requests: list[Request], strain: bool
 ) -> None:
-    states = {each.name: each for each in found}
+    states = {each.name: each for each in node_states}
     held = [Placement(Request(f"s-{name}", cpu=10**9), name) for name in states] if strain else []
     cluster = EngineCluster(states.values(), held)
-    for at, request in enumerate(asked):
+    for at, request in enumerate(requests):
         named = replace(request, name=f"p{at}")
         free = {name: cluster.free(name) for name in states}
         placement = place(cluster, named, "fairlead").placement

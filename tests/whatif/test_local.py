@@ -38,8 +38,8 @@ def volume(name: str, claim: str, on: str) -> list[dict[str, Any]]:
         "claimRef": {"namespace": "default", "name": claim},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
     }
-    asked = {"volumeName": name}
-    bound = of("PersistentVolumeClaim", claim, spec=asked, status={"phase": "Bound"})
+    claim_spec = {"volumeName": name}
+    bound = of("PersistentVolumeClaim", claim, spec=claim_spec, status={"phase": "Bound"})
     return [of("PersistentVolume", name, spec=spec), bound]
 
 

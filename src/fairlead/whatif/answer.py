@@ -43,11 +43,11 @@ def decision_document(
 
 def _with_changes(state: EngineCluster, decisions: Sequence[Decision], policy: str) -> list[Decision]:
     """Search for changes once per shape: what helps one replica helps the others."""
-    known: dict[Hashable, tuple[SuggestedChange, ...]] = {}
+    changes_by_shape: dict[Hashable, tuple[SuggestedChange, ...]] = {}
     completed = []
     for decision in decisions:
         key = (decision.request.shape, decision.rejections)
-        if not decision.placed and key not in known:
-            known[key] = with_suggestions(state, decision, policy).changes
-        completed.append(decision if decision.placed else replace(decision, changes=known[key]))
+        if not decision.placed and key not in changes_by_shape:
+            changes_by_shape[key] = with_suggestions(state, decision, policy).changes
+        completed.append(decision if decision.placed else replace(decision, changes=changes_by_shape[key]))
     return completed

@@ -71,8 +71,8 @@ def _reserve(cache: SchedulerCache, others: Iterable[Request]) -> None:
         for uid in cache.leaving():
             cluster.release(uid)
         names = (*request.selector.names, LabelTerm("metadata.name", MatchOperator.IN, (node,)))
-        there = replace(request, gang=None, selector=Selector(request.selector.terms, names))
-        placement = place(cluster, there, POLICY).placement
+        pinned = replace(request, gang=None, selector=Selector(request.selector.terms, names))
+        placement = place(cluster, pinned, POLICY).placement
         cluster.rollback(mark)
         if placement is not None:
             cache.nominations.reserve(Nomination(replace(placement, request=request)))

@@ -55,9 +55,9 @@ def place(
 def _best(cluster: EngineCluster, request: Request, policy: Policy) -> Decision | None:
     """Search for a place; in a large cluster, first for the request with its amounts rounded up."""
     if cluster.cells > LARGE:
-        rough = round_up_request(request, cluster.columns.sizes)
-        if rough is not request:
-            decision = _search(cluster, rough, policy)
+        rounded = round_up_request(request, cluster.columns.sizes)
+        if rounded is not request:
+            decision = _search(cluster, rounded, policy)
             if decision is not None:
                 return _exact(cluster, request, policy, decision)
     return _search(cluster, request, policy)
@@ -79,14 +79,14 @@ def _search(cluster: EngineCluster, request: Request, policy: Policy) -> Decisio
     return Decision(request, policy.name, cache.placement(row, request), best)
 
 
-def _exact(cluster: EngineCluster, request: Request, policy: Policy, rough: Decision) -> Decision:
+def _exact(cluster: EngineCluster, request: Request, policy: Policy, rounded: Decision) -> Decision:
     """Return the decision for the exact amounts of the request."""
-    assert rough.placement is not None
-    row = cluster.row(rough.placement.node)
-    devices = [cluster.device_named(row, share.device) for share in rough.placement.shares]
+    assert rounded.placement is not None
+    row = cluster.row(rounded.placement.node)
+    devices = [cluster.device_named(row, share.device) for share in rounded.placement.shares]
     whole = policy.whole or request.whole
     shares = tuple(share_of(request, device, whole=whole) for device in devices)
-    return Decision(request, policy.name, Placement(request, rough.placement.node, shares), rough.score)
+    return Decision(request, policy.name, Placement(request, rounded.placement.node, shares), rounded.score)
 
 
 def round_up_request(request: Request, sizes: Sequence[int] = ()) -> Request:

@@ -84,9 +84,9 @@ def preempt_and_place(
 ) -> Decision:
     """Decide, release the victims and bind the request."""
     decision = preempt(cluster, request, policy, spared=spared)
-    gone = [cluster.release(victim) for victim in decision.victims]
-    if gone and cluster.budgets:
-        cluster.limit_disruptions(budgets_after(cluster.budgets, gone))
+    evicted = [cluster.release(victim) for victim in decision.victims]
+    if evicted and cluster.budgets:
+        cluster.limit_disruptions(budgets_after(cluster.budgets, evicted))
     if decision.placement is not None:
         cluster.bind(decision.placement)
     return decision

@@ -49,8 +49,8 @@ def _node_text(
 def _selector_text(compiled: CompiledRequest, rows: Ints) -> str:
     """Return a text with the selector that fails there, and its error."""
     kinds = list(compiled.cluster.columns.kinds)
-    there = np.unique(compiled.cluster.columns.kind[rows])
-    failed = next(kinds[at] for at in there.tolist() if at >= 0 and compiled.selector_failed[at])
+    present = np.unique(compiled.cluster.columns.kind[rows])
+    failed = next(kinds[at] for at in present.tolist() if at >= 0 and compiled.selector_failed[at])
     text, fault = first_mismatch(compiled.request.demand.selectors, failed.offered)
     return f"have a device on which the selector {text} fails ({fault})"
 

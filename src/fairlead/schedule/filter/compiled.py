@@ -118,8 +118,8 @@ def right_model(request: Request, device: DeviceState) -> str:
 def right_vendor(request: Request, device: DeviceState) -> str:
     """Refuse vendors that the request does not list."""
     wanted = request.demand.vendors
-    known = not wanted or device.vendor.casefold() in (name.casefold() for name in wanted)
-    return "" if known else f"are not from {' or '.join(wanted)}"
+    allowed = not wanted or device.vendor.casefold() in (name.casefold() for name in wanted)
+    return "" if allowed else f"are not from {' or '.join(wanted)}"
 
 
 def right_selectors(request: Request, device: DeviceState) -> str:
@@ -140,8 +140,8 @@ def selector_fault(request: Request, device: DeviceState) -> str:
 def right_precision(request: Request, device: DeviceState) -> str:
     """Refuse accelerators that are known not to support the precision."""
     precision = request.demand.precision
-    known = not precision or not device.precisions or precision in device.precisions
-    return "" if known else f"do not run {precision}"
+    allowed = not precision or not device.precisions or precision in device.precisions
+    return "" if allowed else f"do not run {precision}"
 
 
 def runs(request: Request, device: DeviceState) -> str:

@@ -37,9 +37,9 @@ def _policy(name: str, text: str, *, by_name: bool = False, **weights: float) ->
 POLICIES: Final[dict[str, Policy]] = {
     policy.name: policy
     for policy in (
-        _policy("fairlead", "fewest fragments, then the tightest fit; latency and energy where they are known",
+        _policy("fairlead", "fewest fragments, then the tightest fit; latency and energy where known",
                 descent=1.0, enough=0.5, thrifty=0.1, snug=1e-3),
-        _policy("exclusive", "whole accelerators only, the emptiest node first, as stock Kubernetes does", roomy=1.0),
+        _policy("exclusive", "whole accelerators only, the emptiest node first: stock Kubernetes", roomy=1.0),
         _policy("binpack", "the fullest node and accelerator that suffice", packed=1.0),
         _policy("spread", "the emptiest node and accelerator", roomy=1.0),
         _policy("fastest", "the lowest expected latency", swift=1.0, snug=1e-3),

@@ -72,7 +72,7 @@ def ranks(score: Floats, best: int) -> Ints:
 def diagnose_nodes(compiled: CompiledRequest, rows: Ints) -> NodeRefusals:
     """Return why nodes have no place: for each, the last filter that rejected one of its accelerators."""
     left = compiled.cluster.columns.kind[rows] >= 0
-    reasons = [Rejection(Reason.NO_DEVICE, "are not there")]
+    reasons = [Rejection(Reason.NO_DEVICE, "have no accelerator")]
     which = np.zeros(len(rows), np.int64)
     open_nodes: Mask = np.logical_or.reduce(left, axis=1)
     for rejection in diagnose_rows(compiled, rows, left):

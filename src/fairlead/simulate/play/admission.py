@@ -60,8 +60,8 @@ class Admission:
         """Return a number that jobs share if they fit or do not fit alike; None: other pods decide too."""
         if job.name not in self._kinds:
             signature = job.requests[0].signature
-            fate = (signature, len(job.requests))
-            number = None if signature is None else self._numbers.setdefault(fate, len(self._numbers))
+            key = (signature, len(job.requests))
+            number = None if signature is None else self._numbers.setdefault(key, len(self._numbers))
             self._kinds[job.name] = number
         return self._kinds[job.name]
 

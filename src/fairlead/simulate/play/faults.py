@@ -34,9 +34,9 @@ def fault_processes(
     nodes: Iterable[NodeState], failures: Iterable[RandomFaults], seed: int
 ) -> dict[tuple[str, str], FaultProcess]:
     """Return the fault process of every target that fails at random."""
-    known = tuple(nodes)
+    listed = tuple(nodes)
     return {
         (node, device): FaultProcess(failure, node, device, seed)
         for failure in failures
-        for node, device in fault_targets(known, failure.kind)
+        for node, device in fault_targets(listed, failure.kind)
     }

@@ -21,7 +21,7 @@ class RunningJob:
     job: Job
     placements: tuple[Placement, ...]
     accelerators: tuple[tuple[SimulatedAccelerator, float, int], ...]
-    """Its accelerators, the load it puts on each, and the memory it asked for there."""
+    """Its accelerators, the load it puts on each, and the memory it requests there."""
     done: float
     """Seconds of its work that are done."""
     start: int

@@ -66,8 +66,8 @@ def fleet_with_power(
     """Return nodes with the power of their accelerators: the given curves, else those of the catalog."""
     listed = tuple(nodes)
     models = dict.fromkeys(device.model for node in listed for device in node.devices)
-    known = {model: power for model in models if (power := power_of(catalog, model)) is not None}
-    return SimulatedFleet(listed, {**known, **(curves or {})})
+    from_catalog = {model: power for model in models if (power := power_of(catalog, model)) is not None}
+    return SimulatedFleet(listed, {**from_catalog, **(curves or {})})
 
 
 def power_of(catalog: Catalog, model: str) -> PowerCurve | None:

@@ -135,13 +135,13 @@ def _checked(trace: Trace, path: str) -> Trace:
 
 def check_faults(trace: Trace, fleet: SimulatedFleet) -> None:
     """Raise an error for faults of unknown machines."""
-    known = {node.name: {device.id for device in node.devices} for node in fleet.nodes}
+    devices_by_node = {node.name: {device.id for device in node.devices} for node in fleet.nodes}
     for at, fault in enumerate(trace.faults):
-        if fault.node not in known:
+        if fault.node not in devices_by_node:
             raise SettingsError(f"{trace.name}: faults[{at}]: there is no node {fault.node!r}")
-        if fault.device and fault.device not in known[fault.node]:
-            there = ", ".join(sorted(known[fault.node])) or "none"
+        if fault.device and fault.device not in devices_by_node[fault.node]:
+            devices = ", ".join(sorted(devices_by_node[fault.node])) or "none"
             raise SettingsError(
                 f"{trace.name}: faults[{at}]: {fault.node} has no accelerator {fault.device!r}",
-                f"it has: {there}",
+                f"it has: {devices}",
             )
