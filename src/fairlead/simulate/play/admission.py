@@ -27,8 +27,8 @@ class Admission:
         self._preemption = preemption
         self._kinds: dict[str, int | None] = {}
         self._numbers: dict[Hashable, int] = {}
-        self._stuck: dict[int | None, tuple[Job, Decision]] = {}
-        self._never: dict[int, Decision | None] = {}
+        self._refused: dict[int | None, tuple[Job, Decision]] = {}
+        self._never_fit: dict[int, Decision | None] = {}
         self.priorities: Counter[int] = Counter()
         """The priorities of the jobs that have a place."""
         self.decisions = 0
@@ -36,11 +36,11 @@ class Admission:
     def admit(self, job: Job) -> AdmittedJob | Decision:
         """Place a job, or return why it does not fit; a kind that was just refused is not tried again."""
         key = self.kind(job)
-        if key in self._stuck:
-            return self._stuck[key][1]
+        if key in self._refused:
+            return self._refused[key][1]
         answer = self._bind(self._world, job, evict=self._may_evict(job))
         if isinstance(answer, Decision) and key is not None and self._policy.every is None:
-            self._stuck[key] = (job, answer)
+            self._refused[key] = (job, answer)
         return answer
 
     def never_fits(self, job: Job) -> Decision | None:
@@ -48,13 +48,13 @@ class Admission:
         key = self.kind(job)
         if key is None:  # its pod affinity may need other pods to be placed first
             return None
-        if key not in self._never:
+        if key not in self._never_fit:
             world = self._pristine
             mark = world.cluster.checkpoint()
             answer = self._bind(world, job, evict=False)
             world.cluster.rollback(mark)
-            self._never[key] = answer if isinstance(answer, Decision) else None
-        return self._never[key]
+            self._never_fit[key] = answer if isinstance(answer, Decision) else None
+        return self._never_fit[key]
 
     def kind(self, job: Job) -> int | None:
         """Return a number that jobs share if they fit or do not fit alike; None: other pods decide too."""
@@ -65,17 +65,17 @@ class Admission:
             self._kinds[job.name] = number
         return self._kinds[job.name]
 
-    def is_stuck(self, kind: int | None) -> bool:
+    def is_refused(self, kind: int | None) -> bool:
         """Return whether a kind of job was refused, and no event since then could help it."""
-        return kind in self._stuck
+        return kind in self._refused
 
     def freed(self, nodes: Iterable[str]) -> None:
         """Drop refusals that may no longer hold, because these nodes have more free capacity."""
         free = [self._world.cluster.free(name) for name in nodes if self._world.cluster.node(name)]
-        for key, (job, _) in tuple(self._stuck.items()):
+        for key, (job, _) in tuple(self._refused.items()):
             by_amount = len(job.requests) == 1 and not self._may_evict(job)
             if not by_amount or any(resource_fit_hint(job.requests[0], node) for node in free):
-                del self._stuck[key]
+                del self._refused[key]
 
     def _may_evict(self, job: Job) -> bool:
         lowest = min(self.priorities, default=job.priority)

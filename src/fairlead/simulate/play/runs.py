@@ -39,8 +39,8 @@ class RunningJob:
 class RunningJobs:
     """All running jobs; updates accelerators and adds the events that follow."""
 
-    def __init__(self, world: World, agenda: EventQueue, settings: SimulationSettings) -> None:
-        self._world, self._agenda, self._settings = world, agenda, settings
+    def __init__(self, world: World, event_queue: EventQueue, settings: SimulationSettings) -> None:
+        self._world, self._event_queue, self._settings = world, event_queue, settings
         self._slowdown = MODELS[settings.interference]
         self._alone = settings.interference == "none"
         self._starts = 0
@@ -112,7 +112,7 @@ class RunningJobs:
     def _soon(self, run: RunningJob, seconds: float) -> None:
         self._starts += 1
         run.start = self._starts
-        self._agenda.put(self._world.now + seconds, EventKind.BEGIN, run.job.name, version=run.start)
+        self._event_queue.put(self._world.now + seconds, EventKind.BEGIN, run.job.name, version=run.start)
 
     def _hold(self, run: RunningJob, index: int) -> bool:
         steps, name = run.job.memory, run.job.name
@@ -124,7 +124,9 @@ class RunningJobs:
                 return False
         if index + 1 < len(steps):
             wait = steps[index + 1].after - steps[index].after
-            self._agenda.put(self._world.now + wait, EventKind.GROW, name, step=index + 1, version=run.start)
+            self._event_queue.put(
+                self._world.now + wait, EventKind.GROW, name, step=index + 1, version=run.start
+            )
         return True
 
     def _quit(self, run: RunningJob) -> None:
@@ -159,7 +161,7 @@ class RunningJobs:
             left = (run.job.duration - run.done) / run.pace
             if left < inf:
                 end = self._world.now + max(0.0, left)
-                self._agenda.put(end, EventKind.FINISH, run.job.name, step=run.start, version=run.plan)
+                self._event_queue.put(end, EventKind.FINISH, run.job.name, step=run.start, version=run.plan)
 
     def _advance(self, run: RunningJob) -> None:
         run.done += (self._world.now - run.since) * run.pace

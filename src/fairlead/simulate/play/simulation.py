@@ -84,18 +84,18 @@ class Simulation:
         requests = [request for job in self.trace.jobs for request in job.requests]
         self.world, pristine = World(self.fleet, requests), World(self.fleet, requests)
         self.world.grain = max((job.arrival for job in self.trace.jobs), default=0.0) / _FRAGMENT_SAMPLES
-        self.agenda, self.recorder = EventQueue(), SeriesRecorder()
+        self.event_queue, self.recorder = EventQueue(), SeriesRecorder()
         self.queue = JobQueue(self.settings.queue, Random(f"{self.seed}/queue"))  # noqa: S311 - a simulation, no secret
-        self.runs = RunningJobs(self.world, self.agenda, self.settings)
+        self.runs = RunningJobs(self.world, self.event_queue, self.settings)
         self.admission = Admission(self.world, pristine, self.policy, preemption=self.settings.preemption)
         self.records = {job.name: JobRecord(job) for job in self.trace.jobs}
         self._owner = {request.id: job.name for job in self.trace.jobs for request in job.requests}
-        self._to_come = len(self.trace.jobs)
+        self._not_arrived = len(self.trace.jobs)
         self._fault_processes = fault_processes(self.fleet.nodes, self.trace.failures, self.seed)
         self._awaited_repairs: set[tuple[str, str]] | None = None
         self.events = self.faults = 0
         for job in self.trace.jobs:
-            self.agenda.put(job.arrival, EventKind.ARRIVE, job.name)
+            self.event_queue.put(job.arrival, EventKind.ARRIVE, job.name)
         for fault in (
             *self.trace.faults,
             *(process.after(0.0) for process in self._fault_processes.values()),
@@ -112,9 +112,9 @@ class Simulation:
             EventKind.FINISH: self._finish,
             EventKind.FAIL: self._fail,
             EventKind.REPAIR: self._repair,
-            EventKind.RETRY: self._retry_later,
+            EventKind.RETRY: self._periodic_retry,
         }
-        while not self._is_over() and (event := self.agenda.take()) is not None:
+        while not self._is_over() and (event := self.event_queue.take()) is not None:
             if event.at > self.settings.until:
                 self.world.now = self.settings.until
                 break
@@ -123,10 +123,10 @@ class Simulation:
             self.events += 1
             self.world.now = event.at
             handlers[event.kind](event)
-            if self.agenda.next_at() != event.at:  # a state that lasts no time is not recorded
+            if self.event_queue.next_at() != event.at:  # a state that lasts no time is not recorded
                 self._record()
             if self.events % _PROGRESS_EVENTS == 0:
-                progress(len(self.records) - self._to_come)
+                progress(len(self.records) - self._not_arrived)
         self._record()
         self.recorder.pass_to(self.world.now)
         records = tuple(self.records.values())
@@ -136,7 +136,7 @@ class Simulation:
     # Events
 
     def _arrive(self, event: SimulationEvent) -> None:
-        self._to_come -= 1
+        self._not_arrived -= 1
         self._admit(self.records[event.subject].job)
 
     def _begin(self, event: SimulationEvent) -> None:
@@ -173,7 +173,7 @@ class Simulation:
             self._schedule(self._fault_processes[target].after(self.world.now))
         self._retry_on({event.subject})
 
-    def _retry_later(self, event: SimulationEvent) -> None:
+    def _periodic_retry(self, event: SimulationEvent) -> None:
         self._retry()
         self._schedule_retry()
 
@@ -235,11 +235,11 @@ class Simulation:
             self._retry()
 
     def _retry(self) -> None:
-        hopeful = {kind for kind in self.queue.kinds() if not self.admission.is_stuck(kind)}
-        line = self.queue.in_order(self.world.now, hopeful)
+        retriable = {kind for kind in self.queue.kinds() if not self.admission.is_refused(kind)}
+        line = self.queue.in_order(self.world.now, retriable)
         for waiting in line:
             if (
-                waiting.over or waiting.kind not in hopeful
+                waiting.over or waiting.kind not in retriable
             ):  # placed meanwhile, or of a kind that was just refused
                 continue
             answer = self.admission.admit(waiting.job)
@@ -247,21 +247,21 @@ class Simulation:
                 self.queue.remove(waiting)
                 self._place(waiting.job, answer, waiting.done)
             elif waiting.kind is not None:
-                hopeful.discard(waiting.kind)
+                retriable.discard(waiting.kind)
         self.queue.record_attempts(line, self.world.now)
 
     def _schedule_retry(self) -> None:
         if self.policy.every is not None and len(self.queue):
-            self.agenda.put(self.world.now + self.policy.every, EventKind.RETRY, "")
+            self.event_queue.put(self.world.now + self.policy.every, EventKind.RETRY, "")
 
     def _schedule(self, fault: Fault) -> None:
-        self.agenda.put(fault.at, EventKind.FAIL, fault.node, fault.device)
+        self.event_queue.put(fault.at, EventKind.FAIL, fault.node, fault.device)
         if fault.seconds is not None:
-            self.agenda.put(fault.at + fault.seconds, EventKind.REPAIR, fault.node, fault.device)
+            self.event_queue.put(fault.at + fault.seconds, EventKind.REPAIR, fault.node, fault.device)
 
     def _is_over(self) -> bool:
         """Return whether the simulation is over; at the end, queued jobs still wait for pending repairs."""
-        if self._to_come or self.runs.finite:
+        if self._not_arrived or self.runs.finite:
             self._awaited_repairs = None
             return False
         if self._awaited_repairs is None:
