@@ -53,7 +53,7 @@ def calibration(device: str = "l4", **changes: Any) -> Calibration:
     return replace(Calibration(replace(SETUP, device=device), HOST, MADE, trials), **changes)
 
 
-def seen(device: str = "l4", **changes: Any) -> ObservedUse:
+def observed(device: str = "l4", **changes: Any) -> ObservedUse:
     """Return what was seen of a third model on the same setup."""
     found = ObservedUse(
         setup=replace(SETUP, device=device),
@@ -98,7 +98,7 @@ def define(api: RealApi) -> None:
     asyncio.run(inside())
 
 
-def keeping(cluster: RealCluster) -> Iterator[RealCluster]:
+def serving_profiles(cluster: RealCluster) -> Iterator[RealCluster]:
     """Lend a cluster that knows the kind; profiles of devices named after its namespace then go."""
     define(cluster.api)
     yield cluster

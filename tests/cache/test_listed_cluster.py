@@ -60,7 +60,7 @@ def of_cache(catalog: Catalog, items: FoundObjects, dice: Random) -> Seen:
     cache = SchedulerCache(catalog)
     waiting: dict[str, Any] = {}
     events: list[ObjectChange[Any]] = []
-    for each in items.found:
+    for each in items.entries:
         before = each.body
         if isinstance(before, LivePod) and before.spec.node_name and dice.random() < 0.5:
             before = replace(before, spec=replace(before.spec, node_name=""))
@@ -215,7 +215,7 @@ def test_a_file_is_the_cluster_that_it_was_printed_from(
     tmp_path: Path, pods: list[tuple[str, str, int]], seed: int
 ) -> None:
     objects, catalog = world(pods, Random(seed)), catalogs.shipped()
-    items = [document(each.body) | {"kind": each.kind} for each in objects.found]
+    items = [document(each.body) | {"kind": each.kind} for each in objects.entries]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     assert of_snapshot(read_cluster([str(path)], catalog)) == of_snapshot(
@@ -263,7 +263,7 @@ def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> No
     mount = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
     items = listed([node("n"), pod("a", volumes=[mount])])
     assert not ListedCluster.of(items, catalog).snapshot.pending
-    forbidden = FoundObjects.of(items.found, {"PersistentVolume": "you may not"})
+    forbidden = FoundObjects.of(items.entries, {"PersistentVolume": "you may not"})
     found = ListedCluster.of(forbidden, catalog)
     assert len(found.snapshot.pending) == 1
     assert [str(complaint) for complaint in found.complaints] == ["volumes are not looked at: you may not"]

@@ -22,13 +22,13 @@ from fairlead.calibrate.profile_folder import forget, keep
 from fairlead.calibration import ObservedUse, place
 from fairlead.errors import UserError
 from fairlead.units import Bytes, Seconds
-from tests.profiles import MEASURED, SETUP, calibration, seen
+from tests.profiles import MEASURED, SETUP, calibration, observed
 
 
 def test_what_was_seen_is_written_and_read_back(tmp_path: Path) -> None:
-    path = seen_file(str(tmp_path), seen())
-    save_seen(seen(), path)
-    assert load_seen(path) == load_any(path) == seen()
+    path = seen_file(str(tmp_path), observed())
+    save_seen(observed(), path)
+    assert load_seen(path) == load_any(path) == observed()
     bare = ObservedUse(SETUP, "", "d" * 40, "", "2026-11-16T04:00:00+00:00")
     save_seen(bare, path)
     assert load_seen(path) == bare
@@ -37,14 +37,14 @@ def test_what_was_seen_is_written_and_read_back(tmp_path: Path) -> None:
 def test_a_whole_folder_is_read(tmp_path: Path) -> None:
     within = str(tmp_path)
     save(calibration(), calibration_file(within, calibration()))
-    save_seen(seen(), seen_file(within, seen()))
+    save_seen(observed(), seen_file(within, observed()))
     (tmp_path / "half.json").write_text('{"version": ')
     (tmp_path / "seen" / "binary.json").write_bytes(b"\x1f\x8b\x00\xff")
     (tmp_path / "notes.txt").write_text("not a profile, and not called one")
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")
     found = load_all(within)
-    assert (found.calibrations, found.seen) == ((calibration(),), (seen(),))
+    assert (found.calibrations, found.seen) == ((calibration(),), (observed(),))
     assert [Path(line.partition(":")[0]).name for line in found.damaged] == ["half.json", "binary.json"]
 
 
@@ -69,7 +69,7 @@ def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
 )
 def test_what_cannot_have_been_seen_is_refused(field: str, value: object, tmp_path: Path) -> None:
     path = tmp_path / "seen.json"
-    path.write_text(json.dumps({**seen().to_json(), field: value}))
+    path.write_text(json.dumps({**observed().to_json(), field: value}))
     with pytest.raises(UserError, match=r"seen\.json: ") as caught:
         load_seen(str(path))
     assert caught.value.hint
@@ -81,20 +81,20 @@ def test_what_comes_in_is_added_to_the_file_of_its_setup(tmp_path: Path) -> None
     save(calibration(), own)
     quick = replace(MEASURED, seconds=Seconds(0.001), peak_bytes=Bytes(5))
     trials = tuple(replace(trial, measured=quick, reason="") for trial in calibration().trials)
-    more = seen(peak_bytes=Bytes(9_000), latency=None)
-    first = keep([calibration(trials=trials), calibration(host="another board")], [seen(), more], within)
+    more = observed(peak_bytes=Bytes(9_000), latency=None)
+    first = keep([calibration(trials=trials), calibration(host="another board")], [observed(), more], within)
     assert first[0] == own
     assert first[1] != own
     assert first[2] == first[3]
     plain, points = (trial.measured for trial in load(own).trials)
     assert (plain, points) == (replace(quick, peak_bytes=MEASURED.peak_bytes), quick)
-    assert load_seen(first[2]) == seen(peak_bytes=Bytes(9_000))
+    assert load_seen(first[2]) == observed(peak_bytes=Bytes(9_000))
     assert keep([], [], within) == []
 
 
 def test_a_setup_is_forgotten_and_others_stay(tmp_path: Path) -> None:
     within = str(tmp_path)
-    keep([calibration(), calibration(host="another board")], [seen()], within)
+    keep([calibration(), calibration(host="another board")], [observed()], within)
     (tmp_path / "damaged.json").write_text("")
     assert forget(place(SETUP, calibration().host), within) == 2
     assert [each.host for each in load_all(within).calibrations] == ["another board"]

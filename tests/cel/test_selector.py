@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.cel import CelDevice, CompileError, EvaluationError, compile_selector
-from fairlead.cel.evaluate.frame import MOST_COST
+from fairlead.cel.evaluate.frame import MAX_COST
 
 DEVICE = CelDevice.of(
     "gpu.dev",
@@ -148,7 +148,7 @@ def test_a_hostile_expression_ends(text: str) -> None:
 
 def test_costs_are_counted_like_cel_go() -> None:
     # One for each loop's range and its elements' comparison: the limit falls between the two.
-    small, large = (f"lists.range({count}).all(x, x >= 0)" for count in (MOST_COST // 20, MOST_COST // 4))
+    small, large = (f"lists.range({count}).all(x, x >= 0)" for count in (MAX_COST // 20, MAX_COST // 4))
     assert compile_selector(small).matches(DEVICE)
     with pytest.raises(EvaluationError, match="cost limit"):
         compile_selector(large).matches(DEVICE)

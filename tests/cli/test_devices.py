@@ -327,7 +327,7 @@ def test_a_real_cluster_is_asked(real_cluster: RealCluster) -> None:
     async def change(*, create: bool) -> None:
         async with real_cluster.connect() as client:
             for kind, body, namespace in made:
-                resource = kinds.served(kind, "v1").raw()
+                resource = kinds.resource_kind(kind, "v1").raw()
                 if create:
                     await client.create(resource, body, namespace)
                 else:

@@ -15,7 +15,7 @@ from fairlead.zoo.onnxfile import write
 from tests.estimate.networks import network
 from tests.estimate.worlds import SPEEDS, calibration, setup, truth
 from tests.labs import RealCluster
-from tests.profiles import keeping
+from tests.profiles import serving_profiles
 
 MODEL = "resnet50"
 ODD = 1.8
@@ -83,7 +83,7 @@ def test_few_runs_are_not_carried_over(
 @pytest.fixture
 def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that knows the kind."""
-    yield from keeping(real_cluster)
+    yield from serving_profiles(real_cluster)
 
 
 def test_the_profiles_of_a_cluster_are_read(

@@ -21,7 +21,7 @@ from fairlead.units import Watts
 from fairlead.zoo import PACK
 from fairlead.zoo.onnxfile import write
 from tests.labs import RealCluster
-from tests.profiles import HOST, SETUP, calibration, drop, keeping, seen
+from tests.profiles import HOST, SETUP, calibration, drop, observed, serving_profiles
 
 ID = place(SETUP, HOST)
 SUMMARY = ["id", "setup", "host", "made", "trials", "measured", "seen"]
@@ -40,7 +40,7 @@ def run(*words: str) -> int:
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     """Return a folder that knows two setups."""
-    keep([calibration(), calibration("t4")], [seen()], str(tmp_path))
+    keep([calibration(), calibration("t4")], [observed()], str(tmp_path))
     return str(tmp_path)
 
 
@@ -78,7 +78,7 @@ def test_a_setup_is_shown(folder: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_nothing_is_done_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b[2Jb\u202e"
     trials = tuple(replace(trial, model=hostile) for trial in calibration().trials)
-    keep([calibration(host=hostile, trials=trials)], [seen(host=hostile, model=hostile)], str(tmp_path))
+    keep([calibration(host=hostile, trials=trials)], [observed(host=hostile, model=hostile)], str(tmp_path))
     run("profiles", "list", "--folder", str(tmp_path))
     run("profiles", "show", SETUP.name, "--folder", str(tmp_path))
     printed = capsys.readouterr().out
@@ -115,7 +115,7 @@ def test_a_name_that_means_nothing_or_too_much(name: str, says: str) -> None:
 
 
 def test_what_is_of_one_setup_is_one_entry() -> None:
-    sights = [seen(), seen(watts=Watts(1.0)), seen(digest="d" * 40)]
+    sights = [observed(), observed(watts=Watts(1.0)), observed(digest="d" * 40)]
     (one,) = entries([calibration(), calibration()], sights)
     assert one.calibration == calibration()
     assert [each.digest[0] for each in one.seen] == ["c", "d"]
@@ -146,14 +146,14 @@ def test_shapes_are_for_models(folder: str) -> None:
 @pytest.fixture
 def cluster(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that knows the kind."""
-    yield from keeping(real_cluster)
+    yield from serving_profiles(real_cluster)
 
 
 def test_files_go_into_a_cluster_and_back(
     cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     there, back = str(tmp_path / "there"), str(tmp_path / "back")
-    mine, sight = calibration(cluster.namespace), seen(cluster.namespace)
+    mine, sight = calibration(cluster.namespace), observed(cluster.namespace)
     keep([mine], [sight], there)
     use = ("--kubeconfig", str(cluster.api.kubeconfig))
     assert run("profiles", "import", there, *use, "--node", "n1", "-o", "json") == 0

@@ -16,6 +16,7 @@ from tests.doctor.worlds import (
     claim,
     crashed,
     device_slice,
+    healthy,
     labelled,
     lease,
     node,
@@ -23,7 +24,6 @@ from tests.doctor.worlds import (
     priority,
     program,
     share,
-    well,
 )
 
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}}
@@ -135,7 +135,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "agents",
         Severity.WARN,
         "1 node with GPUs, by others' labels, without an agent: new",
-        {"nodes": (*well().nodes, bare("new", {"nvidia.com/gpu.present": "true"}))},
+        {"nodes": (*healthy().nodes, bare("new", {"nvidia.com/gpu.present": "true"}))},
     ),
     "versions that differ": (
         "versions",
@@ -284,7 +284,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
 
 
 def test_a_cluster_that_is_well_is_well() -> None:
-    findings = examine(well())
+    findings = examine(healthy())
     assert [finding.check for finding in findings] == [check.name for check in CHECKS]
     assert worst(findings) is Severity.OK, [
         finding for finding in findings if finding.verdict is not Severity.OK
@@ -294,7 +294,7 @@ def test_a_cluster_that_is_well_is_well() -> None:
 @pytest.mark.parametrize("what", CASES)
 def test_what_is_wrong_is_found_and_something_can_be_done(what: str) -> None:
     check, verdict, words, changes = CASES[what]
-    found = [each for each in examine(well(**changes)) if each.check == check]
+    found = [each for each in examine(healthy(**changes)) if each.check == check]
     assert [(each.verdict, words in each.text) for each in found] == [(verdict, True)], found
     assert all(each.todo for each in found)
 
@@ -305,24 +305,27 @@ def test_every_check_can_find_something() -> None:
 
 FINE: dict[str, dict[str, Any]] = {
     "a container that crashed an hour ago": {
-        "pods": (*well().pods, crashed("scheduler", "x", restartCount=9, lastState=OLD))
+        "pods": (*healthy().pods, crashed("scheduler", "x", restartCount=9, lastState=OLD))
     },
     "a container that is about to start": {
-        "pods": (*well().pods, crashed("scheduler", "x", state={"waiting": {"reason": "ContainerCreating"}}))
+        "pods": (
+            *healthy().pods,
+            crashed("scheduler", "x", state={"waiting": {"reason": "ContainerCreating"}}),
+        )
     },
     "nothing of ours": {"pods": (), "leases": (), "slices": (), "claims": (), "nodes": ()},
-    "a pod that came a moment ago": {"pods": (*well().pods, pod("new", born=ago(5)))},
+    "a pod that came a moment ago": {"pods": (*healthy().pods, pod("new", born=ago(5)))},
     "a pod that was told why it waits": {
         "pods": (
-            *well().pods,
+            *healthy().pods,
             pod("late", status={"conditions": [{"type": "PodScheduled", "status": "False"}]}),
         )
     },
     "a pod that is kept back": {
-        "pods": (*well().pods, pod("gated", spec={"schedulingGates": [{"name": "x"}]}))
+        "pods": (*healthy().pods, pod("gated", spec={"schedulingGates": [{"name": "x"}]}))
     },
     "a claim whose pod came after the list of pods": {
-        "claims": (*well().claims, claim("new", 512, "unknown", own=True, born=ago(5)))
+        "claims": (*healthy().claims, claim("new", 512, "unknown", own=True, born=ago(5)))
     },
     "a device that a container holds whole is in no slice": {
         "slices": (device_slice("other"),),
@@ -345,7 +348,7 @@ FINE: dict[str, dict[str, Any]] = {
     },
     "HAMi's names, served by us": {
         "pods": (
-            *well().pods,
+            *healthy().pods,
             pod(
                 "hami",
                 "box",
@@ -375,17 +378,17 @@ FINE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", FINE)
 def test_nobody_is_alarmed_for_nothing(what: str) -> None:
-    wrong = [each for each in examine(well(**FINE[what])) if each.verdict is not Severity.OK]
+    wrong = [each for each in examine(healthy(**FINE[what])) if each.verdict is not Severity.OK]
     assert [each.check for each in wrong] == (["agents"] if what == "nothing of ours" else [])
 
 
 def test_sources_that_differ_in_one_look_only_are_being_written() -> None:
-    apart = well(nodes=(labelled(count=2, usable=2), node("other")))
-    for earlier, expected in ((apart, Severity.WARN), (well(), Severity.OK)):
+    apart = healthy(nodes=(labelled(count=2, usable=2), node("other")))
+    for earlier, expected in ((apart, Severity.WARN), (healthy(), Severity.OK)):
         found = [each for each in examine(replace(apart, earlier=earlier)) if each.check == "sources"]
         assert [each.verdict for each in found] == [expected]
 
 
 def test_one_device_that_is_held_is_told_in_the_singular() -> None:
-    (said,) = [each.text for each in examine(well()) if each.check == "given-away"]
+    (said,) = [each.text for each in examine(healthy()) if each.check == "given-away"]
     assert re.fullmatch(r"nothing is given away twice; 1 of \d+ devices? is held", said), said

@@ -10,12 +10,12 @@ import pytest
 
 from fairlead.cluster.kinds import NODES, PODS, RESOURCE_SLICES, Kind
 from fairlead.doctor.finding import Finding, Severity
-from fairlead.doctor.look_twice import AGAIN, visit
+from fairlead.doctor.second_look import SECOND_LOOK_AFTER, examine_cluster
 from fairlead.doctor.view import Pod
 from fairlead.errors import AccessError
 from fairlead.manifest.listing import CLAIMS
 from fairlead.manifest.types.live import LiveClaim
-from tests.doctor.worlds import NOW, Played, claim, device_slice, node, pod, share
+from tests.doctor.worlds import NOW, FakeServer, claim, device_slice, node, pod, share
 from tests.fakecluster.cluster import FakeCluster
 
 Step = Callable[[FakeCluster], Awaitable[Any]]
@@ -59,7 +59,7 @@ def visited(there: list[Step], *steps: list[Step], blind: bool = False) -> tuple
         for step in there:
             await step(cluster)
         busy: Any = Blind(cluster, []) if blind else Busy(cluster, list(steps))
-        return await visit(Played(), busy, lambda: NOW, "fairlead", pause)
+        return await examine_cluster(FakeServer(), busy, lambda: NOW, "fairlead", pause)
 
     return asyncio.run(look()), pauses
 
@@ -94,13 +94,13 @@ def of(found: list[Finding], check: str) -> list[Severity]:
 def test_what_was_never_so_at_one_moment_is_not_told(there: list[Step], steps: list[list[Step]]) -> None:
     found, pauses = visited(there, *steps)
     assert of(found, "given-away") == [Severity.OK]
-    assert pauses == [AGAIN]
+    assert pauses == [SECOND_LOOK_AFTER]
 
 
 def test_what_stays_is_told() -> None:
     found, pauses = visited([add(OLD), add(HOLDER), add(FIRST)])
     assert of(found, "given-away") == [Severity.FAIL]
-    assert pauses == [AGAIN]
+    assert pauses == [SECOND_LOOK_AFTER]
     (said,) = [each.text for each in found if each.check == "given-away"]
     assert said.endswith("8.0 GiB of 4.0 GiB given away, to default/first, default/old")
 

@@ -12,16 +12,16 @@ from fairlead.cluster.kinds import NODES, PODS
 from fairlead.doctor.examine import examine
 from fairlead.doctor.finding import Severity
 from fairlead.doctor.read import ApiServerReviews, read
-from fairlead.doctor.rights import needed
+from fairlead.doctor.rights import required_rules
 from fairlead.doctor.view import AccessRule, ClusterView
 from fairlead.errors import AccessError, MissingApiError
-from tests.doctor.worlds import NOW, Played, node, program
+from tests.doctor.worlds import NOW, FakeServer, node, program
 from tests.fakecluster.cluster import FakeCluster
 from tests.fakecluster.partly import Partly
 from tests.labs import RealCluster
 
 
-def seen(server: Played, refuses: dict[str, Exception] | None = None) -> ClusterView:
+def seen(server: FakeServer, refuses: dict[str, Exception] | None = None) -> ClusterView:
     async def look() -> ClusterView:
         cluster = FakeCluster()
         await cluster.create(NODES, msgspec.to_builtins(node()))
@@ -34,7 +34,7 @@ def seen(server: Played, refuses: dict[str, Exception] | None = None) -> Cluster
 
 
 def test_all_of_it_is_seen() -> None:
-    sight = seen(Played())
+    sight = seen(FakeServer())
     assert (sight.version, sight.user, sight.ahead) == ((1, 37), "admin", 7.0)
     assert [each.metadata.name for each in sight.nodes] == ["box"]
     assert [pod.spec.service_account_name for pod in sight.component("agent")] == ["fairlead-agent"]
@@ -43,7 +43,7 @@ def test_all_of_it_is_seen() -> None:
 
 
 def test_a_right_that_is_refused_is_found() -> None:
-    sight = seen(Played(frozenset({("create", "pods/binding")})))
+    sight = seen(FakeServer(frozenset({("create", "pods/binding")})))
     assert sight.lacking == (AccessRule("default/fairlead-scheduler", "create", "pods/binding"),)
 
 
@@ -52,14 +52,14 @@ def test_volumes_and_quotas_are_asked_for_the_scheduler_alone() -> None:
     rights = [(verb, kind) for kind in kinds for verb in ("list", "watch")]
     rights += [("patch", kind) for kind in kinds[1:3]]
     programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
-    asked = [each for each in needed(*programs) if (each.verb, each.resource) in rights]
+    asked = [each for each in required_rules(*programs) if (each.verb, each.resource) in rights]
     assert asked == [AccessRule("default/fairlead-scheduler", *right) for right in rights]
-    assert seen(Played(frozenset(rights))).lacking == tuple(asked)
+    assert seen(FakeServer(frozenset(rights))).lacking == tuple(asked)
 
 
 def test_what_is_missing_or_forbidden_is_noted_and_the_rest_is_looked_at() -> None:
     sight = seen(
-        Played(),
+        FakeServer(),
         {"resourceslices": MissingApiError("no slices"), "leases": AccessError("leases are forbidden")},
     )
     assert "resourceslices" in sight.missing
@@ -73,7 +73,7 @@ def test_a_real_server_tells_the_time_and_who_may_do_what(real_cluster: RealClus
     async def look() -> tuple[ClusterView, list[bool]]:
         async with real_cluster.connect() as client:
             server = ApiServerReviews(client)
-            welcome = await server.welcome()
+            welcome = await server.server_info()
             sight = await read(server, client, welcome.now, "fairlead")
             account = f"{real_cluster.namespace}/default"
             rights = [

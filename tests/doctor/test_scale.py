@@ -13,7 +13,7 @@ from fairlead.keys import PLACEMENT
 from fairlead.manifest.types.live import LiveClaim
 from fairlead.placement import PLACEMENTS, DeviceShare
 from fairlead.units import Bytes
-from tests.doctor.worlds import GPU, claim, device_slice, node, pod, program, well
+from tests.doctor.worlds import GPU, claim, device_slice, healthy, node, pod, program
 
 NODES, PODS = 5_000, 25_000
 SECONDS = 3.0
@@ -33,7 +33,7 @@ def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> Cluster
         if number % 3 == 2:
             claims.append(_claim(given, number, at))
     listed = tuple(node(name, has=has) for name in names)
-    return well(nodes=listed, slices=tuple(map(device_slice, names)), pods=found, claims=claims)
+    return healthy(nodes=listed, slices=tuple(map(device_slice, names)), pods=found, claims=claims)
 
 
 def _templates(mebibytes: int) -> tuple[Pod, Pod, LiveClaim]:

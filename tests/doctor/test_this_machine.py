@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fairlead.doctor.finding import Severity
-from fairlead.doctor.this_machine import ExaminedMachine, examine_here
+from fairlead.doctor.this_machine import ExaminedMachine, examine_machine
 from fairlead.inventory import Inventory, State, Unknown
 from tests.accelerators import accelerator, node
 
@@ -11,7 +11,7 @@ GPU = accelerator(kind="gpu", model="t4", mebibytes=16384)
 
 
 def found(machine: ExaminedMachine) -> dict[str, tuple[Severity, str]]:
-    return {each.check: (each.verdict, each.text) for each in examine_here(machine)}
+    return {each.check: (each.verdict, each.text) for each in examine_machine(machine)}
 
 
 def with_unknown(inventory: Inventory) -> Inventory:

@@ -17,7 +17,7 @@ from fairlead.doctor.view import AccessRule, ClusterView, Pod, PodStatus
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import PriorityClass
-from fairlead.manifest.types.live import OWN_CLAIM, LiveClaim
+from fairlead.manifest.types.live import EXTENDED_RESOURCE_CLAIM, LiveClaim
 from fairlead.placement import PLACEMENTS, DeviceShare
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
@@ -142,7 +142,7 @@ def claim(name: str, mebibytes: int, user: str, *, own: bool = False, born: str 
             "name": name,
             "namespace": "default",
             "creationTimestamp": born or ago(3600),
-            "annotations": {OWN_CLAIM: "true"} if own else {},
+            "annotations": {EXTENDED_RESOURCE_CLAIM: "true"} if own else {},
         },
         "status": {
             "allocation": {"devices": {"results": [result]}},
@@ -172,7 +172,7 @@ def priority(name: str) -> PriorityClass:
     return msgspec.convert({"metadata": {"name": name}, "value": 1}, PriorityClass)
 
 
-def well(**changes: Any) -> ClusterView:
+def healthy(**changes: Any) -> ClusterView:
     """Return a cluster that nothing is wrong with, and what is different about it."""
     sight = {
         "version": (1, 37),
@@ -194,14 +194,14 @@ def well(**changes: Any) -> ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class FakeServer:
     """A server of this version, whose clock says so, and which refuses these rights."""
 
     refuses: frozenset[tuple[str, str]] = frozenset()
     version: tuple[int, int] = (1, 37)
     now: datetime = NOW
 
-    async def welcome(self) -> ServerInfo:
+    async def server_info(self) -> ServerInfo:
         return ServerInfo(self.version, "admin", self.now)
 
     async def allows(self, right: AccessRule) -> bool:

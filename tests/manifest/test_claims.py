@@ -8,7 +8,7 @@ from fairlead.cel import CelDevice, compile_selector
 from fairlead.errors import ManifestError
 from fairlead.request import Demand
 from fairlead.units import Bytes
-from tests.manifest.worlds import asked, pod
+from tests.manifest.worlds import pod, read_pod
 
 GIB = 1 << 30
 GOPS = 'device.attributes["fairlead.dev"].int8Gops > 20000'
@@ -31,7 +31,7 @@ def exactly(expression: str = "", **more: Any) -> dict[str, Any]:
 
 def claimed(*requests: dict[str, Any]) -> Demand:
     named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
-    return asked(pod(resourceClaims=named), template(*requests)).demand
+    return read_pod(pod(resourceClaims=named), template(*requests)).demand
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_class_narrows() -> None:
         "spec": {"selectors": [{"cel": {"expression": f'{MODEL} in ["t4"]'}}]},
     }
     named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
-    found = asked(pod(resourceClaims=named), template(exactly(deviceClassName="small")), kind)
+    found = read_pod(pod(resourceClaims=named), template(exactly(deviceClassName="small")), kind)
     assert found.demand.selectors == (f'{MODEL} in ["t4"]',)
 
 
@@ -111,4 +111,4 @@ def test_a_request_of_v1beta1_has_its_fields_beside_its_name() -> None:
 def test_a_resource_and_a_claim_are_one_too_many() -> None:
     named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
     with pytest.raises(ManifestError, match="by resource and by claim"):
-        asked(pod({"nvidia.com/gpu": 1}, resourceClaims=named), template(exactly()))
+        read_pod(pod({"nvidia.com/gpu": 1}, resourceClaims=named), template(exactly()))

@@ -18,7 +18,7 @@ from fairlead.publish.labels import labels
 from fairlead.units import Bytes
 from fairlead.whatif.local import decide_locally
 from tests import accelerators
-from tests.manifest.worlds import CATALOG, group, pod
+from tests.manifest.worlds import CATALOG, collect_objects, pod
 
 GIB = 1 << 30
 
@@ -40,7 +40,7 @@ def read(objects: FoundObjects) -> Snapshot:
 
 
 def devices(*manifests: dict[str, Any]) -> tuple[DeviceState, ...]:
-    return read(group(*manifests)).nodes[0].devices
+    return read(collect_objects(*manifests)).nodes[0].devices
 
 
 def running(name: str, limits: dict[str, Any], notes: dict[str, str] | None = None) -> dict[str, Any]:
@@ -86,14 +86,14 @@ def test_an_annotation_tells_who_holds_what() -> None:
         },
         "fairlead.dev/t4.memory-mib": "15360",
     }
-    found = read(group(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})))
+    found = read(collect_objects(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})))
     assert found.placements[0].shares == (DeviceShare("t4-1", Bytes(2 * GIB)),)
 
 
 def test_pods_whose_gpu_nobody_tells_fill_the_fullest() -> None:
     pods = [running(f"p{number}", {"aliyun.com/gpu-mem": 6}) for number in range(3)]
     manifest = node({"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"})
-    found = read(group(manifest, *pods))
+    found = read(collect_objects(manifest, *pods))
     assert [placement.shares[0].device for placement in found.placements] == ["gpu-0", "gpu-0", "gpu-1"]
 
 
@@ -104,14 +104,14 @@ def test_what_waits_is_pending_and_controllers_are_not_counted_twice() -> None:
         "metadata": {"name": "d"},
         "spec": {"replicas": 3, "template": {"spec": {"containers": []}}},
     }
-    found = read(group(node(), pod(name="waits"), deployment))
+    found = read(collect_objects(node(), pod(name="waits"), deployment))
     assert [each.name for each in found.pending] == ["waits"]
 
 
 def test_a_live_cluster_is_not_spoilt_by_one_pod() -> None:
     bad = running("bad", {"fairlead.dev/nonsense": 1})
     bad["metadata"]["uid"] = "uid-bad"
-    live = ListedCluster.of(group(node(), bad, running("good", {})), CATALOG)
+    live = ListedCluster.of(collect_objects(node(), bad, running("good", {})), CATALOG)
     # It is there, and takes a place; how much it holds nobody can say.
     assert sorted(placement.request.name for placement in live.snapshot.placements) == ["bad", "good"]
     assert "Pod default/bad" in str(live.complaints[0])
@@ -203,7 +203,7 @@ def test_a_pod_whose_claim_is_allocated_goes_where_its_device_is() -> None:
     holder = pod(name="one", nodeName="worker", resourceClaims=named)
     late = pod(name="late", resourceClaims=named)
     late["metadata"]["uid"] = "uid-late"
-    objects = group(node(), listed, claim, holder, late)
+    objects = collect_objects(node(), listed, claim, holder, late)
     (request,) = read(objects).pending
     assert request.demand.count == 0
     waits = next(each.body for each in objects.all("Pod") if each.body.metadata.name == "late")
@@ -214,7 +214,7 @@ def test_a_pod_whose_claim_is_allocated_goes_where_its_device_is() -> None:
 def test_pods_that_share_a_claim_hold_it_once() -> None:
     listed, claim, named = shared_claim()
     pods = [pod(name=name, nodeName="worker", resourceClaims=named) for name in ("one", "two")]
-    one, two = read(group(node(), listed, claim, *pods)).placements
+    one, two = read(collect_objects(node(), listed, claim, *pods)).placements
     assert one.shares == (DeviceShare("gpu-0", Bytes(15 * GIB), 1000, whole=True),)
     assert (two.shares, two.request.demand.count) == ((), 0)
 
@@ -236,7 +236,7 @@ def test_who_holds_a_device_that_no_source_names(
     }
     note = PLACEMENTS.encode((DeviceShare("pci-1", Bytes(GIB)),))
     holder = running("web", {"fairlead.dev/gpu-mem": 1024}, {"fairlead.dev/placement": note})
-    found = read(group(manifest, holder, *([listed] if names else [])))
+    found = read(collect_objects(manifest, holder, *([listed] if names else [])))
     assert ([each.id for each in found.nodes[0].devices], found.nodes[0].counted) == (
         list(names) or ["t4-0", "t4-1"],
         counted,

@@ -7,7 +7,7 @@ import pytest
 from fairlead.errors import ManifestError
 from fairlead.request import Demand
 from fairlead.units import Bytes
-from tests.manifest.worlds import asked, pod
+from tests.manifest.worlds import pod, read_pod
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -87,7 +87,7 @@ def size(amount: int) -> Bytes:
     ],
 )
 def test_spellings(limits: dict[str, Any], notes: dict[str, str], demand: Demand) -> None:
-    assert asked(pod(limits, notes)).demand == demand
+    assert read_pod(pod(limits, notes)).demand == demand
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_spellings(limits: dict[str, Any], notes: dict[str, str], demand: Demand
 )
 def test_nonsense_names_its_field(limits: dict[str, Any], notes: dict[str, str], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        asked(pod(limits, notes))
+        read_pod(pod(limits, notes))
     assert str(caught.value).startswith("file: Pod default/web: ")
     assert says in str(caught.value)
 
 
 def test_hami_types_are_found_by_product() -> None:
-    found = asked(pod({"nvidia.com/gpu": 1}, {"nvidia.com/use-gputype": "A100,T4"})).demand.models
+    found = read_pod(pod({"nvidia.com/gpu": 1}, {"nvidia.com/use-gputype": "A100,T4"})).demand.models
     assert {"a100", "t4"} <= set(found)
     assert "v100" not in found

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.manifest.amounts import MIB
 from fairlead.manifest.files.collect import FoundObjects, collect
-from fairlead.manifest.pod.controllers import requests
+from fairlead.manifest.pod.controllers import pending_requests
 from fairlead.manifest.pod.request import ReadContext
 from fairlead.request import Demand, Gang, Request
 from fairlead.units import Bytes
@@ -43,7 +43,7 @@ def read(text: str) -> FoundObjects:
 def asked() -> dict[str, Request]:
     found = {}
     for text in examples():
-        for _, _, request in requests(ReadContext(catalogs.shipped(), read(text), SIZES)):
+        for _, _, request in pending_requests(ReadContext(catalogs.shipped(), read(text), SIZES)):
             found[request.name] = request
     return found
 

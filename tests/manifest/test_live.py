@@ -17,7 +17,7 @@ def listed(refuses: dict[str, Exception]) -> FoundObjects:
         cluster = FakeCluster()
         await cluster.create(listing.NODES.raw(), {"metadata": {"name": "n"}})
         partly: Any = Partly(cluster, refuses)
-        return await listing.objects(partly)
+        return await listing.list_objects(partly)
 
     return asyncio.run(look())
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from fairlead.keys import DEVICES
-from fairlead.manifest.node.state import node
+from fairlead.manifest.node.state import read_node
 from fairlead.manifest.types import kubernetes
 from fairlead.manifest.types.dra import Slice
 from fairlead.publish.devices import devices
@@ -34,7 +34,7 @@ def listed(*bodies: dict[str, Any]) -> list[Slice]:
 
 def test_the_list_of_an_agent_counts_before_slices_that_shrink() -> None:
     (part,) = listed(*slices("n", "", accelerators.node(T4[0]), (), 1))
-    found = node("n", given({DEVICES: devices(INVENTORY, ())}), [part], CATALOG).devices
+    found = read_node("n", given({DEVICES: devices(INVENTORY, ())}), [part], CATALOG).devices
     assert [(each.id, each.model, each.memory >> 20, each.shareable) for each in found] == [
         (each.id, "t4", 15360, True) for each in T4
     ]
@@ -43,13 +43,13 @@ def test_the_list_of_an_agent_counts_before_slices_that_shrink() -> None:
 def test_a_list_of_nothing_or_of_nonsense_leaves_it_to_the_slices() -> None:
     whole = listed(*slices("n", "", INVENTORY, (), 1))
     for text in ("[]", "nonsense"):
-        found = node("n", given({DEVICES: text}), whole, CATALOG).devices
+        found = read_node("n", given({DEVICES: text}), whole, CATALOG).devices
         assert [each.id for each in found] == [each.id for each in T4]
 
 
 def test_labels_that_count_more_than_a_slice_names_add_nothing_to_it() -> None:
     whole = listed(*slices("n", "", accelerators.node(T4[1]), (), 1))
-    found = node("n", given({}, **labels(INVENTORY)), whole, CATALOG)
+    found = read_node("n", given({}, **labels(INVENTORY)), whole, CATALOG)
     assert ([device.id for device in found.devices], found.counted) == ([T4[1].id], False)
-    found = node("n", given({}, **labels(INVENTORY)), [], CATALOG)
+    found = read_node("n", given({}, **labels(INVENTORY)), [], CATALOG)
     assert ([device.id for device in found.devices], found.counted) == (["t4-0", "t4-1"], True)

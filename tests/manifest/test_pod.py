@@ -17,7 +17,7 @@ from fairlead.request import (
     Toleration,
     TopologySpread,
 )
-from tests.manifest.worlds import asked, pod
+from tests.manifest.worlds import pod, read_pod
 
 
 def container(cpu: str, **more: Any) -> dict[str, Any]:
@@ -51,11 +51,11 @@ def container(cpu: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_the_effective_request(spec: dict[str, Any], cpu: int) -> None:
-    assert asked(pod(**spec)).cpu == cpu
+    assert read_pod(pod(**spec)).cpu == cpu
 
 
 def test_other_resources_are_of_the_node() -> None:
-    found = asked(
+    found = read_pod(
         pod(
             {"example.com/camera": 2, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": 1}
         )
@@ -90,7 +90,7 @@ def test_rules() -> None:
             {"name": "c", "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]}
         ],
     }
-    found = asked(pod(**spec))
+    found = read_pod(pod(**spec))
     assert found.selector == Selector.of({"disk": "ssd"})
     assert found.tolerations == (
         Toleration("a", exists=True),
@@ -141,7 +141,7 @@ def test_rules() -> None:
 )
 def test_nonsense_names_its_field(spec: dict[str, Any], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        asked(pod(**spec))
+        read_pod(pod(**spec))
     assert says in str(caught.value)
 
 
@@ -149,7 +149,7 @@ def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> 
     def near(**term: Any) -> PodAffinityTerm:
         terms = [{"topologyKey": "zone", **term}]
         affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-        return asked(pod(affinity=affinity)).pod_affinity[0]
+        return read_pod(pod(affinity=affinity)).pod_affinity[0]
 
     assert near().selector == NOTHING
     assert near(labelSelector={}).selector == Selector()
@@ -158,7 +158,7 @@ def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> 
     assert near(labelSelector={}, namespaceSelector=named, namespaces=["web"]).namespaces == ("db", "web")
     assert near(labelSelector={}, namespaceSelector={"matchLabels": {"team": "a"}}).namespaces == ("*",)
     rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-    assert asked(pod(topologySpreadConstraints=[rule])).topology_spread[0].selector == NOTHING
+    assert read_pod(pod(topologySpreadConstraints=[rule])).topology_spread[0].selector == NOTHING
 
 
 def test_keys_of_labels_are_filled_in_from_the_pod() -> None:
@@ -170,13 +170,13 @@ def test_keys_of_labels_are_filled_in_from_the_pod() -> None:
     }
     own = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
     own["metadata"]["labels"] = {"app": "web"}
-    said = asked(own).pod_anti_affinity[0].selector
+    said = read_pod(own).pod_anti_affinity[0].selector
     assert str(said) == "app=web, app=web, app NotIn web"
 
 
 def test_which_nodes_have_a_part_in_evenness() -> None:
     rule = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": {}}
-    found = asked(
+    found = read_pod(
         pod(
             topologySpreadConstraints=[
                 rule,
@@ -190,7 +190,7 @@ def test_which_nodes_have_a_part_in_evenness() -> None:
 def test_ports_of_sidecars_are_the_hosts_as_well() -> None:
     beside = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 9000}]}
     before = {"name": "i", "ports": [{"hostPort": 9001}]}
-    assert asked(pod(initContainers=[beside, before])).ports == (HostPort(9000),)
+    assert read_pod(pod(initContainers=[beside, before])).ports == (HostPort(9000),)
 
 
 def test_priorities() -> None:
@@ -208,11 +208,11 @@ def test_priorities() -> None:
         "globalDefault": True,
         "preemptionPolicy": None,
     }
-    named = asked(pod(priorityClassName="urgent"), urgent, usual)
+    named = read_pod(pod(priorityClassName="urgent"), urgent, usual)
     assert (named.priority, named.preempts) == (7, False)
-    assert (asked(pod(), urgent, usual).priority, asked(pod(), urgent).priority) == (3, 0)
-    assert asked(pod(priority=9, priorityClassName="urgent"), urgent).priority == 9
-    assert asked(pod(priorityClassName="system-node-critical")).priority == 2_000_001_000
+    assert (read_pod(pod(), urgent, usual).priority, read_pod(pod(), urgent).priority) == (3, 0)
+    assert read_pod(pod(priority=9, priorityClassName="urgent"), urgent).priority == 9
+    assert read_pod(pod(priorityClassName="system-node-critical")).priority == 2_000_001_000
 
 
 @pytest.mark.parametrize(
@@ -225,5 +225,5 @@ def test_priorities() -> None:
 )
 def test_groups(spec: dict[str, Any], gang: Gang | None) -> None:
     group = {"apiVersion": "x/v1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec}
-    assert asked(pod(schedulingGroup={"podGroupName": "g"}), group).gang == gang
-    assert asked(pod(notes={"scheduling.k8s.io/group-name": "g"}), group).gang == gang
+    assert read_pod(pod(schedulingGroup={"podGroupName": "g"}), group).gang == gang
+    assert read_pod(pod(notes={"scheduling.k8s.io/group-name": "g"}), group).gang == gang

@@ -3,8 +3,8 @@
 from typing import Any
 
 from fairlead.catalog import Catalog
-from fairlead.manifest.files.collect import FoundObjects, collect, typed
-from fairlead.manifest.pod.request import ReadContext, request
+from fairlead.manifest.files.collect import FoundObjects, collect, read_object
+from fairlead.manifest.pod.request import ReadContext, read_request
 from fairlead.request import Request
 from tests import catalogs
 
@@ -27,13 +27,13 @@ def pod(
     }
 
 
-def asked(manifest: dict[str, Any], *others: dict[str, Any]) -> Request:
+def read_pod(manifest: dict[str, Any], *others: dict[str, Any]) -> Request:
     """Return what a pod asks for, in the company of other objects."""
     objects = collect([("file", other) for other in others])
-    found = typed("file", "Pod", manifest)
-    return request(found.where, found.body, ReadContext(CATALOG, objects))
+    found = read_object("file", "Pod", manifest)
+    return read_request(found.where, found.body, ReadContext(CATALOG, objects))
 
 
-def group(*manifests: dict[str, Any]) -> FoundObjects:
+def collect_objects(*manifests: dict[str, Any]) -> FoundObjects:
     """Return objects, sorted."""
     return collect([("file", each) for each in manifests])

@@ -10,10 +10,16 @@ import pytest
 from fairlead import calibration as nouns
 from fairlead.cluster.http import codec
 from fairlead.modelprofiles import types as parts
-from fairlead.modelprofiles.convert import ProfileSet, knowledge, merged, of_calibration, of_seen
+from fairlead.modelprofiles.convert import (
+    ProfileSet,
+    calibration_profiles,
+    merge_profiles,
+    observed_profile,
+    profile_set,
+)
 from fairlead.modelprofiles.types import MODEL_PROFILES, ModelProfile
 from fairlead.units import Bytes, Seconds
-from tests.profiles import MEASURED, calibration, definition, seen
+from tests.profiles import MEASURED, calibration, definition, observed
 
 SPEC: dict[str, Any] = definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 FIELDS = SPEC["properties"]
@@ -54,40 +60,40 @@ def test_the_schema_knows_every_field_of_the_spec() -> None:
 
 
 def test_what_goes_in_comes_out() -> None:
-    objects = [*of_calibration(calibration(), "n1"), of_seen(seen(), "n1")]
-    assert knowledge(map(through_json, objects)) == ProfileSet((calibration(),), (seen(),))
+    objects = [*calibration_profiles(calibration(), "n1"), observed_profile(observed(), "n1")]
+    assert profile_set(map(through_json, objects)) == ProfileSet((calibration(),), (observed(),))
     bare = calibration(trials=(replace(calibration().trials[0], measured=replace(MEASURED, waited=0.0)),))
-    assert knowledge(map(through_json, of_calibration(bare, ""))).calibrations == (bare,)
+    assert profile_set(map(through_json, calibration_profiles(bare, ""))).calibrations == (bare,)
 
 
 def test_setups_are_told_apart_and_versions_that_are_not_ours_left_out() -> None:
-    others = [*of_calibration(calibration(), "n1"), *of_calibration(calibration(host="b"), "n2")]
-    assert {each.host for each in knowledge(others).calibrations} == {"a host", "b"}
+    others = [*calibration_profiles(calibration(), "n1"), *calibration_profiles(calibration(host="b"), "n2")]
+    assert {each.host for each in profile_set(others).calibrations} == {"a host", "b"}
     newer = msgspec.structs.replace(others[0].spec, version=99)
     strange = msgspec.structs.replace(others[0], spec=newer)
-    (line,) = knowledge([strange]).unread
+    (line,) = profile_set([strange]).unread
     assert line.startswith(f"{strange.metadata.name}: a profile of version 99")
 
 
 def test_machines_of_one_setup_name_the_same_object() -> None:
-    mine, same = of_calibration(calibration(), "n1"), of_calibration(calibration(), "n2")
+    mine, same = calibration_profiles(calibration(), "n1"), calibration_profiles(calibration(), "n2")
     assert [each.metadata for each in mine] == [each.metadata for each in same]
-    assert of_seen(seen(digest="a" * 40), "n3").metadata == mine[0].metadata
-    assert of_seen(seen(), "n1").metadata.name != mine[0].metadata.name
+    assert observed_profile(observed(digest="a" * 40), "n3").metadata == mine[0].metadata
+    assert observed_profile(observed(), "n1").metadata.name != mine[0].metadata.name
 
 
 def test_what_adds_nothing_changes_nothing() -> None:
-    before = of_calibration(calibration(), "n1")[0]
+    before = calibration_profiles(calibration(), "n1")[0]
     slower = replace(MEASURED, seconds=Seconds(9.0), peak_bytes=Bytes(1))
     trials = (replace(calibration().trials[0], measured=slower),)
-    assert merged(before, of_calibration(calibration(trials=trials), "n2")[0]) is before
-    assert merged(before, before) is before
+    assert merge_profiles(before, calibration_profiles(calibration(trials=trials), "n2")[0]) is before
+    assert merge_profiles(before, before) is before
 
 
 def test_what_adds_something_is_signed_anew() -> None:
-    before = of_calibration(calibration(), "n1")[0]
-    now = of_seen(seen(digest="a" * 40, made="2026-11-17T00:00:00+00:00"), "n2")
-    both = merged(before, now)
+    before = calibration_profiles(calibration(), "n1")[0]
+    now = observed_profile(observed(digest="a" * 40, made="2026-11-17T00:00:00+00:00"), "n2")
+    both = merge_profiles(before, now)
     assert (both.spec.node, both.spec.made) == ("n2", now.spec.made)
     assert (both.spec.measured, both.spec.seen) == (before.spec.measured, now.spec.seen)
     assert both.metadata == before.metadata
@@ -96,7 +102,9 @@ def test_what_adds_something_is_signed_anew() -> None:
 def test_long_words_are_cut_to_the_room_there_is() -> None:
     long = "x" * 5_000
     trials = (replace(calibration().trials[1], model=long, reason=long),)
-    spec = of_calibration(calibration(host=long, trials=trials), "n1")[0].spec
+    spec = calibration_profiles(calibration(host=long, trials=trials), "n1")[0].spec
     for name, text in (("host", spec.host), ("model", spec.model), ("reason", spec.reason)):
         assert len(text) == FIELDS[name]["maxLength"]
-    assert len(of_seen(seen(host=long, model=long), "n1").spec.host) == FIELDS["host"]["maxLength"]
+    assert (
+        len(observed_profile(observed(host=long, model=long), "n1").spec.host) == FIELDS["host"]["maxLength"]
+    )

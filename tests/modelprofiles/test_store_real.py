@@ -13,12 +13,12 @@ from fairlead.calibration import Trial, place
 from fairlead.cluster.http import codec
 from fairlead.cluster.kinds import CRDS
 from fairlead.errors import InvalidError
-from fairlead.modelprofiles.convert import of_calibration, of_seen
-from fairlead.modelprofiles.store import StoreCounts, read, remove, store
+from fairlead.modelprofiles.convert import calibration_profiles, observed_profile
+from fairlead.modelprofiles.store import StoreCounts, delete_profiles, read_profiles, store
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.units import Bytes, Seconds
 from tests.labs import RealCluster
-from tests.profiles import MEASURED, calibration, features, keeping, seen
+from tests.profiles import MEASURED, calibration, features, observed, serving_profiles
 
 Spec = dict[str, Any]
 MANY = 600
@@ -27,27 +27,27 @@ MANY = 600
 @pytest.fixture
 def profiles(real_cluster: RealCluster) -> Iterator[RealCluster]:
     """Return a cluster that knows the kind."""
-    yield from keeping(real_cluster)
+    yield from serving_profiles(real_cluster)
 
 
 def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: RealCluster) -> None:
-    first, sight = calibration(profiles.namespace), seen(profiles.namespace)
+    first, sight = calibration(profiles.namespace), observed(profiles.namespace)
     id_ = place(first.setup, first.host)
     better = replace(MEASURED, seconds=Seconds(0.005), peak_bytes=Bytes(50))
     again = replace(first, made="2026-11-17T04:00:00+00:00", trials=(Trial("points", features("b"), better),))
 
     async def play() -> None:
         async with profiles.connect() as client:
-            objects = [*of_calibration(first, "n1"), of_seen(sight, "n1")]
+            objects = [*calibration_profiles(first, "n1"), observed_profile(sight, "n1")]
             assert await store(client, objects, Random(0)) == StoreCounts(made=3)
-            found = await read(client, id_)
+            found = await read_profiles(client, id_)
             assert (found.calibrations, found.seen) == ((first,), (sight,))
-            assert await store(client, of_calibration(again, "n2"), Random(0)) == StoreCounts(changed=1)
-            assert await store(client, of_calibration(again, "n3"), Random(0)) == StoreCounts(kept=1)
-            (only,) = (await read(client, id_)).calibrations
+            assert await store(client, calibration_profiles(again, "n2"), Random(0)) == StoreCounts(changed=1)
+            assert await store(client, calibration_profiles(again, "n3"), Random(0)) == StoreCounts(kept=1)
+            (only,) = (await read_profiles(client, id_)).calibrations
             assert [trial.measured for trial in only.trials] == [MEASURED, better]
-            assert await remove(client, id_) == 3
-            assert await read(client, id_) == ((), (), ())
+            assert await delete_profiles(client, id_) == 3
+            assert await read_profiles(client, id_) == ((), (), ())
 
     asyncio.run(play())
 
@@ -56,13 +56,13 @@ def test_many_at_once_write_one_object(profiles: RealCluster) -> None:
     def machine(number: int) -> Any:
         found = replace(MEASURED, seconds=Seconds(1 + number), peak_bytes=Bytes(number))
         mine = calibration(profiles.namespace, trials=(Trial("plain", features("a"), found),))
-        return of_calibration(mine, f"n{number}")
+        return calibration_profiles(mine, f"n{number}")
 
     async def play() -> None:
         async with profiles.connect() as client:
             await asyncio.gather(*(store(client, machine(number), Random(number)) for number in range(8)))
             id_ = place(calibration(profiles.namespace).setup, calibration().host)
-            (only,) = (await read(client, id_)).calibrations
+            (only,) = (await read_profiles(client, id_)).calibrations
             found = only.trials[0].measured
             assert found is not None
             assert (found.seconds, found.peak_bytes) == (Seconds(1), Bytes(7))
@@ -74,11 +74,13 @@ def test_a_list_of_many(profiles: RealCluster) -> None:
     async def play() -> None:
         async with profiles.connect() as client:
             hosts = [f"host {number}" for number in range(MANY)]
-            objects = [of_seen(seen(profiles.namespace, host=host), "n1") for host in hosts]
+            objects = [observed_profile(observed(profiles.namespace, host=host), "n1") for host in hosts]
             for start in range(0, MANY, 50):
                 batch = objects[start : start + 50]
                 await asyncio.gather(*(client.create(MODEL_PROFILES, each) for each in batch))
-            found = [each for each in (await read(client)).seen if each.setup.device == profiles.namespace]
+            found = [
+                each for each in (await read_profiles(client)).seen if each.setup.device == profiles.namespace
+            ]
             assert sorted(each.host for each in found) == sorted(hosts)
 
     asyncio.run(play())
@@ -131,7 +133,7 @@ REFUSED: dict[str, tuple[Callable[[Spec], None], str]] = {
 def test_what_cannot_be_is_refused_by_the_name_of_its_field(what: str, profiles: RealCluster) -> None:
     change, says = REFUSED[what]
     body = copy.deepcopy(
-        codec.document(MODEL_PROFILES, of_calibration(calibration(profiles.namespace), "n")[0])
+        codec.document(MODEL_PROFILES, calibration_profiles(calibration(profiles.namespace), "n")[0])
     )
     change(body["spec"])
 
@@ -159,13 +161,13 @@ STAYS: dict[str, tuple[Callable[[Spec], None], str]] = {
 def test_what_stays_as_it_is(what: str, profiles: RealCluster) -> None:
     change, says = STAYS[what]
     trial, sight = (
-        of_calibration(calibration(profiles.namespace), "n")[0],
-        seen(profiles.namespace, digest="a" * 40),
+        calibration_profiles(calibration(profiles.namespace), "n")[0],
+        observed(profiles.namespace, digest="a" * 40),
     )
 
     async def play() -> None:
         async with profiles.connect() as client:
-            await store(client, [trial, of_seen(sight, "n")], Random(0))
+            await store(client, [trial, observed_profile(sight, "n")], Random(0))
             kept = (await client.get(MODEL_PROFILES.raw(), trial.metadata.name)).document()
             change(kept["spec"])
             with pytest.raises(InvalidError, match=says):

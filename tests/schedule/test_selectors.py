@@ -41,7 +41,7 @@ def listed(name: str, driver: str, *models: str, **more: dict[str, object]) -> N
     )
     slices = [item.body for item in objects.all("ResourceSlice")]
     (node_object,) = (item.body for item in objects.all("Node"))
-    return nodes.node("n", node_object, slices, CATALOG)
+    return nodes.read_node("n", node_object, slices, CATALOG)
 
 
 def decided(*states: NodeState, selectors: tuple[str, ...]) -> Decision:

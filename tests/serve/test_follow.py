@@ -7,11 +7,11 @@ from fairlead.cluster.kinds import CRDS, NODES, Kind
 from fairlead.cluster.meta import Listing, T
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ClusterUnavailableError
-from fairlead.modelprofiles.convert import of_seen
+from fairlead.modelprofiles.convert import observed_profile
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.serve.follow import Follower
 from tests.fakecluster.cluster import FakeCluster
-from tests.profiles import definition, seen
+from tests.profiles import definition, observed
 
 
 class Shaky(FakeCluster):
@@ -28,7 +28,7 @@ class Shaky(FakeCluster):
 
 def test_a_kind_that_is_defined_later_is_followed_from_then_on() -> None:
     heard: list[str] = []
-    profile = of_seen(seen(), "n1")
+    profile = observed_profile(observed(), "n1")
 
     def hear(change: ObjectChange[Any]) -> None:
         heard.append(change.object.metadata.name)

@@ -28,7 +28,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.meta import Object
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
-from fairlead.manifest.node.holdings import BoundPod, claim_id, placements, report
+from fairlead.manifest.node.holdings import BoundPod, claim_id, node_report, placements
 from fairlead.manifest.pod.claims import claims_named
 from fairlead.manifest.types.dra import Slice
 from fairlead.manifest.types.kubernetes import Node, PodGroup
@@ -285,7 +285,7 @@ class SchedulerCache:
         self._stale_nodes |= held | holds
         if held - holds:
             self._events.add(ClusterEvent.POD_DELETED)
-        if now is None or not now.own:
+        if now is None or not now.made_by_scheduler:
             # Pods that wait for a claim are read again: the pod names it, it may not name the pod.
             self._stale_pods |= self._claim_index.of(change.key)
             self._events.add(ClusterEvent.CLAIM_CHANGED)
@@ -382,7 +382,7 @@ class SchedulerCache:
             BoundPod(in_flight(each.request, self._pods.get(each.request.id)), assumed=each.shares)
             for each in held
         ]
-        said, claims = report(self._nodes.node(name), state.devices), self._claims.on(name)
+        said, claims = node_report(self._nodes.node(name), state.devices), self._claims.on(name)
         return placements(state, [*bound, *assumed], claims, said, self._translator.admitted)
 
     def _translate_waiting(self) -> Iterable[Waiting]:

@@ -43,7 +43,7 @@ def _short_cluster(where: str, value: Any, catalog: Catalog) -> Snapshot:
     if not isinstance(value, dict) or "nodes" not in value:
         raise ManifestError(f"{where}: neither a snapshot, nor manifests, nor nodes of the short form", _HINT)
     table = CheckedMapping.of(where, value, short.CLUSTER_KEYS)
-    nodes = short.nodes(f"{where}: nodes", value["nodes"], catalog)
+    nodes = short.read_nodes(f"{where}: nodes", value["nodes"], catalog)
     running = tuple(
         _running(CheckedMapping.of(f"{where}: running[{at}]", each, _RUNNING), where, nodes, catalog)
         for at, each in enumerate(table.items("running"))
@@ -52,8 +52,8 @@ def _short_cluster(where: str, value: Any, catalog: Catalog) -> Snapshot:
 
 
 def _running(table: CheckedMapping, file: str, nodes: Sequence[NodeState], catalog: Catalog) -> Placement:
-    request, _ = short_workload.single(table, file, catalog)
-    snapshot.sound(request, table.where)
+    request, _ = short_workload.read_pod(table, file, catalog)
+    snapshot.check_request(request, table.where)
     name = table.text("node")
     host = next((node for node in nodes if node.name == name), None)
     if host is None:

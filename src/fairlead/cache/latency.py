@@ -36,11 +36,13 @@ class LatencyEstimator:
         self._stale = True
         return True
 
-    def expecting(self, where: str, pod: LivePod, request: Request, accelerators: Iterable[str]) -> Request:
+    def with_expectations(
+        self, where: str, pod: LivePod, request: Request, accelerators: Iterable[str]
+    ) -> Request:
         """Return a request with what is expected of the model that its pod names."""
         if not names_model(pod):
             return request
         if self._models is None or self._stale:
             self._models = KnownModels.of(self._profiles.values(), self._catalog, self._models)
             self._stale = False
-        return self._models.expecting(where, pod, request, accelerators)
+        return self._models.with_expectations(where, pod, request, accelerators)

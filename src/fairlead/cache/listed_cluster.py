@@ -38,7 +38,7 @@ class ListedCluster:
     @classmethod
     def of(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
         """Return the cluster of an API server; what cannot be read is passed over, and named."""
-        return _listed(objects.found, objects, catalog, authored=False)
+        return _listed(objects.entries, objects, catalog, authored=False)
 
     @classmethod
     def of_files(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
@@ -52,7 +52,7 @@ class ListedCluster:
 def _listed(
     found: Iterable[FoundObject], objects: FoundObjects, catalog: Catalog, *, authored: bool
 ) -> ListedCluster:
-    places = {(each.kind, *each.body.key): each.where for each in objects.found}
+    places = {(each.kind, *each.body.key): each.where for each in objects.entries}
     # Files often hold no volumes at all, though their pods name some.
     unlisted = {kind: why for kind, why in objects.unlisted.items() if kind in _STORAGE}
     storage = any(map(objects.all, _STORAGE)) if authored else not unlisted
@@ -97,7 +97,7 @@ def _completed(objects: FoundObjects) -> Iterator[FoundObject]:
         seen[uid] = each.where
         for key in claims_used(pod) if pod.spec.node_name and not pod.ended else ():
             users.setdefault(key, set()).add(uid)
-    for each in objects.found:
+    for each in objects.entries:
         body = each.body
         if isinstance(body, LivePod) and not body.metadata.uid:
             body = changed(body, metadata=changed(body.metadata, uid=_made_up(*body.key)))

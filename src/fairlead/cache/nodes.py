@@ -7,8 +7,8 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.node.state import node as node_state
-from fairlead.manifest.types.dra import Slice, newest
+from fairlead.manifest.node.state import read_node as node_state
+from fairlead.manifest.types.dra import Slice, newest_slices
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.manifest.types.live import LivePod
 from fairlead.placement import PLACEMENTS, NodeState
@@ -49,10 +49,10 @@ class NodeCache:
         """Take in a change of a slice."""
         for each in (change.old, change.new):
             if each is not None:
-                self._changed.add(each.home)
-                self._slices.setdefault(each.home, {}).pop(each.key, None)
+                self._changed.add(each.node)
+                self._slices.setdefault(each.node, {}).pop(each.key, None)
         if change.new is not None:
-            self._slices[change.new.home][change.new.key] = change.new
+            self._slices[change.new.node][change.new.key] = change.new
 
     def on_pod(self, uid: str, node: str, pod: LivePod | None) -> None:
         """Take in a pod: while its placement cannot be read, its node takes no others."""
@@ -78,7 +78,7 @@ class NodeCache:
             if home == name:
                 self.unreadable[name] = error
                 return None
-        slices = newest(self._slices.get(name, {}).values())
+        slices = newest_slices(self._slices.get(name, {}).values())
         try:
             return node_state(self._origin.place("Node", given), given, slices, self._catalog)
         except ManifestError as error:

@@ -3,7 +3,7 @@
 from fairlead.cache.types import LEADER_EPOCH, LiveClaim, LivePod
 from fairlead.cluster.meta import replace
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.node.holdings import FOREVER
+from fairlead.manifest.node.holdings import UNPREEMPTABLE
 from fairlead.placement import DeviceShare, Placement, parse_shares
 from fairlead.request import Request
 
@@ -23,7 +23,7 @@ def in_flight(request: Request, pod: LivePod | None) -> Request:
     if not home(pod):
         return request
     name = f"under way {request.id}"
-    return Request(name, request.namespace, uid=name, priority=FOREVER, preempts=False)
+    return Request(name, request.namespace, uid=name, priority=UNPREEMPTABLE, preempts=False)
 
 
 def alike(before: LivePod, now: LivePod) -> bool:

@@ -13,8 +13,8 @@ from fairlead import keys
 from fairlead.cache.types import LivePod
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
-from fairlead.manifest.pod.admitted import handed_over_by
-from fairlead.manifest.pod.effective import effective
+from fairlead.manifest.pod.admitted import device_plugin_resources
+from fairlead.manifest.pod.effective import effective_requests
 from fairlead.manifest.types.kubernetes import Amount
 from fairlead.manifest.types.quota import ResourceQuota
 from fairlead.placement import Decision, DeviceShare, Reason, Rejection
@@ -53,7 +53,7 @@ def charge(pod: LivePod, shares: Sequence[DeviceShare]) -> UncountedUse:
     largest = sorted((share.memory for share in shares), reverse=True)
     memory = sum(largest[: max(0, len(shares) - by_resource)])
     compute = any(share.compute and not share.whole for share in shares)
-    compute = compute and not pod.spec.resource_claims and keys.HAMI_CORES not in handed_over_by(pod)
+    compute = compute and not pod.spec.resource_claims and keys.HAMI_CORES not in device_plugin_resources(pod)
     marked = compute or len(shares) > by_resource
     return UncountedUse(-(-memory // _MIB), int(marked and not _totals(pod).get(keys.SHARE)))
 
@@ -152,14 +152,14 @@ def _by_resource(pod: LivePod, most: int) -> int:
     """Return how many of a pod's shares it asks for by claims or resources, which the API server counts."""
     if pod.spec.resource_claims:
         return most
-    totals = {name: amount for name in handed_over_by(pod) if (amount := _totals(pod).get(name, 0))}
+    totals = {name: amount for name in device_plugin_resources(pod) if (amount := _totals(pod).get(name, 0))}
     whole = [amount for name, amount in totals.items() if name not in keys.SIZES]
     return max((*whole, int(bool(totals))))
 
 
 def _totals(pod: LivePod) -> dict[str, int]:
     try:
-        return effective("", pod.spec)
+        return effective_requests("", pod.spec)
     except ManifestError:
         return {}
 

@@ -16,12 +16,12 @@ from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.files.collect import FoundObject, FoundObjects
-from fairlead.manifest.pod.admitted import admitted
+from fairlead.manifest.pod.admitted import admitted_request
 from fairlead.manifest.pod.allocated import with_allocated_claims
 from fairlead.manifest.pod.demand import is_accelerator
 from fairlead.manifest.pod.effective import named_resources
 from fairlead.manifest.pod.gangs import UNSTATED
-from fairlead.manifest.pod.request import ReadContext, request, sizes
+from fairlead.manifest.pod.request import ReadContext, memory_by_model, read_request
 from fairlead.manifest.types.dra import ResourceClaimSpec
 from fairlead.manifest.types.kubernetes import PodGroup
 from fairlead.modelprofiles.types import ModelProfile
@@ -125,7 +125,7 @@ class PodTranslator:
 
     def resize(self, nodes: Iterable[NodeState]) -> bool:
         """Learn what accelerators there are, and say whether pods now read otherwise."""
-        found = sizes(nodes)
+        found = memory_by_model(nodes)
         if found == self._sizes:
             return False
         self._sizes = found
@@ -161,7 +161,7 @@ class PodTranslator:
         found = self._admitted.get(uid)
         if found is None:
             where = self._origin.place("Pod", pod)
-            found = self._admitted[uid] = admitted(where, pod, self._catalog, self._sizes)
+            found = self._admitted[uid] = admitted_request(where, pod, self._catalog, self._sizes)
         return found
 
     def waiting(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request | UnreadablePod:
@@ -220,10 +220,10 @@ class PodTranslator:
         return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
 
     def _asked(self, where: str, pod: LivePod, context: ReadContext) -> Request:
-        found = request(where, pod, context)
+        found = read_request(where, pod, context)
         if self._origin.authored:
             return found  # the models of a file are beside it: no ModelProfile tells of them
-        return self._latency.expecting(where, pod, found, self._sizes)
+        return self._latency.with_expectations(where, pod, found, self._sizes)
 
     def _around(self, claims: Mapping[str, LiveClaim]) -> FoundObjects:
         if self._objects is None:

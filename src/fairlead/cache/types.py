@@ -8,7 +8,7 @@ from fairlead.keys import LEADER_EPOCH, PLACEMENT
 from fairlead.manifest import listing
 from fairlead.manifest.types.live import (
     DISRUPTION,
-    OWN_CLAIM,
+    EXTENDED_RESOURCE_CLAIM,
     PREEMPTED,
     PREEMPTING,
     SCHEDULED,
@@ -22,9 +22,9 @@ __all__ = [
     "BUDGETS",
     "CLAIMS",
     "DISRUPTION",
+    "EXTENDED_RESOURCE_CLAIM",
     "LEADER_EPOCH",
     "NODES",
-    "OWN_CLAIM",
     "PLACEMENT",
     "PODS",
     "PREEMPTED",

@@ -15,11 +15,11 @@ from fairlead.cache.types import LivePod
 from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.errors import ManifestError
 from fairlead.manifest import amounts
-from fairlead.manifest.pod.rules import selector, terms
+from fairlead.manifest.pod.rules import label_selector, label_terms
 from fairlead.manifest.types.storage import (
-    LATE,
     NO_PROVISIONER,
-    SIZE,
+    STORAGE_RESOURCE,
+    WAIT_FOR_FIRST_CONSUMER,
     StorageClass,
     Topology,
     Volume,
@@ -86,15 +86,17 @@ class VolumeCache:
         before = self._volumes.get(name)
         _keep(self._volumes, name, now)
         was_free = self._free.pop(name, None) is not None
-        if before is not None and before.kept_for is not None:
-            self._kept.pop(before.kept_for, None)
-        if now is not None and now.kept_for is not None:
-            self._kept[now.kept_for] = now
+        if before is not None and before.claimed_by is not None:
+            self._kept.pop(before.claimed_by, None)
+        if now is not None and now.claimed_by is not None:
+            self._kept[now.claimed_by] = now
         elif now is not None:
             self._free[name] = now
         if was_free or name in self._free:
             return self._users.everybody
-        found = [each.kept_for for each in (before, now) if each is not None and each.kept_for is not None]
+        found = [
+            each.claimed_by for each in (before, now) if each is not None and each.claimed_by is not None
+        ]
         return frozenset(uid for key in found for uid in self._users.of(key))
 
     def follow(self, uid: str, pod: LivePod | None) -> None:
@@ -148,7 +150,7 @@ class VolumeCache:
         if volume is not None:
             return reachable(volume)
         kind = self._class_of(claim)
-        if claim.bound or kind is None or kind.volume_binding_mode != LATE:
+        if claim.bound or kind is None or kind.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
             hint = f"see: kubectl describe pvc {key[1]}"
             raise ManifestError(f"{where}: PersistentVolumeClaim {name} has no volume yet", hint)
         if claim.node and known(claim.node):
@@ -177,8 +179,8 @@ class VolumeCache:
     def _free_for(self, claim: VolumeClaim) -> list[Volume]:
         """Return the free volumes that a claim could have, the smallest first."""
         wish = claim.spec
-        size = _bytes(wish.resources.requests.get(SIZE, 0))
-        labels = selector("selector", wish.selector) if wish.selector is not None else Selector()
+        size = _bytes(wish.resources.requests.get(STORAGE_RESOURCE, 0))
+        labels = label_selector("selector", wish.selector) if wish.selector is not None else Selector()
         found = [
             each
             for each in self._free.values()
@@ -187,9 +189,11 @@ class VolumeCache:
             and each.spec.volume_mode == wish.volume_mode
             and set(wish.access_modes) <= set(each.spec.access_modes)
             and labels.selects(each.metadata.labels)
-            and _bytes(each.spec.capacity.get(SIZE, 0)) >= size
+            and _bytes(each.spec.capacity.get(STORAGE_RESOURCE, 0)) >= size
         ]
-        return sorted(found, key=lambda each: (_bytes(each.spec.capacity.get(SIZE, 0)), each.metadata.name))
+        return sorted(
+            found, key=lambda each: (_bytes(each.spec.capacity.get(STORAGE_RESOURCE, 0)), each.metadata.name)
+        )
 
     def _is_made(self, claim: VolumeClaim) -> bool:
         """Say whether a volume can be made for a claim."""
@@ -199,7 +203,7 @@ class VolumeCache:
     def _class_of(self, claim: VolumeClaim) -> StorageClass | None:
         name = claim.spec.storage_class_name
         if name is None:
-            return next((class_ for class_ in self._classes.values() if class_.usual), None)
+            return next((class_ for class_ in self._classes.values() if class_.is_default), None)
         return self._classes.get(name)
 
 
@@ -208,7 +212,7 @@ def reachable(volume: Volume) -> tuple[Selector, ...]:
     required = volume.spec.node_affinity.required
     where = f"volume {volume.metadata.name}: spec.nodeAffinity.required"
     found = [
-        Selector(terms(where, each.match_expressions), terms(where, each.match_fields))
+        Selector(label_terms(where, each.match_expressions), label_terms(where, each.match_fields))
         for each in (required.node_selector_terms if required is not None else ())
     ]
     return tuple(each for each in found if each.terms or each.names)
@@ -244,7 +248,7 @@ def _flat(found: Iterable[Sequence[Selector]]) -> tuple[Selector, ...]:
 def _bytes(value: Any) -> int:
     """Return a size; of one that is beyond counting, what nothing reaches: the server lets such pass."""
     try:
-        return amounts.quantity(SIZE, value)
+        return amounts.quantity(STORAGE_RESOURCE, value)
     except ManifestError:
         return _ENDLESS
 

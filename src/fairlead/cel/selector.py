@@ -14,7 +14,7 @@ from fairlead.cel.functions.all import TABLE
 from fairlead.cel.syntax.lexer import Source
 from fairlead.cel.syntax.parser import parse
 
-LONGEST: Final = 10 * 1024
+MAX_LENGTH: Final = 10 * 1024
 """Bytes of an expression: `CELSelectorExpressionMaxLength` of Kubernetes."""
 _KEPT: Final = 1024
 """Compiled selectors that are kept, those used last."""
@@ -52,8 +52,8 @@ class CompiledSelector:
 @lru_cache(maxsize=_KEPT)
 def compile_selector(text: str) -> CompiledSelector:
     """Compile an expression; CompileError where Kubernetes would refuse it."""
-    if len(text.encode("utf-8", "surrogatepass")) > LONGEST:
-        raise CompileError(1, 1, f"the expression is longer than {LONGEST} bytes")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
+        raise CompileError(1, 1, f"the expression is longer than {MAX_LENGTH} bytes")
     source = Source(text)
     try:
         return _compiled(source)

@@ -8,7 +8,7 @@ from fairlead.doctor.view import PROGRAMS, VERSION, ClusterView, is_ready
 from fairlead.keys import PREFIX, WHOLE
 from fairlead.manifest.types.kubernetes import Node
 
-_HINTS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
+_GPU_LABELS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
 """Labels of others by which a node says that it has a GPU."""
 
 
@@ -18,9 +18,9 @@ def agents(sight: ClusterView) -> list[CheckResult]:
     if not found:
         return [warn("no agent runs in this cluster", "install the chart: fairlead docs install")]
     ready = {pod.spec.node_name for pod in found if is_ready(pod)}
-    told = {each.spec.node_name for each in sight.slices_of_ours} & {_name(node) for node in sight.nodes}
-    silent = (told | {_name(node) for node in sight.nodes if offers(node)}) - ready
-    unknown = {_name(node) for node in sight.nodes if hints(node)} - ready - silent
+    told = {each.spec.node_name for each in sight.own_slices} & {_name(node) for node in sight.nodes}
+    silent = (told | {_name(node) for node in sight.nodes if offers_accelerators(node)}) - ready
+    unknown = {_name(node) for node in sight.nodes if has_other_gpus(node)} - ready - silent
     said = []
     if silent:
         text = f"{count(silent, 'node')} with accelerators without a ready agent: {some(silent)}"
@@ -50,7 +50,7 @@ def versions(sight: ClusterView) -> list[CheckResult]:
     return [warn(f"programs of {len(by_version)} versions run ({rows})", todo)]
 
 
-def offers(node: Node) -> bool:
+def offers_accelerators(node: Node) -> bool:
     """Say whether a node shows accelerators of ours."""
     amounts = node.status.allocatable.items()
     return bool(models(node.metadata.labels)) or any(
@@ -58,10 +58,10 @@ def offers(node: Node) -> bool:
     )
 
 
-def hints(node: Node) -> bool:
+def has_other_gpus(node: Node) -> bool:
     """Say whether a node has GPUs, in the words of others."""
     labels, has = node.metadata.labels, node.status.allocatable
-    return any(labels.get(name) == "true" for name in _HINTS) or any(
+    return any(labels.get(name) == "true" for name in _GPU_LABELS) or any(
         has.get(name, "0") != "0" for name in WHOLE
     )
 

@@ -7,11 +7,11 @@ from typing import Final
 from fairlead.annotations import ALL
 from fairlead.cluster.objects import AllocatedDevice
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.view import ClusterView, full
+from fairlead.doctor.view import ClusterView, full_name
 from fairlead.errors import ManifestError
 from fairlead.keys import ALLOCATED, PLACEMENT, PREFIX
 from fairlead.manifest.amounts import quantity
-from fairlead.manifest.node.holdings import annotated, given
+from fairlead.manifest.node.holdings import allocated_share, reported_shares
 from fairlead.manifest.types.dra import Device
 from fairlead.manifest.types.live import LiveClaim
 from fairlead.offer import DRIVER
@@ -39,11 +39,11 @@ class DeviceUse:
 
 def given_away(sight: ClusterView) -> list[CheckResult]:
     """Say which devices are given away more than once."""
-    room, held = _room(sight), _lasting(sight)
+    room, held = _capacity_by_place(sight), _lasting_uses(sight)
     by_place: dict[Place, list[DeviceUse]] = {}
     for each in held:
         by_place.setdefault(each.place, []).append(each)
-    over = [_over(place, found, room.get(place, 0)) for place, found in sorted(by_place.items())]
+    over = [_overcommit(place, found, room.get(place, 0)) for place, found in sorted(by_place.items())]
     said = [each for each in over if each]
     # What containers hold to the last is left out of slices; what claims hold never is.
     lost = {" ".join(each.place) for each in held if each.claim and each.place not in room}
@@ -55,7 +55,7 @@ def given_away(sight: ClusterView) -> list[CheckResult]:
     return said or [ok(f"nothing is given away twice; {devices}")]
 
 
-def _room(sight: ClusterView) -> dict[Place, int]:
+def _capacity_by_place(sight: ClusterView) -> dict[Place, int]:
     """Return the memory of every device that was offered in any look."""
     found = dict(capacities(sight))
     for place, memory in capacities(sight.earlier) if sight.earlier else ():
@@ -63,13 +63,13 @@ def _room(sight: ClusterView) -> dict[Place, int]:
     return found
 
 
-def _lasting(sight: ClusterView) -> list[DeviceUse]:
+def _lasting_uses(sight: ClusterView) -> list[DeviceUse]:
     """Return who holds what; of two looks, only what is the same in both: that was so in between as well."""
-    stayed = set(holders(sight.earlier)) if sight.earlier else None
-    return [each for each in holders(sight) if stayed is None or each in stayed]
+    stayed = set(device_uses(sight.earlier)) if sight.earlier else None
+    return [each for each in device_uses(sight) if stayed is None or each in stayed]
 
 
-def _over(place: Place, found: list[DeviceUse], room: int) -> CheckResult | None:
+def _overcommit(place: Place, found: list[DeviceUse], room: int) -> CheckResult | None:
     total = sum(each.memory for each in found)
     crowded = any(each.whole for each in found) and len(found) > 1
     if not crowded and (not room or total <= room):
@@ -85,7 +85,7 @@ def _over(place: Place, found: list[DeviceUse], room: int) -> CheckResult | None
 def capacities(sight: ClusterView) -> Iterator[tuple[Place, int]]:
     """Yield the memory of every device; a slice leaves out what containers hold, the node's labels do not."""
     labels = {node.metadata.name: node.metadata.labels for node in sight.nodes}
-    for each in sight.slices_of_ours:
+    for each in sight.own_slices:
         for device in each.spec.devices:
             told = labels.get(each.spec.node_name, {})
             yield (each.spec.pool.name, device.name), max(_offered(device), _labelled(device, told))
@@ -104,37 +104,37 @@ def _labelled(device: Device, labels: Mapping[str, str]) -> int:
     return int(text) * _MIB if text.isdecimal() else 0
 
 
-def holders(sight: ClusterView) -> Iterator[DeviceUse]:
+def device_uses(sight: ClusterView) -> Iterator[DeviceUse]:
     """Yield who holds what: claims once each, then pods that have none, then what agents know of others."""
     claimed = set[str]()
     for claim in sight.claims:
         ours = [each for each in claim.results if each.driver == DRIVER]
         claimed |= set(claim.users) if ours else set()
-        yield from (_claimed(claim, each) for each in ours)
+        yield from (_claim_use(claim, each) for each in ours)
     known = set[str]()
     for pod in sight.pods:
         note = pod.metadata.annotations.get(PLACEMENT)
         shares = (parse_shares(note) or ()) if note else ()
         if pod.metadata.uid in claimed or not pod.spec.node_name or pod.ended:
-            known.add(full(pod))
+            known.add(full_name(pod))
             continue
-        known |= {full(pod)} if shares else set()
+        known |= {full_name(pod)} if shares else set()
         for share in shares:
             place = pod.spec.node_name, share.device
-            yield DeviceUse(place, full(pod), pod.metadata.uid, share.memory, share.whole)
-    yield from _told(sight, known)
+            yield DeviceUse(place, full_name(pod), pod.metadata.uid, share.memory, share.whole)
+    yield from _reported_uses(sight, known)
 
 
-def _claimed(claim: LiveClaim, result: AllocatedDevice) -> DeviceUse:
-    share, place = given(result), (result.pool, result.device)
+def _claim_use(claim: LiveClaim, result: AllocatedDevice) -> DeviceUse:
+    share, place = allocated_share(result), (result.pool, result.device)
     return DeviceUse(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
 
 
-def _told(sight: ClusterView, known: set[str]) -> Iterator[DeviceUse]:
+def _reported_uses(sight: ClusterView, known: set[str]) -> Iterator[DeviceUse]:
     """Yield what nodes' agents say of pods that nobody else tells of."""
     for node in sight.nodes:
         name, note = node.metadata.name, node.metadata.annotations.get(ALLOCATED, "")
-        for pod, shares in annotated(name, note, ()).items() if note else ():
+        for pod, shares in reported_shares(name, note, ()).items() if note else ():
             for share in shares if pod not in known else ():
                 if share.device != ALL:
                     yield DeviceUse((name, share.device), pod, "", share.memory, share.whole)

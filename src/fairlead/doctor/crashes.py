@@ -3,11 +3,11 @@
 from typing import Final
 
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.view import PROGRAMS, ClusterView, ContainerStatus, Pod, full
+from fairlead.doctor.view import PROGRAMS, ClusterView, ContainerStatus, Pod, full_name
 
 RECENT: Final = 600.0
 """Seconds after which a restart is no longer told: the container has run since."""
-_COMING: Final = ("", "ContainerCreating", "PodInitializing")
+_STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 """Reasons of containers that wait for nothing but their turn."""
 _LONGEST: Final = 300
 """Characters of what a container said last."""
@@ -20,7 +20,7 @@ def crashes(sight: ClusterView) -> list[CheckResult]:
     for component in PROGRAMS:
         for pod in sight.component(component):
             for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-                trouble = _trouble(each)
+                trouble = _failure(each)
                 if trouble:
                     down.setdefault((component, each.name, trouble), []).append(pod)
                 elif _is_recent(sight, each):
@@ -32,10 +32,10 @@ def crashes(sight: ClusterView) -> list[CheckResult]:
     return said or [ok("every container of ours stays up")]
 
 
-def _trouble(each: ContainerStatus) -> str:
+def _failure(each: ContainerStatus) -> str:
     """Return why a container does not run; empty where it runs, has done its work, or is about to start."""
     waiting, ended = each.state.waiting, each.state.terminated
-    if waiting.reason not in _COMING:
+    if waiting.reason not in _STARTING:
         return _with(
             f"{waiting.reason}{_restarts(each)}", each.last_state.terminated.message or waiting.message
         )
@@ -67,7 +67,7 @@ def _with(text: str, message: str) -> str:
 
 def _text(component: str, container: str, trouble: str, pods: list[Pod]) -> str:
     whose = component if container == component else f"{component}, container {container}"
-    return f"{whose}: {count(pods, 'pod')} ({some(full(pod) for pod in pods)}) {trouble}"
+    return f"{whose}: {count(pods, 'pod')} ({some(full_name(pod) for pod in pods)}) {trouble}"
 
 
 def _todo(container: str, pod: Pod) -> str:

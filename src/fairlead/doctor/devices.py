@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from fairlead.doctor.agents import offers
+from fairlead.doctor.agents import offers_accelerators
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.view import YOUNG, ClusterView, Pod, full
+from fairlead.doctor.view import GRACE_SECONDS, ClusterView, Pod, full_name
 from fairlead.keys import ALIYUN_COUNT, ALIYUN_MEM, HAMI_CORES, HAMI_MEM, PREFIX, WHOLE
 from fairlead.manifest.pod.demand import is_accelerator
 from fairlead.manifest.pod.effective import named_resources
-from fairlead.manifest.types.dra import Slice, generations
+from fairlead.manifest.types.dra import Slice, pool_generations
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.offer import DRIVER
 
@@ -25,13 +25,13 @@ FOREIGN: Final = {
 DRIVERS: Final = {"gpu.nvidia.com": "NVIDIA's DRA driver", "gpu.amd.com": "AMD's DRA driver"}
 
 
-def others(sight: ClusterView) -> list[CheckResult]:
+def other_plugins(sight: ClusterView) -> list[CheckResult]:
     """Say where somebody else hands out the accelerators that we hand out."""
     pods, slices = _by_node(sight.pods), _by_node(sight.slices)
     said = [
         _shared(node.metadata.name, rivals, pods.get(node.metadata.name, ()))
         for node in sight.nodes
-        if (rivals := _rivals(node, slices.get(node.metadata.name, ())))
+        if (rivals := _other_providers(node, slices.get(node.metadata.name, ())))
     ]
     return said or [ok("nobody else hands out our accelerators")]
 
@@ -43,9 +43,9 @@ def _by_node(found: Iterable[T]) -> dict[str, list[T]]:
     return grouped
 
 
-def _rivals(node: Node, slices: Iterable[Slice]) -> set[str]:
+def _other_providers(node: Node, slices: Iterable[Slice]) -> set[str]:
     """Return who else offers accelerators of a node that offers some of ours."""
-    if not offers(node) and not any(
+    if not offers_accelerators(node) and not any(
         slice_.spec.driver == DRIVER and slice_.spec.devices for slice_ in slices
     ):
         return set()
@@ -57,8 +57,10 @@ def _rivals(node: Node, slices: Iterable[Slice]) -> set[str]:
 
 def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> CheckResult:
     here = [pod for pod in pods if not pod.ended]
-    theirs = [full(pod) for pod in here if _asks(pod) & FOREIGN.keys() and not _asks_us(pod)]
-    ours = [full(pod) for pod in here if _asks_us(pod)]
+    theirs = [
+        full_name(pod) for pod in here if _requested_resources(pod) & FOREIGN.keys() and not _is_ours(pod)
+    ]
+    ours = [full_name(pod) for pod in here if _is_ours(pod)]
     todo = "keep one of the two on each node: label the nodes, and set nodeSelector for either"
     if theirs and ours:
         text = f"{node}: {some(theirs)} by {some(rivals)} and {some(ours)} by us may hold the same GPU"
@@ -67,25 +69,25 @@ def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> CheckResult:
     return warn(f"{node}: {some(rivals)} {offer} the same GPUs as we do", todo)
 
 
-def _asks(pod: Pod) -> set[str]:
+def _requested_resources(pod: Pod) -> set[str]:
     return set(filter(is_accelerator, named_resources(pod.spec)))
 
 
-def _asks_us(pod: Pod) -> bool:
+def _is_ours(pod: Pod) -> bool:
     """Say whether what a pod holds was handed out by us: by our resource, or by a claim of our making."""
     mapped = {
         request_mapping.resource_name
         for request_mapping in pod.status.extended_resource_claim_status.request_mappings
     }
-    return bool(mapped) or any(name.startswith(PREFIX) for name in _asks(pod))
+    return bool(mapped) or any(name.startswith(PREFIX) for name in _requested_resources(pod))
 
 
 def slices(sight: ClusterView) -> list[CheckResult]:
     """Say which slices tell of what is no more."""
     nodes = {node.metadata.name for node in sight.nodes}
-    ours = sight.slices_of_ours
+    ours = sight.own_slices
     lost = [each.metadata.name for each in ours if each.spec.node_name and each.spec.node_name not in nodes]
-    latest = generations(ours)
+    latest = pool_generations(ours)
     old = [each.metadata.name for each in ours if each.spec.pool.generation < latest[each.pool]]
     said = []
     if lost:
@@ -97,11 +99,11 @@ def slices(sight: ClusterView) -> list[CheckResult]:
     return said or [ok(f"{count(ours, 'slice')}, all of nodes that are there")]
 
 
-def orphans(sight: ClusterView) -> list[CheckResult]:
+def orphan_claims(sight: ClusterView) -> list[CheckResult]:
     """Say which claims hold devices for pods that are no more."""
-    left = _orphans(sight)
+    left = _orphan_keys(sight)
     if sight.earlier is not None:
-        left &= _orphans(sight.earlier)
+        left &= _orphan_keys(sight.earlier)
     names = [name for name, _ in left]
     if not names:
         return [ok("no claim is kept for a pod that is gone")]
@@ -109,13 +111,13 @@ def orphans(sight: ClusterView) -> list[CheckResult]:
     return [warn(text, "is kube-controller-manager well? it frees them; else kubectl delete resourceclaim")]
 
 
-def _orphans(sight: ClusterView) -> set[tuple[str, str]]:
+def _orphan_keys(sight: ClusterView) -> set[tuple[str, str]]:
     """Return names and uids of claims whose pods are not there."""
     alive = {pod.metadata.uid for pod in sight.pods}
     return {
         ("/".join(claim.key), claim.metadata.uid)
         for claim in sight.claims
-        if (claim.results or claim.own)
+        if (claim.results or claim.made_by_scheduler)
         and claim.is_orphaned(alive)
-        and sight.age(claim.metadata.creation_timestamp) > YOUNG
+        and sight.age(claim.metadata.creation_timestamp) > GRACE_SECONDS
     }

@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead.host import Host
 
-USUAL: Final = "/var/lib/kubelet"
+DEFAULT_KUBELET_DIR: Final = "/var/lib/kubelet"
 """The kubelet's folder where no option moves it: the chart's default."""
 
 
@@ -16,7 +16,7 @@ class KubernetesDistribution:
     name: str
     signs: tuple[str, ...]
     """Paths of which each shows that it is installed."""
-    kubelet: tuple[str, ...] = (USUAL,)
+    kubelet: tuple[str, ...] = (DEFAULT_KUBELET_DIR,)
     """Where its kubelet may keep its files, the usual one first."""
     socket: str = "/run/containerd/containerd.sock"
     service: str = "kubelet"
@@ -31,7 +31,7 @@ DISTRIBUTIONS: Final = (
         "k3s",
         ("/var/lib/rancher/k3s/agent", "/run/k3s", "/etc/rancher/k3s"),
         # The second: k3s without root, and k3s before 1.0.
-        (USUAL, "/var/lib/rancher/k3s/agent/kubelet"),
+        (DEFAULT_KUBELET_DIR, "/var/lib/rancher/k3s/agent/kubelet"),
         "/run/k3s/containerd/containerd.sock",
         "k3s or k3s-agent",
         "/var/lib/rancher/k3s/agent/client-kubelet.crt",
@@ -40,7 +40,7 @@ DISTRIBUTIONS: Final = (
     KubernetesDistribution(
         "rke2",
         ("/var/lib/rancher/rke2/agent", "/etc/rancher/rke2"),
-        (USUAL,),
+        (DEFAULT_KUBELET_DIR,),
         "/run/k3s/containerd/containerd.sock",
         "rke2-server or rke2-agent",
         "/var/lib/rancher/rke2/agent/client-kubelet.crt",
@@ -62,11 +62,11 @@ DISTRIBUTIONS: Final = (
         "k0sworker",
         "/var/lib/k0s/kubelet/pki/kubelet-client-current.pem",
     ),
-    KubernetesDistribution("kubeadm", ("/etc/kubernetes/kubelet.conf", f"{USUAL}/config.yaml")),
+    KubernetesDistribution("kubeadm", ("/etc/kubernetes/kubelet.conf", f"{DEFAULT_KUBELET_DIR}/config.yaml")),
 )
 
 
-def installed(host: Host) -> KubernetesDistribution | None:
+def detect_distribution(host: Host) -> KubernetesDistribution | None:
     """Return the distribution that a machine shows; None where no kubelet was installed yet."""
     return next(
         (distribution for distribution in DISTRIBUTIONS if any(map(host.exists, distribution.signs))), None

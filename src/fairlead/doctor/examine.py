@@ -14,10 +14,10 @@ class Check:
     """One check."""
 
     name: str
-    look: Callable[[ClusterView], list[CheckResult]]
+    run: Callable[[ClusterView], list[CheckResult]]
     needs: tuple[str, ...] = ()
     """Kinds, by plural, without which it can say nothing."""
-    fleeting: bool = False
+    transient: bool = False
     """It compares lists of different moments: what it finds must be found twice."""
 
 
@@ -33,15 +33,15 @@ CHECKS: Final = (
     Check("agents", agents.agents, ("nodes", "pods", "resourceslices")),
     Check("crashes", crashes.crashes, ("pods",)),
     Check("versions", agents.versions, ("pods",)),
-    Check("scheduler-names", scheduling.names, ("pods",)),
-    Check("priority-classes", scheduling.priorities, ("pods", "priorityclasses")),
-    Check("other-plugins", devices.others, ("nodes", "pods", "resourceslices")),
+    Check("scheduler-names", scheduling.scheduler_names, ("pods",)),
+    Check("priority-classes", scheduling.priority_classes, ("pods", "priorityclasses")),
+    Check("other-plugins", devices.other_plugins, ("nodes", "pods", "resourceslices")),
     Check("two-schedulers", scheduling.two_schedulers, ("pods", "resourceclaims", "leases")),
     Check("unhealthy", health.unhealthy, ("nodes",)),
     Check("slices", devices.slices, ("nodes", "resourceslices")),
     Check("sources", sources.sources, ("nodes", "resourceslices"), True),
     Check("given-away", amounts.given_away, ("nodes", "pods", "resourceclaims", "resourceslices"), True),
-    Check("orphan-claims", devices.orphans, ("pods", "resourceclaims"), True),
+    Check("orphan-claims", devices.orphan_claims, ("pods", "resourceclaims"), True),
 )
 _MOST: Final = 20
 """Findings of one check that are told one by one: what is wrong on every node fills no screen."""
@@ -49,17 +49,19 @@ _MOST: Final = 20
 
 def examine(sight: ClusterView) -> list[Finding]:
     """Return what every check finds; one that could not look says so, which is not well."""
-    return [Finding(check.name, *_parts(said)) for check in CHECKS for said in _few(_said(check, sight))]
+    return [
+        Finding(check.name, *_parts(said)) for check in CHECKS for said in _worst_results(_run(check, sight))
+    ]
 
 
-def unsure(sight: ClusterView, findings: Iterable[Finding]) -> bool:
+def needs_second_look(sight: ClusterView, findings: Iterable[Finding]) -> bool:
     """Say whether something was found that may be of two moments, so that another look is needed."""
-    fleeting = {check.name for check in CHECKS if check.fleeting and not _hidden(check, sight)}
+    fleeting = {check.name for check in CHECKS if check.transient and not _forbidden_kinds(check, sight)}
     return any(finding.check in fleeting and finding.verdict is not Severity.OK for finding in findings)
 
 
-def _said(check: Check, sight: ClusterView) -> list[CheckResult]:
-    hidden = _hidden(check, sight)
+def _run(check: Check, sight: ClusterView) -> list[CheckResult]:
+    hidden = _forbidden_kinds(check, sight)
     if hidden:
         why = sight.blind[hidden[0]]
         return [
@@ -67,14 +69,14 @@ def _said(check: Check, sight: ClusterView) -> list[CheckResult]:
                 Severity.WARN, f"cannot look: {why}", "run it as somebody who may: kubectl auth can-i"
             )
         ]
-    return check.look(sight)
+    return check.run(sight)
 
 
-def _hidden(check: Check, sight: ClusterView) -> list[str]:
+def _forbidden_kinds(check: Check, sight: ClusterView) -> list[str]:
     return [name for name in check.needs if name in sight.blind]
 
 
-def _few(said: list[CheckResult]) -> list[CheckResult]:
+def _worst_results(said: list[CheckResult]) -> list[CheckResult]:
     """Return the worst of what was said, and how much more there is."""
     if len(said) <= _MOST:
         return said

@@ -7,7 +7,12 @@ from typing import Final
 
 from fairlead.compat.times import UTC
 from fairlead.doctor import modules
-from fairlead.doctor.distributions import USUAL, KubernetesDistribution, installed, kubelet_folder
+from fairlead.doctor.distributions import (
+    DEFAULT_KUBELET_DIR,
+    KubernetesDistribution,
+    detect_distribution,
+    kubelet_folder,
+)
 from fairlead.doctor.finding import CheckResult, Finding, fail, ok, some, warn
 from fairlead.errors import MissingPartError
 from fairlead.host import Host
@@ -35,7 +40,7 @@ class ClockStatus:
 
 def examine_node(host: Host, clock: ClockStatus) -> list[Finding]:
     """Return what the checks of a node find on a machine."""
-    found = installed(host)
+    found = detect_distribution(host)
     checks = {
         "kubelet": _kubelet(host, found),
         "swap": _swap(host, found),
@@ -58,10 +63,10 @@ def _kubelet(host: Host, found: KubernetesDistribution | None) -> list[CheckResu
         todo = f"start it: systemctl status {found.service}; its log says why it does not run"
         return [warn(f"{found.name} is installed, and its kubelet has not run: no {found.kubelet[0]}", todo)]
     said = [ok(f"{found.name}: the kubelet's folder is {folder}, containerd's socket {found.socket}")]
-    if folder != USUAL:
+    if folder != DEFAULT_KUBELET_DIR:
         file = f"values-{found.name}.yaml"
         how = f"its {file}" if folder == found.kubelet[0] else f"--set kubeletDir={folder}"
-        text = f"the kubelet of {found.name} keeps its files in {folder}, not in {USUAL}"
+        text = f"the kubelet of {found.name} keeps its files in {folder}, not in {DEFAULT_KUBELET_DIR}"
         said = [warn(text, f"install the chart with {how}: `fairlead docs boards`")]
     if not host.exists(found.socket):
         todo = f"start it: systemctl status {found.service}"
@@ -82,7 +87,7 @@ def _swap(host: Host, found: KubernetesDistribution | None) -> list[CheckResult]
 
 
 def _config(host: Host) -> str:
-    return (host.read(f"{USUAL}/config.yaml") or b"").decode("utf-8", "replace")
+    return (host.read(f"{DEFAULT_KUBELET_DIR}/config.yaml") or b"").decode("utf-8", "replace")
 
 
 def _swap_cure(host: Host, places: list[str]) -> str:

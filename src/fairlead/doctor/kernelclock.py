@@ -9,7 +9,7 @@ _ROOM: Final = 512
 """More than `struct timex` takes on any machine."""
 
 
-def synchronised() -> bool | None:
+def is_synchronised() -> bool | None:
     """Return what the kernel says of its clock; None where it may not be asked."""
     # modes, offset, freq, maxerror, esterror, status: modes 0 asks and changes nothing.
     status = 5 * ctypes.sizeof(ctypes.c_long)

@@ -11,7 +11,7 @@ from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import LEASES, Kind
 from fairlead.cluster.times import parse_time
-from fairlead.doctor.rights import needed
+from fairlead.doctor.rights import required_rules
 from fairlead.doctor.view import PROGRAMS, AccessRule, ClusterView, Pod
 from fairlead.errors import AccessError, MissingApiError, NotFoundError
 from fairlead.manifest import listing
@@ -24,7 +24,7 @@ _SELF: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 PODS: Final = Kind("", "v1", "pods", True, Pod, "Pod")
-_LISTED: Final[dict[str, Kind[Any]]] = {
+_KINDS: Final[dict[str, Kind[Any]]] = {
     # Pods come before claims: a claim that is there without its pod is then no pod that came in between.
     "pods": PODS,
     "claims": listing.CLAIMS,
@@ -46,7 +46,7 @@ class ServerInfo:
 class ServerReviews(Protocol):
     """What is asked of an API server beside its objects."""
 
-    async def welcome(self) -> ServerInfo:
+    async def server_info(self) -> ServerInfo:
         """Return what it is, who we are there, and what time it has."""
 
     async def allows(self, right: AccessRule) -> bool:
@@ -59,7 +59,7 @@ class ApiServerReviews:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def welcome(self) -> ServerInfo:
+    async def server_info(self) -> ServerInfo:
         """Return what it is, who we are there, and what time it has: it dates its answer to that question."""
         version = await self._client.version()
         said = await self._post(
@@ -110,22 +110,22 @@ def _number(text: str) -> int:
 
 async def read(server: ServerReviews, cluster: ClusterClient, here: datetime, scheduler: str) -> ClusterView:
     """Look at a cluster; `here` is the time of this machine. What makes it impossible is raised."""
-    welcome = await server.welcome()
+    welcome = await server.server_info()
     sight = ClusterView(
         welcome.version, welcome.user, welcome.now, (here - welcome.now).total_seconds(), scheduler
     )
     found: dict[str, Any] = {}
     missing, blind = set[str](), dict[str, str]()
-    for name, kind in _LISTED.items():
-        found[name] = await _listed(cluster, kind, missing, blind)
-    found["leases"] = await _listed(cluster, LEASES, missing, blind, fields=f"metadata.name={LEASE}")
-    await _listed(cluster, MODEL_PROFILES, missing, blind)
+    for name, kind in _KINDS.items():
+        found[name] = await _list_kind(cluster, kind, missing, blind)
+    found["leases"] = await _list_kind(cluster, LEASES, missing, blind, fields=f"metadata.name={LEASE}")
+    await _list_kind(cluster, MODEL_PROFILES, missing, blind)
     blind.pop(MODEL_PROFILES.plural, None)  # who may not read them knows that they are there
     sight = replace(sight, **found, missing=frozenset(missing), blind=blind)
-    return await _asked(server, sight)
+    return await _with_missing_rights(server, sight)
 
 
-async def _listed(
+async def _list_kind(
     cluster: ClusterClient,
     kind: Kind[Any],
     missing: set[str],
@@ -141,10 +141,10 @@ async def _listed(
     return ()
 
 
-async def _asked(server: ServerReviews, sight: ClusterView) -> ClusterView:
+async def _with_missing_rights(server: ServerReviews, sight: ClusterView) -> ClusterView:
     """Return a sight that also knows which rights accounts of ours lack."""
     programs = [sight.component(name) for name in PROGRAMS]
-    rights = [each for each in needed(*programs) if not _unserved(sight, each)]
+    rights = [each for each in required_rules(*programs) if not _unserved(sight, each)]
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def lacks(right: AccessRule) -> bool:

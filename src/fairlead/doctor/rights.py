@@ -15,10 +15,10 @@ _ALSO: Final = (
     *("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"),
 )
 """What the scheduler reads beside that."""
-DECIDES: Final = tuple((verb, read) for read in _READS for verb in ("list", "watch"))
+READ_RULES: Final = tuple((verb, read) for read in _READS for verb in ("list", "watch"))
 """What every program that decides reads."""
-PLACES: Final = (
-    *DECIDES,
+SCHEDULER_RULES: Final = (
+    *READ_RULES,
     *((verb, each) for each in _ALSO for verb in ("list", "watch")),
     *(("patch", each) for each in ("persistentvolumeclaims", "persistentvolumes")),
     ("get", "pods"),
@@ -28,33 +28,33 @@ PLACES: Final = (
     *(("patch", f"resourceclaims/{part}.{_DRA}") for part in ("status", "binding")),
 )
 """What the scheduler does, in every namespace."""
-LEADS: Final = tuple((verb, "leases.coordination.k8s.io") for verb in ("get", "create", "update"))
+LEASE_RULES: Final = tuple((verb, "leases.coordination.k8s.io") for verb in ("get", "create", "update"))
 """What the scheduler does in its own namespace."""
-PUBLISHES: Final = tuple((verb, "nodes") for verb in ("get", "list", "watch", "patch"))
+AGENT_RULES: Final = tuple((verb, "nodes") for verb in ("get", "list", "watch", "patch"))
 """What an agent does."""
-READS_PLACEMENTS: Final = (("get", "pods"),)
+AGENT_POD_RULES: Final = (("get", "pods"),)
 """What an agent does where a scheduler of ours writes its choice on pods."""
 
 
-REVIEWS: Final = (("get", "pods"), ("list", "pods"))
+ADMISSION_RULES: Final = (("get", "pods"), ("list", "pods"))
 """What the admission webhook reads."""
 
 
-def needed(
+def required_rules(
     agents: Iterable[Pod], schedulers: Iterable[Pod], extenders: Iterable[Pod], webhooks: Iterable[Pod] = ()
 ) -> Iterator[AccessRule]:
     """Yield what the accounts of the programs that run here must be allowed."""
     schedulers = tuple(schedulers)
     for account, _ in _accounts(agents):
-        for verb, resource in (*PUBLISHES, *(READS_PLACEMENTS if schedulers else ())):
+        for verb, resource in (*AGENT_RULES, *(AGENT_POD_RULES if schedulers else ())):
             yield AccessRule(account, verb, resource)
     for account, namespace in _accounts(schedulers):
-        yield from (AccessRule(account, verb, resource) for verb, resource in PLACES)
-        yield from (AccessRule(account, verb, resource, namespace) for verb, resource in LEADS)
+        yield from (AccessRule(account, verb, resource) for verb, resource in SCHEDULER_RULES)
+        yield from (AccessRule(account, verb, resource, namespace) for verb, resource in LEASE_RULES)
     for account, _ in _accounts(extenders):
-        yield from (AccessRule(account, verb, resource) for verb, resource in DECIDES)
+        yield from (AccessRule(account, verb, resource) for verb, resource in READ_RULES)
     for account, _ in _accounts(webhooks):
-        yield from (AccessRule(account, verb, resource) for verb, resource in REVIEWS)
+        yield from (AccessRule(account, verb, resource) for verb, resource in ADMISSION_RULES)
 
 
 def _accounts(pods: Iterable[Pod]) -> list[tuple[str, str]]:

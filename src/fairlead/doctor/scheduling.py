@@ -4,7 +4,7 @@ from typing import Final
 
 from fairlead.cluster.objects import Lease
 from fairlead.doctor.finding import CheckResult, count, fail, ok, some, warn
-from fairlead.doctor.view import YOUNG, ClusterView, Pod, full, is_ready
+from fairlead.doctor.view import GRACE_SECONDS, ClusterView, Pod, full_name, is_ready
 from fairlead.manifest.types.live import SCHEDULED
 from fairlead.offer import DRIVER
 
@@ -14,7 +14,7 @@ _LOOK: Final = "see what they say: kubectl logs -l app.kubernetes.io/component=s
 
 def lease(sight: ClusterView) -> list[CheckResult]:
     """Say whether somebody leads, and nobody else does."""
-    found, replicas = sight.leases_of_ours, sight.component("scheduler")
+    found, replicas = sight.own_leases, sight.component("scheduler")
     held = [each for each in found if sight.is_held(each)]
     if len(held) > 1:
         where = some("/".join(each.key) for each in held)
@@ -27,13 +27,13 @@ def lease(sight: ClusterView) -> list[CheckResult]:
     if held:
         return [ok(f"{held[0].spec.holder_identity} leads")]
     if found:
-        return [fail(_last(sight, found[0]), _LOOK if replicas else "start one: scheduler.enabled=true")]
+        return [fail(_no_leader(sight, found[0]), _LOOK if replicas else "start one: scheduler.enabled=true")]
     if replicas:
         return [fail(f"{count(replicas, 'replica')}, and none has ever led", _LOOK)]
     return [ok("no scheduler of ours is installed")]
 
 
-def _last(sight: ClusterView, lease: Lease) -> str:
+def _no_leader(sight: ClusterView, lease: Lease) -> str:
     holder = lease.spec.holder_identity
     if not holder:
         return "nobody leads: the last one handed over, and no other came"
@@ -78,38 +78,38 @@ def admission(sight: ClusterView) -> list[CheckResult]:
     ]
 
 
-def names(sight: ClusterView) -> list[CheckResult]:
+def scheduler_names(sight: ClusterView) -> list[CheckResult]:
     """Say which pods wait for a scheduler that nobody is."""
     waiting: dict[str, list[str]] = {}
     for pod in sight.pods:
-        if pod.spec.scheduler_name and pod.waits_for(pod.spec.scheduler_name) and _unseen(sight, pod):
-            waiting.setdefault(pod.spec.scheduler_name, []).append(full(pod))
+        if pod.spec.scheduler_name and pod.waits_for(pod.spec.scheduler_name) and _is_ignored(sight, pod):
+            waiting.setdefault(pod.spec.scheduler_name, []).append(full_name(pod))
     return [
         fail(
             f"nobody looks at {count(pods, 'pod')} with schedulerName: {name} ({some(pods)})",
-            _who(sight, name),
+            _scheduler_hint(sight, name),
         )
         for name, pods in sorted(waiting.items())
     ] or [ok("every waiting pod has been looked at")]
 
 
-def _unseen(sight: ClusterView, pod: Pod) -> bool:
-    return not pod.condition(SCHEDULED).status and sight.age(pod.metadata.creation_timestamp) > YOUNG
+def _is_ignored(sight: ClusterView, pod: Pod) -> bool:
+    return not pod.condition(SCHEDULED).status and sight.age(pod.metadata.creation_timestamp) > GRACE_SECONDS
 
 
-def _who(sight: ClusterView, name: str) -> str:
+def _scheduler_hint(sight: ClusterView, name: str) -> str:
     if name == sight.scheduler:
         return "see the check `lease`; start the scheduler, or look into its log"
     return f"start that scheduler, or correct the name: ours is {sight.scheduler}, the cluster's own {_STOCK}"
 
 
-def priorities(sight: ClusterView) -> list[CheckResult]:
+def priority_classes(sight: ClusterView) -> list[CheckResult]:
     """Say which pods could not be made again, because their priority class is gone."""
     known = {priority.metadata.name for priority in sight.priorities}
     gone: dict[str, list[str]] = {}
     for pod in sight.pods:
         if pod.spec.priority_class_name and pod.spec.priority_class_name not in known and not pod.ended:
-            gone.setdefault(pod.spec.priority_class_name, []).append(full(pod))
+            gone.setdefault(pod.spec.priority_class_name, []).append(full_name(pod))
     return [
         warn(
             f"priority class {name} is gone, and {count(pods, 'pod')} bear it ({some(pods)})",
@@ -129,7 +129,7 @@ def two_schedulers(sight: ClusterView) -> list[CheckResult]:
         for uid in claim.users
         if others.get(uid, sight.scheduler) != sight.scheduler
     ]
-    if not found or not sight.led:
+    if not found or not sight.has_leader:
         return [ok("one scheduler gives out our devices")]
     names = some(name or _STOCK for name, _ in found)
     claims = [claim for _, claim in found]

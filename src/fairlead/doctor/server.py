@@ -38,7 +38,7 @@ def claims(sight: ClusterView) -> list[CheckResult]:
                 "take it out of the API server's --runtime-config, or install with publish.claims=false",
             )
         ]
-    devices = [device for each in sight.slices_of_ours for device in each.spec.devices]
+    devices = [device for each in sight.own_slices for device in each.spec.devices]
     alone = [
         device.name
         for device in devices

@@ -12,7 +12,7 @@ from fairlead.annotations import AnnotatedAccelerator, models, parse_allocated, 
 from fairlead.doctor.finding import CheckResult, count, ok, some, warn
 from fairlead.doctor.view import ClusterView
 from fairlead.keys import ALLOCATED, DEVICES
-from fairlead.manifest.types.dra import Device, Slice, newest
+from fairlead.manifest.types.dra import Device, Slice, newest_slices
 from fairlead.manifest.types.kubernetes import Node
 
 _TODO: Final = (
@@ -34,11 +34,11 @@ def sources(sight: ClusterView) -> list[CheckResult]:
 
 def _differences(sight: ClusterView) -> Iterator[str]:
     slices: dict[str, list[Slice]] = {}
-    for each in sight.slices_of_ours:
-        slices.setdefault(each.home, []).append(each)
+    for each in sight.own_slices:
+        slices.setdefault(each.node, []).append(each)
     for node in sight.nodes:
         name = node.metadata.name
-        devices = [device for each in newest(slices.get(name, ())) for device in each.spec.devices]
+        devices = [device for each in newest_slices(slices.get(name, ())) for device in each.spec.devices]
         note = node.metadata.annotations.get(DEVICES, "")
         listed = parse_devices(note)
         if note and listed is None:

@@ -23,7 +23,7 @@ class ExaminedMachine:
     """Device nodes, and whether this user may read and write them."""
 
 
-def examine_here(machine: ExaminedMachine) -> list[Finding]:
+def examine_machine(machine: ExaminedMachine) -> list[Finding]:
     """Return what every check finds on a machine."""
     checks = {"accelerators": _accelerators, "unknown": _unknown, "nvml": _nvml, "device-nodes": _nodes}
     return [
@@ -35,7 +35,7 @@ def examine_here(machine: ExaminedMachine) -> list[Finding]:
 
 def _accelerators(machine: ExaminedMachine) -> list[CheckResult]:
     found = [accelerator for accelerator in machine.inventory.accelerators if accelerator.kind != _CPU]
-    bad = [_unwell(each) for each in found if each.reason or not each.state.allocatable]
+    bad = [_unhealthy(each) for each in found if each.reason or not each.state.allocatable]
     if not found:
         cpus = some(accelerator.model or accelerator.name for accelerator in machine.inventory.accelerators)
         beside = f" beside the CPU ({cpus})" if cpus else ""
@@ -43,7 +43,7 @@ def _accelerators(machine: ExaminedMachine) -> list[CheckResult]:
     return bad or [ok(f"{count(found, 'accelerator')}: {some(each.model or each.name for each in found)}")]
 
 
-def _unwell(each: Accelerator) -> CheckResult:
+def _unhealthy(each: Accelerator) -> CheckResult:
     text = f"{each.name} ({each.bus}) is {each.state.value}: {each.reason or 'no reason is known'}"
     if each.state is State.USABLE:
         return ok(text)  # some devices show no vital sign, and are never more than usable

@@ -22,7 +22,7 @@ VERSION: Final = "app.kubernetes.io/version"
 OURS: Final = "fairlead"
 PROGRAMS: Final = ("agent", "scheduler", "extender", "admission")
 """Components that keep running, in the order in which their rights are asked for."""
-YOUNG: Final = 60.0
+GRACE_SECONDS: Final = 60.0
 """Seconds that things may take to come right by themselves."""
 
 
@@ -131,12 +131,12 @@ class ClusterView:
         ]
 
     @property
-    def slices_of_ours(self) -> list[Slice]:
+    def own_slices(self) -> list[Slice]:
         """The slices of our driver."""
         return [slice_ for slice_ in self.slices if slice_.spec.driver == DRIVER]
 
     @property
-    def leases_of_ours(self) -> list[Lease]:
+    def own_leases(self) -> list[Lease]:
         """The leases by which replicas of the scheduler in question agree who leads."""
         return [
             each
@@ -154,9 +154,9 @@ class ClusterView:
         return bool(spec.holder_identity) and self.age(spec.renew_time) <= spec.lease_duration_seconds
 
     @property
-    def led(self) -> bool:
+    def has_leader(self) -> bool:
         """Whether some replica of the scheduler leads."""
-        return any(self.is_held(each) for each in self.leases_of_ours)
+        return any(self.is_held(each) for each in self.own_leases)
 
 
 def is_ready(pod: Pod) -> bool:
@@ -164,6 +164,6 @@ def is_ready(pod: Pod) -> bool:
     return pod.condition("Ready").status == "True"
 
 
-def full(pod: Pod) -> str:
+def full_name(pod: Pod) -> str:
     """Return a pod's name with its namespace."""
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -19,7 +19,7 @@ from fairlead.prediction import Estimate
 from fairlead.request import Expectation, Request
 from fairlead.workload import ModelFile, Profile
 
-NOTHING: Final = Knowledge()
+NO_KNOWLEDGE: Final = Knowledge()
 """Without calibrations, predictions stand on data sheets."""
 
 
@@ -30,7 +30,7 @@ class ModelFileEstimator:
     catalog: Catalog
     accelerators: tuple[str, ...]
     """The models of accelerators in the cluster."""
-    knowledge: Knowledge = NOTHING
+    knowledge: Knowledge = NO_KNOWLEDGE
     """Calibrations, where there are some."""
     here: tuple[Accelerator, ...] = ()
     """Accelerators of this machine: what they can do now is known better than from the catalog."""
@@ -41,18 +41,18 @@ class ModelFileEstimator:
         cls,
         nodes: Iterable[NodeState],
         catalog: Catalog,
-        knowledge: Knowledge = NOTHING,
+        knowledge: Knowledge = NO_KNOWLEDGE,
         here: tuple[Accelerator, ...] = (),
     ) -> "ModelFileEstimator":
         """Get ready to predict for the accelerators of these nodes."""
         found = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
         return cls(catalog, tuple(found), knowledge, here)
 
-    def expecting(self, where: str, request: Request, model: ModelFile) -> Request:
+    def with_expectations(self, where: str, request: Request, model: ModelFile) -> Request:
         """Return a request with what is expected of its model."""
         if model not in self._known:
             self._known[model] = self._expectations(where, model)
-        return replace(request, estimates=sized(self._known[model], request.estimates))
+        return replace(request, estimates=with_stated_memory(self._known[model], request.estimates))
 
     def _expectations(self, where: str, model: ModelFile) -> Mapping[str, Expectation]:
         profile = _profile(where, model)
@@ -60,14 +60,14 @@ class ModelFileEstimator:
             question = Query.of(profile, model.precision or None)
         except SettingsError as error:
             raise ManifestError(f"{where}: {error}", error.hint) from None
-        return predicted(question, self.accelerators, self.catalog, self.knowledge, self.here)
+        return predict_expectations(question, self.accelerators, self.catalog, self.knowledge, self.here)
 
 
-def predicted(
+def predict_expectations(
     question: Query,
     accelerators: Iterable[str],
     catalog: Catalog,
-    knowledge: Knowledge = NOTHING,
+    knowledge: Knowledge = NO_KNOWLEDGE,
     here: tuple[Accelerator, ...] = (),
 ) -> dict[str, Expectation]:
     """Return what is expected on each model of accelerator; nothing of those that the catalog lacks."""
@@ -83,7 +83,9 @@ def predicted(
     }
 
 
-def sized(found: Mapping[str, Expectation], stated: Mapping[str, Expectation]) -> Mapping[str, Expectation]:
+def with_stated_memory(
+    found: Mapping[str, Expectation], stated: Mapping[str, Expectation]
+) -> Mapping[str, Expectation]:
     """Return what is expected, with the memory that was asked for in its place."""
     return {
         name: replace(each, memory=stated[name].memory) if name in stated else each

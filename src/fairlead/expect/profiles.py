@@ -16,10 +16,10 @@ from fairlead.catalog.device import PRECISIONS
 from fairlead.errors import ManifestError
 from fairlead.estimate.knowledge import FitCache, Knowledge
 from fairlead.estimate.query import Query
-from fairlead.expect.files import NOTHING, predicted, sized
+from fairlead.expect.files import NO_KNOWLEDGE, predict_expectations, with_stated_memory
 from fairlead.manifest.types.kubernetes import Pod
-from fairlead.modelprofiles.analysed import files
-from fairlead.modelprofiles.convert import knowledge
+from fairlead.modelprofiles.analysed import file_parts
+from fairlead.modelprofiles.convert import profile_set
 from fairlead.modelprofiles.types import FilePart, ModelProfile
 from fairlead.request import Expectation, Request
 from fairlead.units import Bytes
@@ -30,8 +30,8 @@ _SHORTEST: Final = 8
 _LONGEST: Final = 253
 """Characters of a name; profiles have room for no more."""
 _ENDINGS: Final = (".onnx", ".tflite")
-_TELL: Final = "fairlead profiles import --model FILE, or fairlead calibrate --cluster"
-_SEE: Final = "kubectl get modelprofiles"
+_IMPORT_HINT: Final = "fairlead profiles import --model FILE, or fairlead calibrate --cluster"
+_LIST_HINT: Final = "kubectl get modelprofiles"
 """What lists the models. A refusal stands in a pod's condition and names none itself: profiles are of the
 whole cluster, and a user who may read the pod may not be allowed to list them."""
 
@@ -57,7 +57,7 @@ class KnownModels:
     known: Mapping[str, KnownModel] = field(default_factory=dict)
     """By digest."""
     seen: tuple[ObservedUse, ...] = ()
-    learnt: Knowledge = NOTHING
+    knowledge: Knowledge = NO_KNOWLEDGE
     fits: FitCache = field(default_factory=FitCache)
     """For the next that are learnt."""
     _expected: dict[tuple[str, str, tuple[str, ...]], dict[str, Expectation]] = field(default_factory=dict)
@@ -69,8 +69,8 @@ class KnownModels:
     ) -> "KnownModels":
         """Learn from the profiles of a cluster; what was learnt `before` and still holds is kept."""
         listed = tuple(profiles)
-        told = knowledge(listed)
-        by_file = files(listed)
+        told = profile_set(listed)
+        by_file = file_parts(listed)
         known: dict[str, KnownModel] = {}
         for seen in told.seen:
             _add(known, KnownModel(seen.digest, frozenset({seen.model}), seen.setup.precision))
@@ -84,32 +84,34 @@ class KnownModels:
         learnt = Knowledge.of(told.calibrations, catalog, told.seen, fits)
         return cls(catalog, known, told.seen, learnt, fits)
 
-    def expecting(self, where: str, pod: Pod, request: Request, accelerators: Iterable[str]) -> Request:
+    def with_expectations(
+        self, where: str, pod: Pod, request: Request, accelerators: Iterable[str]
+    ) -> Request:
         """Return a request with what is expected of the model that its pod names, if it names one."""
         notes = pod.metadata.annotations
         name, precision = notes.get(keys.MODEL, "").strip(), notes.get(keys.PRECISION, "").strip()
         if not name:
             return request
-        model = self.named(f"{where}: metadata.annotations[{keys.MODEL}]", name, precision)
+        model = self.find(f"{where}: metadata.annotations[{keys.MODEL}]", name, precision)
         key = (model.digest, precision, tuple(accelerators))
         if key not in self._expected:
             self._expected[key] = self.expectations(model, precision, key[2])
-        return replace(request, estimates=sized(self._expected[key], request.estimates))
+        return replace(request, estimates=with_stated_memory(self._expected[key], request.estimates))
 
-    def named(self, where: str, name: str, precision: str) -> KnownModel:
+    def find(self, where: str, name: str, precision: str) -> KnownModel:
         """Return the one model that a name means; an error names no other one."""
         if len(name) > _LONGEST:
-            raise ManifestError(f"{where}: a name of {len(name)} characters", _TELL)
-        found = [each for each in self.known.values() if _means(each, name)]
+            raise ManifestError(f"{where}: a name of {len(name)} characters", _IMPORT_HINT)
+        found = [each for each in self.known.values() if _is_named(each, name)]
         fitting = [each for each in found if each.precision == precision] or found
         if len(fitting) == 1:
             return fitting[0]
         if not fitting:
-            hint = f"see those that it knows: {_SEE}. Or teach it: {_TELL}"
+            hint = f"see those that it knows: {_LIST_HINT}. Or teach it: {_IMPORT_HINT}"
             raise ManifestError(f"{where}: the cluster knows no model {name!r}", hint)
         raise ManifestError(
             f"{where}: {name!r} may be any of {len(fitting)} models",
-            f"add the annotation {keys.PRECISION}, or name it by its digest: {_SEE} -o yaml",
+            f"add the annotation {keys.PRECISION}, or name it by its digest: {_LIST_HINT} -o yaml",
         )
 
     def expectations(
@@ -117,24 +119,30 @@ class KnownModels:
     ) -> dict[str, Expectation]:
         """Return what is expected of a model on each of these."""
         if model.features is None:
-            return self._as_seen(model, frozenset(accelerators))
-        return predicted(_question(model, precision), accelerators, self.catalog, self.learnt)
+            return self._observed_expectations(model, frozenset(accelerators))
+        return predict_expectations(_query(model, precision), accelerators, self.catalog, self.knowledge)
 
-    def _as_seen(self, model: KnownModel, accelerators: frozenset[str]) -> dict[str, Expectation]:
+    def _observed_expectations(
+        self, model: KnownModel, accelerators: frozenset[str]
+    ) -> dict[str, Expectation]:
         """Return what was seen in use; of several sights on one accelerator, the richest."""
         sights = [each for each in self.seen if each.digest == model.digest]
         sights.sort(key=lambda each: each.latency.count if each.latency else 0)
-        return {sight.setup.device: _lived(sight) for sight in sights if sight.setup.device in accelerators}
+        return {
+            sight.setup.device: _observed_expectation(sight)
+            for sight in sights
+            if sight.setup.device in accelerators
+        }
 
 
-def _means(model: KnownModel, name: str) -> bool:
+def _is_named(model: KnownModel, name: str) -> bool:
     """Say whether a name is a model's: as it is, without its folder or ending, or the start of its digest."""
     if len(name) >= _SHORTEST and model.digest.startswith(name.lower()):
         return True
-    return name in model.names or _bare(name) in map(_bare, model.names)
+    return name in model.names or _bare_name(name) in map(_bare_name, model.names)
 
 
-def _bare(name: str) -> str:
+def _bare_name(name: str) -> str:
     last = basename(name).lower()
     return next((last.removesuffix(ending) for ending in _ENDINGS if last.endswith(ending)), last)
 
@@ -146,7 +154,7 @@ def _add(known: dict[str, KnownModel], found: KnownModel) -> None:
     known[found.digest] = replace(found, names=names)
 
 
-def _question(model: KnownModel, precision: str) -> Query:
+def _query(model: KnownModel, precision: str) -> Query:
     assert model.features is not None, "only a model whose work is known is asked about"
     file = model.file or FilePart()
     own = model.precision if model.precision in PRECISIONS else "fp32"
@@ -168,7 +176,7 @@ def _question(model: KnownModel, precision: str) -> Query:
     return Query(profile, model.features, precision or None, max(1, model.features.batch), exact=file.exact)
 
 
-def _lived(seen: ObservedUse) -> Expectation:
+def _observed_expectation(seen: ObservedUse) -> Expectation:
     if seen.latency is None:
         return Expectation(memory=seen.peak_bytes)
     joules = None if seen.watts is None else seen.watts * seen.latency.median

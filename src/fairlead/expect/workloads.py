@@ -8,15 +8,15 @@ from fairlead import keys
 from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.estimate.knowledge import Knowledge
-from fairlead.expect.files import NOTHING, ModelFileEstimator
+from fairlead.expect.files import NO_KNOWLEDGE, ModelFileEstimator
 from fairlead.inventory import Accelerator
 from fairlead.manifest.files import short_workload, text
 from fairlead.manifest.files.collect import collect, is_kubernetes
 from fairlead.manifest.files.short import CheckedMapping
 from fairlead.manifest.files.snapshot import Snapshot
-from fairlead.manifest.pod.controllers import requests
+from fairlead.manifest.pod.controllers import pending_requests
 from fairlead.manifest.pod.gangs import UNSTATED
-from fairlead.manifest.pod.request import ReadContext, sizes
+from fairlead.manifest.pod.request import ReadContext, memory_by_model
 from fairlead.manifest.types.kubernetes import Pod
 from fairlead.placement import NodeState
 from fairlead.request import Gang, Request, problems
@@ -26,7 +26,7 @@ _HINT: Final = "see: fairlead docs schedule"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _WorkloadPod:
     """A request in the making: where it was found, and the model that it runs."""
 
     where: str
@@ -38,7 +38,7 @@ def read_workloads(
     paths: Sequence[str],
     cluster: Snapshot,
     catalog: Catalog,
-    knowledge: Knowledge = NOTHING,
+    knowledge: Knowledge = NO_KNOWLEDGE,
     here: tuple[Accelerator, ...] = (),
 ) -> list[Request]:
     """Return what waits for a place in some files, with what is expected of models on this cluster.
@@ -48,29 +48,31 @@ def read_workloads(
     foresight = ModelFileEstimator.of(cluster.nodes, catalog, knowledge, here)
     documents = [(path, *each) for path in paths for each in text.read(path)]
     formal = [(where, value) for _, where, value in documents if is_kubernetes(value)]
-    context = ReadContext(catalog, collect(formal), sizes(cluster.nodes))
+    context = ReadContext(catalog, collect(formal), memory_by_model(cluster.nodes))
     files = {where: path for path, where, _ in documents}
-    asked = [*_formal(context, cluster.nodes, files)]
+    asked = [*_manifest_pods(context, cluster.nodes, files)]
     for path, where, value in documents:
         if not is_kubernetes(value):
             asked += _short_workloads(where, path, value, catalog)
     if not asked:
         raise ManifestError(f"{', '.join(paths)}: no workloads in it", _HINT)
-    found = [_expecting(each, foresight) for each in _sized(asked)]
-    _alone(found, cluster)
+    found = [_with_expectations(each, foresight) for each in _with_gang_sizes(asked)]
+    _check_requests(found, cluster)
     return [each.request for each in found]
 
 
-def _expecting(asked: _Asked, foresight: ModelFileEstimator) -> _Asked:
+def _with_expectations(asked: _WorkloadPod, foresight: ModelFileEstimator) -> _WorkloadPod:
     if asked.model is None:
         return asked
-    return replace(asked, request=foresight.expecting(asked.where, asked.request, asked.model))
+    return replace(asked, request=foresight.with_expectations(asked.where, asked.request, asked.model))
 
 
-def _formal(context: ReadContext, nodes: Sequence[NodeState], files: Mapping[str, str]) -> Iterable[_Asked]:
-    for where, pod, request in requests(context, nodes):
+def _manifest_pods(
+    context: ReadContext, nodes: Sequence[NodeState], files: Mapping[str, str]
+) -> Iterable[_WorkloadPod]:
+    for where, pod, request in pending_requests(context, nodes):
         path = next((file for start, file in files.items() if where.startswith(start)), "")
-        yield _Asked(where, request, _model(pod, path))
+        yield _WorkloadPod(where, request, _model(pod, path))
 
 
 def _model(pod: Pod, path: str) -> ModelFile | None:
@@ -82,7 +84,7 @@ def _model(pod: Pod, path: str) -> ModelFile | None:
     return ModelFile.beside(path, named, shapes, notes.get(keys.PRECISION, "").strip())
 
 
-def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Iterable[_Asked]:
+def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Iterable[_WorkloadPod]:
     listed = value.get("workloads") if isinstance(value, dict) and "workloads" in value else None
     if listed is None and isinstance(value, dict) and {"name", "model"} & set(value):
         listed = [value]
@@ -92,11 +94,11 @@ def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Ite
         raise ManifestError(f"{where}: neither manifests nor workloads: of the short form", _HINT)
     for at, item in enumerate(listed):
         table = CheckedMapping.of(f"{where}: workloads[{at}]", item, short_workload.KEYS)
-        for place, request, model in short_workload.workload(table, path, catalog):
-            yield _Asked(f"{place} ({request.name})", request, model)
+        for place, request, model in short_workload.read_workload(table, path, catalog):
+            yield _WorkloadPod(f"{place} ({request.name})", request, model)
 
 
-def _sized(asked: Sequence[_Asked]) -> list[_Asked]:
+def _with_gang_sizes(asked: Sequence[_WorkloadPod]) -> list[_WorkloadPod]:
     """Give gangs without a stated size the number of their pods, over all files."""
     counts: dict[str, int] = {}
     for each in asked:
@@ -105,14 +107,14 @@ def _sized(asked: Sequence[_Asked]) -> list[_Asked]:
     return [_with_size(each, counts) for each in asked]
 
 
-def _with_size(asked: _Asked, counts: Mapping[str, int]) -> _Asked:
+def _with_size(asked: _WorkloadPod, counts: Mapping[str, int]) -> _WorkloadPod:
     gang = asked.request.gang
     if gang is None or gang.size != UNSTATED:
         return asked
     return replace(asked, request=replace(asked.request, gang=Gang(gang.name, counts[gang.name])))
 
 
-def _alone(asked: Sequence[_Asked], cluster: Snapshot) -> None:
+def _check_requests(asked: Sequence[_WorkloadPod], cluster: Snapshot) -> None:
     """Refuse names that are there twice, and figures that are nonsense."""
     seen = {placement.request.id: "the cluster" for placement in cluster.placements}
     for each in asked:

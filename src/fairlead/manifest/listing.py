@@ -41,29 +41,29 @@ OPTIONAL: Final[tuple[Kind[Any], ...]] = (
 
 STORAGE: Final[tuple[Kind[Any], ...]] = (STORAGE_CLASSES, VOLUMES, VOLUME_CLAIMS)
 """Kinds that say where a pod's volumes are."""
-_FORBIDDEN_TO_MANY: Final[tuple[Kind[Any], ...]] = (*STORAGE, QUOTAS, BUDGETS)
+_MAY_BE_FORBIDDEN: Final[tuple[Kind[Any], ...]] = (*STORAGE, QUOTAS, BUDGETS)
 """Kinds that a user may not be allowed to list; the cluster is then read as if it had none."""
 
 
-async def objects(cluster: ClusterClient) -> FoundObjects:
+async def list_objects(cluster: ClusterClient) -> FoundObjects:
     """Return what a cluster holds of the kinds that decide a placement."""
     found: list[FoundObject] = []
     unlisted: dict[str, str] = {}
-    kinds: tuple[Kind[Any], ...] = (NODES, PODS, *OPTIONAL, *_FORBIDDEN_TO_MANY)
+    kinds: tuple[Kind[Any], ...] = (NODES, PODS, *OPTIONAL, *_MAY_BE_FORBIDDEN)
     for kind in kinds:
         try:
-            found += await _listed(cluster, kind)
+            found += await _list_kind(cluster, kind)
         except MissingApiError:
             if kind in (NODES, PODS):
                 raise
         except AccessError as error:
-            if kind not in _FORBIDDEN_TO_MANY:
+            if kind not in _MAY_BE_FORBIDDEN:
                 raise
             unlisted[kind.name] = str(error)
     return FoundObjects.of(found, unlisted)
 
 
-async def _listed(cluster: ClusterClient, kind: Kind[Any]) -> list[FoundObject]:
+async def _list_kind(cluster: ClusterClient, kind: Kind[Any]) -> list[FoundObject]:
     listing = await cluster.list(kind)
     return [FoundObject(_where(kind, item), kind.name, item) for item in listing.items]
 

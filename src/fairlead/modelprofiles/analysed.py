@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from fairlead.calibration import VERSION, features
-from fairlead.modelprofiles.convert import named
+from fairlead.modelprofiles.convert import named_profile
 from fairlead.modelprofiles.types import FeaturesPart, FilePart, ModelProfile, ModelProfileSpec, SetupPart
 from fairlead.workload import Profile
 
@@ -19,13 +19,13 @@ _NAME, _REASONS, _LENGTH = 253, 16, 256
 """Characters of a name, reasons of a runtime and characters of each that the kind has room for."""
 
 
-def of_profile(profile: Profile, made: str, node: str) -> ModelProfile:
+def analysed_profile(profile: Profile, made: str, node: str) -> ModelProfile:
     """Return the object of a model of which only the file is known."""
     unsupported = {
         runtime: tuple(reason[:_LENGTH] for reason in reasons[:_REASONS])
         for runtime, reasons in profile.unsupported.items()
     }
-    return named(
+    return named_profile(
         ModelProfileSpec(
             version=VERSION,
             setup=SetupPart(device=NO_DEVICE, runtime=NO_DEVICE, version="", precision=profile.precision),
@@ -47,6 +47,6 @@ def of_profile(profile: Profile, made: str, node: str) -> ModelProfile:
     )
 
 
-def files(objects: Iterable[ModelProfile]) -> Mapping[str, FilePart]:
+def file_parts(objects: Iterable[ModelProfile]) -> Mapping[str, FilePart]:
     """Return what files say of models, by digest."""
     return {object_.spec.digest: object_.spec.file for object_ in objects if object_.spec.file is not None}

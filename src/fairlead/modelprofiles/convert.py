@@ -51,10 +51,10 @@ class ProfileSet(NamedTuple):
     """A line for each object that cannot be used: which one, and why."""
 
 
-def of_calibration(calibration: Calibration, node: str) -> list[ModelProfile]:
+def calibration_profiles(calibration: Calibration, node: str) -> list[ModelProfile]:
     """Return an object for each trial."""
     return [
-        named(
+        named_profile(
             ModelProfileSpec(
                 version=VERSION,
                 setup=_as(SetupPart, calibration.setup),
@@ -72,9 +72,9 @@ def of_calibration(calibration: Calibration, node: str) -> list[ModelProfile]:
     ]
 
 
-def of_seen(seen: ObservedUse, node: str) -> ModelProfile:
+def observed_profile(seen: ObservedUse, node: str) -> ModelProfile:
     """Return the object of a model that was seen."""
-    return named(
+    return named_profile(
         ModelProfileSpec(
             version=VERSION,
             setup=_as(SetupPart, seen.setup),
@@ -88,10 +88,10 @@ def of_seen(seen: ObservedUse, node: str) -> ModelProfile:
     )
 
 
-def merged(before: ModelProfile, now: ModelProfile) -> ModelProfile:
+def merge_profiles(before: ModelProfile, now: ModelProfile) -> ModelProfile:
     """Return an object that says what both say; where `now` adds nothing, `before` itself."""
     old, new = before.spec, now.spec
-    trial, seen = _both_trials(old, new), _both_seen(old, new)
+    trial, seen = _merge_trials(old, new), _merge_observed(old, new)
     spec = replace(
         old,
         features=trial and _as(FeaturesPart, trial.features),
@@ -106,7 +106,7 @@ def merged(before: ModelProfile, now: ModelProfile) -> ModelProfile:
     return replace(before, spec=spec)
 
 
-def knowledge(objects: Iterable[ModelProfile]) -> ProfileSet:
+def profile_set(objects: Iterable[ModelProfile]) -> ProfileSet:
     """Put objects together, by setup; trials are in the order of their names."""
     trials: dict[str, list[tuple[ModelProfileSpec, Trial]]] = {}
     seen, unread = [], []
@@ -131,7 +131,7 @@ def _calibration(found: list[tuple[ModelProfileSpec, Trial]]) -> Calibration:
     return Calibration(_setup(first), first.host, made, tuple(trials))
 
 
-def named(spec: ModelProfileSpec) -> ModelProfile:
+def named_profile(spec: ModelProfileSpec) -> ModelProfile:
     """Return an object with the name and labels that follow from what it is about."""
     setup = place(_setup(spec), spec.host)
     about = hashlib.sha256(f"{spec.version} {setup} {spec.digest}".encode()).hexdigest()[:16]
@@ -139,12 +139,12 @@ def named(spec: ModelProfileSpec) -> ModelProfile:
     return ModelProfile(metadata=Metadata(name=f"{spec.setup.device}-{about}", labels=labels), spec=spec)
 
 
-def _both_trials(old: ModelProfileSpec, new: ModelProfileSpec) -> Trial | None:
+def _merge_trials(old: ModelProfileSpec, new: ModelProfileSpec) -> Trial | None:
     before, now = _trial(old), _trial(new)
     return together(before, now) if before and now else before or now
 
 
-def _both_seen(old: ModelProfileSpec, new: ModelProfileSpec) -> ObservedUse | None:
+def _merge_observed(old: ModelProfileSpec, new: ModelProfileSpec) -> ObservedUse | None:
     before, now = _seen(old), _seen(new)
     return joined(before, now) if before and now else before or now
 

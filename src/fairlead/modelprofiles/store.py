@@ -11,13 +11,13 @@ from fairlead.cluster.api import ClusterClient
 from fairlead.cluster.kinds import CRDS
 from fairlead.errors import AlreadyExistsError, ConflictError, MissingApiError, NotFoundError
 from fairlead.keys import SETUP
-from fairlead.modelprofiles.convert import ProfileSet, knowledge, merged
+from fairlead.modelprofiles.convert import ProfileSet, merge_profiles, profile_set
 from fairlead.modelprofiles.types import MODEL_PROFILES, ModelProfile
 
 _TRIES: Final = 12
 _PAUSE: Final = 0.02
 """Seconds before the second try, at most; each later one may take half as long again."""
-Done = Literal["made", "changed", "kept"]
+Outcome = Literal["made", "changed", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class StoreCounts:
         return f"{self.made} made, {self.changed} changed, {self.kept} as they were"
 
 
-async def check(cluster: ClusterClient) -> None:
+async def check_served(cluster: ClusterClient) -> None:
     """Raise where profiles cannot be kept here, before anybody spends a minute on measuring."""
-    async with _kind_is_there():
+    async with _hint_missing_kind():
         # Whoever stores profiles may read one, and need not be allowed to list all.
         with suppress(NotFoundError):
             await cluster.get(MODEL_PROFILES, "none")
@@ -47,35 +47,35 @@ async def check(cluster: ClusterClient) -> None:
 
 async def store(cluster: ClusterClient, profiles: Iterable[ModelProfile], dice: Random) -> StoreCounts:
     """Add what profiles say to what the cluster knows."""
-    done: list[Done] = []
-    async with _kind_is_there():
+    done: list[Outcome] = []
+    async with _hint_missing_kind():
         for profile in profiles:
-            done.append(await _put(cluster, profile, dice))
+            done.append(await _store_with_retry(cluster, profile, dice))
     return StoreCounts(done.count("made"), done.count("changed"), done.count("kept"))
 
 
-async def read(cluster: ClusterClient, setup: str = "") -> ProfileSet:
+async def read_profiles(cluster: ClusterClient, setup: str = "") -> ProfileSet:
     """Return all that a cluster knows, or all of one setup."""
-    return knowledge(await listed(cluster, setup))
+    return profile_set(await list_profiles(cluster, setup))
 
 
-async def listed(cluster: ClusterClient, setup: str = "") -> tuple[ModelProfile, ...]:
+async def list_profiles(cluster: ClusterClient, setup: str = "") -> tuple[ModelProfile, ...]:
     """Return the objects themselves."""
-    async with _kind_is_there():
+    async with _hint_missing_kind():
         labels = f"{SETUP}={setup}" if setup else None
         return (await cluster.list(MODEL_PROFILES, labels=labels)).items
 
 
-async def remove(cluster: ClusterClient, setup: str) -> int:
+async def delete_profiles(cluster: ClusterClient, setup: str) -> int:
     """Delete every profile of a setup; return how many there were."""
-    found = await listed(cluster, setup)
+    found = await list_profiles(cluster, setup)
     for each in found:
         with suppress(NotFoundError):  # somebody else was quicker
             await cluster.delete(MODEL_PROFILES, each.metadata.name)
     return len(found)
 
 
-async def discard(cluster: ClusterClient, *, dry: bool = False) -> int:
+async def delete_kind(cluster: ClusterClient, *, dry: bool = False) -> int:
     """Take the kind away, unless profiles are kept of it: then return how many those are."""
     try:
         kept = len((await cluster.list(MODEL_PROFILES)).items)
@@ -87,10 +87,10 @@ async def discard(cluster: ClusterClient, *, dry: bool = False) -> int:
     return kept
 
 
-async def _put(cluster: ClusterClient, mine: ModelProfile, dice: Random) -> Done:
+async def _store_with_retry(cluster: ClusterClient, mine: ModelProfile, dice: Random) -> Outcome:
     for tried in range(_TRIES):
         try:
-            return await _try(cluster, mine)
+            return await _store_once(cluster, mine)
         except (AlreadyExistsError, ConflictError) as error:
             if tried == _TRIES - 1:
                 raise ConflictError(
@@ -100,13 +100,13 @@ async def _put(cluster: ClusterClient, mine: ModelProfile, dice: Random) -> Done
     raise AssertionError("the last try returns or raises")
 
 
-async def _try(cluster: ClusterClient, mine: ModelProfile) -> Done:
+async def _store_once(cluster: ClusterClient, mine: ModelProfile) -> Outcome:
     try:
         before = await cluster.get(MODEL_PROFILES, mine.metadata.name)
     except NotFoundError:
         await cluster.create(MODEL_PROFILES, mine)
         return "made"
-    after = merged(before, mine)
+    after = merge_profiles(before, mine)
     if after is before:
         return "kept"
     # The object carries its version: whoever was quicker makes this fail, and both figures are kept.
@@ -115,7 +115,7 @@ async def _try(cluster: ClusterClient, mine: ModelProfile) -> Done:
 
 
 @asynccontextmanager
-async def _kind_is_there() -> AsyncIterator[None]:
+async def _hint_missing_kind() -> AsyncIterator[None]:
     try:
         yield
     except MissingApiError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairlead.keys import PLACEMENT
-from fairlead.manifest.node.holdings import given
+from fairlead.manifest.node.holdings import allocated_share
 from fairlead.manifest.types.live import SCHEDULED, LiveClaim, LivePod
 from fairlead.placement import Decision, DeviceShare, Placement, parse_shares
 from fairlead.request import Request
@@ -54,7 +54,7 @@ def shares_of(pod: LivePod, claims: Iterable[LiveClaim]) -> tuple[DeviceShare, .
     """Return the shares of a bound pod: from its allocated claims, else from its placement annotation."""
     results = [result for claim in claims for result in claim.results if result.pool == pod.spec.node_name]
     if results:
-        return tuple(given(result) for result in results)
+        return tuple(allocated_share(result) for result in results)
     return parse_shares(pod.metadata.annotations.get(PLACEMENT, "[]")) or ()
 
 

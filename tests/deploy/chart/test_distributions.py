@@ -3,7 +3,7 @@
 import pytest
 
 from deploy import render
-from fairlead.doctor.distributions import DISTRIBUTIONS, USUAL, KubernetesDistribution
+from fairlead.doctor.distributions import DEFAULT_KUBELET_DIR, DISTRIBUTIONS, KubernetesDistribution
 from tests.deploy.chart.charts import Chart, containers, one
 
 OWN = [each for each in DISTRIBUTIONS if each.name not in ("kubeadm", "rke2")]
@@ -16,8 +16,8 @@ def test_values_name_the_kubelets_folder(chart: Chart, distribution: KubernetesD
     assert f"--kubelet-dir={distribution.kubelet[0]}" in containers(pod)["agent"]["args"]
     paths = [each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each]
     assert f"{distribution.kubelet[0]}/pod-resources" in paths
-    if distribution.kubelet[0] != USUAL:
-        assert not [path for path in paths if path.startswith(f"{USUAL}/")]
+    if distribution.kubelet[0] != DEFAULT_KUBELET_DIR:
+        assert not [path for path in paths if path.startswith(f"{DEFAULT_KUBELET_DIR}/")]
 
 
 def test_every_file_of_values_belongs_to_a_distribution() -> None:

@@ -15,7 +15,7 @@ from fairlead import keys
 from fairlead.cluster.client import Client
 from fairlead.cluster.kinds import NODES
 from fairlead.keys import LEADER_EPOCH
-from fairlead.manifest.types.live import OWN_CLAIM
+from fairlead.manifest.types.live import EXTENDED_RESOURCE_CLAIM
 from fairlead.serve.admission import review
 from fairlead.serve.scheduler.bind.writes import FINALIZER
 from tests.deploy.chart.charts import Chart, Document
@@ -153,7 +153,9 @@ async def _clear(room: RealCluster) -> None:
 def _claimed(scene: Token) -> None:
     """Make a tenant's claims: free, given by us or by another driver, and one of kube-scheduler's making."""
     protected = {"finalizers": [FINALIZER]}
-    stock = claim("stock", annotations={OWN_CLAIM: "true"}, ownerReferences=[owner("runs-theirs")])
+    stock = claim(
+        "stock", annotations={EXTENDED_RESOURCE_CLAIM: "true"}, ownerReferences=[owner("runs-theirs")]
+    )
     for body in (claim("free"), claim("ours", **protected), claim("foreign", FOREIGN, **protected), stock):
         assert scene.ask("admin", "POST", CLAIM, body) == Reply()
     for name, driver in (("ours", "fairlead.dev"), ("foreign", FOREIGN)):
@@ -167,7 +169,7 @@ MINE, THEIRS = f"{POD}/mine/status", f"{POD}/theirs/status"
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 READY = {"type": "Ready", "status": "False"}
 PLACED = {"type": "PodScheduled", "status": "False", "message": "no"}
-OWN = {"annotations": {OWN_CLAIM: "true", LEADER_EPOCH: "0"}, "finalizers": [FINALIZER]}
+OWN = {"annotations": {EXTENDED_RESOURCE_CLAIM: "true", LEADER_EPOCH: "0"}, "finalizers": [FINALIZER]}
 ATTACKS: dict[str, Attack] = {
     "a pod of another scheduler": (
         "own-pods",
@@ -277,7 +279,7 @@ ATTACKS: dict[str, Attack] = {
         "claim-metadata",
         "PATCH",
         f"{CLAIM}/free",
-        {"metadata": {"annotations": {OWN_CLAIM: "true"}}},
+        {"metadata": {"annotations": {EXTENDED_RESOURCE_CLAIM: "true"}}},
         MERGE,
     ),
     "a claim without protection": (

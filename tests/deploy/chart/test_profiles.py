@@ -9,8 +9,8 @@ import pytest
 
 from fairlead.cluster.client import Client
 from fairlead.cluster.http import codec
-from fairlead.modelprofiles.convert import of_seen
-from fairlead.modelprofiles.store import StoreCounts, check, listed, store
+from fairlead.modelprofiles.convert import observed_profile
+from fairlead.modelprofiles.store import StoreCounts, check_served, list_profiles, store
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.units import Bytes
 from tests.deploy.chart.charts import Chart, Document, one
@@ -18,7 +18,7 @@ from tests.deploy.chart.test_policy import Attack, rules
 from tests.deploy.chart.test_roles import allowed
 from tests.deploy.chart.worlds import Reply, World, installed
 from tests.labs import RealApi
-from tests.profiles import define, seen
+from tests.profiles import define, observed
 
 PROFILES = MODEL_PROFILES.path()
 WRITES = {"profiles.agentsWrite": True}
@@ -27,7 +27,7 @@ POLICY = "fairlead-agent-profiles"
 
 def profile(signed: str, host: str = "{ns}", **metadata: Any) -> Document:
     """Return a profile; hosts are named after the world, so that worlds do not meet."""
-    document: Document = codec.document(MODEL_PROFILES, of_seen(seen(host=host), signed))
+    document: Document = codec.document(MODEL_PROFILES, observed_profile(observed(host=host), signed))
     name = f"{{ns}}-{host.strip('{}')}"
     return {**document, "metadata": {"name": name, "labels": {"fairlead.dev/device": "l4"}, **metadata}}
 
@@ -78,7 +78,7 @@ def writers(request: pytest.FixtureRequest, real_api: RealApi, chart: Chart) -> 
 
 async def _clean(api: RealApi, namespace: str) -> None:
     async with Client.connect(api.config) as client:
-        for each in await listed(client):
+        for each in await list_profiles(client):
             if namespace in (each.spec.host, each.metadata.name.rpartition("-")[0]):
                 await client.delete(MODEL_PROFILES, each.metadata.name)
 
@@ -101,9 +101,11 @@ def test_is_refused(what: str, writers: World) -> None:
 
 def test_agents_of_one_setup_carry_on_what_the_other_wrote(writers: World) -> None:
     async def write(who: str, peak: int) -> StoreCounts:
-        sight = of_seen(seen(host=writers.namespace, peak_bytes=Bytes(peak)), f"{writers.namespace}-{who}")
+        sight = observed_profile(
+            observed(host=writers.namespace, peak_bytes=Bytes(peak)), f"{writers.namespace}-{who}"
+        )
         async with Client.connect(writers.login(who)) as client:
-            await check(client)
+            await check_served(client)
             return await store(client, [sight], Random(0))
 
     assert asyncio.run(write("a", 100)) == StoreCounts(made=1)

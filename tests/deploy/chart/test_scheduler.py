@@ -12,9 +12,16 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.cluster.kinds import EVENTS, Kind
-from fairlead.doctor.rights import DECIDES, LEADS, PLACES, PUBLISHES, READS_PLACEMENTS, REVIEWS
+from fairlead.doctor.rights import (
+    ADMISSION_RULES,
+    AGENT_POD_RULES,
+    AGENT_RULES,
+    LEASE_RULES,
+    READ_RULES,
+    SCHEDULER_RULES,
+)
 from fairlead.errors import AccessError, NotFoundError
-from fairlead.manifest.types.storage import LATE, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from fairlead.manifest.types.storage import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, WAIT_FOR_FIRST_CONSUMER
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
 from fairlead.serve.scheduler.bind import writes
@@ -136,14 +143,14 @@ async def _chosen(world: World, volume: str) -> bool:
     """Say whether the volume is kept for the one claim, and for the other its node is noted."""
     claim = await world.client.get(VOLUME_CLAIMS, "made", world.namespace)
     found = await world.client.get(VOLUMES, volume)
-    return (found.kept_for, claim.node) == ((world.namespace, "kept"), world.nodes[0])
+    return (found.claimed_by, claim.node) == ((world.namespace, "kept"), world.nodes[0])
 
 
 @asynccontextmanager
 async def _late_volumes(client: Client, namespace: str) -> AsyncIterator[str]:
     """Make a class whose volumes wait for their first pod and which nobody makes here, and a free one."""
     name = f"late-{namespace}"
-    about = {"provisioner": "none.example.org", "volumeBindingMode": LATE}
+    about = {"provisioner": "none.example.org", "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER}
     spec = {
         "storageClassName": name,
         "accessModes": ["ReadWriteOnce"],
@@ -257,9 +264,13 @@ def test_the_doctor_asks_for_the_same_rights(chart: Chart) -> None:
     documents = chart.render({"scheduler.enabled": True, "extender.enabled": True})
     optional = {"modelprofiles.fairlead.dev"}
     optional |= {f"{each}.scheduling.k8s.io" for each in ("podgroups", "podgroups/status", "workloads")}
-    for name, asked in (("scheduler", PLACES), ("extender", DECIDES), ("admission", REVIEWS)):
+    for name, asked in (
+        ("scheduler", SCHEDULER_RULES),
+        ("extender", READ_RULES),
+        ("admission", ADMISSION_RULES),
+    ):
         role = allowed(one(documents, "ClusterRole", f"fairlead-{name}"))
         assert {each for each in role if each[1] not in optional} == set(asked)
-    assert allowed(one(documents, "Role", "fairlead-scheduler")) == set(LEADS)
-    assert allowed(one(documents, "ClusterRole", "fairlead-agent")) >= set(PUBLISHES)
-    assert allowed(one(documents, "ClusterRole", "fairlead-agent-placements")) == set(READS_PLACEMENTS)
+    assert allowed(one(documents, "Role", "fairlead-scheduler")) == set(LEASE_RULES)
+    assert allowed(one(documents, "ClusterRole", "fairlead-agent")) >= set(AGENT_RULES)
+    assert allowed(one(documents, "ClusterRole", "fairlead-agent-placements")) == set(AGENT_POD_RULES)

@@ -110,7 +110,7 @@ def claim(name: str, user: seen.LivePod, on: str = "", version: int = 1, mib: in
                 "namespace": "default",
                 "uid": f"c-{name}",
                 "resourceVersion": str(version),
-                "annotations": {seen.OWN_CLAIM: "true"},
+                "annotations": {seen.EXTENDED_RESOURCE_CLAIM: "true"},
                 "ownerReferences": [owner],
             },
             "status": status,

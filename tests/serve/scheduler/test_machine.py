@@ -19,7 +19,12 @@ from fairlead.cache.cache import SchedulerCache
 from fairlead.cache.types import CLAIMS, DISRUPTION, NODES, PODS
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.keys import PLACEMENT_FORMAT
-from fairlead.manifest.types.storage import LATE, SELECTED, STORAGE_CLASSES, VOLUME_CLAIMS
+from fairlead.manifest.types.storage import (
+    SELECTED_NODE,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    WAIT_FOR_FIRST_CONSUMER,
+)
 from fairlead.serve.machine.flow import Effect
 from tests import catalogs
 from tests.cache.test_cache import sight
@@ -48,7 +53,7 @@ def surroundings() -> list[Any]:
     document["metadata"] |= notes
     document["status"]["allocatable"] |= {"fairlead.dev/gpu-mem": "4096"}
     slices = [device_slice(name, devices=1) for name in NODES_THERE]
-    late = {"metadata": {"name": "late"}, "provisioner": "x", "volumeBindingMode": LATE}
+    late = {"metadata": {"name": "late"}, "provisioner": "x", "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER}
     return [read(NODES, document), node("claims"), *slices, read(STORAGE_CLASSES, late)]
 
 
@@ -132,7 +137,7 @@ class Play(RuleBasedStateMachine):
         """Do what volume controllers do: provision what has its node, and bind."""
         for document in [*self.api.all("persistentvolumeclaims")]:
             meta, spec = document["metadata"], document["spec"]
-            chosen = meta.get("annotations", {}).get(SELECTED)
+            chosen = meta.get("annotations", {}).get(SELECTED_NODE)
             if spec.get("volumeName") or not chosen:
                 continue
             name = f"volume-{meta['name']}"
@@ -153,7 +158,7 @@ class Play(RuleBasedStateMachine):
             claim, meta = self.api.read(CLAIMS, document), document["metadata"]
             orphan = claim.users and alive.isdisjoint(claim.users)
             path = CLAIMS.path("default", meta["name"])
-            if orphan and claim.own:
+            if orphan and claim.made_by_scheduler:
                 self.api.request("PATCH", path, b'{"metadata": {"finalizers": null}}', "merge")
                 self.api.delete("resourceclaims", meta["name"])
             elif orphan and claim.results:

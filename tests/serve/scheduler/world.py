@@ -84,7 +84,7 @@ class World:
         alive = {pod.metadata.uid for pod in await self.pods()}
         for claim in claims:
             owners = {owner_reference.uid for owner_reference in claim.metadata.owner_references}
-            if claim.own and owners.isdisjoint(alive):
+            if claim.made_by_scheduler and owners.isdisjoint(alive):
                 with suppress(ClusterError):
                     free = {"metadata": {"finalizers": None, "uid": claim.metadata.uid}}
                     await self.client.patch(seen.CLAIMS, claim.metadata.name, free, self.namespace)

@@ -9,7 +9,7 @@ from fairlead.cel.errors import CompileError, EvaluationError
 from fairlead.cel.evaluate.runtime import accepts
 from fairlead.cel.evaluate.values import NO_OVERLOAD
 from fairlead.cel.functions.all import TABLE
-from fairlead.cel.functions.patterns import compiled
+from fairlead.cel.functions.patterns import compile_pattern
 from fairlead.cel.functions.texts import clauses
 from fairlead.cel.syntax.lexer import Source
 from fairlead.cel.syntax.tree import Call, ListNode, Literal, MapNode, Node, children
@@ -107,7 +107,7 @@ def _call(source: Source, checker: Checker, node: Call) -> Iterator[CompileError
         pattern = node.args[0] if node.target is not None else node.args[-1]
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
             try:
-                compiled(pattern.value)
+                compile_pattern(pattern.value)
             except ValueError:
                 yield source.error(pattern.at, f"invalid {node.function} argument")
 

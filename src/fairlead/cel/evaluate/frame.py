@@ -6,7 +6,7 @@ from typing import Any, Final
 from fairlead.cel.errors import CostError
 from fairlead.cel.evaluate.values import Map
 
-MOST_COST: Final = 1_000_000
+MAX_COST: Final = 1_000_000
 """What one evaluation may cost: `CELSelectorExpressionMaxCost` of Kubernetes."""
 
 
@@ -23,7 +23,7 @@ class Frame:
     def charge(self, cost: int) -> None:
         """Count a step; CostError beyond the limit."""
         self.cost += cost
-        if self.cost > MOST_COST:
+        if self.cost > MAX_COST:
             raise CostError
 
 

@@ -11,7 +11,7 @@ def field_of(value: Any, field: str) -> Any:
     """Return `value.field`; of an optional value, what it holds is asked."""
     if type(value) is Map:
         found = value.find(field)
-        if not found.there:
+        if not found.has_value:
             raise EvaluationError(f"no such key: {field}")
         return found.value
     if type(value) is Optional:
@@ -22,13 +22,13 @@ def field_of(value: Any, field: str) -> Any:
 def find_field(value: Any, field: Any) -> Optional:
     """Return `value.?field`."""
     if type(value) is Optional:
-        return find_field(value.value, field) if value.there else NONE
+        return find_field(value.value, field) if value.has_value else NONE
     return value.find(field) if type(value) is Map else NONE
 
 
 def has_field(value: Any, field: str) -> bool:
     """Return `has(value.field)`."""
-    return find_field(value, field).there
+    return find_field(value, field).has_value
 
 
 def _place(key: Any) -> int:
@@ -41,7 +41,7 @@ def at_index(value: Any, key: Any) -> Any:
     """Return `value[key]`."""
     if type(value) is Map:
         found = value.find(key)
-        if not found.there:
+        if not found.has_value:
             raise EvaluationError(f"no such key: {show(key)}")
         return found.value
     if type(value) is tuple:
@@ -57,10 +57,10 @@ def at_index(value: Any, key: Any) -> Any:
 def find_index(value: Any, key: Any) -> Optional:
     """Return `value[?key]`."""
     if type(value) is Optional:
-        return find_index(value.value, key) if value.there else NONE
+        return find_index(value.value, key) if value.has_value else NONE
     if type(value) is Map:
         return value.find(key)
     if type(value) is tuple:
         place = _place(key)
-        return Optional(value[place], there=True) if 0 <= place < len(value) else NONE
+        return Optional(value[place], has_value=True) if 0 <= place < len(value) else NONE
     raise EvaluationError(NO_OVERLOAD)

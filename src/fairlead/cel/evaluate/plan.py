@@ -193,7 +193,7 @@ def _present(value: Any) -> list[Any]:
         raise EvaluationError(
             f"cannot initialize optional list element from non-optional value {kind_name(value)}"
         )
-    return [value.value] if value.there else []
+    return [value.value] if value.has_value else []
 
 
 def _variable(slot: int) -> Step:
@@ -344,7 +344,7 @@ def _or_else(unwraps: bool) -> Callable[[Sequence[Step]], Step]:
             value = given(frame)
             if not isinstance(value, Optional):
                 raise EvaluationError(NO_OVERLOAD)
-            if not value.there:
+            if not value.has_value:
                 return otherwise(frame)
             return value.value if unwraps else value
 

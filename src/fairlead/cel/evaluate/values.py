@@ -33,7 +33,7 @@ class Optional:
     """A value that may be missing."""
 
     value: Any = None
-    there: bool = False
+    has_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class Map:
         except EvaluationError:
             found = None
         if found is not None:
-            return Optional(found[1], there=True)
-        return NONE if self.default is None else Optional(self.default, there=True)
+            return Optional(found[1], has_value=True)
+        return NONE if self.default is None else Optional(self.default, has_value=True)
 
     def inserted(self, key: Any, value: Any) -> "Map":
         """Return a map with one entry more."""
@@ -160,10 +160,10 @@ def equal(one: Any, other: Any) -> bool:
     if kind is Map:
         STEPS.take(len(one))
         return len(one) == len(other) and all(
-            (found := other.find(key)).there and _agrees(value, found.value) for key, value in one.items()
+            (found := other.find(key)).has_value and _agrees(value, found.value) for key, value in one.items()
         )
     if kind is Optional:
-        return one.there == other.there and (not one.there or equal(one.value, other.value))
+        return one.has_value == other.has_value and (not one.has_value or equal(one.value, other.value))
     if kind is SemanticVersion:
         return bool(one.compare(other) == 0)
     return bool(one == other)
@@ -239,6 +239,6 @@ def size(value: Any) -> int:
     kind = type(value)
     if kind in (str, bytes, tuple, Map):
         return len(value)
-    if kind is Optional and value.there:
+    if kind is Optional and value.has_value:
         return size(value.value)
     return int(getattr(value, "cost_size", 1))

@@ -142,7 +142,7 @@ def _inserted(target: Map, source: Map) -> Map:
 
 def _is_zero(value: Any) -> bool:
     if isinstance(value, Optional):
-        return not value.there
+        return not value.has_value
     if type(value) in (str, bytes, tuple, Map):
         return len(value) == 0
     if isinstance(value, Duration):
@@ -151,7 +151,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _value(given: Optional) -> Any:
-    if not given.there:
+    if not given.has_value:
         raise EvaluationError("optional.none() dereference")
     return given.value
 
@@ -160,11 +160,11 @@ def _unwrap(items: tuple[Any, ...]) -> tuple[Any, ...]:
     for item in items:
         if not isinstance(item, Optional):
             raise EvaluationError("value is not optional")
-    return tuple(item.value for item in items if item.there)
+    return tuple(item.value for item in items if item.has_value)
 
 
 def _first(items: tuple[Any, ...], at: int) -> Optional:
-    return Optional(items[at], there=True) if items else NONE
+    return Optional(items[at], has_value=True) if items else NONE
 
 
 def _sorted_lists() -> list[Overload]:
@@ -208,14 +208,14 @@ OVERLOADS: Final[list[Overload]] = [
         "cel.@mapInsert(map(A,B),A,B) map(A,B)", lambda target, key, value: target.inserted(key, value), _each
     ),
     overload("cel.@mapInsert(map(A,B),map(A,B)) map(A,B)", _inserted, _each),
-    overload("optional.of(A) optional(A)", lambda value: Optional(value, there=True)),
+    overload("optional.of(A) optional(A)", lambda value: Optional(value, has_value=True)),
     overload(
         "optional.ofNonZeroValue(A) optional(A)",
-        lambda value: NONE if _is_zero(value) else Optional(value, there=True),
+        lambda value: NONE if _is_zero(value) else Optional(value, has_value=True),
     ),
     overload("optional.none() optional(A)", lambda: NONE),
     overload(".optional(A).value() A", _value),
-    overload(".optional(A).hasValue() bool", lambda given: given.there),
+    overload(".optional(A).hasValue() bool", lambda given: given.has_value),
     overload(".optional(A).or(optional(A)) optional(A)"),
     overload(".optional(A).orValue(A) A"),
     overload(".list(A).first() optional(A)", lambda items: _first(items, 0)),

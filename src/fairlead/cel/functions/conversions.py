@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.evaluate.values import INT_LEAST, INT_MOST, UINT_MOST
-from fairlead.cel.functions.operators import tenth
+from fairlead.cel.functions.operators import traversal_cost
 from fairlead.cel.functions.patterns import matches, pattern_cost
 from fairlead.cel.functions.table import Overload, overload
 from fairlead.cel.functions.times import (
@@ -110,7 +110,7 @@ def _text_of_bytes(value: bytes) -> str:
 
 
 def _contains_cost(text: str, part: str) -> int:
-    return tenth(len(text)) * tenth(len(part))
+    return traversal_cost(len(text)) * traversal_cost(len(part))
 
 
 def _same(value: Any) -> Any:
@@ -121,7 +121,7 @@ OVERLOADS: Final[list[Overload]] = [
     overload("bool(bool) bool", _same),
     overload("bool(string) bool", _bool),
     overload("bytes(bytes) bytes", _same),
-    overload("bytes(string) bytes", lambda text: text.encode(), lambda text: tenth(len(text))),
+    overload("bytes(string) bytes", lambda text: text.encode(), lambda text: traversal_cost(len(text))),
     overload("double(double) double", _same),
     overload("double(int) double", float),
     overload("double(string) double", _double_of_text),
@@ -136,7 +136,7 @@ OVERLOADS: Final[list[Overload]] = [
     overload("int(uint) int", lambda value: _int_range(int(value))),
     overload("string(string) string", _same),
     overload("string(bool) string", lambda value: "true" if value else "false"),
-    overload("string(bytes) string", _text_of_bytes, lambda value: tenth(len(value))),
+    overload("string(bytes) string", _text_of_bytes, lambda value: traversal_cost(len(value))),
     overload("string(double) string", show_double),
     overload("string(duration) string", show_duration),
     overload("string(int) string", str),
@@ -150,8 +150,8 @@ OVERLOADS: Final[list[Overload]] = [
     overload("uint(int) uint", _uint_of_int),
     overload("uint(string) uint", _uint_of_text),
     overload(".string.contains(string) bool", lambda text, part: part in text, _contains_cost),
-    overload(".string.endsWith(string) bool", str.endswith, lambda _, part: tenth(len(part))),
-    overload(".string.startsWith(string) bool", str.startswith, lambda _, part: tenth(len(part))),
+    overload(".string.endsWith(string) bool", str.endswith, lambda _, part: traversal_cost(len(part))),
+    overload(".string.startsWith(string) bool", str.startswith, lambda _, part: traversal_cost(len(part))),
     overload("matches(string,string) bool", matches, pattern_cost),
     overload(".string.matches(string) bool", matches, pattern_cost),
 ]

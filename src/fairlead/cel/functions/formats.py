@@ -123,11 +123,11 @@ _FORMATS: Final = {
 
 def _validate(given: Format, text: str) -> Optional:
     faults = given.check(text[:_LONGEST])
-    return Optional(tuple(faults), there=True) if faults else NONE
+    return Optional(tuple(faults), has_value=True) if faults else NONE
 
 
 def _named(name: str) -> Optional:
-    return Optional(_FORMATS[name], there=True) if name in _FORMATS else NONE
+    return Optional(_FORMATS[name], has_value=True) if name in _FORMATS else NONE
 
 
 def _cost(given: Any, text: str) -> int:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fairlead.cel.errors import EvaluationError
-from fairlead.cel.functions.operators import tenth
+from fairlead.cel.functions.operators import traversal_cost
 from fairlead.cel.functions.semver import SemanticVersion
 from fairlead.cel.functions.table import Overload, overload
 from fairlead.units import Quantity
@@ -65,7 +65,7 @@ def _signed(number: int) -> int:
 
 
 def _once(text: str, *_: Any) -> int:
-    return tenth(len(text))
+    return traversal_cost(len(text))
 
 
 OVERLOADS: Final[list[Overload]] = [

@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.evaluate.values import NO_OVERLOAD, Map
-from fairlead.cel.functions.operators import tenth
+from fairlead.cel.functions.operators import traversal_cost
 from fairlead.cel.functions.table import Overload, overload
 
 _LONGEST: Final = 64
@@ -234,11 +234,13 @@ def _query(given: Url) -> Map:
 
 
 def _once(text: Any, *_: Any) -> int:
-    return tenth(len(text)) if isinstance(text, str) else 1
+    return traversal_cost(len(text)) if isinstance(text, str) else 1
 
 
 def _of_network(network: Any, other: Any) -> int:
-    return tenth(2 * network.cost_size) + (tenth(len(other)) if isinstance(other, str) else 0)
+    return traversal_cost(2 * network.cost_size) + (
+        traversal_cost(len(other)) if isinstance(other, str) else 0
+    )
 
 
 OVERLOADS: Final[list[Overload]] = [

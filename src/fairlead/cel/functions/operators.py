@@ -29,7 +29,7 @@ _YEAR_1: Final = -62135596800 * 10**9
 _YEAR_9999: Final = 253402300800 * 10**9
 
 
-def tenth(*amounts: int) -> int:
+def traversal_cost(*amounts: int) -> int:
     """Return what it costs to go through texts of these lengths."""
     return -(-sum(amounts) // 10)
 
@@ -168,12 +168,12 @@ def _compared(test: Callable[[int], bool]) -> Callable[[Any, Any], bool]:
 
 
 def _cost_pair(one: Any, other: Any) -> int:
-    return max(1, tenth(min(size(one), size(other))))
+    return max(1, traversal_cost(min(size(one), size(other))))
 
 
 def _cost_sum(one: Any, other: Any) -> int:
     # The sum of two lists is free in cel-go, which keeps both; here they are copied.
-    return max(1, tenth(size(one), size(other))) if type(one) in (str, bytes, tuple) else 1
+    return max(1, traversal_cost(size(one), size(other))) if type(one) in (str, bytes, tuple) else 1
 
 
 def _cost_in(_item: Any, within: Any) -> int:

@@ -12,7 +12,7 @@ _MEMORY: Final = 8 << 20
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """Return a compiled pattern; ValueError for what is none."""
     try:
         import re2  # type: ignore[import-untyped]  # noqa: PLC0415  # untyped; needed by patterns alone
@@ -30,7 +30,7 @@ def compiled(pattern: str) -> Any:
 
 def _compiled(pattern: str) -> Any:
     try:
-        return compiled(pattern)
+        return compile_pattern(pattern)
     except ValueError as error:
         raise EvaluationError(f"error parsing regexp: {error}") from None
 

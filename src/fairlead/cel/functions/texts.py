@@ -7,7 +7,7 @@ from typing import Any, Final
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.evaluate.values import STEPS, Duration, Map, Timestamp, TypeValue, kind_name
 from fairlead.cel.functions.conversions import show_double
-from fairlead.cel.functions.operators import tenth
+from fairlead.cel.functions.operators import traversal_cost
 from fairlead.cel.functions.table import Overload, overload
 from fairlead.cel.functions.times import show_duration, show_timestamp
 from fairlead.cel.syntax.tree import UInt
@@ -98,7 +98,7 @@ def _upper(text: str) -> str:
     return "".join(letter.upper() if letter.isascii() else letter for letter in text)
 
 
-def written(value: Any, *, inside: bool = False) -> str:
+def format_string(value: Any, *, inside: bool = False) -> str:
     """Return a value as `%s` writes it; in a list or map, texts are quoted."""
     STEPS.take(1)
     writer = _WRITERS.get(type(value))
@@ -117,7 +117,9 @@ def _written_double(value: float, inside: bool) -> str:
 
 
 def _written_map(value: Map, _inside: bool) -> str:
-    entries = [(written(key, inside=True), written(held, inside=True)) for key, held in value.items()]
+    entries = [
+        (format_string(key, inside=True), format_string(held, inside=True)) for key, held in value.items()
+    ]
     return "{" + ", ".join(f"{key}:{held}" for key, held in sorted(entries)) + "}"
 
 
@@ -136,7 +138,7 @@ _WRITERS: Final[dict[type, Callable[[Any, bool], str]]] = {
     Duration: lambda value, inside: _literal("duration", show_duration(value), inside),
     Timestamp: lambda value, inside: _literal("timestamp", show_timestamp(value), inside),
     TypeValue: lambda value, _inside: value.name,
-    tuple: lambda value, _inside: "[" + ", ".join(written(each, inside=True) for each in value) + "]",
+    tuple: lambda value, _inside: "[" + ", ".join(format_string(each, inside=True) for each in value) + "]",
     Map: _written_map,
 }
 
@@ -194,7 +196,7 @@ def _based(form: str) -> Callable[[Any, int], str]:
 
 
 _CLAUSES: Final[dict[str, Callable[[Any, int], str]]] = {
-    "s": lambda value, _: written(value),
+    "s": lambda value, _: format_string(value),
     "d": _decimal, "f": _fixed, "e": _scientific,
     "b": _based("b"), "o": _based("o"), "x": _based("x"), "X": _based("X"),
 }  # fmt: skip
@@ -255,11 +257,11 @@ def _format(text: str, values: tuple[Any, ...]) -> str:
 
 
 def _once(text: str, *_: Any) -> int:
-    return tenth(len(text))
+    return traversal_cost(len(text))
 
 
 def _twice(text: str, *_: Any) -> int:
-    return tenth(2 * len(text))
+    return traversal_cost(2 * len(text))
 
 
 OVERLOADS: Final[list[Overload]] = [

@@ -69,19 +69,19 @@ def run(options: argparse.Namespace) -> int:
     from fairlead.manifest.node import selection
 
     # Before anything is read: an expression that does not compile needs no cluster to say so.
-    selectors = [] if options.select is None else [selection.compiled("--select", options.select)]
+    selectors = [] if options.select is None else [selection.compile_at("--select", options.select)]
     with progress("reading devices"):
         objects, namespace = _objects(options)
     devices = selection.sliced_devices(objects)
     if options.class_name is not None:
-        selectors += selection.of_class(objects, options.class_name)
+        selectors += selection.class_selectors(objects, options.class_name)
     alternatives = [selection.Alternative("", tuple(selectors))]
     if options.claim is not None:
-        requests = selection.of_claim(objects, *_claim(options, namespace))
+        requests = selection.claim_alternatives(objects, *_claim(options, namespace))
         alternatives = [
             selection.Alternative(request.request, (*selectors, *request.selectors)) for request in requests
         ]
-    _print(options, [(each, selection.verdict(alternatives, each.device)) for each in devices])
+    _print(options, [(each, selection.match_device(alternatives, each.device)) for each in devices])
     return 0
 
 
@@ -109,7 +109,7 @@ def _in_file(path: str) -> "FoundObjects":
         raise ManifestError(f"{path}: nothing in it", _GET)
     objects = collect(documents, device_kinds.KINDS)
     # A cluster without devices gives an empty list; a file about something else is the wrong file.
-    if not objects.found and any(value.get("items") != [] for _, value in documents):
+    if not objects.entries and any(value.get("items") != [] for _, value in documents):
         raise ManifestError(f"{path}: no ResourceSlice in it", _GET)
     return objects
 
@@ -132,11 +132,11 @@ async def _listed(client: Any, kind: str, namespace: str) -> "list[FoundObject]"
     """Return a cluster's objects of a kind, in the newest version of the API that it serves."""
     from fairlead.errors import MissingApiError
     from fairlead.manifest.files.collect import FoundObject
-    from fairlead.manifest.types.kinds import VERSIONS, served
+    from fairlead.manifest.types.kinds import VERSIONS, resource_kind
 
     missing: MissingApiError | None = None
     for version in VERSIONS:
-        resource = served(kind, version)
+        resource = resource_kind(kind, version)
         try:
             listing = await client.list(resource, namespace if resource.namespaced else None)
         except MissingApiError as error:
@@ -190,12 +190,12 @@ def to_json(device: "SlicedDevice", says: "SelectorMatch", *, claim: bool) -> di
 
 def _row(listed: "Listed") -> tuple[str | Cell, ...]:
     from fairlead.host import printable
-    from fairlead.manifest.node.selection import fields
+    from fairlead.manifest.node.selection import format_device
 
     device, says = listed
     pool = f"{device.pool} (outdated)" if device.outdated else device.pool
     words = (device.node or "-", device.driver, pool, device.name)
-    more = (", ".join(says.requests) or "-", says.error or "-", *fields(device.facts))
+    more = (", ".join(says.requests) or "-", says.error or "-", *format_device(device.facts))
     return (*map(printable, words), _answer(says), *map(printable, more))
 
 

@@ -119,7 +119,7 @@ async def _retract_for(
     import time
 
     from fairlead.cluster.client import Client
-    from fairlead.modelprofiles.store import discard
+    from fairlead.modelprofiles.store import delete_kind
 
     until, found = time.monotonic() + period, await _retract(config, options)
     while not options.dry_run and time.monotonic() < until:
@@ -129,7 +129,7 @@ async def _retract_for(
     if options.node:
         return found, 0
     async with Client.connect(config) as client:
-        return found, await discard(client, dry=options.dry_run)
+        return found, await delete_kind(client, dry=options.dry_run)
 
 
 async def _retract(config: Any, options: argparse.Namespace) -> list[dict[str, Any]]:

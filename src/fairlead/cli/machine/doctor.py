@@ -88,8 +88,8 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
     from fairlead.cluster.client import Client
     from fairlead.cluster.config import kubeconfig
     from fairlead.compat.times import UTC
-    from fairlead.doctor.look_twice import visit
     from fairlead.doctor.read import ApiServerReviews
+    from fairlead.doctor.second_look import examine_cluster
 
     async def pause(seconds: float) -> None:
         bar.clear()
@@ -98,7 +98,7 @@ async def _cluster(options: argparse.Namespace, bar: Progress) -> "list[Finding]
 
     config = kubeconfig.load(options.kubeconfig, options.context)
     async with Client.connect(config) as client:
-        return await visit(
+        return await examine_cluster(
             ApiServerReviews(client), client, lambda: datetime.now(UTC), options.scheduler, pause
         )
 
@@ -111,8 +111,8 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
     from fairlead.detect import detect
     from fairlead.detect.nvidia import GPUS, driver_is_there
     from fairlead.doctor.join import ClockStatus, examine_node
-    from fairlead.doctor.kernelclock import synchronised
-    from fairlead.doctor.this_machine import ExaminedMachine, examine_here
+    from fairlead.doctor.kernelclock import is_synchronised
+    from fairlead.doctor.this_machine import ExaminedMachine, examine_machine
     from fairlead.host import Host
 
     host, catalog = Host("/"), shared.catalog_of(options)
@@ -122,5 +122,5 @@ def _here(options: argparse.Namespace) -> "list[Finding]":
         inventory = detect(host, catalog, session.gpus(host.names(GPUS)) if session and driver else [])
     nodes = {accelerator.node for accelerator in inventory.accelerators if accelerator.node}
     opens = {node: os.access(node, os.R_OK | os.W_OK) for node in nodes}
-    clock = ClockStatus(datetime.now(UTC), synchronised())
-    return [*examine_here(ExaminedMachine(inventory, driver, speaks, opens)), *examine_node(host, clock)]
+    clock = ClockStatus(datetime.now(UTC), is_synchronised())
+    return [*examine_machine(ExaminedMachine(inventory, driver, speaks, opens)), *examine_node(host, clock)]

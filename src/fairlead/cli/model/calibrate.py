@@ -184,10 +184,10 @@ def _stored(options: argparse.Namespace, file: str, calibration: "Calibration") 
     """Store a calibration in the cluster, where that is wanted."""
     if not in_cluster(options):
         return None
-    from fairlead.modelprofiles.convert import of_calibration
+    from fairlead.modelprofiles.convert import calibration_profiles
 
     try:
-        return store(options, of_calibration(calibration, node_of(options)))
+        return store(options, calibration_profiles(calibration, node_of(options)))
     except ClusterError as error:
         kept = f"the figures are in {file}; bring them later: fairlead profiles import {file}"
         error.hint = f"{error.hint}; {kept}" if error.hint else kept

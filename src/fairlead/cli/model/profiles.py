@@ -125,11 +125,11 @@ def _delete(options: argparse.Namespace, setup: str) -> int:
         import asyncio
 
         from fairlead.cli.model.profiles_cluster import connected
-        from fairlead.modelprofiles.store import remove
+        from fairlead.modelprofiles.store import delete_profiles
 
         async def inside() -> int:
             async with connected(options) as cluster:
-                return await remove(cluster, setup)
+                return await delete_profiles(cluster, setup)
 
         return asyncio.run(inside())
     from fairlead.calibrate.profile_folder import forget

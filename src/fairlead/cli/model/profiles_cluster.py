@@ -98,7 +98,7 @@ def check(options: argparse.Namespace) -> None:
 
     async def inside() -> None:
         async with connected(options) as client:
-            await profiles.check(client)
+            await profiles.check_served(client)
 
     asyncio.run(inside())
 
@@ -136,7 +136,7 @@ def fetched(options: argparse.Namespace) -> "ProfileSet":
 
     async def inside() -> "ProfileSet":
         async with connected(options) as client:
-            return await profiles.read(client)
+            return await profiles.read_profiles(client)
 
     with progress("reading the cluster's profiles"):
         return asyncio.run(inside())

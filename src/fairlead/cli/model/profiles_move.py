@@ -57,7 +57,7 @@ def add(verbs: Any) -> None:
 def run_import(options: argparse.Namespace) -> int:
     """Store files in the cluster."""
     from fairlead.calibrate.profile import folder
-    from fairlead.modelprofiles.convert import of_calibration, of_seen
+    from fairlead.modelprofiles.convert import calibration_profiles, observed_profile
 
     if options.shape and not options.model:
         raise SettingsError("--shape without --model", "say --model MODEL, or leave it out")
@@ -66,8 +66,8 @@ def run_import(options: argparse.Namespace) -> int:
     for line in found.damaged:
         print(f"fairlead: left out: {line}", file=sys.stderr)
     node = node_of(options)
-    objects = [each for calibration in found.calibrations for each in of_calibration(calibration, node)]
-    objects += [of_seen(seen, node) for seen in found.seen]
+    objects = [each for calibration in found.calibrations for each in calibration_profiles(calibration, node)]
+    objects += [observed_profile(seen, node) for seen in found.seen]
     objects += analysed(options.model, options.shape, node)
     stored = store(options, objects)
     if options.output != "table":
@@ -83,10 +83,10 @@ def analysed(models: list[str], shapes: list[str], node: str) -> "list[ModelProf
 
     from fairlead.analyze import analyze, parse_shapes
     from fairlead.compat.times import UTC
-    from fairlead.modelprofiles.analysed import of_profile
+    from fairlead.modelprofiles.analysed import analysed_profile
 
     bound, made = parse_shapes(shapes), datetime.now(UTC).isoformat(timespec="seconds")
-    return [of_profile(analyze(model, bound), made, node) for model in models]
+    return [analysed_profile(analyze(model, bound), made, node) for model in models]
 
 
 def gathered(places: list[str]) -> "ProfileFolder":

@@ -139,11 +139,11 @@ async def _claims(client: "Client", pod: "LivePod") -> list[Any]:
 async def _decided_here(
     client: "Client", pod: "LivePod", options: argparse.Namespace, note: str
 ) -> "PodReport":
-    from fairlead.manifest.listing import objects
+    from fairlead.manifest.listing import list_objects
     from fairlead.whatif import pod_status
     from fairlead.whatif.local import decide_locally
 
     with progress("listing the cluster to decide here"):
-        there = await objects(client)
+        there = await list_objects(client)
         found = decide_locally(there, shared.catalog_of(options), pod, detailed=options.verbose)
     return pod_status.status_from_decision(pod, found, note)

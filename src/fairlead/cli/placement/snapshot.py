@@ -117,10 +117,10 @@ async def _taken(config: "ClusterConfig", catalog: "Catalog") -> "tuple[Snapshot
     from fairlead.cache.listed_cluster import ListedCluster
     from fairlead.cluster.client import Client
     from fairlead.compat.times import UTC
-    from fairlead.manifest.listing import objects
+    from fairlead.manifest.listing import list_objects
 
     async with Client.connect(config) as client:
-        there = await objects(client)
+        there = await list_objects(client)
     found = ListedCluster.of(there, catalog)
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     snapshot = replace(found.snapshot, taken=now, source=config.context or config.server)

@@ -31,7 +31,7 @@ def encode(value: Any) -> Any:
         return {
             UNITS.get(each.name, each.name): encode(getattr(value, each.name))
             for each in fields(value)
-            if not _usual(each, getattr(value, each.name))
+            if not _is_default(each, getattr(value, each.name))
         }
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
@@ -46,7 +46,7 @@ def decode(kind: type[T], value: Any, where: str) -> T:
     return found
 
 
-def _usual(field: Any, value: Any) -> bool:
+def _is_default(field: Any, value: Any) -> bool:
     if field.default is not MISSING:
         return bool(value == field.default)
     return field.default_factory is not MISSING and value == field.default_factory()
@@ -64,7 +64,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
         inner = next(get_arg for get_arg in get_args(kind) if get_arg is not types.NoneType)
         return None if value is None else _decode(inner, value, where)
     if is_dataclass(kind):
-        return _noun(kind, value, where)
+        return _dataclass(kind, value, where)
     if origin is tuple:
         return _tuple(get_args(kind), value, where)
     if origin is not None and issubclass(origin, Mapping):
@@ -73,7 +73,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     return _plain(kind, value, where)
 
 
-def _noun(kind: Any, value: Any, where: str) -> Any:
+def _dataclass(kind: Any, value: Any, where: str) -> Any:
     given = _mapping(value, where)
     names = {UNITS.get(each.name, each.name): each for each in fields(kind)}
     for key in given:
@@ -95,7 +95,7 @@ def _noun(kind: Any, value: Any, where: str) -> Any:
 
 def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise ManifestError(f"{where}: {_shown(value)} is not a list")
+        raise ManifestError(f"{where}: {_show(value)} is not a list")
     if len(inner) == 2 and inner[1] is Ellipsis:
         return tuple(_decode(inner[0], item, f"{where}[{at}]") for at, item in enumerate(value))
     if len(value) != len(inner):
@@ -108,24 +108,24 @@ def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ManifestError(f"{where}: {_shown(value)} is not a mapping")
+        raise ManifestError(f"{where}: {_show(value)} is not a mapping")
     return value
 
 
 def _plain(kind: Any, value: Any, where: str) -> Any:
     if issubclass(kind, StrEnum):
         if value not in list(kind):
-            raise ManifestError(f"{where}: {_shown(value)}", f"known: {', '.join(kind)}")
+            raise ManifestError(f"{where}: {_show(value)}", f"known: {', '.join(kind)}")
         return kind(value)
     right = isinstance(value, int | float if kind is float else kind)
     if not right or (isinstance(value, bool) and kind is not bool):
         words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-        raise ManifestError(f"{where}: {_shown(value)} is not {words[kind]}")
+        raise ManifestError(f"{where}: {_show(value)} is not {words[kind]}")
     if isinstance(value, int | float) and not (isfinite(value) and abs(value) < _LARGEST):
-        raise ManifestError(f"{where}: {_shown(value)} is no sound figure")
+        raise ManifestError(f"{where}: {_show(value)} is no sound figure")
     return value
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -57,7 +57,7 @@ class FoundObject:
 class FoundObjects:
     """What was found, by kind and name."""
 
-    found: tuple[FoundObject, ...] = ()
+    entries: tuple[FoundObject, ...] = ()
     _index: dict[tuple[str, str, str], FoundObject] = field(default_factory=dict)
     _kinds: dict[str, list[FoundObject]] = field(default_factory=dict)
     unlisted: Mapping[str, str] = field(default_factory=dict)
@@ -104,10 +104,10 @@ def is_kubernetes(document: Any) -> bool:
 
 def collect(documents: Iterable[tuple[str, Any]], kinds: Kinds = KINDS) -> FoundObjects:
     """Return the objects of documents; lists are opened, other kinds than those named are left out."""
-    return FoundObjects.of(each for where, value in documents for each in _opened(where, value, kinds, 0))
+    return FoundObjects.of(each for where, value in documents for each in _expand(where, value, kinds, 0))
 
 
-def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> FoundObject:
+def read_object(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> FoundObject:
     """Return one object, or say which of its fields is wrong."""
     metadata = document.get("metadata")
     meta: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
@@ -124,7 +124,7 @@ def typed(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KIN
         raise ManifestError(f"{place}: {error}", "see the Kubernetes reference") from None
 
 
-def _opened(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[FoundObject]:
+def _expand(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[FoundObject]:
     if not is_kubernetes(value):
         raise ManifestError(
             f"{where}: neither an object of Kubernetes nor one of ours",
@@ -136,13 +136,13 @@ def _opened(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[FoundO
     items = value.get("items")
     if kind.endswith("List") and isinstance(items, list) and depth < _DEEPEST:
         for at, item in enumerate(items):
-            whole = item if is_kubernetes(item) else _of_list(value, item)
-            yield from _opened(f"{where}: items[{at}]", whole, kinds, depth + 1)
+            whole = item if is_kubernetes(item) else _list_item(value, item)
+            yield from _expand(f"{where}: items[{at}]", whole, kinds, depth + 1)
     elif kind in kinds:
-        yield typed(where, kind, value, kinds)
+        yield read_object(where, kind, value, kinds)
 
 
-def _of_list(whole: Mapping[str, Any], item: Any) -> Any:
+def _list_item(whole: Mapping[str, Any], item: Any) -> Any:
     """Return an item as an object: in a PodList, items leave out what they are."""
     if not isinstance(item, dict):
         return item

@@ -99,7 +99,7 @@ class CheckedMapping:
         return value
 
 
-def nodes(where: str, value: Any, catalog: Catalog) -> list[NodeState]:
+def read_nodes(where: str, value: Any, catalog: Catalog) -> list[NodeState]:
     """Return the nodes of the short form."""
     if not isinstance(value, list):
         raise ManifestError(f"{where}: not a list", "write nodes: [{name: server, devices: [t4]}]")
@@ -122,11 +122,11 @@ def _nodes(table: CheckedMapping, catalog: Catalog) -> list[NodeState]:
     count = table.number("count", 1, MOST_NODES)
     one = _node(table, name, catalog)
     if count == 1 and "count" not in table.value:
-        return [_called(one, name)]
-    return [_called(one, f"{name}-{number}") for number in range(count)]
+        return [_with_name(one, name)]
+    return [_with_name(one, f"{name}-{number}") for number in range(count)]
 
 
-def _called(node: NodeState, name: str) -> NodeState:
+def _with_name(node: NodeState, name: str) -> NodeState:
     return replace(node, name=name, labels={"kubernetes.io/hostname": name, **node.labels})
 
 
@@ -142,13 +142,15 @@ def _node(table: CheckedMapping, name: str, catalog: Catalog) -> NodeState:
         table.number("pods", 110, 100_000),
         {key: amounts.whole(f"{table.at('resources')}.{key}", each) for key, each in resources.items()},
         table.mapping("labels"),
-        tuple(taint(f"{table.at('taints')}[{at}]", each) for at, each in enumerate(table.items("taints"))),
+        tuple(
+            parse_taint(f"{table.at('taints')}[{at}]", each) for at, each in enumerate(table.items("taints"))
+        ),
         table.flag("unschedulable", default=False),
         _devices(table, memory, catalog),
     )
 
 
-def taint(where: str, value: Any) -> Taint:
+def parse_taint(where: str, value: Any) -> Taint:
     """Read a taint as kubectl takes it: `key=value:NoSchedule`."""
     text = value if isinstance(value, str) else ""
     said, _, effect = text.rpartition(":")
@@ -178,8 +180,8 @@ def _devices(table: CheckedMapping, memory: Bytes, catalog: Catalog) -> tuple[De
 
 def _device(table: CheckedMapping, ram: Bytes, catalog: Catalog) -> DeviceState:
     name = table.text("model")
-    row = _row(table, name, catalog)
-    known = known_memory(row, ram) if row else Bytes(0)
+    row = _catalog_row(table, name, catalog)
+    known = catalog_memory(row, ram) if row else Bytes(0)
     vendor = table.text("vendor", row.vendor if row else "")
     size = amounts.size(table.at("memory"), table.get("memory", known))
     return DeviceState(
@@ -192,11 +194,11 @@ def _device(table: CheckedMapping, ram: Bytes, catalog: Catalog) -> DeviceState:
         unified=row.unified if row else False,
         shareable=table.flag("shareable", default=row.shareable if row else True),
         precisions=tuple(sorted(row.peak)) if row else (),
-        offered=selector_devices.of_row(row, row.id if row else name, vendor, size),
+        offered=selector_devices.encode_catalog_device(row, row.id if row else name, vendor, size),
     )
 
 
-def _row(table: CheckedMapping, name: str, catalog: Catalog) -> CatalogDevice | None:
+def _catalog_row(table: CheckedMapping, name: str, catalog: Catalog) -> CatalogDevice | None:
     """Return the catalog's row for a model; None for one that it does not know, where a memory is said."""
     try:
         return catalog.get(name)
@@ -206,7 +208,7 @@ def _row(table: CheckedMapping, name: str, catalog: Catalog) -> CatalogDevice | 
         return None
 
 
-def known_memory(row: CatalogDevice, ram: Bytes) -> Bytes:
+def catalog_memory(row: CatalogDevice, ram: Bytes) -> Bytes:
     """Return what the catalog knows of a model's memory; the least where it comes with several sizes."""
     if row.unified:
         return min(row.memory or ram, ram)

@@ -42,18 +42,18 @@ KEYS: Final = (
     *("accelerators", "gpu-memory", "compute", "models", "not-models", "vendors"),
     *("selector", "tolerations", "pod-affinity", "pod-anti-affinity", "topology-spread", "ports"),
 )
-_NEIGHBOUR: Final = ("labels", "topology", "namespaces", "weight")
+_AFFINITY: Final = ("labels", "topology", "namespaces", "weight")
 _SPREAD: Final = ("labels", "topology", "skew", "must", "domains")
 _EXPECTED: Final = ("latency", "energy", "memory", "reason")
 _GANG: Final = ("name", "size")
 _HOSTNAME: Final = "kubernetes.io/hostname"
-Asked = tuple[str, Request, ModelFile | None]
+WorkloadPod = tuple[str, Request, ModelFile | None]
 """Where it was found, what it asks for, and the model that it runs."""
 
 
-def workload(table: CheckedMapping, file: str, catalog: Catalog) -> Iterator[Asked]:
+def read_workload(table: CheckedMapping, file: str, catalog: Catalog) -> Iterator[WorkloadPod]:
     """Yield the pods of one workload."""
-    one, model = single(table, file, catalog)
+    one, model = read_pod(table, file, catalog)
     count = table.number("replicas", 1, MOST_PODS)
     if "replicas" not in table.value:
         yield table.where, one, model
@@ -62,7 +62,7 @@ def workload(table: CheckedMapping, file: str, catalog: Catalog) -> Iterator[Ask
         yield table.where, replace(one, name=f"{one.name}-{number}"), model
 
 
-def single(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Request, ModelFile | None]:
+def read_pod(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Request, ModelFile | None]:
     """Return one pod of a workload, and the model that it runs."""
     name = table.text("name")
     if not name:
@@ -82,14 +82,14 @@ def single(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Request,
         gang=_gang(table),
         selector=Selector.of(table.mapping("selector")),
         tolerations=tuple(_toleration(text) for text in table.texts("tolerations")),
-        pod_affinity=tuple(_neighbours(table, "pod-affinity")),
-        pod_anti_affinity=tuple(_neighbours(table, "pod-anti-affinity")),
-        topology_spread=tuple(_spread(table, labels)),
+        pod_affinity=tuple(_pod_affinity_terms(table, "pod-affinity")),
+        pod_anti_affinity=tuple(_pod_affinity_terms(table, "pod-anti-affinity")),
+        topology_spread=tuple(_topology_spread(table, labels)),
         ports=tuple(
             _port(f"{table.at('ports')}[{at}]", each) for at, each in enumerate(table.items("ports"))
         ),
         slo=amounts.seconds(table.at("slo"), table.get("slo")) if table.get("slo") is not None else None,
-        estimates=_expected(table, catalog),
+        estimates=_estimates(table, catalog),
     ), model
 
 
@@ -124,7 +124,7 @@ def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
     )
 
 
-def _expected(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation]:
+def _estimates(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation]:
     """Return estimates that are written down, by model of accelerator."""
     given = table.get("expected", {})
     if not isinstance(given, dict):
@@ -180,10 +180,10 @@ def _toleration(text: str) -> Toleration:
     return Toleration(key, value, not equal, kind)
 
 
-def _neighbours(table: CheckedMapping, key: str) -> Iterator[PodAffinityTerm]:
+def _pod_affinity_terms(table: CheckedMapping, key: str) -> Iterator[PodAffinityTerm]:
     for at, item in enumerate(table.items(key)):
         given = item if isinstance(item, dict) and "labels" in item else {"labels": item}
-        each = CheckedMapping.of(f"{table.at(key)}[{at}]", given, _NEIGHBOUR)
+        each = CheckedMapping.of(f"{table.at(key)}[{at}]", given, _AFFINITY)
         yield PodAffinityTerm(
             Selector.of(each.mapping("labels")),
             each.text("topology", _HOSTNAME),
@@ -192,7 +192,7 @@ def _neighbours(table: CheckedMapping, key: str) -> Iterator[PodAffinityTerm]:
         )
 
 
-def _spread(table: CheckedMapping, labels: dict[str, str]) -> Iterator[TopologySpread]:
+def _topology_spread(table: CheckedMapping, labels: dict[str, str]) -> Iterator[TopologySpread]:
     for at, item in enumerate(table.items("topology-spread")):
         given = {"topology": item} if isinstance(item, str) else item
         each = CheckedMapping.of(f"{table.at('topology-spread')}[{at}]", given, _SPREAD)

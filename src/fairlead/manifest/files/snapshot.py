@@ -61,20 +61,20 @@ def parse(document: Mapping[str, Any], where: str) -> Snapshot:
         if key not in _KEYS:
             raise ManifestError(f"{where}: unknown key {key!r}", f"known: {', '.join(_KEYS)}")
     nodes = decode(tuple[NodeState, ...], document.get("nodes", []), f"{where}: nodes")
-    _alone(f"{where}: nodes", [node.name for node in nodes])
+    _check_unique(f"{where}: nodes", [node.name for node in nodes])
     pods = _list(document.get("pods", []), f"{where}: pods")
     devices = {node.name: {device.id for device in node.devices} for node in nodes}
     placements = tuple(_placement(item, f"{where}: pods[{at}]", devices) for at, item in enumerate(pods))
     pending = decode(tuple[Request, ...], document.get("pending", []), f"{where}: pending")
-    _alone(f"{where}: pods", [each.request.id for each in placements] + [each.id for each in pending])
+    _check_unique(f"{where}: pods", [each.request.id for each in placements] + [each.id for each in pending])
     for at, each in enumerate(pending):
-        sound(each, f"{where}: pending[{at}]")
+        check_request(each, f"{where}: pending[{at}]")
     taken, source = (decode(str, document.get(key, ""), f"{where}: {key}") for key in ("taken", "source"))
     budgets = decode(tuple[DisruptionBudget, ...], document.get("budgets", []), f"{where}: budgets")
     return Snapshot(nodes, placements, pending, taken, source, budgets)
 
 
-def sound(request: Request, where: str) -> None:
+def check_request(request: Request, where: str) -> None:
     """Refuse a request that is nonsense."""
     for text in problems(request):
         raise ManifestError(f"{where}: {text}", "correct the figure")
@@ -90,7 +90,7 @@ def _placement(item: Any, where: str, devices: Mapping[str, set[str]]) -> Placem
         raise ManifestError(f"{where}: not a mapping")
     own = {key: value for key, value in item.items() if key not in ("node", "shares")}
     request = decode(Request, own, where)
-    sound(request, where)
+    check_request(request, where)
     name = decode(str, item.get("node"), f"{where}.node")
     shares = decode(tuple[DeviceShare, ...], item.get("shares", []), f"{where}.shares")
     if name not in devices:
@@ -109,7 +109,7 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
-def _alone(where: str, names: Sequence[str]) -> None:
+def _check_unique(where: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

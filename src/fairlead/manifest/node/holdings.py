@@ -21,7 +21,7 @@ from fairlead.cluster.objects import AllocatedDevice
 from fairlead.errors import ManifestError
 from fairlead.keys import PLACEMENT
 from fairlead.manifest import amounts
-from fairlead.manifest.pod.admitted import handed_over_by
+from fairlead.manifest.pod.admitted import device_plugin_resources
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.manifest.types.live import LiveClaim, LivePod
 from fairlead.offer import DRIVER, Form
@@ -31,9 +31,9 @@ from fairlead.units import Bytes
 
 _MOST: Final = 1 << 48
 """More than any node has of anything; tens of thousands of it can be added up."""
-FOREVER: Final = 1 << 31
+UNPREEMPTABLE: Final = 1 << 31
 """The priority of a claim that no known pod uses: nobody may put it out."""
-Holders = Mapping[str, tuple[DeviceShare, ...]]
+SharesByPod = Mapping[str, tuple[DeviceShare, ...]]
 """What a node's agent says that pods hold, by `namespace/name`."""
 
 
@@ -51,25 +51,27 @@ class BoundPod:
 class NodeReport:
     """What a node says of itself beside its accelerators."""
 
-    held: Holders = field(default_factory=dict)
+    held: SharesByPod = field(default_factory=dict)
     resources: Collection[str] = ()
     """The resources that it has, or had: what a pod asks for by another was never handed over there."""
 
 
-Admitted = Callable[[LivePod], Request]
+ReadAdmitted = Callable[[LivePod], Request]
 """Reads a bound pod from its spec alone, as `admitted` does."""
 
 
-def report(given: Node | None, devices: Iterable[DeviceState]) -> NodeReport:
+def node_report(given: Node | None, devices: Iterable[DeviceState]) -> NodeReport:
     """Return what a node reports: the holders that its agent's annotation names, and its resources."""
     if given is None:
         return NodeReport()
     note = given.metadata.annotations.get(keys.ALLOCATED, "")
-    held = annotated(given.metadata.name, note, devices) if note else {}
+    held = reported_shares(given.metadata.name, note, devices) if note else {}
     return NodeReport(held, {**given.status.capacity, **given.status.allocatable})
 
 
-def annotated(node: str, text: str, devices: Iterable[DeviceState]) -> dict[str, tuple[DeviceShare, ...]]:
+def reported_shares(
+    node: str, text: str, devices: Iterable[DeviceState]
+) -> dict[str, tuple[DeviceShare, ...]]:
     """Return what a node's annotation says that pods hold, by `namespace/name`, also of other devices."""
     known = {each.id: each for each in devices}
     found: dict[str, tuple[DeviceShare, ...]] = {}
@@ -79,7 +81,7 @@ def annotated(node: str, text: str, devices: Iterable[DeviceState]) -> dict[str,
                 if form is not Form.CLAIM and holder.count("/") >= 1:
                     pod = "/".join(holder.split("/")[:2])
                     share = DeviceShare(device, Bytes(mebibytes * amounts.MIB), whole=not mebibytes)
-                    found[pod] = (*found.get(pod, ()), filled(share, known))
+                    found[pod] = (*found.get(pod, ()), fill_whole_share(share, known))
     return found
 
 
@@ -93,55 +95,55 @@ def placements(
     tenants: Sequence[BoundPod],
     claims: Iterable[LiveClaim],
     report: NodeReport,
-    admitted: Admitted,
+    admitted: ReadAdmitted,
 ) -> dict[str, Placement]:
     """Return everything that is placed on a node, by id, whatever the order of tenants and claims."""
     devices = {device.id: device for device in node.devices}
     ordered = sorted(tenants, key=lambda each: each.request.id)
-    claimed, alone = _claimed(node.name, devices, ordered, claims)
+    claimed, alone = _claim_shares(node.name, devices, ordered, claims)
     found: dict[str, Placement] = {}
     unnamed: list[
         tuple[Request, Request]
     ] = []  # held of a device that nothing names; the second says how much
     for claim, held in alone:
-        shares = _of_named(held, devices, counted=node.counted)
+        shares = _named_shares(held, devices, counted=node.counted)
         if shares is None:
-            unnamed.append((claim, replace(claim, demand=_demand(held))))
+            unnamed.append((claim, replace(claim, demand=_demand_for(held))))
         elif shares:
             found[claim.id] = Placement(claim, node.name, shares)
     for tenant in ordered:
-        request = _bounded(tenant.request)
-        given_to = _shares(tenant, claimed, devices, report)
-        spec = _unreported(tenant.pod, report, admitted) if given_to is None else None
+        request = _bound_amounts(tenant.request)
+        given_to = _pod_shares(tenant, claimed, devices, report)
+        spec = _unreported_request(tenant.pod, report, admitted) if given_to is None else None
         if tenant.pod is not None and spec is not None:
-            given_to = _gpushare(tenant.pod, spec, devices) or None
-        shares = _of_named(given_to or (), devices, counted=node.counted)
+            given_to = _gpushare_shares(tenant.pod, spec, devices) or None
+        shares = _named_shares(given_to or (), devices, counted=node.counted)
         if given_to is None and spec is not None:
             unnamed.append((request, spec))
         elif shares is None:
-            unnamed.append((request, replace(request, demand=_demand(given_to or ()))))
+            unnamed.append((request, replace(request, demand=_demand_for(given_to or ()))))
         else:
-            found[request.id] = _placed(request, node.name, shares)
+            found[request.id] = _placement(request, node.name, shares)
     for request, spec in sorted(unnamed, key=_largest_first):
-        found[request.id] = _placed(request, node.name, _likely(spec, devices, found.values()))
+        found[request.id] = _placement(request, node.name, _probable_shares(spec, devices, found.values()))
     return found
 
 
-def _unreported(pod: LivePod | None, report: NodeReport, admitted: Admitted) -> Request | None:
+def _unreported_request(pod: LivePod | None, report: NodeReport, admitted: ReadAdmitted) -> Request | None:
     """Return what a pod was admitted with by a resource that its node has; None where it was by none."""
-    if pod is None or handed_over_by(pod).isdisjoint(report.resources):
+    if pod is None or device_plugin_resources(pod).isdisjoint(report.resources):
         return None
     return admitted(pod)
 
 
-def _placed(request: Request, node: str, shares: tuple[DeviceShare, ...]) -> Placement:
+def _placement(request: Request, node: str, shares: tuple[DeviceShare, ...]) -> Placement:
     """Return a placement; a pod that was given no accelerator asks its node for none."""
     if request.demand.count and not shares:
         request = replace(request, demand=Demand())
     return Placement(request, node, shares)
 
 
-def _claimed(
+def _claim_shares(
     node: str, devices: Mapping[str, DeviceState], tenants: Sequence[BoundPod], claims: Iterable[LiveClaim]
 ) -> tuple[dict[str, list[DeviceShare]], list[tuple[Request, list[DeviceShare]]]]:
     """Return what claims hold: by the pod that is counted for them, and those that have none here.
@@ -149,12 +151,12 @@ def _claimed(
     Of pods that share a claim the one whose placement was decided is counted: that names the same devices.
     """
     listed = sorted(claims, key=lambda each: each.key)
-    here = {each.request.id: (not _is_decided(each.pod), each.request) for each in tenants if listed}
+    here = {each.request.id: (not _has_placement(each.pod), each.request) for each in tenants if listed}
     claimed: dict[str, list[DeviceShare]] = {}
     alone = []
     for claim in listed:
         ours = [each for each in claim.results if each.device in devices or each.driver == DRIVER]
-        shares = [filled(given(each), devices) for each in ours if each.pool == node]
+        shares = [fill_whole_share(allocated_share(each), devices) for each in ours if each.pool == node]
         space = claim.metadata.namespace  # an owner reference may name the uid of any pod
         users = [uid for uid in claim.users if uid in here and here[uid][1].namespace == space]
         if users and shares:
@@ -163,12 +165,12 @@ def _claimed(
                 claimed.setdefault(uid, [])
         elif shares:
             name = claim_id(claim)
-            request = Request(name, space, uid=name, priority=FOREVER, preempts=False)
+            request = Request(name, space, uid=name, priority=UNPREEMPTABLE, preempts=False)
             alone.append((request, shares))
     return claimed, alone
 
 
-def given(result: AllocatedDevice) -> DeviceShare:
+def allocated_share(result: AllocatedDevice) -> DeviceShare:
     """Return what a claim holds of a device; what does not say how much is given whole."""
     used = {name.rpartition("/")[2]: value for name, value in result.consumed_capacity.items()}
     try:
@@ -178,7 +180,7 @@ def given(result: AllocatedDevice) -> DeviceShare:
         return DeviceShare(result.device, whole=True)
 
 
-def filled(share: DeviceShare, devices: Mapping[str, DeviceState]) -> DeviceShare:
+def fill_whole_share(share: DeviceShare, devices: Mapping[str, DeviceState]) -> DeviceShare:
     """Return a whole share with all that the accelerator has; as it is where the accelerator is not known."""
     device = devices.get(share.device)
     if not share.whole or device is None:
@@ -186,7 +188,7 @@ def filled(share: DeviceShare, devices: Mapping[str, DeviceState]) -> DeviceShar
     return replace(share, memory=device.memory, compute=device.compute)
 
 
-def _of_named(
+def _named_shares(
     shares: Sequence[DeviceShare], devices: Mapping[str, DeviceState], *, counted: bool
 ) -> tuple[DeviceShare, ...] | None:
     """Return the shares of devices that a node's source names; None: it only counts, and not by these names.
@@ -195,10 +197,10 @@ def _of_named(
     """
     if counted and any(each.device not in devices for each in shares):
         return None
-    return tuple(filled(each, devices) for each in shares if each.device in devices)
+    return tuple(fill_whole_share(each, devices) for each in shares if each.device in devices)
 
 
-def _demand(shares: Sequence[DeviceShare]) -> Demand:
+def _demand_for(shares: Sequence[DeviceShare]) -> Demand:
     """Return what asks for just these shares."""
     first = shares[0]
     if first.whole:
@@ -206,7 +208,7 @@ def _demand(shares: Sequence[DeviceShare]) -> Demand:
     return Demand(len(shares), first.memory, first.compute or None)
 
 
-def _shares(
+def _pod_shares(
     tenant: BoundPod,
     claimed: Mapping[str, list[DeviceShare]],
     devices: Mapping[str, DeviceState],
@@ -216,10 +218,10 @@ def _shares(
     request, pod = tenant.request, tenant.pod
     if pod is None:
         return tenant.assumed
-    decided = _decided(pod)
-    shares = [filled(each, devices) for each in decided]
+    decided = _decided_shares(pod)
+    shares = [fill_whole_share(each, devices) for each in decided]
     if request.id in claimed:
-        return tuple(_joined(claimed[request.id], shares))
+        return tuple(_join_shares(claimed[request.id], shares))
     if decided:
         return tuple(shares)
     if held := report.held.get(f"{request.namespace}/{request.name}"):
@@ -227,17 +229,17 @@ def _shares(
     return () if request.demand == Demand() else None
 
 
-def _decided(pod: LivePod) -> tuple[DeviceShare, ...]:
+def _decided_shares(pod: LivePod) -> tuple[DeviceShare, ...]:
     """Return the placement that was written with a pod's binding; empty where none was."""
     note = pod.metadata.annotations.get(PLACEMENT)
     return parse_shares(note) or () if note is not None else ()
 
 
-def _is_decided(pod: LivePod | None) -> bool:
+def _has_placement(pod: LivePod | None) -> bool:
     return pod is not None and PLACEMENT in pod.metadata.annotations
 
 
-def _joined(claims: Sequence[DeviceShare], decided: Iterable[DeviceShare]) -> list[DeviceShare]:
+def _join_shares(claims: Sequence[DeviceShare], decided: Iterable[DeviceShare]) -> list[DeviceShare]:
     """Return what claims hold, and what of a decided placement they lack: owners may edit claims."""
     found = list(claims)
     for share in decided:
@@ -249,7 +251,7 @@ def _joined(claims: Sequence[DeviceShare], decided: Iterable[DeviceShare]) -> li
     return found
 
 
-def _bounded(request: Request) -> Request:
+def _bound_amounts(request: Request) -> Request:
     """Return a request whose amounts can be added up: a pod that names its node may ask for exabytes."""
     most = max((request.cpu, request.memory, *(amount for _, amount in request.resources)))
     if most <= _MOST:
@@ -259,11 +261,13 @@ def _bounded(request: Request) -> Request:
     return replace(request, cpu=min(request.cpu, _MOST), memory=memory, resources=resources)
 
 
-def _gpushare(pod: LivePod, spec: Request, devices: Mapping[str, DeviceState]) -> tuple[DeviceShare, ...]:
+def _gpushare_shares(
+    pod: LivePod, spec: Request, devices: Mapping[str, DeviceState]
+) -> tuple[DeviceShare, ...]:
     """Return the share whose accelerator gpushare's plugin noted; how much it is, the spec says."""
     device = f"gpu-{pod.metadata.annotations.get(keys.ALIYUN_INDEX, '')}"
     memory = spec.demand.memory
-    if memory is None or device not in devices or keys.ALIYUN_MEM not in handed_over_by(pod):
+    if memory is None or device not in devices or keys.ALIYUN_MEM not in device_plugin_resources(pod):
         return ()
     return (DeviceShare(device, Bytes(min(memory, devices[device].memory))),)
 
@@ -275,7 +279,7 @@ def _largest_first(unnamed: tuple[Request, Request]) -> tuple[bool, int, str]:
     return memory is not None, -(memory or 0), request.id
 
 
-def _likely(
+def _probable_shares(
     request: Request, devices: Mapping[str, DeviceState], found: Iterable[Placement]
 ) -> tuple[DeviceShare, ...]:
     """Return the shares that a kubelet's plugin has probably handed over: where none fits, the roomiest."""

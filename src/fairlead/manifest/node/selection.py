@@ -55,36 +55,36 @@ class SelectorMatch:
 
 def sliced_devices(objects: FoundObjects) -> list[SlicedDevice]:
     """Return the devices of all slices, in the order of the slices and of the devices in each."""
-    newest = dra.generations(each.body for each in objects.all(SLICE))
+    newest = dra.pool_generations(each.body for each in objects.all(SLICE))
     return [
-        _sliced(f"{each.where}: spec.devices[{at}]", each.body.spec, device, newest)
+        _sliced_device(f"{each.where}: spec.devices[{at}]", each.body.spec, device, newest)
         for each in objects.all(SLICE)
-        for at, device in enumerate(_checked(each.where, each.body.spec).devices)
+        for at, device in enumerate(_check_driver(each.where, each.body.spec).devices)
     ]
 
 
-def compiled(where: str, expression: str) -> CompiledSelector:
+def compile_at(where: str, expression: str) -> CompiledSelector:
     """Compile a selector; where it does not compile, show the place of the fault."""
     try:
         return compile_selector(expression)
     except CompileError as error:
         raise ManifestError(
-            f"{where}: {error}\n{_shown(expression, error.line, error.column)}", _HINT
+            f"{where}: {error}\n{_show_fault(expression, error.line, error.column)}", _HINT
         ) from None
 
 
-def of_class(objects: FoundObjects, name: str, where: str = "--class") -> tuple[CompiledSelector, ...]:
+def class_selectors(objects: FoundObjects, name: str, where: str = "--class") -> tuple[CompiledSelector, ...]:
     """Return the selectors of a DeviceClass."""
     found = objects.get(CLASS, "", name)
     if found is None:
         raise ManifestError(f"{where}: no DeviceClass {name!r}", objects.near(CLASS, "", name))
     return tuple(
-        compiled(f"DeviceClass {name}: spec.selectors[{at}]", each.cel.expression)
+        compile_at(f"DeviceClass {name}: spec.selectors[{at}]", each.cel.expression)
         for at, each in enumerate(found.spec.selectors)
     )
 
 
-def of_claim(objects: FoundObjects, namespace: str, name: str) -> tuple[Alternative, ...]:
+def claim_alternatives(objects: FoundObjects, namespace: str, name: str) -> tuple[Alternative, ...]:
     """Return the requests of a ResourceClaim, or of a ResourceClaimTemplate of that name."""
     for kind in (CLAIM, TEMPLATE):
         found = objects.get(kind, namespace, name)
@@ -93,11 +93,11 @@ def of_claim(objects: FoundObjects, namespace: str, name: str) -> tuple[Alternat
             return tuple(_requests(f"{kind} {namespace}/{name}", spec, objects))
     raise ManifestError(
         f"--claim: neither a ResourceClaim nor a ResourceClaimTemplate {namespace}/{name}",
-        _near(objects, namespace, name),
+        _suggest(objects, namespace, name),
     )
 
 
-def verdict(alternatives: Sequence[Alternative], device: CelDevice) -> SelectorMatch:
+def match_device(alternatives: Sequence[Alternative], device: CelDevice) -> SelectorMatch:
     """Return whether a device does for one of the alternatives, and the first error on the way."""
     matching: list[str] = []
     errors: list[str] = []
@@ -110,13 +110,13 @@ def verdict(alternatives: Sequence[Alternative], device: CelDevice) -> SelectorM
     return SelectorMatch(bool(matching), errors[0] if errors else None, tuple(filter(None, matching)))
 
 
-def _checked(where: str, spec: SliceSpec) -> SliceSpec:
+def _check_driver(where: str, spec: SliceSpec) -> SliceSpec:
     if not spec.driver:
         raise ManifestError(f"{where}: spec.driver: it has none", "name the driver that offers the devices")
     return spec
 
 
-def _sliced(
+def _sliced_device(
     where: str, spec: SliceSpec, device: dra.Device, newest: Mapping[tuple[str, str], int]
 ) -> SlicedDevice:
     if not device.name:
@@ -148,12 +148,14 @@ def _alternative(where: str, name: str, asked: DeviceRequest, objects: FoundObje
     if not asked.device_class_name:
         raise ManifestError(f"{where}.deviceClassName: it has none", "name a DeviceClass")
     own = [
-        compiled(f"{where}.selectors[{at}]", each.cel.expression) for at, each in enumerate(asked.selectors)
+        compile_at(f"{where}.selectors[{at}]", each.cel.expression) for at, each in enumerate(asked.selectors)
     ]
-    return Alternative(name, (*of_class(objects, asked.device_class_name, f"{where}.deviceClassName"), *own))
+    return Alternative(
+        name, (*class_selectors(objects, asked.device_class_name, f"{where}.deviceClassName"), *own)
+    )
 
 
-def _near(objects: FoundObjects, namespace: str, name: str) -> str:
+def _suggest(objects: FoundObjects, namespace: str, name: str) -> str:
     elsewhere = [
         each.body.metadata.namespace
         for kind in (CLAIM, TEMPLATE)
@@ -166,7 +168,7 @@ def _near(objects: FoundObjects, namespace: str, name: str) -> str:
     return next((hint for hint in hints if not hint.startswith("add the")), "name one that is there")
 
 
-def _shown(expression: str, line: int, column: int) -> str:
+def _show_fault(expression: str, line: int, column: int) -> str:
     """Return the line of a fault, with a mark below its place; of a long line the part around it."""
     lines = expression.splitlines() or [""]
     text = lines[line - 1] if 1 <= line <= len(lines) else ""
@@ -175,12 +177,12 @@ def _shown(expression: str, line: int, column: int) -> str:
     return f"    {shown}\n    {' ' * (column - 1 - start)}^"
 
 
-def fields(facts: DeviceFacts) -> tuple[str, str]:
+def format_device(facts: DeviceFacts) -> tuple[str, str]:
     """Return the attributes and the capacities of a device for people: `kind=gpu, model=a100`."""
-    return _joined(facts.attributes.items()), _joined(facts.capacity.items())
+    return _join(facts.attributes.items()), _join(facts.capacity.items())
 
 
-def _joined(items: Iterable[tuple[str, Any]]) -> str:
+def _join(items: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name}={_value(entry)}" for name, entry in items) or "-"
 
 

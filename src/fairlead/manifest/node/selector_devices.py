@@ -12,25 +12,29 @@ from fairlead.cluster.http.codec import encode_plain
 from fairlead.manifest.types.dra import Device
 from fairlead.units import Bytes
 
-SINGULAR: Final = frozenset(
+PER_DEVICE_ATTRIBUTES: Final = frozenset(
     ("uuid", "bus", "busId", "busID", "pciBusID", "pciAddress", "index", "minor", "serial", "serialNumber")
 )
 """Attributes that differ from device to device. The scheduler decides by kinds: it keeps them out, and
 refuses selectors that name them."""
-_NAMED: Final = re.compile(rf"""(?:\.\??|\[\??\s*["'])({"|".join(sorted(SINGULAR))})\b(?!\s*\()""")
+_NAMED: Final = re.compile(
+    rf"""(?:\.\??|\[\??\s*["'])({"|".join(sorted(PER_DEVICE_ATTRIBUTES))})\b(?!\s*\()"""
+)
 """As a field or a key; `minor` of a version is a function."""
 
 
-def singular(expression: str) -> str:
+def per_device_attribute(expression: str) -> str:
     """Return an attribute of single devices that an expression names; empty: there is none."""
     found = _NAMED.search(expression)
     return found[1] if found else ""
 
 
-def of_slice(driver: str, device: Device, total: int = 0) -> str:
+def encode_slice_device(driver: str, device: Device, total: int = 0) -> str:
     """Return a device of a slice; `total`: all of its memory, where the slice says what is left of it."""
     attributes = {
-        name: value for name, value in device.attributes.items() if name.rpartition("/")[2] not in SINGULAR
+        name: value
+        for name, value in device.attributes.items()
+        if name.rpartition("/")[2] not in PER_DEVICE_ATTRIBUTES
     }
     capacity = {name: {"value": _value(each)} for name, each in device.capacity.items()}
     if total and "memory" in capacity:
@@ -55,7 +59,7 @@ def _value(entry: Mapping[str, Any]) -> Any:
     return entry.get("value", "0")
 
 
-def of_row(row: Row | None, model: str, vendor: str, memory: Bytes) -> str:
+def encode_catalog_device(row: Row | None, model: str, vendor: str, memory: Bytes) -> str:
     """Return an accelerator that no slice lists, with what the catalog knows of it."""
     rates = (
         {}

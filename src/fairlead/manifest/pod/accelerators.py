@@ -63,7 +63,7 @@ def precision(where: str, name: str) -> str:
     return name
 
 
-def named(where: str, text: str) -> list[str]:
+def split_names(where: str, text: str) -> list[str]:
     """Return the names of a list with commas; a list that nobody writes by hand is refused unread."""
     found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if len(found) > _MOST:

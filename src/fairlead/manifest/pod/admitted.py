@@ -13,18 +13,25 @@ from fairlead.catalog import Catalog
 from fairlead.errors import ManifestError
 from fairlead.manifest.pod import rules
 from fairlead.manifest.pod.demand import StatedDemand, demand, fraction, is_accelerator
-from fairlead.manifest.pod.effective import CPU, MEMORY, Totals, amount, effective, named_resources
-from fairlead.manifest.pod.request import others, parts
+from fairlead.manifest.pod.effective import (
+    CPU,
+    MEMORY,
+    Totals,
+    effective_requests,
+    named_resources,
+    read_amount,
+)
+from fairlead.manifest.pod.request import fraction_estimates, other_resources
 from fairlead.manifest.types.kubernetes import Pod, PodSpec
 from fairlead.request import Demand, Expectation, Request
 from fairlead.units import Bytes
 
 T = TypeVar("T")
-_NOT_HANDED_OVER: Final = frozenset({keys.SHARE, keys.HAMI_PRIORITY})
+_NO_SHARE: Final = frozenset({keys.SHARE, keys.HAMI_PRIORITY})
 """Resources that name no part of an accelerator by themselves."""
 
 
-def admitted(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str, Bytes]) -> Request:
+def admitted_request(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str, Bytes]) -> Request:
     """Return what a bound pod holds by its spec; its accelerators by extended resources alone."""
     spec, meta = pod.spec, pod.metadata
     totals = _totals(where, spec)
@@ -36,33 +43,33 @@ def admitted(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str, Bytes])
         uid=meta.uid,
         cpu=totals.get(CPU, 0),
         memory=Bytes(totals.get(MEMORY, 0)),
-        resources=others(totals),
+        resources=other_resources(totals),
         demand=asked,
         labels=meta.labels,
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
-        pod_anti_affinity=_read(
-            partial(rules.neighbours, apart, spec.affinity.pod_anti_affinity, meta.labels), ()
+        pod_anti_affinity=_read_or(
+            partial(rules.pod_affinity_terms, apart, spec.affinity.pod_anti_affinity, meta.labels), ()
         ),
-        ports=_read(partial(rules.ports, f"{where}: spec", spec), ()),
+        ports=_read_or(partial(rules.ports, f"{where}: spec", spec), ()),
         estimates=estimates,
     )
 
 
-def handed_over_by(pod: Pod) -> frozenset[str]:
+def device_plugin_resources(pod: Pod) -> frozenset[str]:
     """Return the extended resources by which a device plugin may hand accelerators to a pod."""
-    return frozenset(filter(is_accelerator, named_resources(pod.spec))) - _NOT_HANDED_OVER
+    return frozenset(filter(is_accelerator, named_resources(pod.spec))) - _NO_SHARE
 
 
 def _totals(where: str, spec: PodSpec) -> Totals:
     """Return the totals of a pod; of an odd one, the sums of what can be read of its containers."""
     try:
-        return effective(where, spec)
+        return effective_requests(where, spec)
     except ManifestError:
         found: Totals = {}
         for each in (*spec.init_containers, *spec.containers):
             for name, text in {**each.resources.limits, **each.resources.requests}.items():
-                found[name] = found.get(name, 0) + _read(partial(amount, where, name, text), 0)
+                found[name] = found.get(name, 0) + _read_or(partial(read_amount, where, name, text), 0)
         return found
 
 
@@ -70,23 +77,23 @@ def _accelerators(
     where: str, totals: Totals, catalog: Catalog, sizes: Mapping[str, Bytes]
 ) -> tuple[Demand, Mapping[str, Expectation]]:
     """Return the accelerators of a pod by its resources; of those that contradict one another, the most."""
-    named = {name: n for name, n in totals.items() if is_accelerator(name) and name not in _NOT_HANDED_OVER}
+    named = {name: n for name, n in totals.items() if is_accelerator(name) and name not in _NO_SHARE}
     if not named:
         return Demand(), {}
     try:
         said = StatedDemand(where, named, {}, catalog)
-        return demand(said), parts(fraction(said), sizes)
+        return demand(said), fraction_estimates(fraction(said), sizes)
     except ManifestError:
         each = [StatedDemand(where, {name: number}, {}, catalog) for name, number in named.items()]
-        return max((_read(partial(demand, one), Demand()) for one in each), key=_size), {}
+        return max((_read_or(partial(demand, one), Demand()) for one in each), key=_demand_size), {}
 
 
-def _size(asked: Demand) -> tuple[bool, int, int, int]:
+def _demand_size(asked: Demand) -> tuple[bool, int, int, int]:
     whole = asked.count > 0 and asked.memory is None and asked.compute is None
     return whole, asked.count, asked.memory or 0, asked.compute or 0
 
 
-def _read(read: Callable[[], T], otherwise: T) -> T:
+def _read_or(read: Callable[[], T], otherwise: T) -> T:
     try:
         return read()
     except ManifestError:

@@ -135,7 +135,7 @@ def _selector(where: str, text: str) -> str:
         compile_selector(text)
     except CompileError as error:
         raise ManifestError(f"{where}: {error}", f"the expression is {text[:_LONGEST]}") from None
-    if name := selector_devices.singular(text):
+    if name := selector_devices.per_device_attribute(text):
         raise ManifestError(
             f"{where}: a condition on {name!r}, which differs from device to device",
             "select by what devices of a kind have in common: model, vendor, capacity",

@@ -9,8 +9,8 @@ from fairlead.errors import ManifestError
 from fairlead.manifest.files.collect import FoundObject
 from fairlead.manifest.pod.allocated import with_allocated_claims
 from fairlead.manifest.pod.claims import claims_named
-from fairlead.manifest.pod.gangs import of_controller
-from fairlead.manifest.pod.request import ReadContext, request
+from fairlead.manifest.pod.gangs import gang_of_controller
+from fairlead.manifest.pod.request import ReadContext, read_request
 from fairlead.manifest.types import kubernetes
 from fairlead.manifest.types.live import LiveClaim, LivePod
 from fairlead.placement import NodeState
@@ -19,14 +19,14 @@ from fairlead.request import LabelTerm, MatchOperator, Request, Selector, repels
 MOST_PODS: Final = 200_000
 """Pods of one question; a cluster has at most 150,000."""
 _REPLICATED: Final = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "DaemonSet")
-Asked = tuple[str, kubernetes.Pod, Request]
+PendingPod = tuple[str, kubernetes.Pod, Request]
 """Where a pod was found, its manifest, and what it asks for."""
 
 
-def requests(context: ReadContext, nodes: Sequence[NodeState] = ()) -> list[Asked]:
+def pending_requests(context: ReadContext, nodes: Sequence[NodeState] = ()) -> list[PendingPod]:
     """Return every pod that waits for a place, in the order of the files; `nodes` are for DaemonSets."""
-    found: list[Asked] = []
-    for each in context.objects.found:
+    found: list[PendingPod] = []
+    for each in context.objects.entries:
         found += _pods(each, context, nodes)
         if len(found) > MOST_PODS:
             raise ManifestError(
@@ -35,16 +35,16 @@ def requests(context: ReadContext, nodes: Sequence[NodeState] = ()) -> list[Aske
     return found
 
 
-def _pods(found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) -> Iterable[Asked]:
-    if found.kind == "Pod" and _waits(found.body):
-        asked = request(found.where, found.body, context)
+def _pods(found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) -> Iterable[PendingPod]:
+    if found.kind == "Pod" and _is_pending(found.body):
+        asked = read_request(found.where, found.body, context)
         yield found.where, found.body, with_allocated_claims(asked, _claims(found.body, context))
     elif found.kind == "CronJob":
         job = found.body.spec.job_template
         meta = changed(found.body.metadata, labels=job.metadata.labels)
         yield from _replicas(found.where, "Job", kubernetes.Controller(metadata=meta, spec=job.spec), context)
     elif found.kind == "DaemonSet":
-        yield from _everywhere(found, context, nodes)
+        yield from _daemon_pods(found, context, nodes)
     elif found.kind in _REPLICATED:
         yield from _replicas(found.where, found.kind, found.body, context)
 
@@ -54,24 +54,24 @@ def _claims(pod: LivePod, context: ReadContext) -> list[LiveClaim]:
     return [each for each in found if each is not None]
 
 
-def _waits(pod: LivePod) -> bool:
+def _is_pending(pod: LivePod) -> bool:
     return not (pod.spec.node_name or pod.ended or pod.metadata.deletion_timestamp)
 
 
 def _replicas(
     where: str, kind: str, controller: kubernetes.Controller, context: ReadContext
-) -> Iterator[Asked]:
-    count = _count(where, kind, controller.spec)
+) -> Iterator[PendingPod]:
+    count = _replica_count(where, kind, controller.spec)
     if not count:
         return
-    pod = _made(controller)
-    one = request(where, pod, context, of_controller(where, kind, controller, context.objects))
+    pod = _template_pod(controller)
+    one = read_request(where, pod, context, gang_of_controller(where, kind, controller, context.objects))
     name = controller.metadata.name
     for number in range(count):
         yield where, pod, replace(one, name=f"{name}-{number}", uid="")
 
 
-def _count(where: str, kind: str, spec: kubernetes.ControllerSpec) -> int:
+def _replica_count(where: str, kind: str, spec: kubernetes.ControllerSpec) -> int:
     if kind == "Job":
         parallel = 1 if spec.parallelism is None else spec.parallelism
         stated, key = parallel if spec.completions is None else min(parallel, spec.completions), "parallelism"
@@ -82,7 +82,7 @@ def _count(where: str, kind: str, spec: kubernetes.ControllerSpec) -> int:
     return stated
 
 
-def _made(controller: kubernetes.Controller) -> kubernetes.Pod:
+def _template_pod(controller: kubernetes.Controller) -> kubernetes.Pod:
     template = controller.spec.template
     meta = changed(
         template.metadata, name=controller.metadata.name, namespace=controller.metadata.namespace, uid=""
@@ -90,12 +90,14 @@ def _made(controller: kubernetes.Controller) -> kubernetes.Pod:
     return kubernetes.Pod(metadata=meta, spec=template.spec)
 
 
-def _everywhere(found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) -> Iterator[Asked]:
+def _daemon_pods(
+    found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]
+) -> Iterator[PendingPod]:
     """Yield a pod for each node that would get one."""
-    pod = _made(found.body)
-    one = request(found.where, pod, context)
+    pod = _template_pod(found.body)
+    one = read_request(found.where, pod, context)
     for node in nodes:
-        if _gets(one, node):
+        if _is_daemon_node(one, node):
             here = Selector((), (LabelTerm("metadata.name", MatchOperator.IN, (node.name,)),))
             pinned = tuple(replace(each, names=(*each.names, *here.names)) for each in one.affinity) or (
                 here,
@@ -103,11 +105,11 @@ def _everywhere(found: FoundObject, context: ReadContext, nodes: Sequence[NodeSt
             yield found.where, pod, replace(one, name=f"{one.name}-{node.name}", uid="", affinity=pinned)
 
 
-def _gets(one: Request, node: NodeState) -> bool:
+def _is_daemon_node(one: Request, node: NodeState) -> bool:
     borne = not any(repels(taint, one.tolerations) for taint in node.taints)
-    chosen = not one.affinity or any(_chosen(each, node) for each in one.affinity)
+    chosen = not one.affinity or any(_selects_node(each, node) for each in one.affinity)
     return borne and chosen and one.selector.selects(node.labels)
 
 
-def _chosen(selector: Selector, node: NodeState) -> bool:
+def _selects_node(selector: Selector, node: NodeState) -> bool:
     return selector.selects(node.labels) and all(term.holds_for(node.name) for term in selector.names)

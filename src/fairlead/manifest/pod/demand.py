@@ -35,13 +35,13 @@ class StatedDemand:
     annotations: Mapping[str, str]
     catalog: Catalog
 
-    def note(self, key: str) -> str:
+    def annotation(self, key: str) -> str:
         """Return an annotation, empty where there is none."""
         return self.annotations.get(key, "").strip()
 
-    def listed(self, key: str) -> list[str]:
+    def names(self, key: str) -> list[str]:
         """Return the names in an annotation."""
-        return accelerators.named(self.at(key), self.note(key))
+        return accelerators.split_names(self.at(key), self.annotation(key))
 
     def at(self, key: str) -> str:
         """Return where an annotation is."""
@@ -59,7 +59,7 @@ def demand(said: StatedDemand) -> Demand:
     memory, compute = _memory(said), _compute(said)
     part = fraction(said)
     if memory and part:
-        stated = ", ".join(name for name in _MEMORY if said.resources.get(name) or said.note(name))
+        stated = ", ".join(name for name in _MEMORY if said.resources.get(name) or said.annotation(name))
         raise ManifestError(
             f"{said.where}: asks for an amount and for a part of the memory: {stated}", "keep one of them"
         )
@@ -81,22 +81,22 @@ def demand(said: StatedDemand) -> Demand:
         memory,
         compute,
         models=tuple(own)
-        or accelerators.models(said.at(keys.MODELS), said.listed(keys.MODELS), said.catalog)
+        or accelerators.models(said.at(keys.MODELS), said.names(keys.MODELS), said.catalog)
         or _hami(said, keys.HAMI_USE),
         excluded=(
-            *accelerators.models(said.at(keys.NOT_MODELS), said.listed(keys.NOT_MODELS), said.catalog),
+            *accelerators.models(said.at(keys.NOT_MODELS), said.names(keys.NOT_MODELS), said.catalog),
             *_hami(said, keys.HAMI_AVOID),
         ),
         vendors=_vendors(said),
         precision=accelerators.precision(said.at(keys.PRECISION), text)
-        if (text := said.note(keys.PRECISION))
+        if (text := said.annotation(keys.PRECISION))
         else "",
     )
 
 
 def _by_model(said: StatedDemand) -> bool:
     """Say whether the model to be run is named: then it wants an accelerator, though it names no size."""
-    return bool(said.note(keys.MODEL))
+    return bool(said.annotation(keys.MODEL))
 
 
 def _own_models(said: StatedDemand) -> dict[str, int]:
@@ -124,7 +124,7 @@ def _count(said: StatedDemand, own: Mapping[str, int]) -> int:
     asked = {name: said.resources.get(name, 0) for name in keys.WHOLE}
     numbers = {number for number in (*own.values(), *asked.values()) if number}
     for key in (keys.COUNT, keys.KAI_DEVICES):
-        if text := said.note(key):
+        if text := said.annotation(key):
             numbers.add(_positive(said.at(key), text))
     if len(numbers) > 1:
         raise ManifestError(
@@ -147,7 +147,7 @@ def _memory(said: StatedDemand) -> Bytes | None:
         keys.GPU_MEM_GIB: said.resources.get(keys.GPU_MEM_GIB, 0) * MIB * 1024,
         keys.ALIYUN_MEM: said.resources.get(keys.ALIYUN_MEM, 0) * _aliyun_unit(said),
         keys.HAMI_MEM: said.resources.get(keys.HAMI_MEM, 0) * MIB,
-        keys.KAI_MEMORY: amounts.mebibytes(said.at(keys.KAI_MEMORY), said.note(keys.KAI_MEMORY) or 0),
+        keys.KAI_MEMORY: amounts.mebibytes(said.at(keys.KAI_MEMORY), said.annotation(keys.KAI_MEMORY) or 0),
     }
     stated = {name: size for name, size in sizes.items() if size}
     if len(set(stated.values())) > 1:
@@ -159,7 +159,7 @@ def _memory(said: StatedDemand) -> Bytes | None:
 
 def _aliyun_unit(said: StatedDemand) -> int:
     """Return how many bytes one `aliyun.com/gpu-mem` is: gpushare counts GiB unless it was told MiB."""
-    unit = said.note(keys.UNIT)
+    unit = said.annotation(keys.UNIT)
     if unit not in ("", "GiB", "MiB"):
         raise ManifestError(f"{said.at(keys.UNIT)}: unknown unit {unit[:40]!r}", "write GiB or MiB")
     number = said.resources.get(keys.ALIYUN_MEM, 0)
@@ -178,7 +178,7 @@ def _compute(said: StatedDemand) -> int | None:
 
 
 def _part(said: StatedDemand, key: str) -> int:
-    text = said.note(key)
+    text = said.annotation(key)
     if not text and key not in said.annotations:
         return 0
     part = amounts.fraction(said.at(key), text)
@@ -198,7 +198,7 @@ def _percent(said: StatedDemand, resource: str) -> int:
 
 
 def _vendors(said: StatedDemand) -> tuple[str, ...]:
-    listed = accelerators.vendors(said.at(keys.VENDORS), said.listed(keys.VENDORS), said.catalog)
+    listed = accelerators.vendors(said.at(keys.VENDORS), said.names(keys.VENDORS), said.catalog)
     by_resource = [vendor for name, vendor in keys.WHOLE.items() if said.resources.get(name)]
     theirs = ["NVIDIA"] if any(said.resources.get(name) for name in _NVIDIA) else []
     return listed or tuple(dict.fromkeys([*by_resource, *theirs]))
@@ -209,7 +209,7 @@ _NVIDIA: Final = (keys.ALIYUN_MEM, keys.HAMI_MEM, keys.HAMI_PERCENT, keys.HAMI_C
 
 def _hami(said: StatedDemand, key: str) -> tuple[str, ...]:
     """Return the models whose product names hold one of HAMi's words, as HAMi compares them."""
-    words = [word.upper() for word in said.listed(key)]
+    words = [word.upper() for word in said.names(key)]
     if not words:
         return ()
     rows = said.catalog.devices.values()

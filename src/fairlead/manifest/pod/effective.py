@@ -13,7 +13,7 @@ Totals = dict[str, int]
 """By resource: thousandths of cores, bytes, or pieces."""
 
 
-def effective(where: str, spec: PodSpec) -> Totals:
+def effective_requests(where: str, spec: PodSpec) -> Totals:
     """Return the totals: containers and sidecars together, or the hungriest step of the start, and overhead.
 
     An init container runs beside the sidecars that were started before it. What the pod itself states
@@ -22,18 +22,22 @@ def effective(where: str, spec: PodSpec) -> Totals:
     running: Totals = {}
     peak: Totals = {}
     for at, each in enumerate(spec.init_containers):
-        mine = _asked(f"{where}: spec.initContainers[{at}]", each)
+        mine = _container_requests(f"{where}: spec.initContainers[{at}]", each)
         if each.restart_policy == "Always":
-            running = _joined(running, mine, _sum)
+            running = _combine(running, mine, _sum)
         else:
-            peak = _joined(peak, _joined(running, mine, _sum), max)
+            peak = _combine(peak, _combine(running, mine, _sum), max)
     for at, each in enumerate(spec.containers):
-        running = _joined(running, _asked(f"{where}: spec.containers[{at}]", each), _sum)
-    totals = {**_joined(running, peak, max), **_stated(f"{where}: spec.resources", spec.resources)}
-    over = {
-        name: amount(f"{where}: spec.overhead.{name}", name, value) for name, value in spec.overhead.items()
+        running = _combine(running, _container_requests(f"{where}: spec.containers[{at}]", each), _sum)
+    totals = {
+        **_combine(running, peak, max),
+        **_read_requirements(f"{where}: spec.resources", spec.resources),
     }
-    return _joined(totals, over, _sum)
+    over = {
+        name: read_amount(f"{where}: spec.overhead.{name}", name, value)
+        for name, value in spec.overhead.items()
+    }
+    return _combine(totals, over, _sum)
 
 
 def named_resources(spec: PodSpec) -> set[str]:
@@ -42,20 +46,23 @@ def named_resources(spec: PodSpec) -> set[str]:
     return {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
 
 
-def _asked(where: str, container: Container) -> Totals:
-    return _stated(f"{where}.resources", container.resources)
+def _container_requests(where: str, container: Container) -> Totals:
+    return _read_requirements(f"{where}.resources", container.resources)
 
 
-def _stated(where: str, resources: PodResourceRequirements) -> Totals:
+def _read_requirements(where: str, resources: PodResourceRequirements) -> Totals:
     """Return requests; where only a limit is stated, that is the request as well."""
-    limits = {name: amount(f"{where}.limits.{name}", name, value) for name, value in resources.limits.items()}
+    limits = {
+        name: read_amount(f"{where}.limits.{name}", name, value) for name, value in resources.limits.items()
+    }
     asked = {
-        name: amount(f"{where}.requests.{name}", name, value) for name, value in resources.requests.items()
+        name: read_amount(f"{where}.requests.{name}", name, value)
+        for name, value in resources.requests.items()
     }
     return {**limits, **asked}
 
 
-def amount(where: str, name: str, value: Amount) -> int:
+def read_amount(where: str, name: str, value: Amount) -> int:
     """Read one amount in the unit that totals count its resource in."""
     if name == CPU:
         return amounts.milli(where, value)
@@ -71,6 +78,6 @@ def _sum(one: int, other: int) -> int:
     return one + other
 
 
-def _joined(one: Totals, other: Totals, how: Callable[[int, int], int]) -> Totals:
+def _combine(one: Totals, other: Totals, how: Callable[[int, int], int]) -> Totals:
     names: Iterable[str] = {**one, **other}
     return {name: how(one.get(name, 0), other.get(name, 0)) for name in names}

@@ -11,24 +11,24 @@ UNSTATED = 0
 """The size of a gang that nobody states: as many as there are."""
 
 
-def gang(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Gang | None:
+def gang_of_pod(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Gang | None:
     """Return the gang of a pod; None where it is placed on its own."""
     meta, spec = pod.metadata, pod.spec
     group = spec.scheduling_group.pod_group_name
     if group:
-        return _of_group(f"{where}: spec.schedulingGroup.podGroupName", meta.namespace, group, objects)
+        return _gang_of_group(f"{where}: spec.schedulingGroup.podGroupName", meta.namespace, group, objects)
     if spec.workload_ref.name:
-        return _of_workload(where, meta.namespace, spec.workload_ref, objects)
+        return _gang_of_workload(where, meta.namespace, spec.workload_ref, objects)
     if name := meta.annotations.get(keys.GANG):
         size = _size(f"{where}: metadata.annotations[{keys.GANG_SIZE}]", meta.annotations.get(keys.GANG_SIZE))
         return Gang(f"{meta.namespace}/{name}", size)
     for said in (meta.labels.get(keys.COSCHEDULING), meta.annotations.get(keys.VOLCANO)):
         if said:
-            return _of_group(f"{where}: its group", meta.namespace, said, objects)
+            return _gang_of_group(f"{where}: its group", meta.namespace, said, objects)
     return None
 
 
-def of_controller(
+def gang_of_controller(
     where: str, kind: str, controller: kubernetes.Controller, objects: FoundObjects
 ) -> Gang | None:
     """Return the gang that all pods of a controller are: a Job says so itself, or a Workload names it."""
@@ -53,7 +53,7 @@ def _policy(template: kubernetes.GroupTemplate) -> kubernetes.GangPolicy | None:
     return template.scheduling_policy.gang or template.policy.gang
 
 
-def _of_group(where: str, namespace: str, name: str, objects: FoundObjects) -> Gang | None:
+def _gang_of_group(where: str, namespace: str, name: str, objects: FoundObjects) -> Gang | None:
     group: kubernetes.PodGroup | None = objects.get("PodGroup", namespace, name)
     if group is None:
         raise ManifestError(
@@ -68,7 +68,7 @@ def _of_group(where: str, namespace: str, name: str, objects: FoundObjects) -> G
     return Gang(f"{namespace}/{name}", size)
 
 
-def _of_workload(
+def _gang_of_workload(
     where: str, namespace: str, ref: kubernetes.WorkloadRef, objects: FoundObjects
 ) -> Gang | None:
     workload: kubernetes.Workload | None = objects.get("Workload", namespace, ref.name)

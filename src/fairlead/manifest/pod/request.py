@@ -11,8 +11,8 @@ from fairlead.manifest import amounts
 from fairlead.manifest.files.collect import FoundObjects
 from fairlead.manifest.pod import claims, rules
 from fairlead.manifest.pod.demand import StatedDemand, demand, fraction, is_accelerator
-from fairlead.manifest.pod.effective import CPU, MEMORY, effective
-from fairlead.manifest.pod.gangs import gang
+from fairlead.manifest.pod.effective import CPU, MEMORY, effective_requests
+from fairlead.manifest.pod.gangs import gang_of_pod
 from fairlead.manifest.types import kubernetes
 from fairlead.placement import NodeState
 from fairlead.request import WHOLE, Demand, Expectation, Gang, Request, Selector
@@ -32,10 +32,12 @@ class ReadContext:
     """The memory that accelerators of each model have in the cluster: parts of it may be asked for."""
 
 
-def request(where: str, pod: kubernetes.Pod, context: ReadContext, together: Gang | None = None) -> Request:
+def read_request(
+    where: str, pod: kubernetes.Pod, context: ReadContext, together: Gang | None = None
+) -> Request:
     """Return what a pod asks for; `together` is the gang of its controller."""
     spec, meta = pod.spec, pod.metadata
-    totals = effective(where, spec)
+    totals = effective_requests(where, spec)
     place = f"{where}: spec"
     said = StatedDemand(where, totals, meta.annotations, context.catalog)
     priority, preempts = _priority(where, pod, context.objects)
@@ -45,30 +47,30 @@ def request(where: str, pod: kubernetes.Pod, context: ReadContext, together: Gan
         uid=meta.uid,
         cpu=totals.get(CPU, 0),
         memory=Bytes(totals.get(MEMORY, 0)),
-        resources=others(totals),
+        resources=other_resources(totals),
         demand=_demand(where, said, pod, context),
         labels=meta.labels,
         priority=priority,
         preempts=preempts,
-        gang=together or gang(where, pod, context.objects),
+        gang=together or gang_of_pod(where, pod, context.objects),
         selector=Selector.of(spec.node_selector),
-        affinity=rules.affinity(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
-        preferences=rules.preferences(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
+        affinity=rules.node_affinity(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
+        preferences=rules.preferred_nodes(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
         tolerations=rules.tolerations(place, spec.tolerations),
-        pod_affinity=rules.neighbours(
+        pod_affinity=rules.pod_affinity_terms(
             f"{place}.affinity.podAffinity", spec.affinity.pod_affinity, meta.labels
         ),
-        pod_anti_affinity=rules.neighbours(
+        pod_anti_affinity=rules.pod_affinity_terms(
             f"{place}.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, meta.labels
         ),
-        topology_spread=rules.spread(place, spec.topology_spread_constraints, meta.labels),
+        topology_spread=rules.topology_spread(place, spec.topology_spread_constraints, meta.labels),
         ports=rules.ports(place, spec),
         slo=_slo(where, pod),
-        estimates=parts(fraction(said), context.sizes),
+        estimates=fraction_estimates(fraction(said), context.sizes),
     )
 
 
-def sizes(nodes: Iterable[NodeState]) -> dict[str, Bytes]:
+def memory_by_model(nodes: Iterable[NodeState]) -> dict[str, Bytes]:
     """Return the most memory that accelerators of each model have."""
     found: dict[str, Bytes] = {}
     for node in nodes:
@@ -77,14 +79,14 @@ def sizes(nodes: Iterable[NodeState]) -> dict[str, Bytes]:
     return found
 
 
-def parts(part: int | None, most: Mapping[str, Bytes]) -> dict[str, Expectation]:
+def fraction_estimates(part: int | None, most: Mapping[str, Bytes]) -> dict[str, Expectation]:
     """Return what a part of an accelerator's memory is on each model."""
     if part is None:
         return {}
     return {model: Expectation(memory=Bytes(size * part // WHOLE)) for model, size in most.items()}
 
 
-def others(totals: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def other_resources(totals: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Return the resources that nodes count beside CPU, memory and accelerators."""
     apart = {CPU, MEMORY, "storage", "pods"}
     return tuple(
@@ -124,17 +126,17 @@ def _priority(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> tuple[i
     spec = pod.spec
     name = spec.priority_class_name
     found: kubernetes.PriorityClass | None = (
-        objects.get("PriorityClass", "", name) if name else _usual(objects)
+        objects.get("PriorityClass", "", name) if name else _default_class(objects)
     )
     if name and found is None and name not in _SYSTEM and spec.priority is None:
         place = f"{where}: spec.priorityClassName"
         raise ManifestError(f"{place}: no PriorityClass {name!r}", objects.near("PriorityClass", "", name))
     stated = spec.priority if spec.priority is not None else found.value if found else _SYSTEM.get(name, 0)
     policy = spec.preemption_policy or (found.preemption_policy if found else "")
-    return max([stated, *_of_group(pod, objects)]), policy != "Never"
+    return max([stated, *_group_priority(pod, objects)]), policy != "Never"
 
 
-def _of_group(pod: kubernetes.Pod, objects: FoundObjects) -> list[int]:
+def _group_priority(pod: kubernetes.Pod, objects: FoundObjects) -> list[int]:
     """Return the priority of a pod's group; none where nobody gave it one."""
     group: kubernetes.PodGroup | None = objects.get(
         "PodGroup", pod.metadata.namespace, pod.spec.scheduling_group.pod_group_name
@@ -142,5 +144,5 @@ def _of_group(pod: kubernetes.Pod, objects: FoundObjects) -> list[int]:
     return [] if group is None or group.spec.priority is None else [group.spec.priority]
 
 
-def _usual(objects: FoundObjects) -> kubernetes.PriorityClass | None:
+def _default_class(objects: FoundObjects) -> kubernetes.PriorityClass | None:
     return next((each.body for each in objects.all("PriorityClass") if each.body.global_default), None)

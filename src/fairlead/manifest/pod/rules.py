@@ -25,7 +25,7 @@ _NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace has: its name."""
 
 
-def terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[LabelTerm, ...]:
+def label_terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[LabelTerm, ...]:
     """Return requirements on labels, or say which of them has no such operator."""
     found = []
     for at, each in enumerate(requirements):
@@ -41,115 +41,124 @@ def terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[Labe
     return tuple(found)
 
 
-def selector(where: str, given: kubernetes.LabelSelector | None) -> Selector:
+def label_selector(where: str, given: kubernetes.LabelSelector | None) -> Selector:
     """Return a selector of pods; one that is not there selects nothing, an empty one everything."""
     if given is None:
         return NOTHING
     by_label = Selector.of(given.match_labels).terms
-    return Selector((*by_label, *terms(f"{where}.matchExpressions", given.match_expressions)))
+    return Selector((*by_label, *label_terms(f"{where}.matchExpressions", given.match_expressions)))
 
 
-def affinity(where: str, given: objects.NodeAffinity) -> tuple[Selector, ...]:
+def node_affinity(where: str, given: objects.NodeAffinity) -> tuple[Selector, ...]:
     """Return the selectors of nodes of which one must hold; a term that says nothing selects none."""
     if given.required is None:
         return ()
     place = f"{where}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-    found = [_node(f"{place}[{at}]", term) for at, term in enumerate(given.required.node_selector_terms)]
+    found = [
+        _node_selector(f"{place}[{at}]", term) for at, term in enumerate(given.required.node_selector_terms)
+    ]
     kept = tuple(each for each in found if each.terms or each.names)
     if not kept:
         raise ManifestError(f"{place}: no term selects anything", "name at least one label")
     return kept
 
 
-def preferences(where: str, given: objects.NodeAffinity) -> tuple[PreferredNodes, ...]:
+def preferred_nodes(where: str, given: objects.NodeAffinity) -> tuple[PreferredNodes, ...]:
     """Return the selectors of nodes that would be liked."""
     place = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
     return tuple(
-        PreferredNodes(each.weight, _node(f"{place}[{at}].preference", each.preference))
+        PreferredNodes(each.weight, _node_selector(f"{place}[{at}].preference", each.preference))
         for at, each in enumerate(given.preferred)
     )
 
 
-def _node(where: str, term: objects.NodeSelectorTerm) -> Selector:
+def _node_selector(where: str, term: objects.NodeSelectorTerm) -> Selector:
     return Selector(
-        terms(f"{where}.matchExpressions", term.match_expressions),
-        terms(f"{where}.matchFields", term.match_fields),
+        label_terms(f"{where}.matchExpressions", term.match_expressions),
+        label_terms(f"{where}.matchFields", term.match_fields),
     )
 
 
-def neighbours(
+def pod_affinity_terms(
     where: str, given: kubernetes.PodAffinity, labels: Mapping[str, str]
 ) -> tuple[PodAffinityTerm, ...]:
     """Return musts and wishes about other pods; `labels` are the pod's own."""
     required = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
     preferred = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
-    musts = [_neighbour(f"{required}[{at}]", each, 0, labels) for at, each in enumerate(given.required)]
+    musts = [
+        _pod_affinity_term(f"{required}[{at}]", each, 0, labels) for at, each in enumerate(given.required)
+    ]
     wishes = [
-        _neighbour(f"{preferred}[{at}].podAffinityTerm", each.pod_affinity_term, each.weight, labels)
+        _pod_affinity_term(f"{preferred}[{at}].podAffinityTerm", each.pod_affinity_term, each.weight, labels)
         for at, each in enumerate(given.preferred)
     ]
     return (*musts, *wishes)
 
 
-def _neighbour(
+def _pod_affinity_term(
     where: str, term: kubernetes.PodTerm, weight: int, labels: Mapping[str, str]
 ) -> PodAffinityTerm:
     if not term.topology_key:
         raise ManifestError(f"{where}.topologyKey: it has none", "write topologyKey: kubernetes.io/hostname")
-    who = selector(f"{where}.labelSelector", term.label_selector)
+    who = label_selector(f"{where}.labelSelector", term.label_selector)
     if term.label_selector is not None:
-        like = _own(labels, term.match_label_keys, MatchOperator.IN)
-        unlike = _own(labels, term.mismatch_label_keys, MatchOperator.NOT_IN)
+        like = _own_label_terms(labels, term.match_label_keys, MatchOperator.IN)
+        unlike = _own_label_terms(labels, term.mismatch_label_keys, MatchOperator.NOT_IN)
         who = Selector((*who.terms, *like, *unlike))
-    return PodAffinityTerm(who, term.topology_key, _spaces(where, term), weight)
+    return PodAffinityTerm(who, term.topology_key, _namespaces(where, term), weight)
 
 
-def _spaces(where: str, term: kubernetes.PodTerm) -> tuple[str, ...]:
+def _namespaces(where: str, term: kubernetes.PodTerm) -> tuple[str, ...]:
     """Return the namespaces that a term speaks of; empty: that of the pod."""
     if term.namespace_selector is None:
         return term.namespaces
-    said = selector(f"{where}.namespaceSelector", term.namespace_selector).terms
+    said = label_selector(f"{where}.namespaceSelector", term.namespace_selector).terms
     if not said or any((each.key, each.match) != (_NAME, MatchOperator.IN) for each in said):
         return (_ANY,)  # other labels of namespaces no file has
     named = set.intersection(*(set(each.values) for each in said))
     return tuple(sorted({*term.namespaces, *named})) or ("",)
 
 
-def _own(labels: Mapping[str, str], keys: Iterable[str], match: MatchOperator) -> tuple[LabelTerm, ...]:
+def _own_label_terms(
+    labels: Mapping[str, str], keys: Iterable[str], match: MatchOperator
+) -> tuple[LabelTerm, ...]:
     """Return what is said of the pod's own labels: that others have them as well, or have them otherwise."""
     return tuple(LabelTerm(key, match, (labels[key],)) for key in keys if key in labels)
 
 
-def spread(
+def topology_spread(
     where: str, given: Iterable[kubernetes.SpreadConstraint], labels: Mapping[str, str]
 ) -> tuple[TopologySpread, ...]:
     """Return how evenly pods must lie."""
     return tuple(
-        _spread(f"{where}.topologySpreadConstraints[{at}]", each, labels) for at, each in enumerate(given)
+        _topology_spread(f"{where}.topologySpreadConstraints[{at}]", each, labels)
+        for at, each in enumerate(given)
     )
 
 
-def _spread(where: str, given: kubernetes.SpreadConstraint, labels: Mapping[str, str]) -> TopologySpread:
+def _topology_spread(
+    where: str, given: kubernetes.SpreadConstraint, labels: Mapping[str, str]
+) -> TopologySpread:
     if given.max_skew < 1:
         raise ManifestError(f"{where}.maxSkew: {given.max_skew}", "write 1 or more")
     if not given.topology_key:
         raise ManifestError(f"{where}.topologyKey: it has none", "name a label of nodes")
-    who = selector(f"{where}.labelSelector", given.label_selector)
-    own = _own(labels, given.match_label_keys, MatchOperator.IN)
+    who = label_selector(f"{where}.labelSelector", given.label_selector)
+    own = _own_label_terms(labels, given.match_label_keys, MatchOperator.IN)
     when = ("DoNotSchedule", "ScheduleAnyway")
     policy = ("Honor", "Ignore")
     return TopologySpread(
         who if who == NOTHING else Selector((*who.terms, *own)),
         given.topology_key,
         given.max_skew,
-        _word(f"{where}.whenUnsatisfiable", given.when_unsatisfiable, when) == "DoNotSchedule",
+        _one_of(f"{where}.whenUnsatisfiable", given.when_unsatisfiable, when) == "DoNotSchedule",
         given.min_domains,
-        _word(f"{where}.nodeAffinityPolicy", given.node_affinity_policy, policy) == "Honor",
-        _word(f"{where}.nodeTaintsPolicy", given.node_taints_policy, policy) == "Honor",
+        _one_of(f"{where}.nodeAffinityPolicy", given.node_affinity_policy, policy) == "Honor",
+        _one_of(f"{where}.nodeTaintsPolicy", given.node_taints_policy, policy) == "Honor",
     )
 
 
-def _word(where: str, text: str, known: tuple[str, ...]) -> str:
+def _one_of(where: str, text: str, known: tuple[str, ...]) -> str:
     if text not in known:
         raise ManifestError(f"{where}: {text!r}", f"known: {', '.join(known)}")
     return text

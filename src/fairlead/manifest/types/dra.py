@@ -147,7 +147,7 @@ class Slice(Object, frozen=True):
     spec: SliceSpec = SliceSpec()
 
     @property
-    def home(self) -> str:
+    def node(self) -> str:
         """The node that the devices are on."""
         return self.spec.node_name or self.spec.pool.name
 
@@ -157,7 +157,7 @@ class Slice(Object, frozen=True):
         return self.spec.driver, self.spec.pool.name
 
 
-def generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
+def pool_generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
     """Return the newest generation of each driver's pool."""
     latest: dict[tuple[str, str], int] = {}
     for slice_ in slices:
@@ -165,8 +165,8 @@ def generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
     return latest
 
 
-def newest(slices: Iterable[Slice]) -> list[Slice]:
+def newest_slices(slices: Iterable[Slice]) -> list[Slice]:
     """Return the slices of each pool's newest generation, by name: older ones are on their way out."""
     listed = sorted(slices, key=lambda each: each.key)
-    latest = generations(listed)
+    latest = pool_generations(listed)
     return [each for each in listed if each.spec.pool.generation == latest[each.pool]]

@@ -28,6 +28,6 @@ _PLURALS: Final = {
 }
 
 
-def served(kind: str, version: str) -> Kind[Any]:
+def resource_kind(kind: str, version: str) -> Kind[Any]:
     """Return where a server keeps a kind in one version of the API."""
     return Kind(GROUP, version, _PLURALS[kind], kind in (CLAIM, TEMPLATE), KINDS[kind], kind)

@@ -16,7 +16,7 @@ PREEMPTED: Final = "PreemptionByScheduler"
 """Its reason where a scheduler evicts the pod for one of higher priority."""
 PREEMPTING: Final = "fairlead-scheduler: preempting to accommodate "
 """How its message begins where that scheduler is ours; the preemptor follows."""
-OWN_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 """An annotation of a claim that a scheduler made for a pod that asks by extended resource."""
 _ENDED: Final = ("Succeeded", "Failed")
 
@@ -103,9 +103,9 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
         return bool(self.users) and not any(uid in pods for uid in self.users)
 
     @property
-    def own(self) -> bool:
+    def made_by_scheduler(self) -> bool:
         """Whether it says that a scheduler made it for a pod that asks by extended resource."""
-        return self.metadata.annotations.get(OWN_CLAIM) == "true"
+        return self.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true"
 
     def made_for(self, uid: str) -> bool:
         """Say whether a scheduler made it for this pod alone: who may edit a claim can write that it did."""
@@ -114,4 +114,8 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
             for owner_reference in self.metadata.owner_references
             if owner_reference.kind == "Pod"
         }
-        return self.own and owners == {uid} and all(each.uid == uid for each in self.status.reserved_for)
+        return (
+            self.made_by_scheduler
+            and owners == {uid}
+            and all(each.uid == uid for each in self.status.reserved_for)
+        )

@@ -5,7 +5,7 @@ from typing import Final
 from fairlead.cluster.kinds import Kind
 from fairlead.cluster.meta import Object, ObjectPart
 from fairlead.errors import ManifestError
-from fairlead.manifest.pod.rules import selector
+from fairlead.manifest.pod.rules import label_selector
 from fairlead.manifest.types.kubernetes import LabelSelector
 from fairlead.placement import DisruptionBudget
 
@@ -34,9 +34,9 @@ class PodDisruptionBudget(Object, frozen=True):
         current = self.status.observed_generation >= self.metadata.generation
         allowed = max(0, self.status.disruptions_allowed) if current else 0
         try:
-            covered = selector("spec.selector", self.spec.selector)
+            covered = label_selector("spec.selector", self.spec.selector)
         except ManifestError:
-            return DisruptionBudget(*self.key, selector("", LabelSelector()), 0)
+            return DisruptionBudget(*self.key, label_selector("", LabelSelector()), 0)
         return DisruptionBudget(*self.key, covered, allowed)
 
 

@@ -47,13 +47,15 @@ class ResourceQuota(Object, frozen=True):
     def covers(self, pod: LivePod) -> bool:
         """Say whether a pod counts against it; one of a scope that is not known here covers every pod."""
         plain = (ScopeRequirement(scope, "Exists") for scope in self.spec.scopes)
-        return all(_holds(each, pod) for each in (*plain, *self.spec.scope_selector.match_expressions))
+        return all(
+            _matches_scope(each, pod) for each in (*plain, *self.spec.scope_selector.match_expressions)
+        )
 
 
-def _holds(said: ScopeRequirement, pod: LivePod) -> bool:
+def _matches_scope(said: ScopeRequirement, pod: LivePod) -> bool:
     match said.scope_name:
         case "PriorityClass":
-            return _of_class(said, pod.spec.priority_class_name)
+            return _matches_class(said, pod.spec.priority_class_name)
         case "Terminating":
             return pod.spec.active_deadline_seconds is not None
         case "NotTerminating":
@@ -65,7 +67,7 @@ def _holds(said: ScopeRequirement, pod: LivePod) -> bool:
     return True
 
 
-def _of_class(said: ScopeRequirement, name: str) -> bool:
+def _matches_class(said: ScopeRequirement, name: str) -> bool:
     match said.operator:
         case "In":
             return name in said.values

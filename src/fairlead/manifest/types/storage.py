@@ -7,12 +7,12 @@ from fairlead.cluster.meta import Object, ObjectPart, field
 from fairlead.cluster.objects import NodeSelector
 from fairlead.manifest.types.kubernetes import Amounts, LabelSelector, PodResourceRequirements
 
-SELECTED: Final = "volume.kubernetes.io/selected-node"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation of a claim that says for which node its volume is to be made."""
-LATE: Final = "WaitForFirstConsumer"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 """Of classes whose volumes somebody made before."""
-SIZE: Final = "storage"
+STORAGE_RESOURCE: Final = "storage"
 
 
 class VolumeClaimSpec(ObjectPart, frozen=True):
@@ -46,7 +46,7 @@ class VolumeClaim(Object, frozen=True):
     @property
     def node(self) -> str:
         """The node for which its volume is to be made; empty: nobody has chosen yet."""
-        return self.metadata.annotations.get(SELECTED, "")
+        return self.metadata.annotations.get(SELECTED_NODE, "")
 
 
 class VolumeAffinity(ObjectPart, frozen=True):
@@ -87,7 +87,7 @@ class Volume(Object, frozen=True):
     status: VolumeStatus = VolumeStatus()
 
     @property
-    def kept_for(self) -> tuple[str, str] | None:
+    def claimed_by(self) -> tuple[str, str] | None:
         """The namespace and name of the claim that it is kept for; None where it is free."""
         found = self.spec.claim_ref
         return (found.namespace, found.name) if found is not None else None
@@ -114,7 +114,7 @@ class StorageClass(Object, frozen=True):
     allowed_topologies: tuple[Topology, ...] = ()
 
     @property
-    def usual(self) -> bool:
+    def is_default(self) -> bool:
         """Whether it is the class of claims that name none."""
         return self.metadata.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
 

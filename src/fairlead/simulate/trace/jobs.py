@@ -62,7 +62,7 @@ class JobTemplateReader:
         request_fields = {
             key: value for key, value in fields.items() if key not in _JOB_KEYS and value is not None
         }
-        request, _ = short_workload.single(
+        request, _ = short_workload.read_pod(
             CheckedMapping.of(where, {"name": "job", **request_fields}, ("name", *_REQUEST_KEYS, *_JOB_KEYS)),
             where,
             self.catalog,

@@ -55,7 +55,7 @@ def fleet_from_fields(table: TraceFields, catalog: Catalog) -> SimulatedFleet:
     """Return the machines that the fields `nodes` and `power` of a document describe."""
     if table.integer("version", VERSION) != VERSION:
         raise table.wrong("version", f"one that is known: {VERSION}")
-    nodes = short.nodes(f"{table.where}: nodes", table.raw("nodes"), catalog)
+    nodes = short.read_nodes(f"{table.where}: nodes", table.raw("nodes"), catalog)
     power = table.table("power")
     return fleet_with_power(nodes, catalog, {model: _power(power.table(model)) for model in power.names()})
 

@@ -8,7 +8,7 @@ from itertools import count
 import msgspec
 import pytest
 
-from fairlead.cache.types import CLAIMS, OWN_CLAIM, PODS, LiveClaim, LivePod
+from fairlead.cache.types import CLAIMS, EXTENDED_RESOURCE_CLAIM, PODS, LiveClaim, LivePod
 from fairlead.errors import AccessError, ClusterError, ConflictError, TooLargeError
 from fairlead.placement import DeviceShare, Placement
 from fairlead.request import Request
@@ -224,7 +224,7 @@ def test_a_claim_of_its_owner_is_not_deleted_under_another_pod_whatever_its_anno
     meta = {
         "name": "c",
         "namespace": "default",
-        "annotations": {OWN_CLAIM: "true"},
+        "annotations": {EXTENDED_RESOURCE_CLAIM: "true"},
         "ownerReferences": [owner],
     }
     made = wire.api.create("resourceclaims", {"metadata": meta, "status": {"reservedFor": reserved}})

@@ -11,14 +11,14 @@ from fairlead.cache.volumes import VolumeBinding
 from fairlead.catalog import Catalog
 from fairlead.cluster.kinds import EVENTS
 from fairlead.cluster.watch.changes import ObjectChange
-from fairlead.manifest.pod.request import request
+from fairlead.manifest.pod.request import read_request
 from fairlead.manifest.types.storage import (
-    LATE,
     NO_PROVISIONER,
-    SELECTED,
+    SELECTED_NODE,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     VOLUMES,
+    WAIT_FOR_FIRST_CONSUMER,
 )
 from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.cycle.scheduling import CycleResult, SchedulingCycle
@@ -37,7 +37,7 @@ HOST = "kubernetes.io/hostname"
 def claim(
     name: str, volume: str = "", kind: str | None = "late", node: str = "", phase: str = "", size: int = 1
 ) -> Any:
-    notes = {SELECTED: node} if node else {}
+    notes = {SELECTED_NODE: node} if node else {}
     document = {
         "metadata": {"name": name, "namespace": "default", "uid": f"c-{name}", "annotations": notes},
         "spec": {
@@ -71,7 +71,9 @@ def kept(volume: Any, wanting: Any) -> Any:
     return read(VOLUMES, {**document, "spec": {**document["spec"], "claimRef": ref}})
 
 
-def storage(name: str, *zones: str, mode: str = LATE, usual: bool = False, made_by: str = "x") -> Any:
+def storage(
+    name: str, *zones: str, mode: str = WAIT_FOR_FIRST_CONSUMER, usual: bool = False, made_by: str = "x"
+) -> Any:
     notes = {"storageclass.kubernetes.io/is-default-class": "true"} if usual else {}
     topology = [{"matchLabelExpressions": [{"key": "zone", "values": list(zones)}]}] if zones else []
     document = {
@@ -150,7 +152,7 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     assert (uid, binding) == ("uid-a", VolumeBinding(unmade, "n2")), "the class allows no other zone"
     write = writes.bind_volume(binding)
     assert write.path == "/api/v1/namespaces/default/persistentvolumeclaims/data"
-    assert write.body == {"metadata": {"annotations": {SELECTED: "n2"}}}
+    assert write.body == {"metadata": {"annotations": {SELECTED_NODE: "n2"}}}
     assert cycle.reporter.text(uid) == "a has its place on n2 and waits for its volumes: data"
     told = Explainer(cycle, "me", "fairlead").answer(Explain("default", "a", "uid-a"), 0.0)
     assert (told["state"], told["sentence"]) == ("waiting-for-volumes", cycle.reporter.text(uid))
@@ -318,7 +320,7 @@ def test_a_claim_that_is_made_for_one_pod_is_found_by_its_name(catalog: Catalog)
 def test_pods_alike_but_for_their_token_are_read_once(catalog: Catalog) -> None:
     pods = [pod(f"p{at}", volumes=[{"name": f"kube-api-access-{at}", "projected": {}}]) for at in range(9)]
     placed: list[dict[str, str]] = []
-    assert calls(request, lambda: placed.append(all_of(two(catalog, *pods)))) == 1
+    assert calls(read_request, lambda: placed.append(all_of(two(catalog, *pods)))) == 1
     assert len(placed[0]) == 9
 
 

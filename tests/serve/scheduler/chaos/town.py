@@ -143,7 +143,7 @@ class Town(World):
         alive, names = {pod.metadata.uid for pod in pods}, {pod.metadata.name for pod in pods}
         for claim in claims:
             meta, users = claim.metadata, {each.uid for each in claim.status.reserved_for}
-            if claim.own or not users.isdisjoint(alive) or meta.name in names:
+            if claim.made_by_scheduler or not users.isdisjoint(alive) or meta.name in names:
                 continue
             if claim.results:
                 free = {

@@ -11,7 +11,7 @@ from fairlead.analyze import analyze
 from fairlead.catalog import Catalog
 from fairlead.cluster.client import Client
 from fairlead.keys import DIGEST
-from fairlead.modelprofiles.analysed import of_profile
+from fairlead.modelprofiles.analysed import analysed_profile
 from fairlead.modelprofiles.store import store
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.zoo import KNOWN
@@ -43,7 +43,7 @@ async def bring(client: Client, folder: Path, model: str, name: str) -> str:
     """Store a model of the zoo as `fairlead profiles import --model` does, and return its digest."""
     path = folder / name
     write(KNOWN[model](1, "fp32"), str(path))
-    found = of_profile(analyze(str(path)), MADE, "test")
+    found = analysed_profile(analyze(str(path)), MADE, "test")
     await store(client, [found], Random(1))
     return found.metadata.labels[DIGEST]
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from fairlead.cache.types import RULES, LivePod
 from fairlead.catalog import Catalog
 from fairlead.manifest.types.storage import NO_PROVISIONER
-from fairlead.modelprofiles.convert import of_calibration
+from fairlead.modelprofiles.convert import calibration_profiles
 from fairlead.modelprofiles.types import MODEL_PROFILES
 from fairlead.schedule import policy_named
 from fairlead.serve.extender.node_evaluator import NodeEvaluator
@@ -50,7 +50,7 @@ def others() -> list[Any]:
         storage("late", made_by=NO_PROVISIONER),
         rule("PodGroup", f"{SECRET}-group", schedulingPolicy={"gang": {"minCount": 2}}),
         rule("ResourceClaimTemplate", f"{SECRET}-template"),
-        *(profile_named(each, f"{SECRET}.onnx") for each in of_calibration(calibration(), "n")),
+        *(profile_named(each, f"{SECRET}.onnx") for each in calibration_profiles(calibration(), "n")),
     ]
 
 

@@ -14,7 +14,7 @@ from fairlead.annotations import ALL, parse_allocated, parse_devices
 from fairlead.cache.types import LivePod
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT
 from fairlead.manifest.pod.demand import is_accelerator
-from fairlead.manifest.pod.effective import effective
+from fairlead.manifest.pod.effective import effective_requests
 from fairlead.manifest.types.kubernetes import Amount, Node
 from fairlead.offer import Form
 from fairlead.placement import PLACEMENTS, DeviceShare
@@ -33,7 +33,11 @@ def why_claim(
         return f"the node's agent does not read placements of format {PLACEMENTS.newest}"
     if pod.status.extended_resource_claim_status.resource_claim_name:
         return "it points to a claim already, and a pod cannot take that back"
-    asked = {name: count for name, count in effective("", pod.spec).items() if is_accelerator(name) and count}
+    asked = {
+        name: count
+        for name, count in effective_requests("", pod.spec).items()
+        if is_accelerator(name) and count
+    }
     if len(asked) != 1:
         return "more than one resource stands for its accelerators"
     resource, count = asked.popitem()

@@ -16,8 +16,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from fairlead.cache.types import (
     CLAIMS,
+    EXTENDED_RESOURCE_CLAIM,
     LEADER_EPOCH,
-    OWN_CLAIM,
     PLACEMENT,
     PODS,
     SCHEDULED,
@@ -28,7 +28,7 @@ from fairlead.cache.volumes import VolumeBinding
 from fairlead.manifest.pod.demand import is_accelerator
 from fairlead.manifest.types.dra import ClaimRequest
 from fairlead.manifest.types.live import LEADER_EPOCHS, LeaderMark
-from fairlead.manifest.types.storage import SELECTED, VOLUME_CLAIMS, VOLUMES
+from fairlead.manifest.types.storage import SELECTED_NODE, VOLUME_CLAIMS, VOLUMES
 from fairlead.offer import DRIVER
 from fairlead.placement import PLACEMENTS, DeviceShare, Placement
 from fairlead.serve.scheduler.effects import (
@@ -125,7 +125,7 @@ def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
         "metadata": {
             "name": claim_name(pod),
             "namespace": meta.namespace,
-            "annotations": {OWN_CLAIM: "true", LEADER_EPOCH: _claim_mark(0)},
+            "annotations": {EXTENDED_RESOURCE_CLAIM: "true", LEADER_EPOCH: _claim_mark(0)},
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         },
@@ -233,7 +233,7 @@ def bind_volume(binding: VolumeBinding) -> BindVolume:
     """Keep a volume for a claim, or let one be made for its node; only if it is as we saw it."""
     meta = binding.claim.metadata
     if binding.volume is None:
-        noted = {**_version(meta.resource_version), "annotations": {SELECTED: binding.node}}
+        noted = {**_version(meta.resource_version), "annotations": {SELECTED_NODE: binding.node}}
         return BindVolume("PATCH", VOLUME_CLAIMS.path(meta.namespace, meta.name), {"metadata": noted}, MERGE)
     free = binding.volume.metadata
     marked = {**_version(free.resource_version), "annotations": {_BOUND_BY: "yes"}}

@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Final
 
 from fairlead.cluster.api import ClusterClient
-from fairlead.doctor.examine import examine, unsure
+from fairlead.doctor.examine import examine, needs_second_look
 from fairlead.doctor.finding import Finding
 from fairlead.doctor.read import ServerReviews, read
 
-AGAIN: Final = 5.0
+SECOND_LOOK_AFTER: Final = 5.0
 """Seconds between two looks: within that controllers and agents have caught up with what pods did."""
 
 
-async def visit(
+async def examine_cluster(
     server: ServerReviews,
     cluster: ClusterClient,
     clock: Callable[[], datetime],
@@ -24,7 +24,7 @@ async def visit(
     """Return what is found; of pods, claims and devices only what was found twice."""
     first = await read(server, cluster, clock(), scheduler)
     found = examine(first)
-    if not unsure(first, found):
+    if not needs_second_look(first, found):
         return found
-    await pause(AGAIN)
+    await pause(SECOND_LOOK_AFTER)
     return examine(replace(await read(server, cluster, clock(), scheduler), earlier=first))
