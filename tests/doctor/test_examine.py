@@ -1,4 +1,4 @@
-"""Each check on a cluster that is well, and on one where just that is wrong."""
+"""Each check on a healthy cluster, and on a cluster with just that fault."""
 
 import re
 from dataclasses import replace
@@ -36,18 +36,23 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
     "an old server": ("api", Severity.FAIL, "1.29, as admin: the chart needs 1.30", {"version": (1, 29)}),
     "a server without claims": ("api", Severity.WARN, "before 1.34", {"version": (1, 33)}),
     "a server without shares": ("api", Severity.WARN, "need 1.36", {"version": (1, 35)}),
-    "a clock that is odd": ("clock", Severity.WARN, "20 s behind the API server", {"ahead": -20.0}),
-    "a clock that is wrong": ("clock", Severity.FAIL, "3600 s ahead of", {"ahead": 3600.0}),
-    "claims switched off": (
+    "a clock that is off by seconds": (
+        "clock",
+        Severity.WARN,
+        "20 s behind the API server",
+        {"ahead": -20.0},
+    ),
+    "a clock that is off by an hour": ("clock", Severity.FAIL, "3600 s ahead of", {"ahead": 3600.0}),
+    "claims disabled": (
         "claims",
         Severity.WARN,
         "not served, though",
         {"missing": frozenset({"resourceslices"})},
     ),
-    "a gate switched off": (
+    "a feature gate disabled": (
         "claims",
         Severity.WARN,
-        "of 1 device cannot be shared",
+        "cannot share the memory of 1 device",
         {"slices": (device_slice(device={"allowMultipleAllocations": False}),)},
     ),
     "no kind of profiles": (
@@ -60,17 +65,17 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "rights",
         Severity.FAIL,
         "default/fairlead-scheduler may not create pods/binding",
-        {"lacking": (AccessRule("default/fairlead-scheduler", "create", "pods/binding"),)},
+        {"missing_rights": (AccessRule("default/fairlead-scheduler", "create", "pods/binding"),)},
     ),
-    "nobody ever led": ("lease", Severity.FAIL, "2 replicas, and none has ever led", {"leases": ()}),
-    "nobody leads": (
+    "no replica ever led": ("lease", Severity.FAIL, "2 replicas, and none has ever led", {"leases": ()}),
+    "no replica leads": (
         "lease",
         Severity.FAIL,
         "one last renewed its lease 90 s ago",
         {"leases": (lease(seconds=90),)},
     ),
-    "nobody came": ("lease", Severity.FAIL, "no other came", {"leases": (lease(""),)}),
-    "two lead": (
+    "a released lease": ("lease", Severity.FAIL, "no other took it", {"leases": (lease(""),)}),
+    "two schedulers lead": (
         "lease",
         Severity.FAIL,
         "2 schedulers of the name 'fairlead' lead at once",
@@ -79,10 +84,10 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
     "one replica": (
         "replicas",
         Severity.WARN,
-        "nobody takes over",
+        "no other takes over",
         {"pods": (program("scheduler", "box"),)},
     ),
-    "no replica that is ready": (
+    "no ready replica": (
         "replicas",
         Severity.FAIL,
         "none of 1 replica",
@@ -106,7 +111,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "ended with exit code 2: fairlead: unknown policy",
         {"pods": (*PROGRAMS, crashed("extender", "x", state=POLICY))},
     ),
-    "an image that is not there": (
+    "a missing image": (
         "crashes",
         Severity.FAIL,
         "ErrImageNeverPull: no such image",
@@ -118,7 +123,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "restarted after OOMKilled, 1 restart",
         {"pods": (*PROGRAMS, crashed("scheduler", "x", restartCount=1, lastState=KILLED))},
     ),
-    "a webhook that does not answer": (
+    "a webhook that is not ready": (
         "admission",
         Severity.FAIL,
         "none of 1 replica of the admission webhook is ready",
@@ -131,7 +136,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "1 node with accelerators without a ready agent: other",
         {"pods": (program("agent", "box"), program("agent", "other", ready=False))},
     ),
-    "a node that only others know of": (
+    "a node that only another plugin labels": (
         "agents",
         Severity.WARN,
         "1 node with GPUs, by others' labels, without an agent: new",
@@ -143,10 +148,10 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "0.0.9: agent-other-0",
         {"pods": (program("agent", "box"), program("agent", "other", version="0.0.9"))},
     ),
-    "a scheduler that nobody is": (
+    "a scheduler that does not run": (
         "scheduler-names",
         Severity.FAIL,
-        "nobody looks at 1 pod with schedulerName: farilead (default/lost)",
+        "no scheduler handles 1 pod with schedulerName: farilead (default/lost)",
         {"pods": (*PROGRAMS, pod("lost", spec={"schedulerName": "farilead"}))},
     ),
     "a class that is gone": (
@@ -164,7 +169,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "box: NVIDIA's device plugin offers the same GPUs",
         {"nodes": (node(has={"nvidia.com/gpu": "1"}),)},
     ),
-    "gpushare and we at once": (
+    "gpushare beside us": (
         "other-plugins",
         Severity.FAIL,
         "default/theirs by gpushare and default/ours by us may hold the same GPU",
@@ -179,10 +184,10 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "NVIDIA's DRA driver",
         {"slices": (device_slice(), device_slice(generation=7, driver="gpu.nvidia.com"))},
     ),
-    "kube-scheduler gives out our devices": (
+    "kube-scheduler allocates our devices": (
         "two-schedulers",
         Severity.WARN,
-        "default-scheduler gives out devices of fairlead.dev as well: 1 claim (default/mine)",
+        "default-scheduler allocates devices of fairlead.dev as well: 1 claim (default/mine)",
         {"pods": (*PROGRAMS, pod("claims", "box", spec={"schedulerName": "default-scheduler"}))},
     ),
     "a slice of a node that is gone": ("slices", Severity.WARN, "gone: other-1", {"nodes": (node(),)}),
@@ -192,7 +197,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "older generation: box-1",
         {"slices": (device_slice(), device_slice(generation=2), device_slice("other"))},
     ),
-    "an accelerator that its agent calls unhealthy": (
+    "an unhealthy accelerator": (
         "unhealthy",
         Severity.FAIL,
         f"box: {GPU} (t4) is unhealthy: the driver reported XID 79",
@@ -221,13 +226,13 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "box: the slices name 2 t4, and the labels count 1; the slices decide",
         {"slices": (device_slice(), device_slice(device={"name": "pci-0000-86-00-0"}))},
     ),
-    "labels that lag behind the list of the agent": (
+    "labels that lag behind the agent's list": (
         "sources",
         Severity.WARN,
         "box: fairlead.dev/devices lists 1 t4, and the labels count 2; the list decides",
         {"nodes": (labelled(count=2, usable=2, listed=(GPU,)), node("other"))},
     ),
-    "a slice that names what the agent does not list": (
+    "a slice that names a device which the agent does not list": (
         "sources",
         Severity.WARN,
         f"box: the slices name {GPU}, which fairlead.dev/devices does not list; the list decides",
@@ -239,22 +244,22 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "box: the annotation fairlead.dev/devices cannot be read",
         {"nodes": (node(notes={"fairlead.dev/devices": "nonsense"}), node("other"))},
     ),
-    "more than there is": (
+    "more memory allocated than the device has": (
         "given-away",
         Severity.FAIL,
-        f"box {GPU}: 5.0 GiB of 4.0 GiB given away, to default/mine, default/small",
+        f"box {GPU}: 5.0 GiB of 4.0 GiB allocated to default/mine, default/small",
         {"pods": (share("small", 3072), pod("claims", "box"))},
     ),
     "a whole device and a share": (
         "given-away",
         Severity.FAIL,
-        "a whole device to several",
+        "a whole device allocated to default/mine, default/small",
         {"pods": (share("small", 0, whole=True), pod("claims", "box"))},
     ),
-    "more than there is, by what the agent says": (
+    "more memory allocated than the device has, by the agent's report": (
         "given-away",
         Severity.FAIL,
-        "6.0 GiB of 4.0 GiB given away",
+        "6.0 GiB of 4.0 GiB allocated",
         {
             "nodes": (
                 node(
@@ -268,22 +273,22 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         },
     ),
     "a device that is gone": ("given-away", Severity.WARN, "no slice offers any more", {"slices": ()}),
-    "a claim that is left": (
+    "an orphaned claim": (
         "orphan-claims",
         Severity.WARN,
-        "1 claim kept for pods that are gone: default/mine",
+        "1 claim reserved for pods that are gone: default/mine",
         {"pods": PROGRAMS},
     ),
-    "what may not be looked at": (
+    "a kind that may not be listed": (
         "replicas",
         Severity.WARN,
-        "cannot look: pods are forbidden",
-        {"blind": {"pods": "pods are forbidden"}},
+        "cannot check: pods are forbidden",
+        {"forbidden": {"pods": "pods are forbidden"}},
     ),
 }
 
 
-def test_a_cluster_that_is_well_is_well() -> None:
+def test_a_healthy_cluster_has_no_findings() -> None:
     findings = examine(healthy())
     assert [finding.check for finding in findings] == [check.name for check in CHECKS]
     assert worst(findings) is Severity.OK, [
@@ -291,15 +296,15 @@ def test_a_cluster_that_is_well_is_well() -> None:
     ]
 
 
-@pytest.mark.parametrize("what", CASES)
-def test_what_is_wrong_is_found_and_something_can_be_done(what: str) -> None:
-    check, verdict, words, changes = CASES[what]
-    found = [each for each in examine(healthy(**changes)) if each.check == check]
-    assert [(each.verdict, words in each.text) for each in found] == [(verdict, True)], found
-    assert all(each.todo for each in found)
+@pytest.mark.parametrize("case", CASES)
+def test_a_fault_is_found_with_a_remedy(case: str) -> None:
+    check, verdict, words, changes = CASES[case]
+    findings = [each for each in examine(healthy(**changes)) if each.check == check]
+    assert [(each.verdict, words in each.text) for each in findings] == [(verdict, True)], findings
+    assert all(each.todo for each in findings)
 
 
-def test_every_check_can_find_something() -> None:
+def test_every_check_has_a_case() -> None:
     assert {case[0] for case in CASES.values()} == {check.name for check in CHECKS}
 
 
@@ -314,17 +319,17 @@ FINE: dict[str, dict[str, Any]] = {
         )
     },
     "nothing of ours": {"pods": (), "leases": (), "slices": (), "claims": (), "nodes": ()},
-    "a pod that came a moment ago": {"pods": (*healthy().pods, pod("new", born=ago(5)))},
-    "a pod that was told why it waits": {
+    "a pod that was created a moment ago": {"pods": (*healthy().pods, pod("new", born=ago(5)))},
+    "a pod whose condition says why it waits": {
         "pods": (
             *healthy().pods,
             pod("late", status={"conditions": [{"type": "PodScheduled", "status": "False"}]}),
         )
     },
-    "a pod that is kept back": {
+    "a pod with a scheduling gate": {
         "pods": (*healthy().pods, pod("gated", spec={"schedulingGates": [{"name": "x"}]}))
     },
-    "a claim whose pod came after the list of pods": {
+    "a claim whose pod was created after pods were listed": {
         "claims": (*healthy().claims, claim("new", 512, "unknown", own=True, born=ago(5)))
     },
     "a device that a container holds whole is in no slice": {
@@ -343,9 +348,7 @@ FINE: dict[str, dict[str, Any]] = {
     "a device that a container holds is in no slice, and there is no list": {
         "nodes": (labelled(count=2, usable=2, held=("pci-0000-86-00-0",)), node("other"))
     },
-    "a device that cannot be given work is in no slice": {
-        "nodes": (labelled(count=2, usable=1), node("other"))
-    },
+    "an unusable device is in no slice": {"nodes": (labelled(count=2, usable=1), node("other"))},
     "HAMi's names, served by us": {
         "pods": (
             *healthy().pods,
@@ -365,7 +368,7 @@ FINE: dict[str, dict[str, Any]] = {
     "another scheduler's lease": {
         "leases": (lease(), lease("two", notes={"fairlead.dev/scheduler": "edge"}))
     },
-    "an agent that cannot name all": {
+    "an agent that cannot name every holder": {
         "nodes": (
             node(
                 notes={"fairlead.dev/allocated": '{"version":1,"accelerators":{"*":{"memory":{"*":9999}}}}'}
@@ -376,19 +379,21 @@ FINE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", FINE)
-def test_nobody_is_alarmed_for_nothing(what: str) -> None:
-    wrong = [each for each in examine(healthy(**FINE[what])) if each.verdict is not Severity.OK]
-    assert [each.check for each in wrong] == (["agents"] if what == "nothing of ours" else [])
+@pytest.mark.parametrize("case", FINE)
+def test_a_harmless_state_is_not_reported(case: str) -> None:
+    wrong = [each for each in examine(healthy(**FINE[case])) if each.verdict is not Severity.OK]
+    assert [each.check for each in wrong] == (["agents"] if case == "nothing of ours" else [])
 
 
-def test_sources_that_differ_in_one_look_only_are_being_written() -> None:
-    apart = healthy(nodes=(labelled(count=2, usable=2), node("other")))
-    for earlier, expected in ((apart, Severity.WARN), (healthy(), Severity.OK)):
-        found = [each for each in examine(replace(apart, earlier=earlier)) if each.check == "sources"]
+def test_sources_that_differ_in_one_look_only_are_not_reported() -> None:
+    differing = healthy(nodes=(labelled(count=2, usable=2), node("other")))
+    for earlier, expected in ((differing, Severity.WARN), (healthy(), Severity.OK)):
+        found = [each for each in examine(replace(differing, earlier=earlier)) if each.check == "sources"]
         assert [each.verdict for each in found] == [expected]
 
 
-def test_one_device_that_is_held_is_told_in_the_singular() -> None:
-    (said,) = [each.text for each in examine(healthy()) if each.check == "given-away"]
-    assert re.fullmatch(r"nothing is given away twice; 1 of \d+ devices? is held", said), said
+def test_one_device_in_use_is_reported_in_the_singular() -> None:
+    (text,) = [each.text for each in examine(healthy()) if each.check == "given-away"]
+    assert re.fullmatch(r"no device is allocated beyond its capacity; 1 of \d+ devices? is in use", text), (
+        text
+    )

@@ -1,4 +1,4 @@
-"""A cluster is read once: in memory, where something may be missing or forbidden, and a real one."""
+"""A cluster is read once: one in memory, with kinds missing or forbidden, and a real one."""
 
 import asyncio
 from datetime import timedelta
@@ -21,7 +21,7 @@ from tests.fakecluster.partly import Partly
 from tests.labs import RealCluster
 
 
-def seen(server: FakeServer, refuses: dict[str, Exception] | None = None) -> ClusterView:
+def read_view(server: FakeServer, refuses: dict[str, Exception] | None = None) -> ClusterView:
     async def look() -> ClusterView:
         cluster = FakeCluster()
         await cluster.create(NODES, msgspec.to_builtins(node()))
@@ -33,62 +33,62 @@ def seen(server: FakeServer, refuses: dict[str, Exception] | None = None) -> Clu
     return asyncio.run(look())
 
 
-def test_all_of_it_is_seen() -> None:
-    sight = seen(FakeServer())
-    assert (sight.version, sight.user, sight.ahead) == ((1, 37), "admin", 7.0)
-    assert [each.metadata.name for each in sight.nodes] == ["box"]
-    assert [pod.spec.service_account_name for pod in sight.component("agent")] == ["fairlead-agent"]
-    assert not sight.lacking
-    assert not sight.blind
+def test_every_kind_is_read() -> None:
+    view = read_view(FakeServer())
+    assert (view.version, view.user, view.ahead) == ((1, 37), "admin", 7.0)
+    assert [each.metadata.name for each in view.nodes] == ["box"]
+    assert [pod.spec.service_account_name for pod in view.component("agent")] == ["fairlead-agent"]
+    assert not view.missing_rights
+    assert not view.forbidden
 
 
-def test_a_right_that_is_refused_is_found() -> None:
-    sight = seen(FakeServer(frozenset({("create", "pods/binding")})))
-    assert sight.lacking == (AccessRule("default/fairlead-scheduler", "create", "pods/binding"),)
+def test_a_missing_right_is_found() -> None:
+    view = read_view(FakeServer(frozenset({("create", "pods/binding")})))
+    assert view.missing_rights == (AccessRule("default/fairlead-scheduler", "create", "pods/binding"),)
 
 
-def test_volumes_and_quotas_are_asked_for_the_scheduler_alone() -> None:
+def test_only_the_scheduler_needs_volumes_and_quotas() -> None:
     kinds = ("resourcequotas", "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
     rights = [(verb, kind) for kind in kinds for verb in ("list", "watch")]
     rights += [("patch", kind) for kind in kinds[1:3]]
     programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
     asked = [each for each in required_rules(*programs) if (each.verb, each.resource) in rights]
     assert asked == [AccessRule("default/fairlead-scheduler", *right) for right in rights]
-    assert seen(FakeServer(frozenset(rights))).lacking == tuple(asked)
+    assert read_view(FakeServer(frozenset(rights))).missing_rights == tuple(asked)
 
 
-def test_what_is_missing_or_forbidden_is_noted_and_the_rest_is_looked_at() -> None:
-    sight = seen(
+def test_a_missing_or_forbidden_kind_stops_no_other_check() -> None:
+    view = read_view(
         FakeServer(),
         {"resourceslices": MissingApiError("no slices"), "leases": AccessError("leases are forbidden")},
     )
-    assert "resourceslices" in sight.missing
-    findings = {each.check: each for each in examine(sight)}
-    assert findings["lease"].text == "cannot look: leases are forbidden"
+    assert "resourceslices" in view.missing
+    findings = {each.check: each for each in examine(view)}
+    assert findings["lease"].text == "cannot check: leases are forbidden"
     assert findings["agents"].verdict is Severity.OK
-    assert not [each for each in sight.lacking if "resource.k8s.io" in each.resource]
+    assert not [each for each in view.missing_rights if "resource.k8s.io" in each.resource]
 
 
-def test_a_real_server_tells_the_time_and_who_may_do_what(real_cluster: RealCluster) -> None:
+def test_a_real_server_reports_its_time_and_reviews_rights(real_cluster: RealCluster) -> None:
     async def look() -> tuple[ClusterView, list[bool]]:
         async with real_cluster.connect() as client:
             server = ApiServerReviews(client)
-            welcome = await server.server_info()
-            sight = await read(server, client, welcome.now, "fairlead")
+            info = await server.server_info()
+            view = await read(server, client, info.now, "fairlead")
             account = f"{real_cluster.namespace}/default"
             rights = [
                 AccessRule(account, "create", "pods/binding"),
                 AccessRule(account, "get", "leases.coordination.k8s.io"),
             ]
-            return sight, [await server.allows(right) for right in rights]
+            return view, [await server.allows(right) for right in rights]
 
-    sight, answers = asyncio.run(look())
-    assert sight.version >= (1, 30)
-    assert sight.user
-    assert sight.now > NOW - timedelta(days=3650)
+    view, answers = asyncio.run(look())
+    assert view.version >= (1, 30)
+    assert view.user
+    assert view.now > NOW - timedelta(days=3650)
     assert answers == [False, False]
-    assert not sight.blind
-    assert {each.check for each in examine(sight)}
+    assert not view.forbidden
+    assert {each.check for each in examine(view)}
 
 
 @pytest.mark.parametrize("verb", ["get", "list"])

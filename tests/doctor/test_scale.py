@@ -1,4 +1,4 @@
-"""A large cluster is examined in seconds, and what is wrong everywhere is told in a few lines."""
+"""A large cluster is examined in seconds, and a fault on every node takes a few lines."""
 
 import time
 from collections import Counter
@@ -20,20 +20,20 @@ SECONDS = 3.0
 
 
 def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> ClusterView:
-    """Return nodes with one GPU each, and pods on them: plain ones, by annotation and by claims in turn."""
+    """Return nodes with one GPU each, and their pods: plain, by annotation and by claims in turn."""
     names = [f"n{number}" for number in range(nodes)]
-    noted, plain, given = _templates(mebibytes)
-    found: list[Pod] = [program("agent", name) for name in names]
+    annotated, plain, claimed = _templates(mebibytes)
+    all_pods: list[Pod] = [program("agent", name) for name in names]
     claims: list[LiveClaim] = []
     for number in range(pods):
-        one, at = (noted, plain, plain)[number % 3], names[number % nodes]
+        one, at = (annotated, plain, plain)[number % 3], names[number % nodes]
         meta = msgspec.structs.replace(one.metadata, name=f"p{number}", uid=f"p{number}")
         spec = msgspec.structs.replace(one.spec, node_name=at)
-        found.append(msgspec.structs.replace(one, metadata=meta, spec=spec))
+        all_pods.append(msgspec.structs.replace(one, metadata=meta, spec=spec))
         if number % 3 == 2:
-            claims.append(_claim(given, number, at))
+            claims.append(_claim(claimed, number, at))
     listed = tuple(node(name, has=has) for name in names)
-    return healthy(nodes=listed, slices=tuple(map(device_slice, names)), pods=found, claims=claims)
+    return healthy(nodes=listed, slices=tuple(map(device_slice, names)), pods=all_pods, claims=claims)
 
 
 def _templates(mebibytes: int) -> tuple[Pod, Pod, LiveClaim]:
@@ -54,12 +54,12 @@ def _claim(one: LiveClaim, number: int, at: str) -> LiveClaim:
 @pytest.mark.parametrize(
     ("mebibytes", "has", "verdict"),
     [(256, {}, Severity.OK), (4096, {"nvidia.com/gpu": "1"}, Severity.FAIL)],
-    ids=["well", "wrong everywhere"],
+    ids=["healthy", "a fault everywhere"],
 )
 def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verdict: Severity) -> None:
-    sight = large(NODES, PODS, mebibytes, has)
+    view = large(NODES, PODS, mebibytes, has)
     began = time.process_time()
-    found = examine(sight)
+    found = examine(view)
     took = time.process_time() - began
     print(f"{took:.2f} s of CPU for {NODES} nodes and {PODS} pods")
     assert took < SECONDS
@@ -67,7 +67,7 @@ def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verd
     assert max(Counter(each.check for each in found).values()) <= 21
 
 
-def test_of_many_the_first_are_told_and_the_rest_is_counted() -> None:
+def test_many_findings_are_listed_in_part_and_the_rest_is_counted() -> None:
     found = [each for each in examine(large(40, 120, 4096, {})) if each.check == "given-away"]
     assert len(found) == 21
     assert {each.verdict for each in found} == {Severity.FAIL}

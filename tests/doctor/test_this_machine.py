@@ -1,4 +1,4 @@
-"""One machine: what was found, what NVML says, and what may be opened."""
+"""One machine: its accelerators, NVML, and access to its device nodes."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.accelerators import accelerator, node
 GPU = accelerator(kind="gpu", model="t4", mebibytes=16384)
 
 
-def found(machine: ExaminedMachine) -> dict[str, tuple[Severity, str]]:
+def findings(machine: ExaminedMachine) -> dict[str, tuple[Severity, str]]:
     return {each.check: (each.verdict, each.text) for each in examine_machine(machine)}
 
 
@@ -18,29 +18,29 @@ def with_unknown(inventory: Inventory) -> Inventory:
     return replace(inventory, unknown=(Unknown("pci:0000:01:00.0", "1234:5678", None, "no row"),))
 
 
-def test_a_machine_that_is_well() -> None:
+def test_a_healthy_machine() -> None:
     machine = ExaminedMachine(node(GPU), nvidia_driver=True, nvml=True, opens={"/dev/nvidia0": True})
-    assert {verdict for verdict, _ in found(machine).values()} == {Severity.OK}
+    assert {verdict for verdict, _ in findings(machine).values()} == {Severity.OK}
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_faults_are_reported() -> None:
     broken = replace(GPU, state=State.PRESENT, reason="no driver is bound to it")
     machine = ExaminedMachine(with_unknown(node(broken)), nvidia_driver=True, opens={"/dev/nvidia0": False})
-    said = found(machine)
-    assert {name: verdict for name, (verdict, _) in said.items()} == {
+    results = findings(machine)
+    assert {name: verdict for name, (verdict, _) in results.items()} == {
         "accelerators": Severity.FAIL,
         "unknown": Severity.WARN,
         "nvml": Severity.WARN,
         "device-nodes": Severity.WARN,
     }
-    assert "no driver is bound to it" in said["accelerators"][1]
-    assert "/dev/nvidia0" in said["device-nodes"][1]
+    assert "no driver is bound to it" in results["accelerators"][1]
+    assert "/dev/nvidia0" in results["device-nodes"][1]
 
 
-def test_a_machine_with_nothing_is_no_failure() -> None:
-    assert found(ExaminedMachine(node()))["accelerators"] == (Severity.WARN, "no accelerator was found")
+def test_a_machine_without_accelerators_is_no_failure() -> None:
+    assert findings(ExaminedMachine(node()))["accelerators"] == (Severity.WARN, "no accelerator was found")
     cpu = accelerator(kind="cpu", model="cpu-x86-64-avx2", mebibytes=8192)
-    assert found(ExaminedMachine(node(cpu)))["accelerators"] == (
+    assert findings(ExaminedMachine(node(cpu)))["accelerators"] == (
         Severity.WARN,
         "no accelerator beside the CPU (cpu-x86-64-avx2) was found",
     )

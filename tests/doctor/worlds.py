@@ -1,4 +1,4 @@
-"""Small clusters as a doctor sees them, and a server in memory that he can ask."""
+"""Small clusters as the doctor reads them, and a server in memory."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -49,24 +49,24 @@ def node(
 
 
 def labelled(count: int = 1, usable: int = 1, listed: Sequence[str] = (), held: Sequence[str] = ()) -> Node:
-    """Return the node `box` with so many GPUs by its labels, and what its agent lists and says to be held."""
-    made = node()
-    labels = {**made.metadata.labels, f"fairlead.dev/{MODEL}.count": str(count)}
+    """Return the node `box`: GPUs by its labels, devices that its agent lists, and devices in use."""
+    base = node()
+    labels = {**base.metadata.labels, f"fairlead.dev/{MODEL}.count": str(count)}
     labels[f"fairlead.dev/{MODEL}.usable"] = str(usable)
     rows = [{"id": each, "model": MODEL, "vendor": "NVIDIA", "memory_mib": 4096} for each in listed]
     notes = {"fairlead.dev/devices": json.dumps({"version": 1, "accelerators": rows})} if rows else {}
     holders = {each: {"whole": {"a/b/c": 0}} for each in held}
     notes |= {"fairlead.dev/allocated": json.dumps({"version": 1, "accelerators": holders})}
-    return structs.replace(made, metadata=structs.replace(made.metadata, labels=labels, annotations=notes))
+    return structs.replace(base, metadata=structs.replace(base.metadata, labels=labels, annotations=notes))
 
 
 def bare(name: str, labels: Mapping[str, str]) -> Node:
-    """Return a node without anything of ours."""
+    """Return a node without labels or resources of ours."""
     return msgspec.convert({"metadata": {"name": name, "labels": dict(labels)}}, Node)
 
 
 def device_slice(at: str = "box", generation: int = 1, mebibytes: int = 4096, **changes: Any) -> Slice:
-    """Return what a node's agent, or another driver, offers to claims."""
+    """Return the slice of a node's agent, or of another driver."""
     device = {
         "name": GPU,
         "attributes": {"model": {"string": MODEL}, "shareable": {"bool": True}},
@@ -84,7 +84,7 @@ def device_slice(at: str = "box", generation: int = 1, mebibytes: int = 4096, **
 
 
 def pod(name: str, at: str = "", asks: Mapping[str, str] | None = None, **more: Any) -> Pod:
-    """Return a pod of an hour; without a node it waits."""
+    """Return a pod that is an hour old; without a node it is pending."""
     document = {
         "metadata": {
             "name": name,
@@ -107,9 +107,9 @@ def pod(name: str, at: str = "", asks: Mapping[str, str] | None = None, **more: 
 
 
 def share(name: str, mebibytes: int, at: str = "box", *, whole: bool = False) -> Pod:
-    """Return a pod that was given part of the GPU by annotation."""
-    given = DeviceShare(GPU, whole=True) if whole else DeviceShare(GPU, memory=mebibytes << 20)  # type: ignore[arg-type]  # bytes
-    notes = {PLACEMENT: PLACEMENTS.encode((given,))}
+    """Return a pod whose annotation places it on part of the GPU, or on all of it."""
+    placed = DeviceShare(GPU, whole=True) if whole else DeviceShare(GPU, memory=mebibytes << 20)  # type: ignore[arg-type]  # bytes
+    notes = {PLACEMENT: PLACEMENTS.encode((placed,))}
     return pod(name, at, {"fairlead.dev/gpu-mem": str(mebibytes)}, notes=notes)
 
 
@@ -126,14 +126,14 @@ def program(component: str, at: str, number: int = 0, *, ready: bool = True, ver
 
 
 def crashed(component: str, at: str, **status: Any) -> Pod:
-    """Return a pod of one of our programs whose container is in this state."""
-    healthy = program(component, at, ready=False)
+    """Return a pod of one of our programs with its container in this state."""
+    base = program(component, at, ready=False)
     named = msgspec.convert({"containerStatuses": [{"name": component, **status}]}, PodStatus)
-    return msgspec.structs.replace(healthy, status=named)
+    return msgspec.structs.replace(base, status=named)
 
 
 def claim(name: str, mebibytes: int, user: str, *, own: bool = False, born: str = "") -> LiveClaim:
-    """Return a claim that was given part of the GPU, or, with 0, all of it."""
+    """Return a claim with part of the GPU allocated, or, with 0, all of it."""
     result: dict[str, Any] = {"driver": "fairlead.dev", "pool": "box", "device": GPU}
     if mebibytes:
         result["consumedCapacity"] = {"memory": f"{mebibytes}Mi"}
@@ -158,7 +158,7 @@ def lease(
     namespace: str = "fairlead-system",
     notes: Mapping[str, str] | None = None,
 ) -> Lease:
-    """Return the lease of the scheduler, renewed so many seconds ago."""
+    """Return the lease of the scheduler, renewed `seconds` ago."""
     spec = {
         "holderIdentity": holder,
         "leaseDurationSeconds": 15,
@@ -173,8 +173,8 @@ def priority(name: str) -> PriorityClass:
 
 
 def healthy(**changes: Any) -> ClusterView:
-    """Return a cluster that nothing is wrong with, and what is different about it."""
-    sight = {
+    """Return a view of a healthy cluster, with changes."""
+    view = {
         "version": (1, 37),
         "user": "admin",
         "now": NOW,
@@ -190,12 +190,12 @@ def healthy(**changes: Any) -> ClusterView:
         "leases": (lease(),),
         **changes,
     }
-    return ClusterView(**sight)
+    return ClusterView(**view)
 
 
 @dataclass(frozen=True, slots=True)
 class FakeServer:
-    """A server of this version, whose clock says so, and which refuses these rights."""
+    """A server with this version and time, which refuses these rights."""
 
     refuses: frozenset[tuple[str, str]] = frozenset()
     version: tuple[int, int] = (1, 37)

@@ -34,7 +34,7 @@ class CompiledSelector:
         return f"Selector({self.text!r})"
 
     def matches(self, device: CelDevice) -> bool:
-        """Say whether a device matches; EvaluationError where the expression fails on it."""
+        """Return whether a device matches; EvaluationError where the expression fails on it."""
         if device.fault:
             raise EvaluationError(device.fault)
         STEPS.left = STEPS.most

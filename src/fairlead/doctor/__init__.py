@@ -1,5 +1,5 @@
-"""What an operator would forget, looked at: a sight of a cluster, or of a machine, in; findings out.
+"""Checks for what an operator would forget: a view of a cluster, or of a machine, in; findings out.
 
-The server and the lists of its objects are read once (`read.py`); every check is a pure function over that.
-Nothing is brought in here: a machine (`here.py`) is looked at with nothing but Python.
+`read.py` reads the server and lists its objects once; every check is a pure function of that view.
+This module imports nothing, so the checks of one machine (`this_machine.py`) need nothing but Python.
 """

@@ -1,4 +1,4 @@
-"""Checks of the agents: one on every node with accelerators, ready, and all of one version."""
+"""Checks of the agents: a ready agent on every node with accelerators, and one version of all programs."""
 
 from typing import Final
 
@@ -9,36 +9,38 @@ from fairlead.keys import PREFIX, WHOLE
 from fairlead.manifest.types.kubernetes import Node
 
 _GPU_LABELS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
-"""Labels of others by which a node says that it has a GPU."""
+"""Labels by which other programs mark a node with a GPU."""
 
 
-def agents(sight: ClusterView) -> list[CheckResult]:
-    """Say which nodes have accelerators and no agent that is ready."""
-    found = sight.component("agent")
-    if not found:
+def agents(view: ClusterView) -> list[CheckResult]:
+    """Report the nodes that have accelerators and no ready agent."""
+    pods = view.component("agent")
+    if not pods:
         return [warn("no agent runs in this cluster", "install the chart: fairlead docs install")]
-    ready = {pod.spec.node_name for pod in found if is_ready(pod)}
-    told = {each.spec.node_name for each in sight.own_slices} & {_name(node) for node in sight.nodes}
-    silent = (told | {_name(node) for node in sight.nodes if offers_accelerators(node)}) - ready
-    unknown = {_name(node) for node in sight.nodes if has_other_gpus(node)} - ready - silent
-    said = []
-    if silent:
-        text = f"{count(silent, 'node')} with accelerators without a ready agent: {some(silent)}"
-        todo = "kubectl describe pod -l app.kubernetes.io/component=agent; what these publish may be outdated"
-        said.append(fail(text, todo))
-    if unknown:
-        text = f"{count(unknown, 'node')} with GPUs, by others' labels, without an agent: {some(unknown)}"
-        said.append(warn(text, "look at nodeSelector and tolerations of the chart"))
-    return said or [
+    ready = {pod.spec.node_name for pod in pods if is_ready(pod)}
+    published = {each.spec.node_name for each in view.own_slices} & {_name(node) for node in view.nodes}
+    without_agent = (published | {_name(node) for node in view.nodes if offers_accelerators(node)}) - ready
+    foreign = {_name(node) for node in view.nodes if has_other_gpus(node)} - ready - without_agent
+    results = []
+    if without_agent:
+        text = (
+            f"{count(without_agent, 'node')} with accelerators without a ready agent: {some(without_agent)}"
+        )
+        todo = "kubectl describe pod -l app.kubernetes.io/component=agent; their nodes' data may be old"
+        results.append(fail(text, todo))
+    if foreign:
+        text = f"{count(foreign, 'node')} with GPUs, by others' labels, without an agent: {some(foreign)}"
+        results.append(warn(text, "check nodeSelector and tolerations of the chart"))
+    return results or [
         ok(f"{count(ready, 'agent is', 'agents are')} ready, one on every node with accelerators")
     ]
 
 
-def versions(sight: ClusterView) -> list[CheckResult]:
-    """Say whether all of our programs are of one version."""
+def versions(view: ClusterView) -> list[CheckResult]:
+    """Report whether all of our programs have one version."""
     by_version: dict[str, list[str]] = {}
     for name in PROGRAMS:
-        for pod in sight.component(name):
+        for pod in view.component(name):
             number = pod.metadata.labels.get(VERSION, "unknown")
             by_version.setdefault(number, []).append(pod.metadata.name)
     if len(by_version) < 2:
@@ -51,7 +53,7 @@ def versions(sight: ClusterView) -> list[CheckResult]:
 
 
 def offers_accelerators(node: Node) -> bool:
-    """Say whether a node shows accelerators of ours."""
+    """Return whether a node publishes accelerators of ours."""
     amounts = node.status.allocatable.items()
     return bool(models(node.metadata.labels)) or any(
         name.startswith(PREFIX) and amount != "0" for name, amount in amounts
@@ -59,7 +61,7 @@ def offers_accelerators(node: Node) -> bool:
 
 
 def has_other_gpus(node: Node) -> bool:
-    """Say whether a node has GPUs, in the words of others."""
+    """Return whether a node has GPUs, by the labels or resources of other programs."""
     labels, has = node.metadata.labels, node.status.allocatable
     return any(labels.get(name) == "true" for name in _GPU_LABELS) or any(
         has.get(name, "0") != "0" for name in WHOLE

@@ -1,4 +1,4 @@
-"""The check that matters most: of no device more is given away than it has, by what the API says alone."""
+"""The check that matters most: no device is allocated beyond what it has, by what the API says alone."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,76 +19,78 @@ from fairlead.placement import parse_shares
 from fairlead.units import format_bytes
 
 Place = tuple[str, str]
-"""A node, and a device there."""
+"""A node, and a device of that node."""
 _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """What one holder has of a device."""
+    """The part of a device that one pod or claim holds."""
 
     place: Place
     holder: str
     uid: str
-    """Of the pod or claim; empty where only an agent tells of it."""
+    """The uid of the pod or claim; empty where only an agent reports it."""
     memory: int
     """Bytes; 0 with `whole`."""
     whole: bool = False
     claim: bool = False
 
 
-def given_away(sight: ClusterView) -> list[CheckResult]:
-    """Say which devices are given away more than once."""
-    room, held = _capacity_by_place(sight), _lasting_uses(sight)
+def given_away(view: ClusterView) -> list[CheckResult]:
+    """Report the devices that are allocated beyond their capacity."""
+    capacity, uses = _capacity_by_place(view), _lasting_uses(view)
     by_place: dict[Place, list[DeviceUse]] = {}
-    for each in held:
-        by_place.setdefault(each.place, []).append(each)
-    over = [_overcommit(place, found, room.get(place, 0)) for place, found in sorted(by_place.items())]
-    said = [each for each in over if each]
-    # What containers hold to the last is left out of slices; what claims hold never is.
-    lost = {" ".join(each.place) for each in held if each.claim and each.place not in room}
+    for use in uses:
+        by_place.setdefault(use.place, []).append(use)
+    over = [_overcommit(place, held, capacity.get(place, 0)) for place, held in sorted(by_place.items())]
+    results = [result for result in over if result]
+    # A slice leaves out a device that containers hold whole; it never leaves out what claims hold.
+    lost = {" ".join(use.place) for use in uses if use.claim and use.place not in capacity}
     if lost:
-        text = f"claims hold what no slice offers any more: {some(lost)}"
-        said.append(warn(text, "see on the node why: fairlead detect; pods there may have lost their device"))
+        text = f"claims hold devices that no slice offers any more: {some(lost)}"
+        todo = "find the reason on the node: fairlead detect; pods there may have lost their device"
+        results.append(warn(text, todo))
     verb = "is" if len(by_place) == 1 else "are"
-    devices = f"{len(by_place)} of {count(room, 'device')} {verb} held"
-    return said or [ok(f"nothing is given away twice; {devices}")]
+    devices = f"{len(by_place)} of {count(capacity, 'device')} {verb} in use"
+    return results or [ok(f"no device is allocated beyond its capacity; {devices}")]
 
 
-def _capacity_by_place(sight: ClusterView) -> dict[Place, int]:
-    """Return the memory of every device that was offered in any look."""
-    found = dict(capacities(sight))
-    for place, memory in capacities(sight.earlier) if sight.earlier else ():
-        found[place] = max(memory, found.get(place, 0))
-    return found
+def _capacity_by_place(view: ClusterView) -> dict[Place, int]:
+    """Return the memory of every device that was offered in either view."""
+    capacity = dict(capacities(view))
+    for place, memory in capacities(view.earlier) if view.earlier else ():
+        capacity[place] = max(memory, capacity.get(place, 0))
+    return capacity
 
 
-def _lasting_uses(sight: ClusterView) -> list[DeviceUse]:
-    """Return who holds what; of two looks, only what is the same in both: that was so in between as well."""
-    stayed = set(device_uses(sight.earlier)) if sight.earlier else None
-    return [each for each in device_uses(sight) if stayed is None or each in stayed]
+def _lasting_uses(view: ClusterView) -> list[DeviceUse]:
+    """Return the uses of devices; of two views, only those in both: these also lasted in between."""
+    before = set(device_uses(view.earlier)) if view.earlier else None
+    return [each for each in device_uses(view) if before is None or each in before]
 
 
-def _overcommit(place: Place, found: list[DeviceUse], room: int) -> CheckResult | None:
-    total = sum(each.memory for each in found)
-    crowded = any(each.whole for each in found) and len(found) > 1
-    if not crowded and (not room or total <= room):
+def _overcommit(place: Place, uses: list[DeviceUse], capacity: int) -> CheckResult | None:
+    total = sum(each.memory for each in uses)
+    shared_whole = any(each.whole for each in uses) and len(uses) > 1
+    if not shared_whole and (not capacity or total <= capacity):
         return None
-    sum_of = "a whole device to several" if crowded else f"{format_bytes(total)} of {format_bytes(room)}"
-    who = some(each.holder for each in found)
+    allocated = "a whole device" if shared_whole else f"{format_bytes(total)} of {format_bytes(capacity)}"
+    names = some(each.holder for each in uses)
     return fail(
-        f"{' '.join(place)}: {sum_of} given away, to {who}",
-        "delete one; then see who else gives out this device (checks other-plugins, two-schedulers)",
+        f"{' '.join(place)}: {allocated} allocated to {names}",
+        "delete one; then find what else allocates this device (checks other-plugins, two-schedulers)",
     )
 
 
-def capacities(sight: ClusterView) -> Iterator[tuple[Place, int]]:
-    """Yield the memory of every device; a slice leaves out what containers hold, the node's labels do not."""
-    labels = {node.metadata.name: node.metadata.labels for node in sight.nodes}
-    for each in sight.own_slices:
+def capacities(view: ClusterView) -> Iterator[tuple[Place, int]]:
+    """Yield the memory of every device; slices leave out what containers hold, the node's labels do not."""
+    labels = {node.metadata.name: node.metadata.labels for node in view.nodes}
+    for each in view.own_slices:
         for device in each.spec.devices:
-            told = labels.get(each.spec.node_name, {})
-            yield (each.spec.pool.name, device.name), max(_offered(device), _labelled(device, told))
+            node_labels = labels.get(each.spec.node_name, {})
+            memory = max(_offered(device), _labelled(device, node_labels))
+            yield (each.spec.pool.name, device.name), memory
 
 
 def _offered(device: Device) -> int:
@@ -104,17 +106,17 @@ def _labelled(device: Device, labels: Mapping[str, str]) -> int:
     return int(text) * _MIB if text.isdecimal() else 0
 
 
-def device_uses(sight: ClusterView) -> Iterator[DeviceUse]:
-    """Yield who holds what: claims once each, then pods that have none, then what agents know of others."""
+def device_uses(view: ClusterView) -> Iterator[DeviceUse]:
+    """Yield the uses of devices: each claim once, pods without claims, then other pods that agents report."""
     claimed = set[str]()
-    for claim in sight.claims:
+    for claim in view.claims:
         ours = [each for each in claim.results if each.driver == DRIVER]
         claimed |= set(claim.users) if ours else set()
         yield from (_claim_use(claim, each) for each in ours)
     known = set[str]()
-    for pod in sight.pods:
-        note = pod.metadata.annotations.get(PLACEMENT)
-        shares = (parse_shares(note) or ()) if note else ()
+    for pod in view.pods:
+        annotation = pod.metadata.annotations.get(PLACEMENT)
+        shares = (parse_shares(annotation) or ()) if annotation else ()
         if pod.metadata.uid in claimed or not pod.spec.node_name or pod.ended:
             known.add(full_name(pod))
             continue
@@ -122,7 +124,7 @@ def device_uses(sight: ClusterView) -> Iterator[DeviceUse]:
         for share in shares:
             place = pod.spec.node_name, share.device
             yield DeviceUse(place, full_name(pod), pod.metadata.uid, share.memory, share.whole)
-    yield from _reported_uses(sight, known)
+    yield from _reported_uses(view, known)
 
 
 def _claim_use(claim: LiveClaim, result: AllocatedDevice) -> DeviceUse:
@@ -130,11 +132,11 @@ def _claim_use(claim: LiveClaim, result: AllocatedDevice) -> DeviceUse:
     return DeviceUse(place, "/".join(claim.key), claim.metadata.uid, share.memory, share.whole, claim=True)
 
 
-def _reported_uses(sight: ClusterView, known: set[str]) -> Iterator[DeviceUse]:
-    """Yield what nodes' agents say of pods that nobody else tells of."""
-    for node in sight.nodes:
-        name, note = node.metadata.name, node.metadata.annotations.get(ALLOCATED, "")
-        for pod, shares in reported_shares(name, note, ()).items() if note else ():
+def _reported_uses(view: ClusterView, known: set[str]) -> Iterator[DeviceUse]:
+    """Yield what agents report of pods whose share neither a claim nor an annotation names."""
+    for node in view.nodes:
+        name, allocated = node.metadata.name, node.metadata.annotations.get(ALLOCATED, "")
+        for pod, shares in reported_shares(name, allocated, ()).items() if allocated else ():
             for share in shares if pod not in known else ():
                 if share.device != ALL:
                     yield DeviceUse((name, share.device), pod, "", share.memory, share.whole)

@@ -1,4 +1,4 @@
-"""Checks of what is offered: by nobody else as well, and by nodes that are there."""
+"""Checks of the devices on offer: no other plugin hands out the same ones, and their nodes exist."""
 
 from collections.abc import Iterable
 from typing import Final, TypeVar
@@ -21,30 +21,30 @@ FOREIGN: Final = {
     **dict.fromkeys((ALIYUN_MEM, ALIYUN_COUNT), "gpushare"),
     "volcano.sh/vgpu-memory": "Volcano's vGPU plugin",
 }
-"""Resources by which others hand out the same GPUs, and who they are."""
+"""Resources by which other plugins hand out the same GPUs, and the names of those plugins."""
 DRIVERS: Final = {"gpu.nvidia.com": "NVIDIA's DRA driver", "gpu.amd.com": "AMD's DRA driver"}
 
 
-def other_plugins(sight: ClusterView) -> list[CheckResult]:
-    """Say where somebody else hands out the accelerators that we hand out."""
-    pods, slices = _by_node(sight.pods), _by_node(sight.slices)
-    said = [
-        _shared(node.metadata.name, rivals, pods.get(node.metadata.name, ()))
-        for node in sight.nodes
-        if (rivals := _other_providers(node, slices.get(node.metadata.name, ())))
+def other_plugins(view: ClusterView) -> list[CheckResult]:
+    """Report the nodes where another plugin hands out the accelerators that we hand out."""
+    pods, slices = _by_node(view.pods), _by_node(view.slices)
+    results = [
+        _shared(node.metadata.name, providers, pods.get(node.metadata.name, ()))
+        for node in view.nodes
+        if (providers := _other_providers(node, slices.get(node.metadata.name, ())))
     ]
-    return said or [ok("nobody else hands out our accelerators")]
+    return results or [ok("no other plugin hands out our accelerators")]
 
 
-def _by_node(found: Iterable[T]) -> dict[str, list[T]]:
+def _by_node(items: Iterable[T]) -> dict[str, list[T]]:
     grouped: dict[str, list[T]] = {}
-    for each in found:
+    for each in items:
         grouped.setdefault(each.spec.node_name, []).append(each)
     return grouped
 
 
 def _other_providers(node: Node, slices: Iterable[Slice]) -> set[str]:
-    """Return who else offers accelerators of a node that offers some of ours."""
+    """Return the other plugins that offer accelerators of a node which offers some of ours."""
     if not offers_accelerators(node) and not any(
         slice_.spec.driver == DRIVER and slice_.spec.devices for slice_ in slices
     ):
@@ -55,18 +55,18 @@ def _other_providers(node: Node, slices: Iterable[Slice]) -> set[str]:
     return counted | {DRIVERS[slice_.spec.driver] for slice_ in slices if slice_.spec.driver in DRIVERS}
 
 
-def _shared(node: str, rivals: set[str], pods: Iterable[Pod]) -> CheckResult:
-    here = [pod for pod in pods if not pod.ended]
+def _shared(node: str, providers: set[str], pods: Iterable[Pod]) -> CheckResult:
+    running = [pod for pod in pods if not pod.ended]
     theirs = [
-        full_name(pod) for pod in here if _requested_resources(pod) & FOREIGN.keys() and not _is_ours(pod)
+        full_name(pod) for pod in running if _requested_resources(pod) & FOREIGN.keys() and not _is_ours(pod)
     ]
-    ours = [full_name(pod) for pod in here if _is_ours(pod)]
+    ours = [full_name(pod) for pod in running if _is_ours(pod)]
     todo = "keep one of the two on each node: label the nodes, and set nodeSelector for either"
     if theirs and ours:
-        text = f"{node}: {some(theirs)} by {some(rivals)} and {some(ours)} by us may hold the same GPU"
+        text = f"{node}: {some(theirs)} by {some(providers)} and {some(ours)} by us may hold the same GPU"
         return fail(text, todo)
-    offer = "offers" if len(rivals) == 1 else "offer"
-    return warn(f"{node}: {some(rivals)} {offer} the same GPUs as we do", todo)
+    offer = "offers" if len(providers) == 1 else "offer"
+    return warn(f"{node}: {some(providers)} {offer} the same GPUs as we do", todo)
 
 
 def _requested_resources(pod: Pod) -> set[str]:
@@ -74,7 +74,7 @@ def _requested_resources(pod: Pod) -> set[str]:
 
 
 def _is_ours(pod: Pod) -> bool:
-    """Say whether what a pod holds was handed out by us: by our resource, or by a claim of our making."""
+    """Return whether we handed out what a pod holds: by our resource, or by a claim of our scheduler."""
     mapped = {
         request_mapping.resource_name
         for request_mapping in pod.status.extended_resource_claim_status.request_mappings
@@ -82,42 +82,46 @@ def _is_ours(pod: Pod) -> bool:
     return bool(mapped) or any(name.startswith(PREFIX) for name in _requested_resources(pod))
 
 
-def slices(sight: ClusterView) -> list[CheckResult]:
-    """Say which slices tell of what is no more."""
-    nodes = {node.metadata.name for node in sight.nodes}
-    ours = sight.own_slices
-    lost = [each.metadata.name for each in ours if each.spec.node_name and each.spec.node_name not in nodes]
+def slices(view: ClusterView) -> list[CheckResult]:
+    """Report the slices of nodes that are gone, and the slices of an older generation."""
+    nodes = {node.metadata.name for node in view.nodes}
+    ours = view.own_slices
+    orphaned = [
+        each.metadata.name for each in ours if each.spec.node_name and each.spec.node_name not in nodes
+    ]
     latest = pool_generations(ours)
-    old = [each.metadata.name for each in ours if each.spec.pool.generation < latest[each.pool]]
-    said = []
-    if lost:
-        text = f"{count(lost, 'slice')} of nodes that are gone: {some(lost)}"
-        said.append(warn(text, f"kubectl delete resourceslice {lost[0]} (a kubelet that is gone cannot)"))
-    if old:
-        text = f"{count(old, 'slice')} of an older generation: {some(old)}"
-        said.append(warn(text, "restart that node's agent: it writes all of them anew"))
-    return said or [ok(f"{count(ours, 'slice')}, all of nodes that are there")]
+    outdated = [each.metadata.name for each in ours if each.spec.pool.generation < latest[each.pool]]
+    results = []
+    if orphaned:
+        text = f"{count(orphaned, 'slice')} of nodes that are gone: {some(orphaned)}"
+        results.append(
+            warn(text, f"kubectl delete resourceslice {orphaned[0]} (a kubelet that is gone cannot)")
+        )
+    if outdated:
+        text = f"{count(outdated, 'slice')} of an older generation: {some(outdated)}"
+        results.append(warn(text, "restart that node's agent: it writes all of its slices again"))
+    return results or [ok(f"{count(ours, 'slice')}, all of nodes that exist")]
 
 
-def orphan_claims(sight: ClusterView) -> list[CheckResult]:
-    """Say which claims hold devices for pods that are no more."""
-    left = _orphan_keys(sight)
-    if sight.earlier is not None:
-        left &= _orphan_keys(sight.earlier)
-    names = [name for name, _ in left]
+def orphan_claims(view: ClusterView) -> list[CheckResult]:
+    """Report the claims that hold devices for pods that are gone."""
+    orphans = _orphan_keys(view)
+    if view.earlier is not None:
+        orphans &= _orphan_keys(view.earlier)
+    names = [name for name, _ in orphans]
     if not names:
-        return [ok("no claim is kept for a pod that is gone")]
-    text = f"{count(names, 'claim')} kept for pods that are gone: {some(names)}"
-    return [warn(text, "is kube-controller-manager well? it frees them; else kubectl delete resourceclaim")]
+        return [ok("no claim is reserved for a pod that is gone")]
+    text = f"{count(names, 'claim')} reserved for pods that are gone: {some(names)}"
+    return [warn(text, "check kube-controller-manager, which frees them; else kubectl delete resourceclaim")]
 
 
-def _orphan_keys(sight: ClusterView) -> set[tuple[str, str]]:
-    """Return names and uids of claims whose pods are not there."""
-    alive = {pod.metadata.uid for pod in sight.pods}
+def _orphan_keys(view: ClusterView) -> set[tuple[str, str]]:
+    """Return names and uids of claims whose pods are gone."""
+    alive = {pod.metadata.uid for pod in view.pods}
     return {
         ("/".join(claim.key), claim.metadata.uid)
-        for claim in sight.claims
+        for claim in view.claims
         if (claim.results or claim.made_by_scheduler)
         and claim.is_orphaned(alive)
-        and sight.age(claim.metadata.creation_timestamp) > GRACE_SECONDS
+        and view.age(claim.metadata.creation_timestamp) > GRACE_SECONDS
     }

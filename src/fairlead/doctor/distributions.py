@@ -6,31 +6,31 @@ from typing import Final
 from fairlead.host import Host
 
 DEFAULT_KUBELET_DIR: Final = "/var/lib/kubelet"
-"""The kubelet's folder where no option moves it: the chart's default."""
+"""The kubelet's folder unless an option moves it: the chart's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubernetesDistribution:
-    """A distribution, how a machine shows it, and its paths."""
+    """A distribution, the paths that identify it on a machine, and its files."""
 
     name: str
     signs: tuple[str, ...]
-    """Paths of which each shows that it is installed."""
+    """Paths of which each one shows that the distribution is installed."""
     kubelet: tuple[str, ...] = (DEFAULT_KUBELET_DIR,)
-    """Where its kubelet may keep its files, the usual one first."""
+    """Folders in which its kubelet may keep its files, the default first."""
     socket: str = "/run/containerd/containerd.sock"
     service: str = "kubelet"
     certificate: str = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-    """What the kubelet shows to the API server."""
+    """The client certificate that the kubelet presents to the API server."""
     swap: bool = False
-    """Whether its kubelet starts beside swap without being told so."""
+    """Whether its kubelet starts with swap on, without configuration."""
 
 
 DISTRIBUTIONS: Final = (
     KubernetesDistribution(
         "k3s",
         ("/var/lib/rancher/k3s/agent", "/run/k3s", "/etc/rancher/k3s"),
-        # The second: k3s without root, and k3s before 1.0.
+        # The second folder: k3s without root, and k3s before 1.0.
         (DEFAULT_KUBELET_DIR, "/var/lib/rancher/k3s/agent/kubelet"),
         "/run/k3s/containerd/containerd.sock",
         "k3s or k3s-agent",
@@ -67,13 +67,13 @@ DISTRIBUTIONS: Final = (
 
 
 def detect_distribution(host: Host) -> KubernetesDistribution | None:
-    """Return the distribution that a machine shows; None where no kubelet was installed yet."""
+    """Return the distribution on a machine; None where no kubelet is installed yet."""
     return next(
         (distribution for distribution in DISTRIBUTIONS if any(map(host.exists, distribution.signs))), None
     )
 
 
-def kubelet_folder(host: Host, found: KubernetesDistribution) -> str:
-    """Return the folder in which a distribution's kubelet has worked; empty where it has not run."""
-    # Not device-plugins: a kubelet makes that folder in /var/lib/kubelet wherever its own is.
-    return next((path for path in found.kubelet if host.exists(f"{path}/plugins_registry")), "")
+def kubelet_folder(host: Host, distribution: KubernetesDistribution) -> str:
+    """Return the folder that a distribution's kubelet uses; empty where the kubelet has not run."""
+    # Not device-plugins: every kubelet creates that folder in /var/lib/kubelet, wherever its own folder is.
+    return next((path for path in distribution.kubelet if host.exists(f"{path}/plugins_registry")), "")

@@ -1,4 +1,4 @@
-"""Every check, in the order in which a person would look, and what of the cluster it must have seen."""
+"""Every check, in the order in which a person would look, and the kinds that it needs."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Check:
     name: str
     run: Callable[[ClusterView], list[CheckResult]]
     needs: tuple[str, ...] = ()
-    """Kinds, by plural, without which it can say nothing."""
+    """Kinds, by plural, without which the check has no result."""
     transient: bool = False
-    """It compares lists of different moments: what it finds must be found twice."""
+    """It compares lists of different moments: a finding counts only if a second look finds it again."""
 
 
 CHECKS: Final = (
@@ -44,49 +44,51 @@ CHECKS: Final = (
     Check("orphan-claims", devices.orphan_claims, ("pods", "resourceclaims"), True),
 )
 _MOST: Final = 20
-"""Findings of one check that are told one by one: what is wrong on every node fills no screen."""
+"""Findings of one check that are listed one by one, so that a fault on every node fills no screen."""
 
 
-def examine(sight: ClusterView) -> list[Finding]:
-    """Return what every check finds; one that could not look says so, which is not well."""
+def examine(view: ClusterView) -> list[Finding]:
+    """Return the findings of every check; a check that is forbidden to list what it needs warns."""
     return [
-        Finding(check.name, *_parts(said)) for check in CHECKS for said in _worst_results(_run(check, sight))
+        Finding(check.name, *_parts(result))
+        for check in CHECKS
+        for result in _worst_results(_run(check, view))
     ]
 
 
-def needs_second_look(sight: ClusterView, findings: Iterable[Finding]) -> bool:
-    """Say whether something was found that may be of two moments, so that another look is needed."""
-    fleeting = {check.name for check in CHECKS if check.transient and not _forbidden_kinds(check, sight)}
-    return any(finding.check in fleeting and finding.verdict is not Severity.OK for finding in findings)
+def needs_second_look(view: ClusterView, findings: Iterable[Finding]) -> bool:
+    """Return whether a finding may mix two moments, so that a second look is needed."""
+    transient = {check.name for check in CHECKS if check.transient and not _forbidden_kinds(check, view)}
+    return any(finding.check in transient and finding.verdict is not Severity.OK for finding in findings)
 
 
-def _run(check: Check, sight: ClusterView) -> list[CheckResult]:
-    hidden = _forbidden_kinds(check, sight)
-    if hidden:
-        why = sight.blind[hidden[0]]
+def _run(check: Check, view: ClusterView) -> list[CheckResult]:
+    forbidden = _forbidden_kinds(check, view)
+    if forbidden:
+        why = view.forbidden[forbidden[0]]
         return [
             CheckResult(
-                Severity.WARN, f"cannot look: {why}", "run it as somebody who may: kubectl auth can-i"
+                Severity.WARN, f"cannot check: {why}", "run it as a user with that right: kubectl auth can-i"
             )
         ]
-    return check.run(sight)
+    return check.run(view)
 
 
-def _forbidden_kinds(check: Check, sight: ClusterView) -> list[str]:
-    return [name for name in check.needs if name in sight.blind]
+def _forbidden_kinds(check: Check, view: ClusterView) -> list[str]:
+    return [name for name in check.needs if name in view.forbidden]
 
 
-def _worst_results(said: list[CheckResult]) -> list[CheckResult]:
-    """Return the worst of what was said, and how much more there is."""
-    if len(said) <= _MOST:
-        return said
-    ordered = sorted(said, key=lambda each: list(Severity).index(each.verdict), reverse=True)
+def _worst_results(results: list[CheckResult]) -> list[CheckResult]:
+    """Return the worst results, and a count of the rest."""
+    if len(results) <= _MOST:
+        return results
+    ordered = sorted(results, key=lambda each: list(Severity).index(each.verdict), reverse=True)
     rest = ordered[_MOST:]
     more = CheckResult(
-        rest[0].verdict, f"and {len(rest)} more like these", "set these right first, and look again"
+        rest[0].verdict, f"and {len(rest)} more like these", "correct these first, and run it again"
     )
     return [*ordered[:_MOST], more]
 
 
-def _parts(said: CheckResult) -> tuple[Severity, str, str]:
-    return said.verdict, said.text, said.todo
+def _parts(result: CheckResult) -> tuple[Severity, str, str]:
+    return result.verdict, result.text, result.todo

@@ -1,4 +1,4 @@
-"""What a check found: well, or not, and then what to do."""
+"""The result of a check: ok, or a fault with what to do about it."""
 
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _MOST: Final = 4
 
 
 class Severity(StrEnum):
-    """How bad it is, the better first."""
+    """The severity of a finding, the mildest first."""
 
     OK = "ok"
     WARN = "warn"
@@ -21,14 +21,14 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check, with the check's name."""
 
     check: str
     verdict: Severity
     text: str
-    """What is so."""
+    """What the check found."""
     todo: str = ""
-    """What to do about it; empty where nothing is to be done."""
+    """What to do about it; empty where there is nothing to do."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the contract."""
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A finding before it is known which check said it."""
+    """A finding without the name of its check."""
 
     verdict: Severity
     text: str
@@ -45,22 +45,22 @@ class CheckResult:
 
 
 def ok(text: str) -> CheckResult:
-    """Say that all is well."""
+    """Return a result without a fault."""
     return CheckResult(Severity.OK, text)
 
 
 def warn(text: str, todo: str) -> CheckResult:
-    """Say what works now, and will not always."""
+    """Return a fault that does no harm yet."""
     return CheckResult(Severity.WARN, text, todo)
 
 
 def fail(text: str, todo: str) -> CheckResult:
-    """Say what does not work."""
+    """Return a fault that does harm now."""
     return CheckResult(Severity.FAIL, text, todo)
 
 
 def worst(findings: Iterable[Finding]) -> Severity:
-    """Return the worst verdict; all is well where nothing was looked at."""
+    """Return the worst verdict; `ok` where there are no findings."""
     order = list(Severity)
     return max((finding.verdict for finding in findings), key=order.index, default=Severity.OK)
 
@@ -73,5 +73,5 @@ def some(names: Iterable[str]) -> str:
 
 
 def count(items: Sized, noun: str, plural: str = "") -> str:
-    """Return how many, with the noun: `1 claim`, `3 claims`."""
+    """Return a count with its noun: `1 claim`, `3 claims`."""
     return counted(len(items), noun, plural)

@@ -1,4 +1,4 @@
-"""Check of the accelerators themselves: those that their node's agent calls unhealthy."""
+"""The check of the accelerators themselves: those that their node's agent reports as unhealthy."""
 
 from fairlead.annotations import parse_devices
 from fairlead.doctor.finding import CheckResult, fail, ok
@@ -6,15 +6,15 @@ from fairlead.doctor.view import ClusterView
 from fairlead.keys import DEVICES
 
 
-def unhealthy(sight: ClusterView) -> list[CheckResult]:
-    """Say which accelerators nothing is placed on, and why."""
-    said = [
+def unhealthy(view: ClusterView) -> list[CheckResult]:
+    """Report the unhealthy accelerators, on which nothing is placed, with the reason."""
+    results = [
         fail(
             f"{node.metadata.name}: {each.id} ({each.model}) is unhealthy: {each.reason or 'reason unknown'}",
-            "nothing is placed on it, and pods that run there stay; see `fairlead docs health`",
+            "nothing new is placed on it, and running pods stay; see `fairlead docs health`",
         )
-        for node in sight.nodes
+        for node in view.nodes
         for each in parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
         if not each.healthy
     ]
-    return said or [ok("no agent calls an accelerator unhealthy")]
+    return results or [ok("no agent reports an unhealthy accelerator")]

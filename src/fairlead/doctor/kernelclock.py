@@ -1,23 +1,23 @@
-"""Ask the kernel whether something keeps its clock right."""
+"""Ask the kernel whether its clock is synchronised."""
 
 import ctypes
 from typing import Final
 
 _UNSYNCHRONISED: Final = 0x40
 """STA_UNSYNC, of the field `status`."""
-_ROOM: Final = 512
+_TIMEX_BYTES: Final = 512
 """More than `struct timex` takes on any machine."""
 
 
 def is_synchronised() -> bool | None:
-    """Return what the kernel says of its clock; None where it may not be asked."""
-    # modes, offset, freq, maxerror, esterror, status: modes 0 asks and changes nothing.
+    """Return what the kernel says of its clock; None where the call is not permitted."""
+    # modes, offset, freq, maxerror, esterror, status: with modes 0 the call reads and changes nothing.
     status = 5 * ctypes.sizeof(ctypes.c_long)
-    room = ctypes.create_string_buffer(_ROOM)
+    buffer = ctypes.create_string_buffer(_TIMEX_BYTES)
     try:
-        answer = ctypes.CDLL(None).adjtimex(room)
+        state = ctypes.CDLL(None).adjtimex(buffer)
     except (OSError, AttributeError):
         return None
-    if answer < 0:
+    if state < 0:
         return None
-    return not ctypes.c_int.from_buffer(room, status).value & _UNSYNCHRONISED
+    return not ctypes.c_int.from_buffer(buffer, status).value & _UNSYNCHRONISED

@@ -1,4 +1,4 @@
-"""What the kernel must be able to do for containers and services: loaded, built in, or still to be loaded."""
+"""The kernel modules that containers and services need: loaded, built in, or still to be loaded."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,13 +7,13 @@ from fairlead.doctor.finding import CheckResult, fail, ok, some, warn
 from fairlead.host import Host
 
 _LIMIT: Final = 4 << 20
-"""The list of a distribution's modules is larger than what is read otherwise."""
+"""Bytes: a distribution's list of modules is larger than the usual limit on a file."""
 _KEEP: Final = "/etc/modules-load.d/kubernetes.conf"
 
 
 @dataclass(frozen=True, slots=True)
 class KernelModules:
-    """Modules of which any one does."""
+    """Alternative modules: any one of them suffices."""
 
     names: tuple[str, ...]
     purpose: str
@@ -27,40 +27,40 @@ NEEDS: Final = (
 
 
 def examine(host: Host) -> list[CheckResult]:
-    """Say what is missing, and what is only not loaded."""
-    live, at_hand = _loaded(host), _at_hand(host)
-    idle = [need for need in NEEDS if not live.intersection(need.names)]
-    if not idle:
+    """Report the modules that are missing, and those that are only not loaded."""
+    loaded, available = _loaded(host), _available(host)
+    unmet = [need for need in NEEDS if not loaded.intersection(need.names)]
+    if not unmet:
         return [ok("the kernel has what containers and services need")]
-    if at_hand is None:
-        names = some(" or ".join(need.names) for need in idle)
-        text = f"whether the kernel has {names} is unknown: its modules are not to be seen"
-        return [warn(text, "look on the machine itself, not in a container: modprobe -n NAME")]
-    return [_missing(need, at_hand) for need in idle]
+    if available is None:
+        names = some(" or ".join(need.names) for need in unmet)
+        text = f"whether the kernel has {names} is unknown: its list of modules cannot be read"
+        return [warn(text, "run it on the machine itself, not in a container: modprobe -n NAME")]
+    return [_missing(need, available) for need in unmet]
 
 
-def _missing(need: KernelModules, at_hand: set[str]) -> CheckResult:
-    ready = [name for name in need.names if name in at_hand]
-    if ready:
-        todo = f"modprobe {ready[0]}, and keep it: echo {ready[0]} >> {_KEEP}"
-        return warn(f"kernel module {ready[0]} is not loaded: needed for {need.purpose}", todo)
+def _missing(need: KernelModules, available: set[str]) -> CheckResult:
+    loadable = [name for name in need.names if name in available]
+    if loadable:
+        todo = f"modprobe {loadable[0]}, and keep it: echo {loadable[0]} >> {_KEEP}"
+        return warn(f"kernel module {loadable[0]} is not loaded: needed for {need.purpose}", todo)
     names = " or ".join(need.names)
     text = f"the kernel has no {names}: needed for {need.purpose}"
     return fail(text, "install the kernel's extra modules (Ubuntu: linux-modules-extra), or another kernel")
 
 
 def _loaded(host: Host) -> set[str]:
-    """Return the modules that work now, those that are built in included."""
+    """Return the modules that are loaded or built in."""
     rows = (host.read("/proc/modules", _LIMIT) or b"").splitlines()
     names = {row.split()[0].decode("utf-8", "replace") for row in rows if row.split()}
     names |= _listed(host, "modules.builtin") or set()
-    # Where no list is to be read, the kernel still says which file systems it has.
+    # Where no list can be read, /proc/filesystems still shows the kernel's file systems.
     systems = (host.read("/proc/filesystems") or b"").split()
     return names | ({"overlay"} if b"overlay" in systems else set())
 
 
-def _at_hand(host: Host) -> set[str] | None:
-    """Return the modules that could be loaded; None where that is not to be seen."""
+def _available(host: Host) -> set[str] | None:
+    """Return the modules that can be loaded; None where the list cannot be read."""
     return _listed(host, "modules.dep")
 
 

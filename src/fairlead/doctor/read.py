@@ -1,4 +1,4 @@
-"""Read a cluster once. What may not be looked at, or is not there, is noted and stands in no check's way."""
+"""Read a cluster once. A kind that is forbidden or not served is recorded and stops no other check."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ _SELF: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 PODS: Final = Kind("", "v1", "pods", True, Pod, "Pod")
 _KINDS: Final[dict[str, Kind[Any]]] = {
-    # Pods come before claims: a claim that is there without its pod is then no pod that came in between.
+    # Pods are listed before claims: a claim without a pod is then never one whose pod ended in between.
     "pods": PODS,
     "claims": listing.CLAIMS,
     "nodes": listing.NODES,
@@ -36,7 +36,7 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a server says of itself and of us."""
+    """The version and clock of a server, and our user there."""
 
     version: tuple[int, int]
     user: str
@@ -44,32 +44,32 @@ class ServerInfo:
 
 
 class ServerReviews(Protocol):
-    """What is asked of an API server beside its objects."""
+    """The requests to an API server beside its objects."""
 
     async def server_info(self) -> ServerInfo:
-        """Return what it is, who we are there, and what time it has."""
+        """Return the server's version, our user there, and the server's time."""
 
     async def allows(self, right: AccessRule) -> bool:
-        """Say whether an account has a right."""
+        """Return whether an account has a right."""
 
 
 class ApiServerReviews:
-    """A real one."""
+    """The requests to a real API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def server_info(self) -> ServerInfo:
-        """Return what it is, who we are there, and what time it has: it dates its answer to that question."""
+        """Return version, user and time; the time is the creation timestamp of a SelfSubjectReview."""
         version = await self._client.version()
-        said = await self._post(
+        review = await self._post(
             _SELF, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         )
-        user = said.get("status", {}).get("userInfo", {}).get("username", "")
+        user = review.get("status", {}).get("userInfo", {}).get("username", "")
         return ServerInfo(
             (_number(version.major), _number(version.minor)),
             str(user),
-            parse_time(str(said["metadata"]["creationTimestamp"])),
+            parse_time(str(review["metadata"]["creationTimestamp"])),
         )
 
     async def allows(self, right: AccessRule) -> bool:
@@ -98,7 +98,7 @@ class ApiServerReviews:
 
 
 def _named(right: AccessRule) -> dict[str, str]:
-    """Return the name that a right is bound to: of leases there is one that may be changed."""
+    """Return the object name that a right is limited to: the account may change only our own lease."""
     ours = right.resource.startswith("leases.") and right.verb != "create"
     return {"name": LEASE} if ours else {}
 
@@ -108,28 +108,28 @@ def _number(text: str) -> int:
     return int(digits) if digits else 0
 
 
-async def read(server: ServerReviews, cluster: ClusterClient, here: datetime, scheduler: str) -> ClusterView:
-    """Look at a cluster; `here` is the time of this machine. What makes it impossible is raised."""
-    welcome = await server.server_info()
-    sight = ClusterView(
-        welcome.version, welcome.user, welcome.now, (here - welcome.now).total_seconds(), scheduler
-    )
-    found: dict[str, Any] = {}
-    missing, blind = set[str](), dict[str, str]()
+async def read(
+    server: ServerReviews, cluster: ClusterClient, local_time: datetime, scheduler: str
+) -> ClusterView:
+    """Read a cluster; `local_time` is this machine's. Errors that leave nothing to check are raised."""
+    info = await server.server_info()
+    view = ClusterView(info.version, info.user, info.now, (local_time - info.now).total_seconds(), scheduler)
+    lists: dict[str, Any] = {}
+    missing, forbidden = set[str](), dict[str, str]()
     for name, kind in _KINDS.items():
-        found[name] = await _list_kind(cluster, kind, missing, blind)
-    found["leases"] = await _list_kind(cluster, LEASES, missing, blind, fields=f"metadata.name={LEASE}")
-    await _list_kind(cluster, MODEL_PROFILES, missing, blind)
-    blind.pop(MODEL_PROFILES.plural, None)  # who may not read them knows that they are there
-    sight = replace(sight, **found, missing=frozenset(missing), blind=blind)
-    return await _with_missing_rights(server, sight)
+        lists[name] = await _list_kind(cluster, kind, missing, forbidden)
+    lists["leases"] = await _list_kind(cluster, LEASES, missing, forbidden, fields=f"metadata.name={LEASE}")
+    await _list_kind(cluster, MODEL_PROFILES, missing, forbidden)
+    forbidden.pop(MODEL_PROFILES.plural, None)  # a server that forbids them serves them
+    view = replace(view, **lists, missing=frozenset(missing), forbidden=forbidden)
+    return await _with_missing_rights(server, view)
 
 
 async def _list_kind(
     cluster: ClusterClient,
     kind: Kind[Any],
     missing: set[str],
-    blind: dict[str, str],
+    forbidden: dict[str, str],
     fields: str | None = None,
 ) -> Iterable[Any]:
     try:
@@ -137,26 +137,28 @@ async def _list_kind(
     except (MissingApiError, NotFoundError):
         missing.add(kind.plural)
     except AccessError as error:
-        blind[kind.plural] = str(error)
+        forbidden[kind.plural] = str(error)
     return ()
 
 
-async def _with_missing_rights(server: ServerReviews, sight: ClusterView) -> ClusterView:
-    """Return a sight that also knows which rights accounts of ours lack."""
-    programs = [sight.component(name) for name in PROGRAMS]
-    rights = [each for each in required_rules(*programs) if not _unserved(sight, each)]
-    room = asyncio.Semaphore(_AT_ONCE)
+async def _with_missing_rights(server: ServerReviews, view: ClusterView) -> ClusterView:
+    """Return a view with the rights that our accounts lack."""
+    programs = [view.component(name) for name in PROGRAMS]
+    rights = [each for each in required_rules(*programs) if not _unserved(view, each)]
+    semaphore = asyncio.Semaphore(_AT_ONCE)
 
     async def lacks(right: AccessRule) -> bool:
-        async with room:
+        async with semaphore:
             return not await server.allows(right)
 
     try:
         answers = await asyncio.gather(*(lacks(each) for each in rights))
     except AccessError as error:
-        return replace(sight, blind={**sight.blind, "accounts": str(error)})
-    return replace(sight, lacking=tuple(each for each, no in zip(rights, answers, strict=True) if no))
+        return replace(view, forbidden={**view.forbidden, "accounts": str(error)})
+    return replace(
+        view, missing_rights=tuple(each for each, missing in zip(rights, answers, strict=True) if missing)
+    )
 
 
-def _unserved(sight: ClusterView, right: AccessRule) -> bool:
-    return "resourceslices" in sight.missing and right.resource.endswith(".resource.k8s.io")
+def _unserved(view: ClusterView, right: AccessRule) -> bool:
+    return "resourceslices" in view.missing and right.resource.endswith(".resource.k8s.io")

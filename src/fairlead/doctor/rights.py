@@ -1,4 +1,4 @@
-"""What accounts of ours must be allowed: the chart's roles as a table, so that a server can be asked."""
+"""The rights that our accounts need: the chart's roles as a table, so that a server can be asked."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -14,9 +14,9 @@ _ALSO: Final = (
     *("resourcequotas", "poddisruptionbudgets.policy"),
     *("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"),
 )
-"""What the scheduler reads beside that."""
+"""What the scheduler reads in addition."""
 READ_RULES: Final = tuple((verb, read) for read in _READS for verb in ("list", "watch"))
-"""What every program that decides reads."""
+"""What every program that places pods reads."""
 SCHEDULER_RULES: Final = (
     *READ_RULES,
     *((verb, each) for each in _ALSO for verb in ("list", "watch")),
@@ -27,13 +27,13 @@ SCHEDULER_RULES: Final = (
     *((verb, f"resourceclaims.{_DRA}") for verb in ("get", "create", "patch", "delete")),
     *(("patch", f"resourceclaims/{part}.{_DRA}") for part in ("status", "binding")),
 )
-"""What the scheduler does, in every namespace."""
+"""What the scheduler does in every namespace."""
 LEASE_RULES: Final = tuple((verb, "leases.coordination.k8s.io") for verb in ("get", "create", "update"))
 """What the scheduler does in its own namespace."""
 AGENT_RULES: Final = tuple((verb, "nodes") for verb in ("get", "list", "watch", "patch"))
 """What an agent does."""
 AGENT_POD_RULES: Final = (("get", "pods"),)
-"""What an agent does where a scheduler of ours writes its choice on pods."""
+"""What an agent does where our scheduler writes placements on pods."""
 
 
 ADMISSION_RULES: Final = (("get", "pods"), ("list", "pods"))
@@ -43,7 +43,7 @@ ADMISSION_RULES: Final = (("get", "pods"), ("list", "pods"))
 def required_rules(
     agents: Iterable[Pod], schedulers: Iterable[Pod], extenders: Iterable[Pod], webhooks: Iterable[Pod] = ()
 ) -> Iterator[AccessRule]:
-    """Yield what the accounts of the programs that run here must be allowed."""
+    """Yield the rights that the accounts of the running programs need."""
     schedulers = tuple(schedulers)
     for account, _ in _accounts(agents):
         for verb, resource in (*AGENT_RULES, *(AGENT_POD_RULES if schedulers else ())):
@@ -58,7 +58,7 @@ def required_rules(
 
 
 def _accounts(pods: Iterable[Pod]) -> list[tuple[str, str]]:
-    """Return who pods are, and where: `namespace/name`."""
+    """Return the service accounts of pods, as `namespace/name`, each with its namespace."""
     return sorted(
         {(f"{p.metadata.namespace}/{p.spec.service_account_name}", p.metadata.namespace) for p in pods}
     )

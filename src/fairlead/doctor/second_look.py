@@ -1,4 +1,4 @@
-"""Look at a cluster, and once more where what was found may be of two moments: lists are not read at once."""
+"""Examine a cluster, and examine it again where a finding may mix two moments: lists are read in turn."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from fairlead.doctor.finding import Finding
 from fairlead.doctor.read import ServerReviews, read
 
 SECOND_LOOK_AFTER: Final = 5.0
-"""Seconds between two looks: within that controllers and agents have caught up with what pods did."""
+"""Seconds between two looks: in that time controllers and agents catch up with the pods."""
 
 
 async def examine_cluster(
@@ -21,10 +21,10 @@ async def examine_cluster(
     scheduler: str,
     pause: Callable[[float], Awaitable[None]],
 ) -> list[Finding]:
-    """Return what is found; of pods, claims and devices only what was found twice."""
+    """Return the findings; those on pods, claims and devices only if both looks found them."""
     first = await read(server, cluster, clock(), scheduler)
-    found = examine(first)
-    if not needs_second_look(first, found):
-        return found
+    findings = examine(first)
+    if not needs_second_look(first, findings):
+        return findings
     await pause(SECOND_LOOK_AFTER)
     return examine(replace(await read(server, cluster, clock(), scheduler), earlier=first))

@@ -1,7 +1,7 @@
 """The check that the sources of a node agree: our agent's list, our slices and our labels.
 
-One source decides which accelerators a node has (see `fairlead.manifest.node.state`). Where a second one says
-otherwise, an accelerator gets no work, or is offered though it is gone.
+One source decides which accelerators a node has (see `fairlead.manifest.node.state`). Where a second source
+differs, an accelerator gets no work, or is offered though it is gone.
 """
 
 from collections import Counter
@@ -21,27 +21,27 @@ _TODO: Final = (
 )
 
 
-def sources(sight: ClusterView) -> list[CheckResult]:
-    """Say on which nodes two sources differ; of two looks, only what is the same in both."""
-    found = dict.fromkeys(_differences(sight))
-    if sight.earlier is not None:
-        before = set(_differences(sight.earlier))
-        found = {text: None for text in found if text in before}
-    return [warn(text, _TODO) for text in found] or [
-        ok(f"the sources of {count(sight.nodes, 'node')} agree on the accelerators")
+def sources(view: ClusterView) -> list[CheckResult]:
+    """Report the nodes on which two sources differ; of two views, only the differences in both."""
+    differences = dict.fromkeys(_differences(view))
+    if view.earlier is not None:
+        before = set(_differences(view.earlier))
+        differences = {text: None for text in differences if text in before}
+    return [warn(text, _TODO) for text in differences] or [
+        ok(f"the sources of {count(view.nodes, 'node')} agree on the accelerators")
     ]
 
 
-def _differences(sight: ClusterView) -> Iterator[str]:
+def _differences(view: ClusterView) -> Iterator[str]:
     slices: dict[str, list[Slice]] = {}
-    for each in sight.own_slices:
+    for each in view.own_slices:
         slices.setdefault(each.node, []).append(each)
-    for node in sight.nodes:
+    for node in view.nodes:
         name = node.metadata.name
         devices = [device for each in newest_slices(slices.get(name, ())) for device in each.spec.devices]
-        note = node.metadata.annotations.get(DEVICES, "")
-        listed = parse_devices(note)
-        if note and listed is None:
+        annotation = node.metadata.annotations.get(DEVICES, "")
+        listed = parse_devices(annotation)
+        if annotation and listed is None:
             yield f"{name}: the annotation {DEVICES} cannot be read; the slices decide, else the labels"
         if listed:
             yield from (f"{name}: {text}; the list decides" for text in _beside_list(node, listed, devices))
@@ -52,22 +52,22 @@ def _differences(sight: ClusterView) -> Iterator[str]:
 def _beside_list(
     node: Node, listed: Sequence[AnnotatedAccelerator], devices: Sequence[Device]
 ) -> Iterator[str]:
-    """Yield where slices or labels say otherwise than an agent's list; a slice may leave devices out."""
+    """Yield where slices or labels differ from an agent's list; a slice may leave devices out."""
     extra = {device.name for device in devices} - {each.id for each in listed}
     if extra:
         yield f"the slices name {some(extra)}, which {DEVICES} does not list"
     labelled = {each.model: each.count for each in models(node.metadata.labels)}
-    if labelled:  # an agent need not publish any
+    if labelled:  # an agent may publish no labels
         yield from _unequal(Counter(each.model for each in listed), labelled, f"{DEVICES} lists")
 
 
 def _beside_slices(node: Node, devices: Sequence[Device]) -> Iterator[str]:
-    """Yield where labels say otherwise than slices, which leave out what containers hold."""
+    """Yield where labels differ from slices, which leave out what containers hold."""
     named = Counter(str(device.attributes.get("model", {}).get("string", "")) for device in devices)
     held = (parse_allocated(node.metadata.annotations.get(ALLOCATED, "")) or {}).keys()
-    unseen = len(held - {device.name for device in devices})
+    left_out = len(held - {device.name for device in devices})
     labelled = models(node.metadata.labels)
-    if sum(max(0, each.usable - named[each.model]) for each in labelled) > unseen:
+    if sum(max(0, each.usable - named[each.model]) for each in labelled) > left_out:
         yield from _unequal(named, {each.model: max(each.usable, named[each.model]) for each in labelled})
     yield from _unequal(named, {each.model: min(each.count, named[each.model]) for each in labelled})
 

@@ -1,4 +1,4 @@
-"""Checks of one machine, without a cluster: what was found, whether NVML speaks, and who may open what."""
+"""Checks of one machine, without a cluster: its accelerators, NVML, and access to the device nodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _CPU: Final = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class ExaminedMachine:
-    """A machine as it was seen."""
+    """The inventory of a machine, its NVIDIA driver, and its device nodes."""
 
     inventory: Inventory
     nvidia_driver: bool = False
@@ -20,46 +20,48 @@ class ExaminedMachine:
     nvml: bool = False
     """Whether its management library answers."""
     opens: Mapping[str, bool] = field(default_factory=dict)
-    """Device nodes, and whether this user may read and write them."""
+    """By device node: whether this user may read and write it."""
 
 
 def examine_machine(machine: ExaminedMachine) -> list[Finding]:
-    """Return what every check finds on a machine."""
+    """Return the findings of every check on a machine."""
     checks = {"accelerators": _accelerators, "unknown": _unknown, "nvml": _nvml, "device-nodes": _nodes}
     return [
-        Finding(name, said.verdict, said.text, said.todo)
-        for name, look in checks.items()
-        for said in look(machine)
+        Finding(name, result.verdict, result.text, result.todo)
+        for name, check in checks.items()
+        for result in check(machine)
     ]
 
 
 def _accelerators(machine: ExaminedMachine) -> list[CheckResult]:
-    found = [accelerator for accelerator in machine.inventory.accelerators if accelerator.kind != _CPU]
-    bad = [_unhealthy(each) for each in found if each.reason or not each.state.allocatable]
-    if not found:
+    accelerators = [accelerator for accelerator in machine.inventory.accelerators if accelerator.kind != _CPU]
+    faults = [_unhealthy(each) for each in accelerators if each.reason or not each.state.allocatable]
+    if not accelerators:
         cpus = some(accelerator.model or accelerator.name for accelerator in machine.inventory.accelerators)
         beside = f" beside the CPU ({cpus})" if cpus else ""
-        return [warn(f"no accelerator{beside} was found", "see what was read: fairlead detect -v")]
-    return bad or [ok(f"{count(found, 'accelerator')}: {some(each.model or each.name for each in found)}")]
+        return [warn(f"no accelerator{beside} was found", "list what was read: fairlead detect -v")]
+    return faults or [
+        ok(f"{count(accelerators, 'accelerator')}: {some(each.model or each.name for each in accelerators)}")
+    ]
 
 
 def _unhealthy(each: Accelerator) -> CheckResult:
     text = f"{each.name} ({each.bus}) is {each.state.value}: {each.reason or 'no reason is known'}"
     if each.state is State.USABLE:
-        return ok(text)  # some devices show no vital sign, and are never more than usable
+        return ok(text)  # some devices have no health signal, and never get beyond `usable`
     if each.state.allocatable:
-        return warn(text, "look at memory errors, heat and power: dmesg, nvidia-smi -q")
+        return warn(text, "check memory errors, temperature and power: dmesg, nvidia-smi -q")
     if each.driver == "nvidia" and each.state is State.DRIVER_BOUND:
-        return fail(text, "see what the driver says: dmesg | grep -i xid; nvidia-smi -q")
+        return fail(text, "read the driver's messages: dmesg | grep -i xid; nvidia-smi -q")
     return fail(text, "load its driver, or write its udev rule; fairlead detect -v shows what was read")
 
 
 def _unknown(machine: ExaminedMachine) -> list[CheckResult]:
-    odd = machine.inventory.unknown
-    if not odd:
+    unknown = machine.inventory.unknown
+    if not unknown:
         return [ok("every device that looks like an accelerator is known")]
-    ids = some(each.ids for each in odd)
-    text = f"{count(odd, 'device')} like an accelerator that the catalog does not know: {ids}"
+    ids = some(each.ids for each in unknown)
+    text = f"{count(unknown, 'device')} like an accelerator that the catalog does not know: {ids}"
     return [warn(text, "describe it: fairlead docs own-device")]
 
 
@@ -73,8 +75,8 @@ def _nvml(machine: ExaminedMachine) -> list[CheckResult]:
 
 
 def _nodes(machine: ExaminedMachine) -> list[CheckResult]:
-    closed = [path for path, may in machine.opens.items() if not may]
+    closed = [path for path, allowed in machine.opens.items() if not allowed]
     if closed:
-        todo = "add this user to the node's group (ls -l), or write a udev rule; agents need only to see them"
+        todo = "add this user to the node's group (ls -l), or write a udev rule; agents need not open them"
         return [warn(f"this user may not open {some(closed)}", todo)]
     return [ok(f"this user may open {count(machine.opens, 'device node')}")]

@@ -1,4 +1,4 @@
-"""A cluster as it was seen: all that checks look at, as of about one moment."""
+"""A view of a cluster: all that the checks read, as of about one moment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ NAME: Final = "app.kubernetes.io/name"
 VERSION: Final = "app.kubernetes.io/version"
 OURS: Final = "fairlead"
 PROGRAMS: Final = ("agent", "scheduler", "extender", "admission")
-"""Components that keep running, in the order in which their rights are asked for."""
+"""Long-running components, in the order in which their rights are checked."""
 GRACE_SECONDS: Final = 60.0
-"""Seconds that things may take to come right by themselves."""
+"""Seconds that a state may last before a check reports it: most pass by themselves."""
 
 
 class ContainerStateWaiting(ObjectPart, frozen=True):
@@ -43,14 +43,14 @@ class ContainerStateTerminated(ObjectPart, frozen=True):
 
 
 class ContainerState(ObjectPart, frozen=True):
-    """What a container does now, or did before it was restarted."""
+    """The state of a container now, or before its last restart."""
 
     waiting: ContainerStateWaiting = ContainerStateWaiting()
     terminated: ContainerStateTerminated = ContainerStateTerminated()
 
 
 class ContainerStatus(ObjectPart, frozen=True):
-    """How a container is doing."""
+    """The status of a container."""
 
     name: str = ""
     restart_count: int = 0
@@ -59,20 +59,20 @@ class ContainerStatus(ObjectPart, frozen=True):
 
 
 class PodStatus(kubernetes.PodStatus, frozen=True):
-    """How a pod and its containers are doing."""
+    """The status of a pod and its containers."""
 
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class PodSpec(kubernetes.PodSpec, frozen=True):
-    """What a pod asks for, and as whom it runs."""
+    """The requests of a pod, and its service account."""
 
     service_account_name: str = ""
 
 
 class Pod(live.LivePod, frozen=True):
-    """A pod."""
+    """A pod with the status of its containers."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -80,30 +80,30 @@ class Pod(live.LivePod, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """Something that an account must be allowed."""
+    """A right that an account needs."""
 
     account: str
     """`namespace/name` of a service account."""
     verb: str
     resource: str
-    """As roles say it, with its group: `resourceclaims/status.resource.k8s.io`."""
+    """As roles name it, with its group: `resourceclaims/status.resource.k8s.io`."""
     namespace: str = ""
-    """Empty: in all."""
+    """Empty: all namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What was seen."""
+    """The objects of a cluster, and what could not be read."""
 
     version: tuple[int, int] = (0, 0)
-    """Of the API server."""
+    """The API server's version."""
     user: str = ""
     now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
-    """By the server's clock."""
+    """The time by the server's clock."""
     ahead: float = 0.0
-    """Seconds by which our clock is ahead of the server's."""
+    """Seconds by which this machine's clock is ahead of the server's."""
     scheduler: str = OURS
-    """The `schedulerName` that is asked about."""
+    """The `schedulerName` that the checks are about."""
     nodes: Sequence[Node] = ()
     pods: Sequence[Pod] = ()
     slices: Sequence[Slice] = ()
@@ -111,16 +111,16 @@ class ClusterView:
     leases: Sequence[Lease] = ()
     priorities: Sequence[PriorityClass] = ()
     missing: frozenset[str] = frozenset()
-    """Kinds, by plural, that the server does not have."""
-    blind: Mapping[str, str] = field(default_factory=dict)
-    """Kinds, by plural, that we could not look at, and why."""
-    lacking: Sequence[AccessRule] = ()
-    """Rights that accounts of ours do not have."""
+    """Kinds, by plural, that the server does not serve."""
+    forbidden: Mapping[str, str] = field(default_factory=dict)
+    """Kinds, by plural, that we may not list, and the server's reason."""
+    missing_rights: Sequence[AccessRule] = ()
+    """Rights that our accounts need and lack."""
     earlier: "ClusterView | None" = None
-    """The same cluster some seconds before. No two lists are of one moment; what is in both looks stayed."""
+    """The same cluster some seconds before. No two lists are of one moment; what both views show lasted."""
 
     def component(self, name: str) -> list[Pod]:
-        """Return the pods of one of our programs that run or are about to."""
+        """Return the pods of one of our programs that run or are about to run."""
         return [
             pod
             for pod in self.pods
@@ -137,7 +137,7 @@ class ClusterView:
 
     @property
     def own_leases(self) -> list[Lease]:
-        """The leases by which replicas of the scheduler in question agree who leads."""
+        """The leases by which the replicas of this scheduler elect their leader."""
         return [
             each
             for each in self.leases
@@ -145,22 +145,22 @@ class ClusterView:
         ]
 
     def age(self, time: str) -> float:
-        """Return the seconds since a time of the API; 0 where there is none."""
+        """Return the seconds since a timestamp of the API; 0 where it is empty."""
         return (self.now - parse_time(time)).total_seconds() if time else 0.0
 
     def is_held(self, lease: Lease) -> bool:
-        """Say whether somebody holds a lease and has renewed it in time."""
+        """Return whether a lease has a holder that renewed it in time."""
         spec = lease.spec
         return bool(spec.holder_identity) and self.age(spec.renew_time) <= spec.lease_duration_seconds
 
     @property
     def has_leader(self) -> bool:
-        """Whether some replica of the scheduler leads."""
+        """Whether a replica of the scheduler leads."""
         return any(self.is_held(each) for each in self.own_leases)
 
 
 def is_ready(pod: Pod) -> bool:
-    """Say whether a pod is ready."""
+    """Return whether a pod is ready."""
     return pod.condition("Ready").status == "True"
 
 

@@ -136,7 +136,7 @@ class KnownModels:
 
 
 def _is_named(model: KnownModel, name: str) -> bool:
-    """Say whether a name is a model's: as it is, without its folder or ending, or the start of its digest."""
+    """Return whether a name is a model's: whole, without folder or ending, or the start of its digest."""
     if len(name) >= _SHORTEST and model.digest.startswith(name.lower()):
         return True
     return name in model.names or _bare_name(name) in map(_bare_name, model.names)

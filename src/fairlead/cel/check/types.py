@@ -133,7 +133,7 @@ class Bindings:
         return Type(given.kind, given.name, tuple(self._renamed(each, own) for each in given.params))
 
     def assign(self, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
-        """Say whether the types may stand for the others; what that tells of unknown ones is kept."""
+        """Return whether the types may stand for the others; what that tells of unknown ones is kept."""
         before = dict(self._known)
         if len(given) == len(wanted) and all(map(self._assignable, given, wanted)):
             return True

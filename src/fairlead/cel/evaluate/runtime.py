@@ -16,7 +16,7 @@ _GO: Final = {
 
 
 def accepts(wanted: Type, value: Any) -> bool:
-    """Say whether a function that wants this type takes a value; of a list, its first element tells."""
+    """Return whether a function that wants this type takes a value; of a list, its first element tells."""
     match wanted.kind:
         case "dyn" | "param":
             return True

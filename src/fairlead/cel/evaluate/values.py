@@ -148,7 +148,7 @@ STEPS: Final = StepBudget()
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Say whether two values are equal: numbers across their types, other types never."""
+    """Return whether two values are equal: numbers across their types, other types never."""
     kind, theirs = type(one), type(other)
     if kind in _NUMBERS and theirs in _NUMBERS:
         return bool(one == other) if float not in (kind, theirs) else float(one) == float(other)
@@ -170,7 +170,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _refuses(one: Any, other: Any) -> bool:
-    """Say whether `one == other` is an error: Kubernetes' own types refuse to be compared with others.
+    """Return whether `one == other` is an error: Kubernetes' own types refuse to be compared with others.
 
     A sum of quantities is a pointer in Go, which no quantity takes for one of its kind.
     """
@@ -182,7 +182,7 @@ def _refuses(one: Any, other: Any) -> bool:
 
 
 def _agrees(one: Any, other: Any) -> bool:
-    """Say whether elements of lists and maps do not differ: an error is no difference to cel-go."""
+    """Return whether elements of lists and maps do not differ: an error is no difference to cel-go."""
     return _refuses(one, other) or equal(one, other)
 
 

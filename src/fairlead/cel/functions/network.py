@@ -51,7 +51,7 @@ class CIDR:
         return CIDR(ip_network(f"{self.address}/{self.bits}", strict=False).network_address, self.bits)
 
     def contains(self, address: IPv4Address | IPv6Address) -> bool:
-        """Say whether an address is in it."""
+        """Return whether an address is in it."""
         if address.version != self.address.version:
             return False
         return bool(address in ip_network(f"{self.address}/{self.bits}", strict=False))

@@ -36,7 +36,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Say whether a pattern is found anywhere in a text."""
+    """Return whether a pattern is found anywhere in a text."""
     return _compiled(pattern).search(text) is not None
 
 

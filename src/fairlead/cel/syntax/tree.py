@@ -92,7 +92,7 @@ Node = Literal | Ident | Select | Call | ListNode | MapNode | StructNode | Compr
 
 
 def is_plain_list(node: Node) -> bool:
-    """Say whether a node is a list of literals of which Go makes a table of hashes."""
+    """Return whether a node is a list of literals of which Go makes a table of hashes."""
     if not isinstance(node, ListNode) or node.optional:
         return False
     return all(isinstance(item, Literal) and not isinstance(item.value, bytes | None) for item in node.items)

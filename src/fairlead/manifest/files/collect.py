@@ -98,7 +98,7 @@ class FoundObjects:
 
 
 def is_kubernetes(document: Any) -> bool:
-    """Say whether a document looks like an object of Kubernetes."""
+    """Return whether a document looks like an object of Kubernetes."""
     return isinstance(document, dict) and "kind" in document and "apiVersion" in document
 
 

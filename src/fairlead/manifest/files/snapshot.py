@@ -46,7 +46,7 @@ class Snapshot:
 
 
 def is_snapshot(document: Any) -> bool:
-    """Say whether a document means to be a snapshot."""
+    """Return whether a document means to be a snapshot."""
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 

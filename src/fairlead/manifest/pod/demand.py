@@ -49,7 +49,7 @@ class StatedDemand:
 
 
 def is_accelerator(resource: str) -> bool:
-    """Say whether a resource is one of accelerators: counted on devices, not on nodes."""
+    """Return whether a resource is one of accelerators: counted on devices, not on nodes."""
     return resource in _PIECES or resource == keys.ALIYUN_COUNT or resource.startswith(keys.PREFIX)
 
 
@@ -95,7 +95,7 @@ def demand(said: StatedDemand) -> Demand:
 
 
 def _by_model(said: StatedDemand) -> bool:
-    """Say whether the model to be run is named: then it wants an accelerator, though it names no size."""
+    """Return whether the model to be run is named: then it wants an accelerator, though it names no size."""
     return bool(said.annotation(keys.MODEL))
 
 
@@ -116,7 +116,7 @@ def _own_models(said: StatedDemand) -> dict[str, int]:
 
 
 def _one_resource(said: StatedDemand) -> bool:
-    """Say whether one resource named all models, as a family's name does."""
+    """Return whether one resource named all models, as a family's name does."""
     return sum(name.startswith(keys.PREFIX) and name not in keys.SIZES for name in said.resources) == 1
 
 

@@ -70,7 +70,7 @@ def read_amount(where: str, name: str, value: Amount) -> int:
 
 
 def in_bytes(name: str) -> bool:
-    """Say whether a resource is counted in bytes."""
+    """Return whether a resource is counted in bytes."""
     return name == MEMORY or name in _STORAGE or name.startswith("hugepages-")
 
 

@@ -75,7 +75,7 @@ class LivePod(kubernetes.Pod, frozen=True):
         )
 
     def waits_for(self, scheduler: str | None) -> bool:
-        """Say whether it is for this scheduler to find it a place now; None: for any scheduler."""
+        """Return whether it is for this scheduler to find it a place now; None: for any scheduler."""
         mine = scheduler in (None, self.spec.scheduler_name) and not self.spec.node_name
         return mine and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
 
@@ -99,7 +99,7 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
         )
 
     def is_orphaned(self, pods: Container[str]) -> bool:
-        """Say whether it is kept for pods, and none of them is among these, by uid."""
+        """Return whether it is kept for pods, and none of them is among these, by uid."""
         return bool(self.users) and not any(uid in pods for uid in self.users)
 
     @property
@@ -108,7 +108,7 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
         return self.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true"
 
     def made_for(self, uid: str) -> bool:
-        """Say whether a scheduler made it for this pod alone: who may edit a claim can write that it did."""
+        """Return whether a scheduler made it for this pod alone; the annotation alone can be forged."""
         owners = {
             owner_reference.uid
             for owner_reference in self.metadata.owner_references

@@ -45,7 +45,7 @@ class ResourceQuota(Object, frozen=True):
     status: QuotaStatus = QuotaStatus()
 
     def covers(self, pod: LivePod) -> bool:
-        """Say whether a pod counts against it; one of a scope that is not known here covers every pod."""
+        """Return whether a pod counts against it; one of a scope that is not known here covers every pod."""
         plain = (ScopeRequirement(scope, "Exists") for scope in self.spec.scopes)
         return all(
             _matches_scope(each, pod) for each in (*plain, *self.spec.scope_selector.match_expressions)

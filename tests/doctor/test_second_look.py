@@ -1,4 +1,4 @@
-"""Pods come and go while a cluster is read: nobody is alarmed by what two lists show of two moments."""
+"""Pods come and go while a cluster is read: a state that two lists of two moments show is not reported."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ def drop(item: Pod | LiveClaim) -> Step:
 
 
 class Busy:
-    """A cluster in which something happens each time after its pods were listed."""
+    """A cluster that changes each time after its pods were listed."""
 
     def __init__(self, cluster: FakeCluster, steps: list[list[Step]]) -> None:
         self._cluster = cluster
@@ -45,8 +45,10 @@ class Busy:
         return found
 
 
-def visited(there: list[Step], *steps: list[Step], blind: bool = False) -> tuple[list[Finding], list[float]]:
-    """Return what is found while these things happen, and how long was waited in between."""
+def examined(
+    existing: list[Step], *steps: list[Step], forbids_claims: bool = False
+) -> tuple[list[Finding], list[float]]:
+    """Return the findings while these changes happen, and the pauses between the looks."""
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -56,16 +58,16 @@ def visited(there: list[Step], *steps: list[Step], blind: bool = False) -> tuple
         cluster = FakeCluster(now=lambda: NOW - timedelta(hours=1))
         await cluster.create(NODES, msgspec.to_builtins(node()))
         await cluster.create(RESOURCE_SLICES.raw(), msgspec.to_builtins(device_slice()))
-        for step in there:
+        for step in existing:
             await step(cluster)
-        busy: Any = Blind(cluster, []) if blind else Busy(cluster, list(steps))
+        busy: Any = WithoutClaims(cluster, []) if forbids_claims else Busy(cluster, list(steps))
         return await examine_cluster(FakeServer(), busy, lambda: NOW, "fairlead", pause)
 
     return asyncio.run(look()), pauses
 
 
-class Blind(Busy):
-    """One that shows no claims."""
+class WithoutClaims(Busy):
+    """A cluster that forbids listing claims."""
 
     async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
         if kind.plural == "resourceclaims":
@@ -78,40 +80,44 @@ FIRST, SECOND = claim("first", 4096, "claims"), claim("second", 4096, "claims")
 HOLDER = pod("claims", "box")
 
 
-def of(found: list[Finding], check: str) -> list[Severity]:
-    return [each.verdict for each in found if each.check == check]
+def of(findings: list[Finding], check: str) -> list[Severity]:
+    return [each.verdict for each in findings if each.check == check]
 
 
 @pytest.mark.parametrize(
-    ("there", "steps"),
+    ("existing", "steps"),
     [
         ([add(OLD), add(HOLDER)], [[drop(OLD), add(FIRST)]]),
-        # In each look somebody else seems to share the device.
+        # In each look another holder seems to share the device.
         ([add(OLD), add(HOLDER)], [[drop(OLD), add(FIRST)], [drop(FIRST), add(SECOND)]]),
     ],
-    ids=["one went, another came", "twice"],
+    ids=["one holder replaced", "replaced twice"],
 )
-def test_what_was_never_so_at_one_moment_is_not_told(there: list[Step], steps: list[list[Step]]) -> None:
-    found, pauses = visited(there, *steps)
-    assert of(found, "given-away") == [Severity.OK]
+def test_a_state_that_held_at_no_moment_is_not_reported(
+    existing: list[Step], steps: list[list[Step]]
+) -> None:
+    findings, pauses = examined(existing, *steps)
+    assert of(findings, "given-away") == [Severity.OK]
     assert pauses == [SECOND_LOOK_AFTER]
 
 
-def test_what_stays_is_told() -> None:
-    found, pauses = visited([add(OLD), add(HOLDER), add(FIRST)])
-    assert of(found, "given-away") == [Severity.FAIL]
+def test_a_lasting_fault_is_reported() -> None:
+    findings, pauses = examined([add(OLD), add(HOLDER), add(FIRST)])
+    assert of(findings, "given-away") == [Severity.FAIL]
     assert pauses == [SECOND_LOOK_AFTER]
-    (said,) = [each.text for each in found if each.check == "given-away"]
-    assert said.endswith("8.0 GiB of 4.0 GiB given away, to default/first, default/old")
+    (text,) = [each.text for each in findings if each.check == "given-away"]
+    assert text.endswith("8.0 GiB of 4.0 GiB allocated to default/first, default/old")
 
 
-def test_a_claim_that_goes_a_moment_after_its_pod_is_no_orphan() -> None:
-    found, _ = visited([add(FIRST)], [], [drop(FIRST)])
+def test_a_claim_that_ends_a_moment_after_its_pod_is_no_orphan() -> None:
+    found, _ = examined([add(FIRST)], [], [drop(FIRST)])
     assert of(found, "orphan-claims") == [Severity.OK]
-    found, _ = visited([add(FIRST)])
+    found, _ = examined([add(FIRST)])
     assert of(found, "orphan-claims") == [Severity.WARN]
 
 
-@pytest.mark.parametrize(("there", "blind"), [([add(OLD)], False), ([add(OLD), add(FIRST)], True)])
-def test_no_second_look_without_need(there: list[Step], blind: bool) -> None:
-    assert visited(there, blind=blind)[1] == []
+@pytest.mark.parametrize(
+    ("existing", "forbids_claims"), [([add(OLD)], False), ([add(OLD), add(FIRST)], True)]
+)
+def test_no_second_look_without_need(existing: list[Step], forbids_claims: bool) -> None:
+    assert examined(existing, forbids_claims=forbids_claims)[1] == []
