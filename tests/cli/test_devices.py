@@ -295,10 +295,10 @@ def test_what_is_not_there_is_named(run: Run, file: Writer, words: tuple[str, ..
     [
         ("", "nothing in it"),
         ("{", "neither JSON"),
-        ('{"a": 1}', "neither an object of Kubernetes"),
+        ('{"a": 1}', "neither a Kubernetes object"),
         ('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}', "no ResourceSlice in it"),
-        (json.dumps(sliced("a", [], driver="")), "ResourceSlice a: spec.driver: it has none"),
-        (json.dumps(sliced("a", [{}])), "ResourceSlice a: spec.devices[0].name: it has none"),
+        (json.dumps(sliced("a", [], driver="")), "ResourceSlice a: spec.driver: missing"),
+        (json.dumps(sliced("a", [{}])), "ResourceSlice a: spec.devices[0].name: missing"),
         (json.dumps(sliced("a", [{"name": 5}])), "ResourceSlice a: spec.devices[0].name: expected `str`"),
     ],
 )

@@ -144,7 +144,7 @@ def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"gpu_memory": "-1GiB"}, "workloads[0].gpu-memory: -1GiB is less than nothing"),
+        ({"gpu_memory": "-1GiB"}, "workloads[0].gpu-memory: -1GiB is negative"),
         ({"gpu_memory": float("nan")}, "workloads[0].gpu-memory: nan is not an amount"),
         ({"gpu_memory": 0}, "workloads[0].gpu-memory: 0 is less than 1 MiB"),
         ({"gpu_memory": 1.5}, "workloads[0].gpu-memory: 1.5 is less than 1 MiB"),
@@ -159,14 +159,14 @@ def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
         ({"replicas": 10**9}, "workloads[0].replicas: 1000000000 is more than"),
         ({"models": ["t5"]}, "workloads[0].models: no device 't5'"),
         ({"model": "none.onnx"}, "none.onnx: no such file or directory"),
-        ({"model": 3}, "workloads[0].model: 3 is not a text"),
+        ({"model": 3}, "workloads[0].model: 3 is not a string"),
         ({"slo": "soon"}, "workloads[0].slo: 'soon'"),
         ({"priority": "high"}, "workloads[0].priority: 'high'"),
         ({"ports": [99999]}, "workloads[0].ports[0]: 99999 is more than"),
         ({"gpus": 1}, "workloads[0]: unknown key 'gpus'"),
-        ({"name": ""}, "workloads[0].name: it has none"),
+        ({"name": ""}, "workloads[0].name: missing"),
         ({"name": "taken"}, "default/taken is there twice, first in the cluster"),
-        ({"topology_spread": [{"skew": 1}]}, "topology-spread[0].topology: it has none"),
+        ({"topology_spread": [{"skew": 1}]}, "topology-spread[0].topology: missing"),
     ],
 )
 def test_nonsense_names_its_field(tmp_path: Path, keys: dict[str, Any], says: str) -> None:
@@ -179,7 +179,7 @@ def test_nonsense_names_its_field(tmp_path: Path, keys: dict[str, Any], says: st
 @pytest.mark.parametrize(
     ("documents", "says"),
     [
-        ([pod(), pod()], "Pod default/web: is there twice"),
+        ([pod(), pod()], "Pod default/web: defined twice"),
         ([{"workloads": [{"name": "web"}]}, pod()], "default/web is there twice"),
         ([{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}], "no workloads in it"),
         ([controller("Deployment", replicas=-1)], "spec.replicas: -1"),

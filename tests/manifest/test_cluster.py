@@ -130,17 +130,17 @@ def test_lists_are_opened(tmp_path: Path) -> None:
     ("cluster", "says"),
     [
         ({"nodes": [{"name": "a", "devices": ["t5"]}]}, "nodes[0].devices[0].model: no device 't5'"),
-        ({"nodes": [{"name": "a", "cpu": -1}]}, "nodes[0].cpu: -1 is less than nothing"),
+        ({"nodes": [{"name": "a", "cpu": -1}]}, "nodes[0].cpu: -1 is negative"),
         ({"nodes": [{"name": "a", "memory": "lots"}]}, "nodes[0].memory: 'lots'"),
         ({"nodes": [{"name": "a"}, {"name": "a"}]}, "nodes[1]: there are two nodes 'a'"),
-        ({"nodes": [{"cpu": 1}]}, "nodes[0].name: it has none"),
+        ({"nodes": [{"cpu": 1}]}, "nodes[0].name: missing"),
         ({"nodes": [{"name": "a", "count": 10**9}]}, "nodes[0].count: 1000000000 is more than"),
         (
             {"nodes": [{"name": "a", "devices": [{"model": "t4", "count": 99}]}]},
             "devices[0].count: 99 is more than",
         ),
-        ({"nodes": [{"name": "a", "taints": ["x"]}]}, "taints[0]: 'x' is no taint"),
-        ({"nodes": [{"name": "a", "labels": {"a": 1}}]}, "nodes[0].labels.a: 1 is not a text"),
+        ({"nodes": [{"name": "a", "taints": ["x"]}]}, "taints[0]: 'x' is not a taint"),
+        ({"nodes": [{"name": "a", "labels": {"a": 1}}]}, "nodes[0].labels.a: 1 is not a string"),
         ({"nodes": [{"name": "a", "gpus": 2}]}, "nodes[0]: unknown key 'gpus'"),
         ({"nodes": {"a": 1}}, "nodes: not a list"),
         (
@@ -157,8 +157,8 @@ def test_lists_are_opened(tmp_path: Path) -> None:
         ({"workloads": []}, "neither a snapshot, nor manifests, nor nodes"),
         ([1], "neither a snapshot, nor manifests, nor nodes"),
         (pod(), "no nodes in it"),
-        (node({"cpu": "-3"}), "status.allocatable.cpu: -3 is less than nothing"),
-        ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": 3}}, "Node: metadata.name: it has none"),
+        (node({"cpu": "-3"}), "status.allocatable.cpu: -3 is negative"),
+        ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": 3}}, "Node: metadata.name: missing"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, cluster: Any, says: str) -> None:

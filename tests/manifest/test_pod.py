@@ -111,7 +111,7 @@ def test_rules() -> None:
     ("spec", "says"),
     [
         ({"tolerations": [{"key": "a", "operator": "Like"}]}, "spec.tolerations[0].operator: 'Like'"),
-        ({"tolerations": [{"value": "a"}]}, "spec.tolerations[0].key: it has none"),
+        ({"tolerations": [{"value": "a"}]}, "spec.tolerations[0].key: missing"),
         (
             {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "a"}]},
             "topologySpreadConstraints[0].maxSkew: 0",

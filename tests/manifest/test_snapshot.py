@@ -166,16 +166,16 @@ def test_the_format_is_frozen() -> None:
         (
             "nodes.0.devices.0.memory_bytes",
             1 << 70,
-            "devices[0].memory_bytes: 1180591620717411303424 is no sound",
+            "devices[0].memory_bytes: 1180591620717411303424 is out of range",
         ),
-        ("nodes.0.labels", {"a": 1}, "file: nodes[0].labels.a: 1 is not a text"),
+        ("nodes.0.labels", {"a": 1}, "file: nodes[0].labels.a: 1 is not a string"),
         ("nodes.0.taints", [{"key": "a", "effect": "No"}], "file: nodes[0].taints[0].effect: 'No'"),
         ("pods.0.node", "elsewhere", "file: pods[0].node: there is no node 'elsewhere'"),
         ("pods.0.shares.0.device", "gpu-9", "file: pods[0].shares[0].device: server has no 'gpu-9'"),
         ("pods.0.demand.count", -1, "file: pods[0]: demand.count: -1 is less than 0"),
-        ("pending.0.name", "first", "file: pods: 'default/first' is there twice"),
+        ("pending.0.name", "first", "file: pods: 'default/first' is defined twice"),
         ("pending.0.cpu_milli", -500, "file: pending[0]: cpu: -500 is less than 0"),
-        ("pending.0", {"cpu_milli": 3}, "file: pending[0]: it has no name"),
+        ("pending.0", {"cpu_milli": 3}, "file: pending[0]: name: missing"),
     ],
 )
 def test_what_is_refused(path: str, value: Any, says: str) -> None:

@@ -146,7 +146,7 @@ WRONG = {
     "jobs: []": "no jobs",
     "[1, 2]": "expected fields with names, found a list",
     "version: 7\n" + JOB: "version: 7 is not one that is known",
-    "jobs: [{name: a, duration: 5m, gpu-memory: -3}]": "gpu-memory: -3 is less than nothing",
+    "jobs: [{name: a, duration: 5m, gpu-memory: -3}]": "gpu-memory: -3 is negative",
     "jobs: [{name: a, duration: 5m, gpu-memory: .nan}]": "gpu-memory: nan is not an amount",
     "jobs: [{name: a, duration: 5m, gpu-memory: 1e300}]": "gpu-memory: ",
     "jobs: [{name: a, duration: 5m, gpu-memory: much}]": "gpu-memory: 'much' is not an amount of memory",
@@ -171,7 +171,7 @@ WRONG = {
     "failures: {node: {mtbf: 0s, mttr: 1s}}\n" + JOB: "mtbf and mttr must be more than 0",
     "nodes: [{name: a, devices: [v1000]}]\n" + JOB: "v1000",
     "nodes: [{name: a}, {name: a}]\n" + JOB: "there are two nodes 'a'",
-    "nodes: [{name: a, taints: [x]}]\n" + JOB: "'x' is no taint",
+    "nodes: [{name: a, taints: [x]}]\n" + JOB: "'x' is not a taint",
     "a: [": "trace.yaml",
 }
 

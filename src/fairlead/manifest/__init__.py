@@ -1,4 +1,4 @@
-"""Files of Kubernetes, and shorter ones, as nouns: nodes, what runs on them, and what waits for a place.
+"""Kubernetes manifests and short-form files as values: nodes, the pods on them, and pending pods.
 
-Nothing is imported here: who reads pods alone need not load what reads models.
+This module imports nothing: a program that reads pods alone does not load what reads models.
 """

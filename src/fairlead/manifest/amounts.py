@@ -1,4 +1,4 @@
-"""Amounts as people and the API server write them: read exactly, or refused with the field's name."""
+"""Amounts as people and the API server write them: read exactly, or rejected with the field's name."""
 
 import re
 from collections.abc import Callable
@@ -11,21 +11,21 @@ from fairlead.units import Bytes, Quantity, exact_quantity, fault, parse_bytes, 
 
 MIB: Final = 1 << 20
 _LARGEST: Final = 2**62
-"""More than anything can have."""
+"""An upper bound on every amount."""
 _LONGEST: Final = 80
-"""Characters of an amount."""
+"""The most characters of an amount."""
 _PART: Final = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*%?")
 T = TypeVar("T", int, float)
 _exact = lru_cache(maxsize=4096)(exact_quantity)
 
 
 def milli(where: str, value: object) -> int:
-    """Read cores, or other things that come in thousandths: `500m`, `1.5`, `2`."""
+    """Read an amount in thousandths, such as cores: `500m`, `1.5`, `2`."""
     return _read(where, value, lambda text: _exact(text).rounded_up(-3), "write it like 500m or 2")
 
 
 def quantity(where: str, value: object) -> Bytes:
-    """Read memory as Kubernetes writes it, parts of a byte rounded up: `64Gi`."""
+    """Read memory as Kubernetes writes it, with fractions of a byte rounded up: `64Gi`."""
     return Bytes(_read(where, value, lambda text: _exact(text).rounded_up(), "write it like 4Gi"))
 
 
@@ -35,23 +35,23 @@ def size(where: str, value: object) -> Bytes:
 
 
 def device_memory(where: str, value: object) -> Bytes:
-    """Read memory of an accelerator: 1 MiB at the least, so that `4` is not taken for four bytes."""
-    found = size(where, value)
-    if found < MIB:
+    """Read memory of an accelerator: at least 1 MiB, so that `4` is not read as four bytes."""
+    memory = size(where, value)
+    if memory < MIB:
         raise ManifestError(f"{where}: {value} is less than 1 MiB", "write it like 4GiB, or leave it out")
-    return found
+    return memory
 
 
 def whole(where: str, value: object, most: int = _LARGEST) -> int:
-    """Read a whole number: `3`, `"3"`, `1k`; a part of one is refused."""
+    """Read a whole number: `3`, `"3"`, `1k`; a fraction is rejected."""
 
-    def exactly(text: str) -> int:
+    def parse_exact(text: str) -> int:
         number = _exact(text)
-        if number != Quantity(found := number.rounded_up()):
+        if number != Quantity(rounded := number.rounded_up()):
             raise ValueError(f"{text!r} is not a whole number")
-        return found
+        return rounded
 
-    return _read(where, value, exactly, "write a whole number", most)
+    return _read(where, value, parse_exact, "write a whole number", most)
 
 
 def mebibytes(where: str, value: object) -> Bytes:
@@ -65,18 +65,18 @@ def seconds(where: str, value: object) -> float:
 
 
 def fraction(where: str, value: object) -> int:
-    """Read a part of one in thousandths: `0.25`, or `25%`."""
+    """Read a fraction of one in thousandths: `0.25`, or `25%`."""
 
-    def part(text: str) -> int:
-        found = _PART.fullmatch(text.strip())
-        if found is None:
+    def parse_fraction(text: str) -> int:
+        match = _PART.fullmatch(text.strip())
+        if match is None:
             raise ValueError(f"{text[:40]!r} is not a fraction")
-        thousandths = round(float(found[1]) * (10 if text.strip().endswith("%") else 1000))
+        thousandths = round(float(match[1]) * (10 if text.strip().endswith("%") else 1000))
         if thousandths > 1000:
-            raise ValueError(f"{text.strip()[:40]} is more than all of it")
+            raise ValueError(f"{text.strip()[:40]} is more than 1, or 100%")
         return thousandths
 
-    return _read(where, value, part, "write it like 0.25 or 25%")
+    return _read(where, value, parse_fraction, "write it like 0.25 or 25%")
 
 
 def _read(where: str, value: object, parse: Callable[[str], T], hint: str, most: float = _LARGEST) -> T:
@@ -86,14 +86,14 @@ def _read(where: str, value: object, parse: Callable[[str], T], hint: str, most:
         raise ManifestError(f"{where}: {value} is not an amount", hint)
     text = f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
     if len(text) > _LONGEST:
-        raise ManifestError(f"{where}: a text of {len(text)} characters is not an amount", hint)
+        raise ManifestError(f"{where}: a string of {len(text)} characters is not an amount", hint)
     if text.lstrip().startswith("-"):
-        raise ManifestError(f"{where}: {text} is less than nothing", hint)
+        raise ManifestError(f"{where}: {text} is negative", hint)
     try:
-        found = parse(text)
+        amount = parse(text)
     except ValueError as error:
         raise ManifestError(f"{where}: {fault(error)}", hint) from None
-    if found > most:
+    if amount > most:
         limit = "anything can have" if most == _LARGEST else f"{most:.0f}"
         raise ManifestError(f"{where}: {text[:40]} is more than {limit}", hint)
-    return found
+    return amount

@@ -1,4 +1,4 @@
-"""A live cluster as objects: only what decides a placement is asked for, and only that is kept."""
+"""The objects of a live cluster: only the kinds and fields that decide a placement."""
 
 from typing import Any, Final
 
@@ -36,17 +36,17 @@ OPTIONAL: Final[tuple[Kind[Any], ...]] = (
     Kind("scheduling.k8s.io", "v1beta1", "workloads", True, kubernetes.Workload, "Workload"),
     MODEL_PROFILES,
 )
-"""Kinds that a cluster need not serve: an old one has no claims, most have no groups."""
+"""Kinds that a cluster need not serve: an old cluster has no claims, most have no pod groups."""
 
 
 STORAGE: Final[tuple[Kind[Any], ...]] = (STORAGE_CLASSES, VOLUMES, VOLUME_CLAIMS)
-"""Kinds that say where a pod's volumes are."""
+"""Kinds that decide where a pod's volumes can be reached."""
 _MAY_BE_FORBIDDEN: Final[tuple[Kind[Any], ...]] = (*STORAGE, QUOTAS, BUDGETS)
-"""Kinds that a user may not be allowed to list; the cluster is then read as if it had none."""
+"""Kinds that many users may not list; the cluster is then read as if it had no such objects."""
 
 
 async def list_objects(cluster: ClusterClient) -> FoundObjects:
-    """Return what a cluster holds of the kinds that decide a placement."""
+    """Return the objects of a cluster of the kinds that decide a placement."""
     found: list[FoundObject] = []
     unlisted: dict[str, str] = {}
     kinds: tuple[Kind[Any], ...] = (NODES, PODS, *OPTIONAL, *_MAY_BE_FORBIDDEN)

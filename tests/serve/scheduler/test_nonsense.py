@@ -46,15 +46,15 @@ ODD = {
         ("limits.fairlead.dev/gpu-mem", "more than anything"), {"fairlead.dev/gpu-mem": str(2**63 - 1)}
     ),
     "billion": Odd(("need 1000000000, most 1",), {"nvidia.com/gpu": "1000000000"}),
-    "zero": note("gpu-fraction", "0", "is nothing", "write it like 0.25"),
+    "zero": note("gpu-fraction", "0", "is not above 0", "write it like 0.25"),
     "empty": note("gpu-fraction", "", "is not a fraction"),
-    "too-much": note("gpu-fraction", "1.5", "more than all of it"),
+    "too-much": note("gpu-fraction", "1.5", "more than 1"),
     "not-a-number": note("gpu-fraction", "NaN", "is not a fraction"),
     "letters": note("gpu-fraction", "abc", "is not a fraction"),
     "other-digits": note("gpu-fraction", "\u0660.\u0665", "is not a fraction"),
-    "digits": note("gpu-fraction", "1" * 200_000, "a text of 200000 characters"),
+    "digits": note("gpu-fraction", "1" * 200_000, "a string of 200000 characters"),
     "part-of-a-mib": note("gpu-memory", "1.5", "is not a whole number"),
-    "less-than-nothing": note("gpu-memory", "-3", "less than nothing"),
+    "less-than-nothing": note("gpu-memory", "-3", "is negative"),
     "two-amounts": Odd(
         ("fairlead.dev/gpu-mem and nvidia.com/gpumem", "keep one"),
         {"fairlead.dev/gpu-mem": "1024", "nvidia.com/gpumem": "2048"},
@@ -130,7 +130,7 @@ def test_nonsense_is_told_to_its_user_and_disturbs_nobody(
                 said = await world.told(name)
                 assert all(word in said for word in odd.says), f"{name}: {said}"
                 assert len(said) <= 1000
-            assert [text for text in await world.events_of("zero") if "is nothing" in text]
+            assert [text for text in await world.events_of("zero") if "is not above 0" in text]
             await world.asking("last", {"fairlead.dev/gpu-mem": "1024"})
             await world.places("last")
             waiting = {pod.metadata.name for pod in await world.pods() if not pod.spec.node_name}

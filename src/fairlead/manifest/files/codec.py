@@ -1,4 +1,4 @@
-"""Nouns to and from documents: every field by its name, with its unit; what is as usual is left out."""
+"""Dataclasses to and from documents: every field by its name, with its unit; defaults are left out."""
 
 import types
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ UNITS: Final = {
     "compute": "compute_milli",
     "slo": "slo_seconds",
 }
-"""Fields whose unit is said in a document."""
+"""Fields that carry their unit in a document."""
 _LARGEST: Final = 2**62
 T = TypeVar("T")
 
 
 def encode(value: Any) -> Any:
-    """Return a noun as a document."""
+    """Return a dataclass as a document."""
     if isinstance(value, StrEnum):
         return value.value
     if is_dataclass(value):
         return {
-            UNITS.get(each.name, each.name): encode(getattr(value, each.name))
-            for each in fields(value)
-            if not _is_default(each, getattr(value, each.name))
+            UNITS.get(item_field.name, item_field.name): encode(getattr(value, item_field.name))
+            for item_field in fields(value)
+            if not _is_default(item_field, getattr(value, item_field.name))
         }
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
@@ -41,9 +41,9 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], value: Any, where: str) -> T:
-    """Return the noun that a document says, or refuse it with the place of what is wrong."""
-    found: T = _decode(kind, value, where)
-    return found
+    """Return the dataclass of a document, or reject the document with the place of its first fault."""
+    decoded: T = _decode(kind, value, where)
+    return decoded
 
 
 def _is_default(field: Any, value: Any) -> bool:
@@ -58,10 +58,10 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
-    kind = getattr(kind, "__supertype__", kind)  # Bytes is an int that knows its unit
+    kind = getattr(kind, "__supertype__", kind)  # Bytes is a NewType of int
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
-        inner = next(get_arg for get_arg in get_args(kind) if get_arg is not types.NoneType)
+        inner = next(member for member in get_args(kind) if member is not types.NoneType)
         return None if value is None else _decode(inner, value, where)
     if is_dataclass(kind):
         return _dataclass(kind, value, where)
@@ -74,21 +74,21 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
 
 
 def _dataclass(kind: Any, value: Any, where: str) -> Any:
-    given = _mapping(value, where)
-    names = {UNITS.get(each.name, each.name): each for each in fields(kind)}
-    for key in given:
-        if key not in names:
-            near = get_close_matches(str(key), names, 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}"
+    document = _mapping(value, where)
+    known = {UNITS.get(each.name, each.name): each for each in fields(kind)}
+    for key in document:
+        if key not in known:
+            near = get_close_matches(str(key), known, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
             raise ManifestError(f"{where}: unknown key {key!r}", hint)
-    for key, each in names.items():
-        if key not in given and each.default is MISSING and each.default_factory is MISSING:
-            raise ManifestError(f"{where}: it has no {key}", f"known: {', '.join(names)}")
+    for key, each in known.items():
+        if key not in document and each.default is MISSING and each.default_factory is MISSING:
+            raise ManifestError(f"{where}: {key}: missing", f"known: {', '.join(known)}")
     hints = _hints(kind)
     return kind(
         **{
-            names[key].name: _decode(hints[names[key].name], item, f"{where}.{key}")
-            for key, item in given.items()
+            known[key].name: _decode(hints[known[key].name], item, f"{where}.{key}")
+            for key, item in document.items()
         }
     )
 
@@ -99,7 +99,7 @@ def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if len(inner) == 2 and inner[1] is Ellipsis:
         return tuple(_decode(inner[0], item, f"{where}[{at}]") for at, item in enumerate(value))
     if len(value) != len(inner):
-        raise ManifestError(f"{where}: {counted(len(value), 'value')} where {len(inner)} are wanted")
+        raise ManifestError(f"{where}: {counted(len(value), 'value')} instead of {len(inner)}")
     return tuple(
         _decode(each, item, f"{where}[{at}]")
         for at, (each, item) in enumerate(zip(inner, value, strict=True))
@@ -117,12 +117,12 @@ def _plain(kind: Any, value: Any, where: str) -> Any:
         if value not in list(kind):
             raise ManifestError(f"{where}: {_show(value)}", f"known: {', '.join(kind)}")
         return kind(value)
-    right = isinstance(value, int | float if kind is float else kind)
-    if not right or (isinstance(value, bool) and kind is not bool):
-        words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+    fits = isinstance(value, int | float if kind is float else kind)
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
         raise ManifestError(f"{where}: {_show(value)} is not {words[kind]}")
     if isinstance(value, int | float) and not (isfinite(value) and abs(value) < _LARGEST):
-        raise ManifestError(f"{where}: {_show(value)} is no sound figure")
+        raise ManifestError(f"{where}: {_show(value)} is out of range")
     return value
 
 

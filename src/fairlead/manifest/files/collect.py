@@ -1,4 +1,4 @@
-"""Documents sorted by kind: what a heap of manifests holds, each object typed and with its place."""
+"""The objects of manifests, by kind: each object typed, and with the file that it comes from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,19 +33,19 @@ KINDS: Final[Mapping[str, type[Object]]] = {
     "StorageClass": storage.StorageClass,
     "ResourceQuota": quota.ResourceQuota,
 }
-"""Every kind that says something about placing pods; others in a file are passed over."""
-_WIDE: Final = frozenset(
+"""Every kind that affects the placement of pods; other kinds in a file are ignored."""
+_CLUSTER_SCOPED: Final = frozenset(
     {"Node", "PriorityClass", "DeviceClass", "ResourceSlice", "PersistentVolume", "StorageClass"}
 )
 """Kinds without a namespace."""
 Kinds = Mapping[str, type[Object]]
 _DEEPEST: Final = 4
-"""Lists in lists."""
+"""The deepest nesting of lists in lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundObject:
-    """An object and where it was found."""
+    """An object and the place where it was found."""
 
     where: str
     """The file and the object: `pods.yaml: Pod default/web`."""
@@ -55,29 +55,29 @@ class FoundObject:
 
 @dataclass(frozen=True, slots=True)
 class FoundObjects:
-    """What was found, by kind and name."""
+    """The objects of files or of a cluster, by kind and name."""
 
     entries: tuple[FoundObject, ...] = ()
     _index: dict[tuple[str, str, str], FoundObject] = field(default_factory=dict)
     _kinds: dict[str, list[FoundObject]] = field(default_factory=dict)
     unlisted: Mapping[str, str] = field(default_factory=dict)
-    """Kinds that the server would not list, and why."""
+    """Kinds that the server refused to list, and its reason."""
 
     @classmethod
-    def of(cls, found: Iterable[FoundObject], unlisted: Mapping[str, str] | None = None) -> "FoundObjects":
-        """Sort objects; two of one kind and name are one too many."""
-        listed = tuple(found)
+    def of(cls, entries: Iterable[FoundObject], unlisted: Mapping[str, str] | None = None) -> "FoundObjects":
+        """Index objects; two objects of one kind and name are rejected."""
+        objects = tuple(entries)
         index: dict[tuple[str, str, str], FoundObject] = {}
         kinds: dict[str, list[FoundObject]] = {}
-        for each in listed:
-            kinds.setdefault(each.kind, []).append(each)
-            key = (each.kind, *each.body.key)
+        for entry in objects:
+            kinds.setdefault(entry.kind, []).append(entry)
+            key = (entry.kind, *entry.body.key)
             if key in index:
                 raise ManifestError(
-                    f"{each.where}: is there twice, first in {index[key].where}", "rename one"
+                    f"{entry.where}: defined twice, first in {index[key].where}", "rename one"
                 )
-            index[key] = each
-        return cls(listed, index, kinds, unlisted or {})
+            index[key] = entry
+        return cls(objects, index, kinds, unlisted or {})
 
     def all(self, kind: str) -> list[FoundObject]:
         """Return every object of a kind, in the order of the files."""
@@ -85,38 +85,38 @@ class FoundObjects:
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """Return one object; None where there is none."""
-        found = self._index.get((kind, "" if kind in _WIDE else namespace, name))
-        return found.body if found else None
+        entry = self._index.get((kind, "" if kind in _CLUSTER_SCOPED else namespace, name))
+        return entry.body if entry else None
 
     def near(self, kind: str, namespace: str, name: str) -> str:
-        """Return a hint that names what there is instead; what others have in their namespaces is theirs."""
+        """Return a hint that names objects of this namespace instead; other namespaces stay private."""
         names = sorted(key[2] for key in self._index if key[:2] == (kind, namespace))
         close = get_close_matches(name, names, 1, 0.6)
         if close:
             return f"did you mean {close[0]}?"
-        return f"there is {', '.join(names[:5])}" if names else f"add the {kind}"
+        return f"found: {', '.join(names[:5])}" if names else f"add the {kind}"
 
 
 def is_kubernetes(document: Any) -> bool:
-    """Return whether a document looks like an object of Kubernetes."""
+    """Return whether a document looks like a Kubernetes object."""
     return isinstance(document, dict) and "kind" in document and "apiVersion" in document
 
 
 def collect(documents: Iterable[tuple[str, Any]], kinds: Kinds = KINDS) -> FoundObjects:
-    """Return the objects of documents; lists are opened, other kinds than those named are left out."""
+    """Return the objects of documents; lists are expanded, and kinds that are not in `kinds` left out."""
     return FoundObjects.of(each for where, value in documents for each in _expand(where, value, kinds, 0))
 
 
 def read_object(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> FoundObject:
-    """Return one object, or say which of its fields is wrong."""
+    """Return one object, or raise an error that names its invalid field."""
     metadata = document.get("metadata")
     meta: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
     name = meta.get("name") or meta.get("generateName")
     if not isinstance(name, str):
-        raise ManifestError(f"{where}: {kind}: metadata.name: it has none", "give it a name")
-    wide = kind in _WIDE
-    namespace = "" if wide else str(meta.get("namespace") or "default")
-    place = f"{where}: {kind} {name}" if wide else f"{where}: {kind} {namespace}/{name}"
+        raise ManifestError(f"{where}: {kind}: metadata.name: missing", "give it a name")
+    cluster_scoped = kind in _CLUSTER_SCOPED
+    namespace = "" if cluster_scoped else str(meta.get("namespace") or "default")
+    place = f"{where}: {kind} {name}" if cluster_scoped else f"{where}: {kind} {namespace}/{name}"
     named = {**document, "metadata": {**meta, "name": name.rstrip("-"), "namespace": namespace}}
     try:
         return FoundObject(place, kind, codec.typed(kinds[kind], named))
@@ -127,12 +127,12 @@ def read_object(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds
 def _expand(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[FoundObject]:
     if not is_kubernetes(value):
         raise ManifestError(
-            f"{where}: neither an object of Kubernetes nor one of ours",
-            "it needs apiVersion and kind, or nodes: or workloads: of the short form",
+            f"{where}: neither a Kubernetes object nor the short form",
+            "write apiVersion and kind, or nodes: or workloads: of the short form",
         )
     kind = value["kind"]
     if not isinstance(kind, str):
-        raise ManifestError(f"{where}: kind: {kind!r} is not a text", "write kind: Pod")
+        raise ManifestError(f"{where}: kind: {kind!r} is not a string", "write kind: Pod")
     items = value.get("items")
     if kind.endswith("List") and isinstance(items, list) and depth < _DEEPEST:
         for at, item in enumerate(items):
@@ -142,8 +142,12 @@ def _expand(where: str, value: Any, kinds: Kinds, depth: int) -> Iterable[FoundO
         yield read_object(where, kind, value, kinds)
 
 
-def _list_item(whole: Mapping[str, Any], item: Any) -> Any:
-    """Return an item as an object: in a PodList, items leave out what they are."""
+def _list_item(list_document: Mapping[str, Any], item: Any) -> Any:
+    """Return an item as an object: items of a PodList leave out apiVersion and kind."""
     if not isinstance(item, dict):
         return item
-    return {"apiVersion": whole["apiVersion"], "kind": whole["kind"].removesuffix("List"), **item}
+    return {
+        "apiVersion": list_document["apiVersion"],
+        "kind": list_document["kind"].removesuffix("List"),
+        **item,
+    }

@@ -1,4 +1,4 @@
-"""The short form: nodes with catalog ids, and workloads in a few words, for people who ask what if."""
+"""The short form: nodes with catalog ids, and workloads in a few lines, for what-if questions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,14 +24,14 @@ _DEVICE: Final = ("model", "count", "memory", "id", "healthy", "shareable", "com
 
 @dataclass(frozen=True, slots=True)
 class CheckedMapping:
-    """A mapping of a file, with its place and the keys that it may have."""
+    """A mapping of a file whose keys were checked, with its place in the file."""
 
     where: str
     value: Mapping[str, Any]
 
     @classmethod
     def of(cls, where: str, value: Any, keys: Sequence[str]) -> "CheckedMapping":
-        """Take a mapping, or refuse it."""
+        """Return a checked mapping; an unknown key is rejected."""
         if not isinstance(value, dict):
             raise ManifestError(f"{where}: not a mapping", f"known keys: {', '.join(keys)}")
         for key in value:
@@ -42,19 +42,19 @@ class CheckedMapping:
         return cls(where, value)
 
     def at(self, key: str) -> str:
-        """Return where a key is."""
+        """Return the place of a key."""
         return f"{self.where}.{key}"
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return what a key says."""
+        """Return the value of a key; the default where it is missing or null."""
         value = self.value.get(key)
         return default if value is None else value
 
     def text(self, key: str, default: str = "") -> str:
-        """Return a text."""
+        """Return a string."""
         value = self.get(key, default)
         if not isinstance(value, str):
-            raise ManifestError(f"{self.at(key)}: {value!r} is not a text", "put it in quotes")
+            raise ManifestError(f"{self.at(key)}: {value!r} is not a string", "put it in quotes")
         return value
 
     def number(self, key: str, default: int, most: int) -> int:
@@ -62,40 +62,40 @@ class CheckedMapping:
         return amounts.whole(self.at(key), self.get(key, default), most)
 
     def at_least(self, key: str, least: int, most: int) -> int:
-        """Return a whole number that is no less than so much, which is also what it is where nobody says."""
-        found = self.number(key, least, most)
-        if found < least:
-            raise ManifestError(f"{self.at(key)}: {found} is less than {least}", f"write {least} or more")
-        return found
+        """Return a whole number of at least `least`, which is also the default."""
+        number = self.number(key, least, most)
+        if number < least:
+            raise ManifestError(f"{self.at(key)}: {number} is less than {least}", f"write {least} or more")
+        return number
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Return a truth."""
+        """Return a boolean."""
         value = self.get(key, default)
         if not isinstance(value, bool):
             raise ManifestError(f"{self.at(key)}: {value!r}", "write true or false")
         return value
 
     def items(self, key: str) -> list[Any]:
-        """Return a list; one thing alone is a list of it."""
+        """Return a list; a single value is a list of one."""
         value = self.get(key, [])
         return value if isinstance(value, list) else [value]
 
     def texts(self, key: str) -> list[str]:
-        """Return a list of texts; commas separate them as well."""
-        found = self.items(key)
-        for at, value in enumerate(found):
+        """Return a list of strings; commas separate strings as well."""
+        values = self.items(key)
+        for at, value in enumerate(values):
             if not isinstance(value, str):
-                raise ManifestError(f"{self.at(key)}[{at}]: {value!r} is not a text", "put it in quotes")
-        return [part.strip() for value in found for part in value.split(",") if part.strip()]
+                raise ManifestError(f"{self.at(key)}[{at}]: {value!r} is not a string", "put it in quotes")
+        return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
     def mapping(self, key: str) -> dict[str, str]:
-        """Return a mapping of texts."""
+        """Return a mapping of strings."""
         value = self.get(key, {})
         if not isinstance(value, dict):
             raise ManifestError(f"{self.at(key)}: not a mapping", "write it like {zone: a}")
         for name, item in value.items():
             if not isinstance(item, str):
-                raise ManifestError(f"{self.at(key)}.{name}: {item!r} is not a text", "put it in quotes")
+                raise ManifestError(f"{self.at(key)}.{name}: {item!r} is not a string", "put it in quotes")
         return value
 
 
@@ -103,27 +103,27 @@ def read_nodes(where: str, value: Any, catalog: Catalog) -> list[NodeState]:
     """Return the nodes of the short form."""
     if not isinstance(value, list):
         raise ManifestError(f"{where}: not a list", "write nodes: [{name: server, devices: [t4]}]")
-    found: dict[str, NodeState] = {}
+    nodes: dict[str, NodeState] = {}
     for at, item in enumerate(value):
         table = CheckedMapping.of(f"{where}[{at}]", item, _NODE)
         for node in _nodes(table, catalog):
-            if node.name in found:
+            if node.name in nodes:
                 raise ManifestError(f"{table.where}: there are two nodes {node.name!r}", "rename one")
-            found[node.name] = node
-            if len(found) > MOST_NODES:
+            nodes[node.name] = node
+            if len(nodes) > MOST_NODES:
                 raise ManifestError(f"{table.where}: more than {MOST_NODES} nodes", "ask about fewer")
-    return list(found.values())
+    return list(nodes.values())
 
 
 def _nodes(table: CheckedMapping, catalog: Catalog) -> list[NodeState]:
     name = table.text("name")
     if not name:
-        raise ManifestError(f"{table.at('name')}: it has none", "give it a name")
+        raise ManifestError(f"{table.at('name')}: missing", "give it a name")
     count = table.number("count", 1, MOST_NODES)
-    one = _node(table, name, catalog)
+    template = _node(table, name, catalog)
     if count == 1 and "count" not in table.value:
-        return [_with_name(one, name)]
-    return [_with_name(one, f"{name}-{number}") for number in range(count)]
+        return [_with_name(template, name)]
+    return [_with_name(template, f"{name}-{number}") for number in range(count)]
 
 
 def _with_name(node: NodeState, name: str) -> NodeState:
@@ -153,29 +153,31 @@ def _node(table: CheckedMapping, name: str, catalog: Catalog) -> NodeState:
 def parse_taint(where: str, value: Any) -> Taint:
     """Read a taint as kubectl takes it: `key=value:NoSchedule`."""
     text = value if isinstance(value, str) else ""
-    said, _, effect = text.rpartition(":")
-    key, _, given = said.partition("=")
+    key_value, _, effect = text.rpartition(":")
+    key, _, taint_value = key_value.partition("=")
     if not key or effect not in list(TaintEffect):
-        raise ManifestError(f"{where}: {value!r} is no taint", "write it like dedicated=ml:NoSchedule")
-    return Taint(key, given, TaintEffect(effect))
+        raise ManifestError(f"{where}: {value!r} is not a taint", "write it like dedicated=ml:NoSchedule")
+    return Taint(key, taint_value, TaintEffect(effect))
 
 
 def _devices(table: CheckedMapping, memory: Bytes, catalog: Catalog) -> tuple[DeviceState, ...]:
-    found: list[DeviceState] = []
+    devices: list[DeviceState] = []
     counts: dict[str, int] = {}
     for at, item in enumerate(table.items("devices")):
         place = f"{table.at('devices')}[{at}]"
-        given = CheckedMapping.of(place, {"model": item} if isinstance(item, str) else item, _DEVICE)
-        for _ in range(given.number("count", 1, MOST_DEVICES)):
-            one = _device(given, memory, catalog)
-            number = counts.get(one.model, 0)
-            counts[one.model] = number + 1
-            found.append(replace(one, id=given.text("id") or f"{one.model}-{number}"))
-    if len(found) > MOST_DEVICES:
+        entry = CheckedMapping.of(place, {"model": item} if isinstance(item, str) else item, _DEVICE)
+        for _ in range(entry.number("count", 1, MOST_DEVICES)):
+            device = _device(entry, memory, catalog)
+            number = counts.get(device.model, 0)
+            counts[device.model] = number + 1
+            devices.append(replace(device, id=entry.text("id") or f"{device.model}-{number}"))
+    if len(devices) > MOST_DEVICES:
         raise ManifestError(f"{table.at('devices')}: more than {MOST_DEVICES}", "use more nodes")
-    if len({each.id for each in found}) < len(found):
-        raise ManifestError(f"{table.at('devices')}: two of one id", "leave id out where count is said")
-    return tuple(found)
+    if len({each.id for each in devices}) < len(devices):
+        raise ManifestError(
+            f"{table.at('devices')}: two devices of one id", "leave out id where count is given"
+        )
+    return tuple(devices)
 
 
 def _device(table: CheckedMapping, ram: Bytes, catalog: Catalog) -> DeviceState:
@@ -199,7 +201,7 @@ def _device(table: CheckedMapping, ram: Bytes, catalog: Catalog) -> DeviceState:
 
 
 def _catalog_row(table: CheckedMapping, name: str, catalog: Catalog) -> CatalogDevice | None:
-    """Return the catalog's row for a model; None for one that it does not know, where a memory is said."""
+    """Return the catalog's row for a model; None for an unknown model whose memory the file states."""
     try:
         return catalog.get(name)
     except CatalogError as error:
@@ -209,7 +211,7 @@ def _catalog_row(table: CheckedMapping, name: str, catalog: Catalog) -> CatalogD
 
 
 def catalog_memory(row: CatalogDevice, ram: Bytes) -> Bytes:
-    """Return what the catalog knows of a model's memory; the least where it comes with several sizes."""
+    """Return a model's memory by the catalog; the smallest where the model has several sizes."""
     if row.unified:
         return min(row.memory or ram, ram)
     sizes = [variant.memory for variant in row.variants if variant.memory]

@@ -1,4 +1,4 @@
-"""Workloads of the short form: a few words for what a manifest says in forty lines."""
+"""Workloads of the short form: a few words instead of the forty lines of a manifest."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -48,7 +48,7 @@ _EXPECTED: Final = ("latency", "energy", "memory", "reason")
 _GANG: Final = ("name", "size")
 _HOSTNAME: Final = "kubernetes.io/hostname"
 WorkloadPod = tuple[str, Request, ModelFile | None]
-"""Where it was found, what it asks for, and the model that it runs."""
+"""The place of a pod in its file, its request, and the model that it runs."""
 
 
 def read_workload(table: CheckedMapping, file: str, catalog: Catalog) -> Iterator[WorkloadPod]:
@@ -66,7 +66,7 @@ def read_pod(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Reques
     """Return one pod of a workload, and the model that it runs."""
     name = table.text("name")
     if not name:
-        raise ManifestError(f"{table.at('name')}: it has none", "give it a name")
+        raise ManifestError(f"{table.at('name')}: missing", "give it a name")
     model = _model(table, file)
     labels = table.mapping("labels")
     return Request(
@@ -110,7 +110,7 @@ def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
         amounts.fraction(table.at("compute"), part) if (part := table.get("compute")) is not None else None
     )
     if compute == 0:
-        raise ManifestError(f"{table.at('compute')}: nothing", "leave it out, or ask for some")
+        raise ManifestError(f"{table.at('compute')}: 0", "write more than 0, or leave it out")
     implied = 1 if by_model or memory or compute or table.get("expected") or table.get("models") else 0
     precision = table.text("precision")
     return Demand(
@@ -125,7 +125,7 @@ def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
 
 
 def _estimates(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation]:
-    """Return estimates that are written down, by model of accelerator."""
+    """Return the estimates that the file states, by model of accelerator."""
     given = table.get("expected", {})
     if not isinstance(given, dict):
         raise ManifestError(f"{table.at('expected')}: not a mapping", "write it like {t4: {latency: 5ms}}")
@@ -169,11 +169,11 @@ def _gang(table: CheckedMapping) -> Gang | None:
 
 
 def _toleration(text: str) -> Toleration:
-    """Read `key=value:Effect`, with value and effect left out where any will do; `*` tolerates everything."""
-    said, colon, effect = text.rpartition(":")
+    """Read `key=value:Effect`; without value or effect any matches, and `*` tolerates every taint."""
+    key_value, colon, effect = text.rpartition(":")
     if not colon or effect not in list(TaintEffect):
-        said, effect = text, ""
-    key, equal, value = said.partition("=")
+        key_value, effect = text, ""
+    key, equal, value = key_value.partition("=")
     kind = TaintEffect(effect) if effect else None
     if key == "*":
         return Toleration(exists=True, effect=kind)
@@ -197,7 +197,7 @@ def _topology_spread(table: CheckedMapping, labels: dict[str, str]) -> Iterator[
         given = {"topology": item} if isinstance(item, str) else item
         each = CheckedMapping.of(f"{table.at('topology-spread')}[{at}]", given, _SPREAD)
         if not each.text("topology"):
-            raise ManifestError(f"{each.at('topology')}: it has none", "name a label of nodes")
+            raise ManifestError(f"{each.at('topology')}: missing", "name a label of nodes")
         yield TopologySpread(
             Selector.of(each.mapping("labels") or labels),
             each.text("topology"),
@@ -211,5 +211,5 @@ def _port(where: str, value: Any) -> HostPort:
     text, _, protocol = str(value).partition("/")
     number = amounts.whole(where, text, 65535)
     if not number:
-        raise ManifestError(f"{where}: no port", "write it like 8080 or 53/UDP")
+        raise ManifestError(f"{where}: 0 is not a port", "write it like 8080 or 53/UDP")
     return HostPort(number, protocol or "TCP")

@@ -1,7 +1,7 @@
-"""A snapshot: a cluster at one moment, as a document that can be kept, sent and asked questions about.
+"""A snapshot: a cluster at one moment, as a document that can be stored, sent and queried.
 
 It holds what decides a placement and nothing else: no environment, no images, no secrets. The format has a
-version; what a version does not know is refused, so that no rule is silently passed over.
+version. A key that the version does not know is rejected, so that no rule is silently ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ _KEYS: Final = ("format", "version", "taken", "source", "nodes", "pods", "pendin
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Nodes with what they have, pods with what they hold, and pods that wait."""
+    """Nodes with their resources, pods with what they hold, and pending pods."""
 
     nodes: tuple[NodeState, ...] = ()
     placements: tuple[Placement, ...] = ()
     pending: tuple[Request, ...] = ()
     taken: str = ""
-    """When, by the clock of who took it (RFC 3339, UTC)."""
+    """The time by the clock of the machine that took the snapshot (RFC 3339, UTC)."""
     source: str = ""
-    """Which cluster, as the kubeconfig calls it."""
+    """The cluster, by its name in the kubeconfig."""
     budgets: tuple[DisruptionBudget, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -46,12 +46,12 @@ class Snapshot:
 
 
 def is_snapshot(document: Any) -> bool:
-    """Return whether a document means to be a snapshot."""
+    """Return whether a document claims to be a snapshot."""
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 
 def parse(document: Mapping[str, Any], where: str) -> Snapshot:
-    """Read a snapshot, or refuse it with the place of what is wrong."""
+    """Read a snapshot, or reject it with the place of its first fault."""
     version = document.get("version")
     if version != VERSION or isinstance(version, bool):
         raise ManifestError(
@@ -75,7 +75,7 @@ def parse(document: Mapping[str, Any], where: str) -> Snapshot:
 
 
 def check_request(request: Request, where: str) -> None:
-    """Refuse a request that is nonsense."""
+    """Reject a request with an impossible figure."""
     for text in problems(request):
         raise ManifestError(f"{where}: {text}", "correct the figure")
 
@@ -88,14 +88,14 @@ def _pod(placement: Placement) -> dict[str, Any]:
 def _placement(item: Any, where: str, devices: Mapping[str, set[str]]) -> Placement:
     if not isinstance(item, dict):
         raise ManifestError(f"{where}: not a mapping")
-    own = {key: value for key, value in item.items() if key not in ("node", "shares")}
-    request = decode(Request, own, where)
+    fields = {key: value for key, value in item.items() if key not in ("node", "shares")}
+    request = decode(Request, fields, where)
     check_request(request, where)
     name = decode(str, item.get("node"), f"{where}.node")
     shares = decode(tuple[DeviceShare, ...], item.get("shares", []), f"{where}.shares")
     if name not in devices:
         raise ManifestError(
-            f"{where}.node: there is no node {name!r}", "every pod that runs is on a node of the file"
+            f"{where}.node: there is no node {name!r}", "name a node of the file for every running pod"
         )
     for at, share in enumerate(shares):
         if share.device not in devices[name]:
@@ -113,5 +113,5 @@ def _check_unique(where: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ManifestError(f"{where}: {name!r} is there twice", "rename one")
+            raise ManifestError(f"{where}: {name!r} is defined twice", "rename one")
         seen.add(name)

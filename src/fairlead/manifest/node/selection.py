@@ -1,7 +1,7 @@
-"""Which devices of ResourceSlices match: a selector of the user, those of a class, those of a claim.
+"""Which devices of ResourceSlices match: a user's selector, the selectors of a class, or of a claim.
 
-As in kube-scheduler, the selectors of a request are evaluated in order, its class's first; the first that
-does not match, or fails, ends the evaluation. An error is never a match.
+As in kube-scheduler, the selectors of a request are evaluated in order, its class's first; the first selector
+that does not match, or fails, ends the evaluation. An error is never a match.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,21 +16,21 @@ from fairlead.manifest.types.dra import DeviceFacts, DeviceRequest, ResourceClai
 from fairlead.manifest.types.kinds import CLAIM, CLASS, SLICE, TEMPLATE
 
 _WIDTH: Final = 96
-"""Characters that are shown of a line in which an expression does not compile."""
-_HINT: Final = "correct the expression; `fairlead docs devices` says what one may use"
+"""Characters of an expression's line that an error message shows."""
+_HINT: Final = "correct the expression; `fairlead docs devices` lists what it may use"
 
 
 @dataclass(frozen=True, slots=True)
 class SlicedDevice:
-    """A device of a ResourceSlice, and where it is."""
+    """A device of a ResourceSlice, with its node, driver and pool."""
 
     node: str | None
-    """None: the slice is not of one node."""
+    """None: the slice belongs to no single node."""
     driver: str
     pool: str
     name: str
     outdated: bool
-    """A slice of its pool has a later generation, so that kube-scheduler passes this one over."""
+    """A slice of its pool has a later generation, so that kube-scheduler ignores this one."""
     facts: DeviceFacts
     device: CelDevice
 
@@ -45,12 +45,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class SelectorMatch:
-    """What selectors say of one device."""
+    """The result of selectors on one device."""
 
     matches: bool
     error: str | None = None
     requests: tuple[str, ...] = ()
-    """The requests of a claim that the device would do for."""
+    """The requests of a claim that the device satisfies."""
 
 
 def sliced_devices(objects: FoundObjects) -> list[SlicedDevice]:
@@ -64,7 +64,7 @@ def sliced_devices(objects: FoundObjects) -> list[SlicedDevice]:
 
 
 def compile_at(where: str, expression: str) -> CompiledSelector:
-    """Compile a selector; where it does not compile, show the place of the fault."""
+    """Compile a selector; the error shows the place of the fault in the expression."""
     try:
         return compile_selector(expression)
     except CompileError as error:
@@ -75,21 +75,21 @@ def compile_at(where: str, expression: str) -> CompiledSelector:
 
 def class_selectors(objects: FoundObjects, name: str, where: str = "--class") -> tuple[CompiledSelector, ...]:
     """Return the selectors of a DeviceClass."""
-    found = objects.get(CLASS, "", name)
-    if found is None:
+    device_class = objects.get(CLASS, "", name)
+    if device_class is None:
         raise ManifestError(f"{where}: no DeviceClass {name!r}", objects.near(CLASS, "", name))
     return tuple(
         compile_at(f"DeviceClass {name}: spec.selectors[{at}]", each.cel.expression)
-        for at, each in enumerate(found.spec.selectors)
+        for at, each in enumerate(device_class.spec.selectors)
     )
 
 
 def claim_alternatives(objects: FoundObjects, namespace: str, name: str) -> tuple[Alternative, ...]:
     """Return the requests of a ResourceClaim, or of a ResourceClaimTemplate of that name."""
     for kind in (CLAIM, TEMPLATE):
-        found = objects.get(kind, namespace, name)
-        if found is not None:
-            spec: ResourceClaimSpec = found.spec if kind == CLAIM else found.spec.spec
+        claim = objects.get(kind, namespace, name)
+        if claim is not None:
+            spec: ResourceClaimSpec = claim.spec if kind == CLAIM else claim.spec.spec
             return tuple(_requests(f"{kind} {namespace}/{name}", spec, objects))
     raise ManifestError(
         f"--claim: neither a ResourceClaim nor a ResourceClaimTemplate {namespace}/{name}",
@@ -98,7 +98,7 @@ def claim_alternatives(objects: FoundObjects, namespace: str, name: str) -> tupl
 
 
 def match_device(alternatives: Sequence[Alternative], device: CelDevice) -> SelectorMatch:
-    """Return whether a device does for one of the alternatives, and the first error on the way."""
+    """Return whether a device satisfies one of the alternatives, and the first evaluation error."""
     matching: list[str] = []
     errors: list[str] = []
     for alternative in alternatives:
@@ -112,7 +112,7 @@ def match_device(alternatives: Sequence[Alternative], device: CelDevice) -> Sele
 
 def _check_driver(where: str, spec: SliceSpec) -> SliceSpec:
     if not spec.driver:
-        raise ManifestError(f"{where}: spec.driver: it has none", "name the driver that offers the devices")
+        raise ManifestError(f"{where}: spec.driver: missing", "name the driver that offers the devices")
     return spec
 
 
@@ -120,7 +120,7 @@ def _sliced_device(
     where: str, spec: SliceSpec, device: dra.Device, newest: Mapping[tuple[str, str], int]
 ) -> SlicedDevice:
     if not device.name:
-        raise ManifestError(f"{where}.name: it has none", "give the device a name")
+        raise ManifestError(f"{where}.name: missing", "give the device a name")
     facts, pool = device.facts, spec.pool
     body = {
         "attributes": facts.attributes,
@@ -140,36 +140,37 @@ def _sliced_device(
 
 def _requests(where: str, spec: ResourceClaimSpec, objects: FoundObjects) -> Iterator[Alternative]:
     for at, request in enumerate(spec.devices.requests):
-        for name, field, asked in request.alternatives():
-            yield _alternative(f"{where}: spec.devices.requests[{at}]{field}", name, asked, objects)
+        for name, field, device_request in request.alternatives():
+            yield _alternative(f"{where}: spec.devices.requests[{at}]{field}", name, device_request, objects)
 
 
-def _alternative(where: str, name: str, asked: DeviceRequest, objects: FoundObjects) -> Alternative:
-    if not asked.device_class_name:
-        raise ManifestError(f"{where}.deviceClassName: it has none", "name a DeviceClass")
+def _alternative(where: str, name: str, device_request: DeviceRequest, objects: FoundObjects) -> Alternative:
+    if not device_request.device_class_name:
+        raise ManifestError(f"{where}.deviceClassName: missing", "name a DeviceClass")
     own = [
-        compile_at(f"{where}.selectors[{at}]", each.cel.expression) for at, each in enumerate(asked.selectors)
+        compile_at(f"{where}.selectors[{at}]", each.cel.expression)
+        for at, each in enumerate(device_request.selectors)
     ]
     return Alternative(
-        name, (*class_selectors(objects, asked.device_class_name, f"{where}.deviceClassName"), *own)
+        name, (*class_selectors(objects, device_request.device_class_name, f"{where}.deviceClassName"), *own)
     )
 
 
 def _suggest(objects: FoundObjects, namespace: str, name: str) -> str:
-    elsewhere = [
+    namespaces = [
         each.body.metadata.namespace
         for kind in (CLAIM, TEMPLATE)
         for each in objects.all(kind)
         if each.body.metadata.name == name
     ]
-    if elsewhere:
-        return f"there is one in the namespace {elsewhere[0]}: add -n {elsewhere[0]}"
+    if namespaces:
+        return f"there is one in the namespace {namespaces[0]}: add -n {namespaces[0]}"
     hints = [objects.near(kind, namespace, name) for kind in (CLAIM, TEMPLATE)]
-    return next((hint for hint in hints if not hint.startswith("add the")), "name one that is there")
+    return next((hint for hint in hints if not hint.startswith("add the")), "name one that exists")
 
 
 def _show_fault(expression: str, line: int, column: int) -> str:
-    """Return the line of a fault, with a mark below its place; of a long line the part around it."""
+    """Return the line of a fault with a mark below its place; of a long line, the part around the fault."""
     lines = expression.splitlines() or [""]
     text = lines[line - 1] if 1 <= line <= len(lines) else ""
     start = max(0, column - 1 - _WIDTH // 2) if len(text) > _WIDTH else 0
@@ -187,7 +188,7 @@ def _join(items: Iterable[tuple[str, Any]]) -> str:
 
 
 def _value(entry: Any) -> str:
-    """Return what an attribute or a capacity holds: one value below the name of its type."""
+    """Return the value of an attribute or a capacity, which is a mapping from its type to the value."""
     if isinstance(entry, Mapping):
         entry = entry.get("value", next(iter(entry.values()), ""))
     if isinstance(entry, bool):

@@ -1,4 +1,4 @@
-"""What device selectors are evaluated on: devices as ResourceSlices list them, or as our own would."""
+"""The input of device selectors: devices as ResourceSlices list them, or as our own slices would."""
 
 import json
 import re
@@ -15,22 +15,22 @@ from fairlead.units import Bytes
 PER_DEVICE_ATTRIBUTES: Final = frozenset(
     ("uuid", "bus", "busId", "busID", "pciBusID", "pciAddress", "index", "minor", "serial", "serialNumber")
 )
-"""Attributes that differ from device to device. The scheduler decides by kinds: it keeps them out, and
-refuses selectors that name them."""
+"""Attributes that differ from device to device. The scheduler decides by kind of device: it leaves them out,
+and rejects selectors that name them."""
 _NAMED: Final = re.compile(
     rf"""(?:\.\??|\[\??\s*["'])({"|".join(sorted(PER_DEVICE_ATTRIBUTES))})\b(?!\s*\()"""
 )
-"""As a field or a key; `minor` of a version is a function."""
+"""Such an attribute as a field or a key; `minor` of a version is a function."""
 
 
 def per_device_attribute(expression: str) -> str:
-    """Return an attribute of single devices that an expression names; empty: there is none."""
-    found = _NAMED.search(expression)
-    return found[1] if found else ""
+    """Return the per-device attribute that an expression names; empty where it names none."""
+    match = _NAMED.search(expression)
+    return match[1] if match else ""
 
 
 def encode_slice_device(driver: str, device: Device, total: int = 0) -> str:
-    """Return a device of a slice; `total`: all of its memory, where the slice says what is left of it."""
+    """Return a device of a slice as JSON; `total`: its whole memory, where the slice has the free part."""
     attributes = {
         name: value
         for name, value in device.attributes.items()
@@ -45,7 +45,7 @@ def encode_slice_device(driver: str, device: Device, total: int = 0) -> str:
         "allowMultipleAllocations": device.allow_multiple_allocations,
     }
     try:
-        return _text(driver, encode_plain(entry))  # a cluster has many devices of few kinds
+        return _text(driver, encode_plain(entry))  # cached: a cluster has many devices of few kinds
     except TypeError:  # a key that only YAML knows
         return json.dumps({"driver": driver, "device": entry}, sort_keys=True, default=str)
 
@@ -60,7 +60,7 @@ def _value(entry: Mapping[str, Any]) -> Any:
 
 
 def encode_catalog_device(row: Row | None, model: str, vendor: str, memory: Bytes) -> str:
-    """Return an accelerator that no slice lists, with what the catalog knows of it."""
+    """Return an accelerator that no slice lists as JSON, with the catalog's figures."""
     rates = (
         {}
         if row is None

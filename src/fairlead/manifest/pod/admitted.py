@@ -1,7 +1,7 @@
 """A bound pod as its kubelet admitted it: read from its spec alone, each part on its own.
 
-Annotations and labels of a running pod are its owner's to change. Its spec is not, and the API server has
-validated it: so what a pod holds of its node is read there, and one part that cannot be read hides no other.
+The owner of a running pod may change its annotations and labels. Its spec is fixed, and the API server has
+validated it: so the spec decides what a pod holds of its node, and a part that cannot be read hides no other.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ def admitted_request(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str,
     """Return what a bound pod holds by its spec; its accelerators by extended resources alone."""
     spec, meta = pod.spec, pod.metadata
     totals = _totals(where, spec)
-    asked, estimates = _accelerators(where, totals, catalog, sizes)
+    demand_, estimates = _accelerators(where, totals, catalog, sizes)
     apart = f"{where}: spec.affinity.podAntiAffinity"
     return Request(
         name=meta.name,
@@ -44,7 +44,7 @@ def admitted_request(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str,
         cpu=totals.get(CPU, 0),
         memory=Bytes(totals.get(MEMORY, 0)),
         resources=other_resources(totals),
-        demand=asked,
+        demand=demand_,
         labels=meta.labels,
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
@@ -57,35 +57,35 @@ def admitted_request(where: str, pod: Pod, catalog: Catalog, sizes: Mapping[str,
 
 
 def device_plugin_resources(pod: Pod) -> frozenset[str]:
-    """Return the extended resources by which a device plugin may hand accelerators to a pod."""
+    """Return the extended resources by which a device plugin may assign accelerators to a pod."""
     return frozenset(filter(is_accelerator, named_resources(pod.spec))) - _NO_SHARE
 
 
 def _totals(where: str, spec: PodSpec) -> Totals:
-    """Return the totals of a pod; of an odd one, the sums of what can be read of its containers."""
+    """Return the totals of a pod; where they cannot be read, the sums of its readable containers."""
     try:
         return effective_requests(where, spec)
     except ManifestError:
-        found: Totals = {}
+        totals: Totals = {}
         for each in (*spec.init_containers, *spec.containers):
             for name, text in {**each.resources.limits, **each.resources.requests}.items():
-                found[name] = found.get(name, 0) + _read_or(partial(read_amount, where, name, text), 0)
-        return found
+                totals[name] = totals.get(name, 0) + _read_or(partial(read_amount, where, name, text), 0)
+        return totals
 
 
 def _accelerators(
     where: str, totals: Totals, catalog: Catalog, sizes: Mapping[str, Bytes]
 ) -> tuple[Demand, Mapping[str, Expectation]]:
-    """Return the accelerators of a pod by its resources; of those that contradict one another, the most."""
+    """Return the accelerators of a pod by its resources; of contradicting resources, the largest."""
     named = {name: n for name, n in totals.items() if is_accelerator(name) and name not in _NO_SHARE}
     if not named:
         return Demand(), {}
     try:
-        said = StatedDemand(where, named, {}, catalog)
-        return demand(said), fraction_estimates(fraction(said), sizes)
+        stated = StatedDemand(where, named, {}, catalog)
+        return demand(stated), fraction_estimates(fraction(stated), sizes)
     except ManifestError:
-        each = [StatedDemand(where, {name: number}, {}, catalog) for name, number in named.items()]
-        return max((_read_or(partial(demand, one), Demand()) for one in each), key=_demand_size), {}
+        single = [StatedDemand(where, {name: number}, {}, catalog) for name, number in named.items()]
+        return max((_read_or(partial(demand, one), Demand()) for one in single), key=_demand_size), {}
 
 
 def _demand_size(asked: Demand) -> tuple[bool, int, int, int]:

@@ -1,4 +1,4 @@
-"""Pods whose claims are allocated already: they go where the devices are, and take no more of them."""
+"""Pods with allocated claims: they go where the devices are, and take no more devices."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -9,13 +9,13 @@ from fairlead.request import Demand, LabelTerm, MatchOperator, Request, Selector
 
 
 def with_allocated_claims(request: Request, claims: Collection[LiveClaim]) -> Request:
-    """Return the request of a pod that waits, tied to the nodes of its allocated claims."""
+    """Return the request of a pending pod, limited to the nodes of its allocated claims."""
     allocated = [claim for claim in claims if claim.results]
     if not allocated:
         return request
     if len(allocated) < len(claims):
         raise ManifestError(
-            "some of its claims were given devices and some were not", "use one claim, or a pod for each"
+            "some of its claims are allocated and some are not", "use one claim, or one pod for each claim"
         )
     pools = {result.pool for claim in allocated for result in claim.results}
     names = tuple(LabelTerm("metadata.name", MatchOperator.IN, (pool,)) for pool in sorted(pools))

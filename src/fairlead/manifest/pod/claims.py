@@ -1,4 +1,4 @@
-"""What the claims of a pod (DRA) ask of accelerators."""
+"""The accelerators that the claims of a pod (DRA) request."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,53 +16,50 @@ from fairlead.request import WHOLE, Demand
 from fairlead.units import Bytes
 
 _VENDOR_OF: Final = {"gpu.nvidia.com": "NVIDIA", "gpu.amd.com": "AMD", "gpu.intel.com": "Intel"}
-"""Drivers, and device classes of the same name, of vendors that have one."""
+"""Vendors' drivers, each with a device class of the same name."""
 _KINDS: Final = ("dsp", "fpga", "gpu", "npu", "tpu", "vpu")
 _LONGEST: Final = 200
-"""Characters of an expression in a message."""
+"""The most characters of an expression in a message."""
 Key = tuple[str, str]
 """A claim's namespace and name."""
 
 
 def demand(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Demand:
-    """Return what the claims ask for together; a Demand of no accelerators where there are none."""
+    """Return the total demand of the claims; a Demand of no accelerators where the pod has no claims."""
     specs = [
         (place := f"{where}: spec.resourceClaims[{at}]", _spec(place, pod, named, objects))
         for at, named in enumerate(pod.spec.resource_claims)
     ]
-    found = [
+    demands = [
         _request(f"{place}: devices.requests[{at}]", each, objects)
         for place, spec in specs
         for at, each in enumerate(spec.devices.requests)
     ]
-    if not found:
+    if not demands:
         return Demand()
-    first, *others = found
+    first, *others = demands
     if any(replace(other, count=first.count) != first for other in others):
         raise ManifestError(
-            f"{where}: its claims ask for accelerators of different sizes or models",
-            "use a pod for each of them",
+            f"{where}: its claims request accelerators of different sizes or models",
+            "use one pod for each of them",
         )
-    return replace(first, count=sum(each.count for each in found))
+    return replace(first, count=sum(each.count for each in demands))
 
 
 def claims_named(pod: kubernetes.Pod) -> dict[str, Key]:
-    """Return the claims that a pod names, or that were made of a template for it, by its name for them."""
+    """Return the claims that a pod names, or that a template created for it, by their names in the pod."""
     if not pod.spec.resource_claims:
         return {}
-    made = {
-        resource_claim_statuse.name: resource_claim_statuse.resource_claim_name
-        for resource_claim_statuse in pod.status.resource_claim_statuses
-    }
+    created = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     named = {
-        resource_claim.name: resource_claim.resource_claim_name or made.get(resource_claim.name, "")
-        for resource_claim in pod.spec.resource_claims
+        claim.name: claim.resource_claim_name or created.get(claim.name, "")
+        for claim in pod.spec.resource_claims
     }
     return {name: (pod.metadata.namespace, claim) for name, claim in named.items() if claim}
 
 
 def claims_used(pod: live.LivePod) -> list[Key]:
-    """Return the claims that a pod names, and the one that a scheduler made for its extended resources."""
+    """Return the claims that a pod names, and the claim that a scheduler made for its extended resources."""
     own = pod.status.extended_resource_claim_status.resource_claim_name
     return [*claims_named(pod).values(), *([(pod.metadata.namespace, own)] if own else [])]
 
@@ -74,34 +71,34 @@ def _plain(name: str) -> str:
 def _spec(
     where: str, pod: kubernetes.Pod, named: PodResourceClaim, objects: FoundObjects
 ) -> ResourceClaimSpec:
-    """Return what a claim asks for: the claim itself where it is there, else its template."""
+    """Return the spec of a claim: of the claim itself where it exists, else of its template."""
     namespace = pod.metadata.namespace
-    made: ResourceClaim | None = objects.get("ResourceClaim", *claims_named(pod).get(named.name, ("", "")))
-    if made is not None:
-        return made.spec  # its template may have changed since
+    claim: ResourceClaim | None = objects.get("ResourceClaim", *claims_named(pod).get(named.name, ("", "")))
+    if claim is not None:
+        return claim.spec  # its template may have changed since
     kind = "ResourceClaim" if named.resource_claim_name else "ResourceClaimTemplate"
     name = named.resource_claim_name or named.resource_claim_template_name
-    found = objects.get(kind, namespace, name)
-    if found is None:
+    object_ = objects.get(kind, namespace, name)
+    if object_ is None:
         raise ManifestError(f"{where}: no {kind} {namespace}/{name}", objects.near(kind, namespace, name))
-    spec: ResourceClaimSpec = found.spec if kind == "ResourceClaim" else found.spec.spec
+    spec: ResourceClaimSpec = object_.spec if kind == "ResourceClaim" else object_.spec.spec
     return spec
 
 
 def _request(where: str, request: ClaimRequest, objects: FoundObjects) -> Demand:
     if not (request.exactly or request.first_available or request.device_class_name):
-        raise ManifestError(f"{where}: neither exactly nor firstAvailable", "say what is wanted")
-    found = [_exactly(f"{where}{field}", each, objects) for _, field, each in request.alternatives()]
-    first = found[0]
-    # Alternatives that differ in selectors alone are one demand for any of them; else the first one counts.
-    alike = [each for each in found if replace(each, selectors=first.selectors) == first]
-    if len(alike) > 1 and all(each.selectors for each in alike):
-        return replace(first, selectors=(_selector(where, _any_of(alike)),))
+        raise ManifestError(f"{where}: neither exactly nor firstAvailable", "write exactly or firstAvailable")
+    demands = [_exactly(f"{where}{field}", each, objects) for _, field, each in request.alternatives()]
+    first = demands[0]
+    # Alternatives that differ in selectors alone become one demand for any of them; else the first counts.
+    similar = [each for each in demands if replace(each, selectors=first.selectors) == first]
+    if len(similar) > 1 and all(each.selectors for each in similar):
+        return replace(first, selectors=(_selector(where, _any_of(similar)),))
     return first
 
 
 def _any_of(demands: Iterable[Demand]) -> str:
-    """Return one selector for what all selectors of one of these demands match."""
+    """Return one selector that matches where all selectors of at least one demand match."""
     # A line break before each bracket: a selector may end in a comment.
     each = (" && ".join(f"({text}\n)" for text in demand.selectors) for demand in demands)
     return " || ".join(f"({text})" for text in each)
@@ -119,22 +116,22 @@ def _exactly(where: str, request: DeviceRequest, objects: FoundObjects) -> Deman
             for at, each in enumerate(request.selectors)
         ),
     ]
-    found = Demand(request.count, *_capacity(f"{where}.capacity.requests", request))
+    demand = Demand(request.count, *_capacity(f"{where}.capacity.requests", request))
     vendor = _VENDOR_OF.get(request.device_class_name)
     if vendor and objects.get("DeviceClass", "", request.device_class_name) is None:
-        found = replace(found, vendors=(vendor,))
-    return replace(found, selectors=tuple(_selector(*expression) for expression in expressions))
+        demand = replace(demand, vendors=(vendor,))
+    return replace(demand, selectors=tuple(_selector(*expression) for expression in expressions))
 
 
 def _selector(where: str, text: str) -> str:
-    """Return a selector that compiles, and asks nothing that differs from device to device."""
-    # Pods without claims never get here, and do without the evaluator.
+    """Return a selector that compiles and names no attribute that differs from device to device."""
+    # Pods without claims never get here, and need not import the evaluator.
     from fairlead.cel import CompileError, compile_selector  # noqa: PLC0415
 
     try:
         compile_selector(text)
     except CompileError as error:
-        raise ManifestError(f"{where}: {error}", f"the expression is {text[:_LONGEST]}") from None
+        raise ManifestError(f"{where}: {error}", f"the expression: {text[:_LONGEST]}") from None
     if name := selector_devices.per_device_attribute(text):
         raise ManifestError(
             f"{where}: a condition on {name!r}, which differs from device to device",
@@ -144,14 +141,14 @@ def _selector(where: str, text: str) -> str:
 
 
 def _class(where: str, name: str, objects: FoundObjects) -> list[tuple[str, str]]:
-    """Return the selectors of a class with their places; our chart's classes need not be in the files."""
+    """Return the selectors of a class with their places; the files may lack our chart's classes."""
     if not name:
-        raise ManifestError(f"{where}.deviceClassName: it has none", f"write deviceClassName: {DRIVER}")
-    found = objects.get("DeviceClass", "", name)
-    if found is not None:
+        raise ManifestError(f"{where}.deviceClassName: missing", f"write deviceClassName: {DRIVER}")
+    device_class = objects.get("DeviceClass", "", name)
+    if device_class is not None:
         return [
             (f"DeviceClass {name}: spec.selectors[{at}].cel.expression", each.cel.expression)
-            for at, each in enumerate(found.spec.selectors)
+            for at, each in enumerate(device_class.spec.selectors)
         ]
     kind, _, rest = name.partition(".")
     if kind in _KINDS and rest == DRIVER:
@@ -165,7 +162,7 @@ def _class(where: str, name: str, objects: FoundObjects) -> list[tuple[str, str]
 
 
 def _capacity(where: str, request: DeviceRequest) -> tuple[Bytes | None, int | None]:
-    """Return memory and compute; a claim without capacity wants the whole device."""
+    """Return memory and compute; a claim without capacity requests the whole device."""
     memory = compute = None
     for name, value in request.capacity.requests.items():
         match _plain(name):

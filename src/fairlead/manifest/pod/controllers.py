@@ -1,10 +1,10 @@
-"""Controllers as the pods that they would make."""
+"""Controllers as the pods that they create."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fairlead.cluster.meta import replace as changed
+from fairlead.cluster.meta import replace as replace_meta
 from fairlead.errors import ManifestError
 from fairlead.manifest.files.collect import FoundObject
 from fairlead.manifest.pod.allocated import with_allocated_claims
@@ -17,41 +17,39 @@ from fairlead.placement import NodeState
 from fairlead.request import LabelTerm, MatchOperator, Request, Selector, repels
 
 MOST_PODS: Final = 200_000
-"""Pods of one question; a cluster has at most 150,000."""
+"""The most pods of one question; Kubernetes supports 150,000 in a cluster."""
 _REPLICATED: Final = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "DaemonSet")
 PendingPod = tuple[str, kubernetes.Pod, Request]
-"""Where a pod was found, its manifest, and what it asks for."""
+"""The place of a pod in its file, its manifest, and its request."""
 
 
 def pending_requests(context: ReadContext, nodes: Sequence[NodeState] = ()) -> list[PendingPod]:
-    """Return every pod that waits for a place, in the order of the files; `nodes` are for DaemonSets."""
-    found: list[PendingPod] = []
-    for each in context.objects.entries:
-        found += _pods(each, context, nodes)
-        if len(found) > MOST_PODS:
-            raise ManifestError(
-                f"{each.where}: with it there are more than {MOST_PODS} pods", "ask for fewer"
-            )
-    return found
+    """Return every pending pod, in the order of the files; `nodes` are for DaemonSets."""
+    pods: list[PendingPod] = []
+    for entry in context.objects.entries:
+        pods += _pods(entry, context, nodes)
+        if len(pods) > MOST_PODS:
+            raise ManifestError(f"{entry.where}: it brings the total above {MOST_PODS} pods", "ask for fewer")
+    return pods
 
 
-def _pods(found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) -> Iterable[PendingPod]:
-    if found.kind == "Pod" and _is_pending(found.body):
-        asked = read_request(found.where, found.body, context)
-        yield found.where, found.body, with_allocated_claims(asked, _claims(found.body, context))
-    elif found.kind == "CronJob":
-        job = found.body.spec.job_template
-        meta = changed(found.body.metadata, labels=job.metadata.labels)
-        yield from _replicas(found.where, "Job", kubernetes.Controller(metadata=meta, spec=job.spec), context)
-    elif found.kind == "DaemonSet":
-        yield from _daemon_pods(found, context, nodes)
-    elif found.kind in _REPLICATED:
-        yield from _replicas(found.where, found.kind, found.body, context)
+def _pods(entry: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) -> Iterable[PendingPod]:
+    if entry.kind == "Pod" and _is_pending(entry.body):
+        asked = read_request(entry.where, entry.body, context)
+        yield entry.where, entry.body, with_allocated_claims(asked, _claims(entry.body, context))
+    elif entry.kind == "CronJob":
+        job = entry.body.spec.job_template
+        meta = replace_meta(entry.body.metadata, labels=job.metadata.labels)
+        yield from _replicas(entry.where, "Job", kubernetes.Controller(metadata=meta, spec=job.spec), context)
+    elif entry.kind == "DaemonSet":
+        yield from _daemon_pods(entry, context, nodes)
+    elif entry.kind in _REPLICATED:
+        yield from _replicas(entry.where, entry.kind, entry.body, context)
 
 
 def _claims(pod: LivePod, context: ReadContext) -> list[LiveClaim]:
-    found = (context.objects.get("ResourceClaim", *key) for key in claims_named(pod).values())
-    return [each for each in found if each is not None]
+    claims = (context.objects.get("ResourceClaim", *key) for key in claims_named(pod).values())
+    return [each for each in claims if each is not None]
 
 
 def _is_pending(pod: LivePod) -> bool:
@@ -65,10 +63,10 @@ def _replicas(
     if not count:
         return
     pod = _template_pod(controller)
-    one = read_request(where, pod, context, gang_of_controller(where, kind, controller, context.objects))
+    template = read_request(where, pod, context, gang_of_controller(where, kind, controller, context.objects))
     name = controller.metadata.name
     for number in range(count):
-        yield where, pod, replace(one, name=f"{name}-{number}", uid="")
+        yield where, pod, replace(template, name=f"{name}-{number}", uid="")
 
 
 def _replica_count(where: str, kind: str, spec: kubernetes.ControllerSpec) -> int:
@@ -84,31 +82,35 @@ def _replica_count(where: str, kind: str, spec: kubernetes.ControllerSpec) -> in
 
 def _template_pod(controller: kubernetes.Controller) -> kubernetes.Pod:
     template = controller.spec.template
-    meta = changed(
+    meta = replace_meta(
         template.metadata, name=controller.metadata.name, namespace=controller.metadata.namespace, uid=""
     )
     return kubernetes.Pod(metadata=meta, spec=template.spec)
 
 
 def _daemon_pods(
-    found: FoundObject, context: ReadContext, nodes: Sequence[NodeState]
+    entry: FoundObject, context: ReadContext, nodes: Sequence[NodeState]
 ) -> Iterator[PendingPod]:
-    """Yield a pod for each node that would get one."""
-    pod = _template_pod(found.body)
-    one = read_request(found.where, pod, context)
+    """Yield a pod for each node that the DaemonSet covers."""
+    pod = _template_pod(entry.body)
+    template = read_request(entry.where, pod, context)
     for node in nodes:
-        if _is_daemon_node(one, node):
-            here = Selector((), (LabelTerm("metadata.name", MatchOperator.IN, (node.name,)),))
-            pinned = tuple(replace(each, names=(*each.names, *here.names)) for each in one.affinity) or (
-                here,
+        if _is_daemon_node(template, node):
+            node_selector = Selector((), (LabelTerm("metadata.name", MatchOperator.IN, (node.name,)),))
+            pinned = tuple(
+                replace(each, names=(*each.names, *node_selector.names)) for each in template.affinity
+            ) or (node_selector,)
+            yield (
+                entry.where,
+                pod,
+                replace(template, name=f"{template.name}-{node.name}", uid="", affinity=pinned),
             )
-            yield found.where, pod, replace(one, name=f"{one.name}-{node.name}", uid="", affinity=pinned)
 
 
-def _is_daemon_node(one: Request, node: NodeState) -> bool:
-    borne = not any(repels(taint, one.tolerations) for taint in node.taints)
-    chosen = not one.affinity or any(_selects_node(each, node) for each in one.affinity)
-    return borne and chosen and one.selector.selects(node.labels)
+def _is_daemon_node(request: Request, node: NodeState) -> bool:
+    tolerated = not any(repels(taint, request.tolerations) for taint in node.taints)
+    selected = not request.affinity or any(_selects_node(each, node) for each in request.affinity)
+    return tolerated and selected and request.selector.selects(node.labels)
 
 
 def _selects_node(selector: Selector, node: NodeState) -> bool:

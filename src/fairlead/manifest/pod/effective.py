@@ -1,4 +1,4 @@
-"""What a pod asks of its node in all, by the rule that kube-scheduler counts with."""
+"""The effective requests of a pod, by kube-scheduler's rule."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -10,38 +10,38 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 _STORAGE: Final = ("ephemeral-storage", "storage")
 Totals = dict[str, int]
-"""By resource: thousandths of cores, bytes, or pieces."""
+"""By resource: thousandths of a core, bytes, or units."""
 
 
 def effective_requests(where: str, spec: PodSpec) -> Totals:
-    """Return the totals: containers and sidecars together, or the hungriest step of the start, and overhead.
+    """Return the totals: the sum of containers and sidecars, or the largest init step, plus overhead.
 
-    An init container runs beside the sidecars that were started before it. What the pod itself states
-    (`spec.resources`) replaces the sum of its containers.
+    An init container runs beside the sidecars that started before it. Resources of the pod itself
+    (`spec.resources`) replace the sum of its containers.
     """
     running: Totals = {}
     peak: Totals = {}
     for at, each in enumerate(spec.init_containers):
-        mine = _container_requests(f"{where}: spec.initContainers[{at}]", each)
+        requests = _container_requests(f"{where}: spec.initContainers[{at}]", each)
         if each.restart_policy == "Always":
-            running = _combine(running, mine, _sum)
+            running = _combine(running, requests, _sum)
         else:
-            peak = _combine(peak, _combine(running, mine, _sum), max)
+            peak = _combine(peak, _combine(running, requests, _sum), max)
     for at, each in enumerate(spec.containers):
         running = _combine(running, _container_requests(f"{where}: spec.containers[{at}]", each), _sum)
     totals = {
         **_combine(running, peak, max),
         **_read_requirements(f"{where}: spec.resources", spec.resources),
     }
-    over = {
+    overhead = {
         name: read_amount(f"{where}: spec.overhead.{name}", name, value)
         for name, value in spec.overhead.items()
     }
-    return _combine(totals, over, _sum)
+    return _combine(totals, overhead, _sum)
 
 
 def named_resources(spec: PodSpec) -> set[str]:
-    """Return the resources that the containers of a pod name, whatever the amount."""
+    """Return the resources that the containers of a pod name, with any amount."""
     containers = (*spec.init_containers, *spec.containers)
     return {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
 
@@ -51,19 +51,19 @@ def _container_requests(where: str, container: Container) -> Totals:
 
 
 def _read_requirements(where: str, resources: PodResourceRequirements) -> Totals:
-    """Return requests; where only a limit is stated, that is the request as well."""
+    """Return requests; where a resource has only a limit, the limit is the request."""
     limits = {
         name: read_amount(f"{where}.limits.{name}", name, value) for name, value in resources.limits.items()
     }
-    asked = {
+    requests = {
         name: read_amount(f"{where}.requests.{name}", name, value)
         for name, value in resources.requests.items()
     }
-    return {**limits, **asked}
+    return {**limits, **requests}
 
 
 def read_amount(where: str, name: str, value: Amount) -> int:
-    """Read one amount in the unit that totals count its resource in."""
+    """Read one amount in the unit of its resource in totals."""
     if name == CPU:
         return amounts.milli(where, value)
     return amounts.quantity(where, value) if in_bytes(name) else amounts.whole(where, value)
@@ -78,6 +78,6 @@ def _sum(one: int, other: int) -> int:
     return one + other
 
 
-def _combine(one: Totals, other: Totals, how: Callable[[int, int], int]) -> Totals:
+def _combine(one: Totals, other: Totals, operation: Callable[[int, int], int]) -> Totals:
     names: Iterable[str] = {**one, **other}
-    return {name: how(one.get(name, 0), other.get(name, 0)) for name in names}
+    return {name: operation(one.get(name, 0), other.get(name, 0)) for name in names}

@@ -1,4 +1,4 @@
-"""Which pods are placed together: Kubernetes' groups of 1.35 to 1.37, those before it, and our annotation."""
+"""The gang of a pod: by pod groups of Kubernetes 1.35 to 1.37, of older schedulers, or by annotation."""
 
 from fairlead import keys
 from fairlead.errors import ManifestError
@@ -8,11 +8,11 @@ from fairlead.manifest.types import kubernetes
 from fairlead.request import Gang
 
 UNSTATED = 0
-"""The size of a gang that nobody states: as many as there are."""
+"""The size of a gang without a stated size: the number of its pods."""
 
 
 def gang_of_pod(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Gang | None:
-    """Return the gang of a pod; None where it is placed on its own."""
+    """Return the gang of a pod; None where the pod is placed on its own."""
     meta, spec = pod.metadata, pod.spec
     group = spec.scheduling_group.pod_group_name
     if group:
@@ -22,29 +22,29 @@ def gang_of_pod(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Gang 
     if name := meta.annotations.get(keys.GANG):
         size = _size(f"{where}: metadata.annotations[{keys.GANG_SIZE}]", meta.annotations.get(keys.GANG_SIZE))
         return Gang(f"{meta.namespace}/{name}", size)
-    for said in (meta.labels.get(keys.COSCHEDULING), meta.annotations.get(keys.VOLCANO)):
-        if said:
-            return _gang_of_group(f"{where}: its group", meta.namespace, said, objects)
+    for group_name in (meta.labels.get(keys.COSCHEDULING), meta.annotations.get(keys.VOLCANO)):
+        if group_name:
+            return _gang_of_group(f"{where}: its group", meta.namespace, group_name, objects)
     return None
 
 
 def gang_of_controller(
     where: str, kind: str, controller: kubernetes.Controller, objects: FoundObjects
 ) -> Gang | None:
-    """Return the gang that all pods of a controller are: a Job says so itself, or a Workload names it."""
+    """Return the gang of all pods of a controller: the Job states it, or a Workload does."""
     namespace, name = controller.metadata.namespace, controller.metadata.name
-    stated = controller.spec.scheduling.scheduling_policy.gang
-    if stated is not None:
+    policy_of_job = controller.spec.scheduling.scheduling_policy.gang
+    if policy_of_job is not None:
         count = controller.spec.parallelism or 1
-        return Gang(f"{namespace}/{name}", stated.min_count or count)
+        return Gang(f"{namespace}/{name}", policy_of_job.min_count or count)
     for each in objects.all("Workload"):
         workload: kubernetes.Workload = each.body
         ref = workload.spec.controller_ref
         if (ref.kind, ref.name, workload.metadata.namespace) == (kind, name, namespace):
             templates = workload.spec.pod_group_templates or workload.spec.pod_groups
-            gangs = [found for found in map(_policy, templates) if found is not None]
+            gangs = [policy for policy in map(_policy, templates) if policy is not None]
             if len(gangs) > 1:
-                raise ManifestError(f"{each.where}: several gangs for {where}", "let its pods name theirs")
+                raise ManifestError(f"{each.where}: several gangs for {where}", "name the group in each pod")
             return Gang(f"{namespace}/{name}", gangs[0].min_count or UNSTATED) if gangs else None
     return None
 
@@ -90,5 +90,7 @@ def _size(where: str, text: str | None) -> int:
         return UNSTATED
     number = amounts.whole(where, text, 1_000_000)
     if not number:
-        raise ManifestError(f"{where}: a gang of 0", "write 1 or more, or leave it out: all that there are")
+        raise ManifestError(
+            f"{where}: a gang of 0", "write 1 or more, or leave it out for the number of its pods"
+        )
     return number

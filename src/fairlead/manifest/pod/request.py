@@ -1,4 +1,4 @@
-"""A pod of Kubernetes as a request for a place."""
+"""A Kubernetes pod as a scheduling request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,22 +24,22 @@ _SYSTEM: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critica
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """What the objects of a file are read against."""
+    """The catalog and objects that a pod is read with."""
 
     catalog: Catalog
     objects: FoundObjects = field(default_factory=FoundObjects)
     sizes: Mapping[str, Bytes] = field(default_factory=dict)
-    """The memory that accelerators of each model have in the cluster: parts of it may be asked for."""
+    """The memory of accelerators in the cluster, by model: pods may request fractions of it."""
 
 
 def read_request(
-    where: str, pod: kubernetes.Pod, context: ReadContext, together: Gang | None = None
+    where: str, pod: kubernetes.Pod, context: ReadContext, controller_gang: Gang | None = None
 ) -> Request:
-    """Return what a pod asks for; `together` is the gang of its controller."""
+    """Return the request of a pod; `controller_gang` is the gang of its controller."""
     spec, meta = pod.spec, pod.metadata
     totals = effective_requests(where, spec)
     place = f"{where}: spec"
-    said = StatedDemand(where, totals, meta.annotations, context.catalog)
+    stated = StatedDemand(where, totals, meta.annotations, context.catalog)
     priority, preempts = _priority(where, pod, context.objects)
     return Request(
         name=meta.name,
@@ -48,11 +48,11 @@ def read_request(
         cpu=totals.get(CPU, 0),
         memory=Bytes(totals.get(MEMORY, 0)),
         resources=other_resources(totals),
-        demand=_demand(where, said, pod, context),
+        demand=_demand(where, stated, pod, context),
         labels=meta.labels,
         priority=priority,
         preempts=preempts,
-        gang=together or gang_of_pod(where, pod, context.objects),
+        gang=controller_gang or gang_of_pod(where, pod, context.objects),
         selector=Selector.of(spec.node_selector),
         affinity=rules.node_affinity(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
         preferences=rules.preferred_nodes(f"{place}.affinity.nodeAffinity", spec.affinity.node_affinity),
@@ -66,44 +66,44 @@ def read_request(
         topology_spread=rules.topology_spread(place, spec.topology_spread_constraints, meta.labels),
         ports=rules.ports(place, spec),
         slo=_slo(where, pod),
-        estimates=fraction_estimates(fraction(said), context.sizes),
+        estimates=fraction_estimates(fraction(stated), context.sizes),
     )
 
 
 def memory_by_model(nodes: Iterable[NodeState]) -> dict[str, Bytes]:
-    """Return the most memory that accelerators of each model have."""
-    found: dict[str, Bytes] = {}
+    """Return the largest memory of the accelerators of each model."""
+    memory: dict[str, Bytes] = {}
     for node in nodes:
         for device in node.devices:
-            found[device.model] = max(found.get(device.model, Bytes(0)), device.memory)
-    return found
+            memory[device.model] = max(memory.get(device.model, Bytes(0)), device.memory)
+    return memory
 
 
-def fraction_estimates(part: int | None, most: Mapping[str, Bytes]) -> dict[str, Expectation]:
-    """Return what a part of an accelerator's memory is on each model."""
-    if part is None:
+def fraction_estimates(fraction: int | None, memory: Mapping[str, Bytes]) -> dict[str, Expectation]:
+    """Return a fraction of the memory of each model, in bytes."""
+    if fraction is None:
         return {}
-    return {model: Expectation(memory=Bytes(size * part // WHOLE)) for model, size in most.items()}
+    return {model: Expectation(memory=Bytes(size * fraction // WHOLE)) for model, size in memory.items()}
 
 
 def other_resources(totals: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Return the resources that nodes count beside CPU, memory and accelerators."""
-    apart = {CPU, MEMORY, "storage", "pods"}
+    own_fields = {CPU, MEMORY, "storage", "pods"}
     return tuple(
         sorted(
             (name, amount)
             for name, amount in totals.items()
-            if name not in apart and not is_accelerator(name)
+            if name not in own_fields and not is_accelerator(name)
         )
     )
 
 
-def _demand(where: str, said: StatedDemand, pod: kubernetes.Pod, context: ReadContext) -> Demand:
-    named = demand(said)
-    claimed = claims.demand(where, pod, context.objects)
-    if named.count and claimed.count:
-        raise ManifestError(f"{where}: asks for accelerators by resource and by claim", "keep one of them")
-    return claimed if claimed.count else named
+def _demand(where: str, stated: StatedDemand, pod: kubernetes.Pod, context: ReadContext) -> Demand:
+    by_resource = demand(stated)
+    by_claim = claims.demand(where, pod, context.objects)
+    if by_resource.count and by_claim.count:
+        raise ManifestError(f"{where}: requests accelerators by resource and by claim", "keep one of them")
+    return by_claim if by_claim.count else by_resource
 
 
 def _slo(where: str, pod: kubernetes.Pod) -> float | None:
@@ -111,33 +111,37 @@ def _slo(where: str, pod: kubernetes.Pod) -> float | None:
     if text is None:
         return None
     place = f"{where}: metadata.annotations[{keys.SLO}]"
-    found = amounts.seconds(place, text)
-    if not found:
+    seconds = amounts.seconds(place, text)
+    if not seconds:
         raise ManifestError(f"{place}: {text}: not a duration above zero", "write it like 20ms")
     if not pod.metadata.annotations.get(keys.MODEL, "").strip():
-        raise ManifestError(
-            f"{place}: it names no model that could be predicted", f"add the annotation {keys.MODEL}"
-        )
-    return found
+        raise ManifestError(f"{place}: the pod names no model to predict", f"add the annotation {keys.MODEL}")
+    return seconds
 
 
 def _priority(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> tuple[int, bool]:
-    """Return how important a pod or its group is, whichever is more so, and whether it may put out others."""
+    """Return the higher priority of a pod and its group, and whether the pod may preempt others."""
     spec = pod.spec
     name = spec.priority_class_name
-    found: kubernetes.PriorityClass | None = (
+    priority_class: kubernetes.PriorityClass | None = (
         objects.get("PriorityClass", "", name) if name else _default_class(objects)
     )
-    if name and found is None and name not in _SYSTEM and spec.priority is None:
+    if name and priority_class is None and name not in _SYSTEM and spec.priority is None:
         place = f"{where}: spec.priorityClassName"
         raise ManifestError(f"{place}: no PriorityClass {name!r}", objects.near("PriorityClass", "", name))
-    stated = spec.priority if spec.priority is not None else found.value if found else _SYSTEM.get(name, 0)
-    policy = spec.preemption_policy or (found.preemption_policy if found else "")
+    stated = (
+        spec.priority
+        if spec.priority is not None
+        else priority_class.value
+        if priority_class
+        else _SYSTEM.get(name, 0)
+    )
+    policy = spec.preemption_policy or (priority_class.preemption_policy if priority_class else "")
     return max([stated, *_group_priority(pod, objects)]), policy != "Never"
 
 
 def _group_priority(pod: kubernetes.Pod, objects: FoundObjects) -> list[int]:
-    """Return the priority of a pod's group; none where nobody gave it one."""
+    """Return the priority of a pod's group; empty where the group has none."""
     group: kubernetes.PodGroup | None = objects.get(
         "PodGroup", pod.metadata.namespace, pod.spec.scheduling_group.pod_group_name
     )

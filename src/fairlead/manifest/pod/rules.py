@@ -1,4 +1,4 @@
-"""Rules about nodes and neighbours, from Kubernetes' words to ours."""
+"""Affinity, spread, tolerations and ports: from Kubernetes' types to ours."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -22,12 +22,12 @@ from fairlead.request import (
 
 _ANY: Final = "*"
 _NAME: Final = "kubernetes.io/metadata.name"
-"""The label that every namespace has: its name."""
+"""The label of every namespace that holds its name."""
 
 
 def label_terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[LabelTerm, ...]:
-    """Return requirements on labels, or say which of them has no such operator."""
-    found = []
+    """Return requirements on labels, or reject an unknown operator with its place."""
+    terms = []
     for at, each in enumerate(requirements):
         try:
             match = MatchOperator(each.operator)
@@ -36,39 +36,40 @@ def label_terms(where: str, requirements: Iterable[objects.Requirement]) -> tupl
                 f"{where}[{at}].operator: {each.operator!r}", f"known: {', '.join(MatchOperator)}"
             ) from None
         if match in (MatchOperator.IN, MatchOperator.NOT_IN) and not each.values:
-            raise ManifestError(f"{where}[{at}].values: {match} of nothing", "name at least one value")
-        found.append(LabelTerm(each.key, match, each.values))
-    return tuple(found)
+            raise ManifestError(f"{where}[{at}].values: {match} without values", "name at least one value")
+        terms.append(LabelTerm(each.key, match, each.values))
+    return tuple(terms)
 
 
-def label_selector(where: str, given: kubernetes.LabelSelector | None) -> Selector:
-    """Return a selector of pods; one that is not there selects nothing, an empty one everything."""
-    if given is None:
+def label_selector(where: str, manifest: kubernetes.LabelSelector | None) -> Selector:
+    """Return a selector of pods; a missing selector selects nothing, an empty one everything."""
+    if manifest is None:
         return NOTHING
-    by_label = Selector.of(given.match_labels).terms
-    return Selector((*by_label, *label_terms(f"{where}.matchExpressions", given.match_expressions)))
+    by_label = Selector.of(manifest.match_labels).terms
+    return Selector((*by_label, *label_terms(f"{where}.matchExpressions", manifest.match_expressions)))
 
 
-def node_affinity(where: str, given: objects.NodeAffinity) -> tuple[Selector, ...]:
-    """Return the selectors of nodes of which one must hold; a term that says nothing selects none."""
-    if given.required is None:
+def node_affinity(where: str, affinity: objects.NodeAffinity) -> tuple[Selector, ...]:
+    """Return the node selectors of which one must match; an empty term matches no node."""
+    if affinity.required is None:
         return ()
     place = f"{where}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-    found = [
-        _node_selector(f"{place}[{at}]", term) for at, term in enumerate(given.required.node_selector_terms)
+    selectors = [
+        _node_selector(f"{place}[{at}]", term)
+        for at, term in enumerate(affinity.required.node_selector_terms)
     ]
-    kept = tuple(each for each in found if each.terms or each.names)
-    if not kept:
+    usable = tuple(each for each in selectors if each.terms or each.names)
+    if not usable:
         raise ManifestError(f"{place}: no term selects anything", "name at least one label")
-    return kept
+    return usable
 
 
-def preferred_nodes(where: str, given: objects.NodeAffinity) -> tuple[PreferredNodes, ...]:
-    """Return the selectors of nodes that would be liked."""
+def preferred_nodes(where: str, affinity: objects.NodeAffinity) -> tuple[PreferredNodes, ...]:
+    """Return the preferred node selectors, with their weights."""
     place = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
     return tuple(
         PreferredNodes(each.weight, _node_selector(f"{place}[{at}].preference", each.preference))
-        for at, each in enumerate(given.preferred)
+        for at, each in enumerate(affinity.preferred)
     )
 
 
@@ -80,81 +81,84 @@ def _node_selector(where: str, term: objects.NodeSelectorTerm) -> Selector:
 
 
 def pod_affinity_terms(
-    where: str, given: kubernetes.PodAffinity, labels: Mapping[str, str]
+    where: str, affinity: kubernetes.PodAffinity, labels: Mapping[str, str]
 ) -> tuple[PodAffinityTerm, ...]:
-    """Return musts and wishes about other pods; `labels` are the pod's own."""
-    required = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
-    preferred = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
-    musts = [
-        _pod_affinity_term(f"{required}[{at}]", each, 0, labels) for at, each in enumerate(given.required)
+    """Return required and preferred terms on other pods; `labels` are the pod's own."""
+    required_at = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
+    preferred_at = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
+    required = [
+        _pod_affinity_term(f"{required_at}[{at}]", each, 0, labels)
+        for at, each in enumerate(affinity.required)
     ]
-    wishes = [
-        _pod_affinity_term(f"{preferred}[{at}].podAffinityTerm", each.pod_affinity_term, each.weight, labels)
-        for at, each in enumerate(given.preferred)
+    preferred = [
+        _pod_affinity_term(
+            f"{preferred_at}[{at}].podAffinityTerm", each.pod_affinity_term, each.weight, labels
+        )
+        for at, each in enumerate(affinity.preferred)
     ]
-    return (*musts, *wishes)
+    return (*required, *preferred)
 
 
 def _pod_affinity_term(
     where: str, term: kubernetes.PodTerm, weight: int, labels: Mapping[str, str]
 ) -> PodAffinityTerm:
     if not term.topology_key:
-        raise ManifestError(f"{where}.topologyKey: it has none", "write topologyKey: kubernetes.io/hostname")
-    who = label_selector(f"{where}.labelSelector", term.label_selector)
+        raise ManifestError(f"{where}.topologyKey: missing", "write topologyKey: kubernetes.io/hostname")
+    selector = label_selector(f"{where}.labelSelector", term.label_selector)
     if term.label_selector is not None:
-        like = _own_label_terms(labels, term.match_label_keys, MatchOperator.IN)
-        unlike = _own_label_terms(labels, term.mismatch_label_keys, MatchOperator.NOT_IN)
-        who = Selector((*who.terms, *like, *unlike))
-    return PodAffinityTerm(who, term.topology_key, _namespaces(where, term), weight)
+        same = _own_label_terms(labels, term.match_label_keys, MatchOperator.IN)
+        different = _own_label_terms(labels, term.mismatch_label_keys, MatchOperator.NOT_IN)
+        selector = Selector((*selector.terms, *same, *different))
+    return PodAffinityTerm(selector, term.topology_key, _namespaces(where, term), weight)
 
 
 def _namespaces(where: str, term: kubernetes.PodTerm) -> tuple[str, ...]:
-    """Return the namespaces that a term speaks of; empty: that of the pod."""
+    """Return the namespaces of a term; empty: the pod's own namespace."""
     if term.namespace_selector is None:
         return term.namespaces
-    said = label_selector(f"{where}.namespaceSelector", term.namespace_selector).terms
-    if not said or any((each.key, each.match) != (_NAME, MatchOperator.IN) for each in said):
-        return (_ANY,)  # other labels of namespaces no file has
-    named = set.intersection(*(set(each.values) for each in said))
+    terms = label_selector(f"{where}.namespaceSelector", term.namespace_selector).terms
+    if not terms or any((each.key, each.match) != (_NAME, MatchOperator.IN) for each in terms):
+        return (_ANY,)  # files hold no other labels of namespaces
+    named = set.intersection(*(set(each.values) for each in terms))
     return tuple(sorted({*term.namespaces, *named})) or ("",)
 
 
 def _own_label_terms(
     labels: Mapping[str, str], keys: Iterable[str], match: MatchOperator
 ) -> tuple[LabelTerm, ...]:
-    """Return what is said of the pod's own labels: that others have them as well, or have them otherwise."""
+    """Return terms on the pod's own labels: that other pods have the same value, or another value."""
     return tuple(LabelTerm(key, match, (labels[key],)) for key in keys if key in labels)
 
 
 def topology_spread(
-    where: str, given: Iterable[kubernetes.SpreadConstraint], labels: Mapping[str, str]
+    where: str, constraints: Iterable[kubernetes.SpreadConstraint], labels: Mapping[str, str]
 ) -> tuple[TopologySpread, ...]:
-    """Return how evenly pods must lie."""
+    """Return the topology spread constraints of a pod."""
     return tuple(
         _topology_spread(f"{where}.topologySpreadConstraints[{at}]", each, labels)
-        for at, each in enumerate(given)
+        for at, each in enumerate(constraints)
     )
 
 
 def _topology_spread(
-    where: str, given: kubernetes.SpreadConstraint, labels: Mapping[str, str]
+    where: str, constraint: kubernetes.SpreadConstraint, labels: Mapping[str, str]
 ) -> TopologySpread:
-    if given.max_skew < 1:
-        raise ManifestError(f"{where}.maxSkew: {given.max_skew}", "write 1 or more")
-    if not given.topology_key:
-        raise ManifestError(f"{where}.topologyKey: it has none", "name a label of nodes")
-    who = label_selector(f"{where}.labelSelector", given.label_selector)
-    own = _own_label_terms(labels, given.match_label_keys, MatchOperator.IN)
-    when = ("DoNotSchedule", "ScheduleAnyway")
-    policy = ("Honor", "Ignore")
+    if constraint.max_skew < 1:
+        raise ManifestError(f"{where}.maxSkew: {constraint.max_skew}", "write 1 or more")
+    if not constraint.topology_key:
+        raise ManifestError(f"{where}.topologyKey: missing", "name a label of nodes")
+    selector = label_selector(f"{where}.labelSelector", constraint.label_selector)
+    own = _own_label_terms(labels, constraint.match_label_keys, MatchOperator.IN)
+    actions = ("DoNotSchedule", "ScheduleAnyway")
+    policies = ("Honor", "Ignore")
     return TopologySpread(
-        who if who == NOTHING else Selector((*who.terms, *own)),
-        given.topology_key,
-        given.max_skew,
-        _one_of(f"{where}.whenUnsatisfiable", given.when_unsatisfiable, when) == "DoNotSchedule",
-        given.min_domains,
-        _one_of(f"{where}.nodeAffinityPolicy", given.node_affinity_policy, policy) == "Honor",
-        _one_of(f"{where}.nodeTaintsPolicy", given.node_taints_policy, policy) == "Honor",
+        selector if selector == NOTHING else Selector((*selector.terms, *own)),
+        constraint.topology_key,
+        constraint.max_skew,
+        _one_of(f"{where}.whenUnsatisfiable", constraint.when_unsatisfiable, actions) == "DoNotSchedule",
+        constraint.min_domains,
+        _one_of(f"{where}.nodeAffinityPolicy", constraint.node_affinity_policy, policies) == "Honor",
+        _one_of(f"{where}.nodeTaintsPolicy", constraint.node_taints_policy, policies) == "Honor",
     )
 
 
@@ -164,27 +168,29 @@ def _one_of(where: str, text: str, known: tuple[str, ...]) -> str:
     return text
 
 
-def tolerations(where: str, given: Iterable[objects.Toleration]) -> tuple[Toleration, ...]:
-    """Return the taints that are put up with."""
-    return tuple(_toleration(f"{where}.tolerations[{at}]", each) for at, each in enumerate(given))
+def tolerations(where: str, manifests: Iterable[objects.Toleration]) -> tuple[Toleration, ...]:
+    """Return the tolerations of a pod."""
+    return tuple(_toleration(f"{where}.tolerations[{at}]", each) for at, each in enumerate(manifests))
 
 
-def _toleration(where: str, given: objects.Toleration) -> Toleration:
-    if given.operator not in ("", "Equal", "Exists"):
-        raise ManifestError(f"{where}.operator: {given.operator!r}", "known: Equal, Exists")
-    exists = given.operator == "Exists"
-    if not given.key and not exists:
-        raise ManifestError(f"{where}.key: it has none", "name a taint, or write operator: Exists")
-    return Toleration(given.key, given.value, exists, effect(where, given.effect) if given.effect else None)
+def _toleration(where: str, manifest: objects.Toleration) -> Toleration:
+    if manifest.operator not in ("", "Equal", "Exists"):
+        raise ManifestError(f"{where}.operator: {manifest.operator!r}", "known: Equal, Exists")
+    exists = manifest.operator == "Exists"
+    if not manifest.key and not exists:
+        raise ManifestError(f"{where}.key: missing", "name a taint, or write operator: Exists")
+    return Toleration(
+        manifest.key, manifest.value, exists, effect(where, manifest.effect) if manifest.effect else None
+    )
 
 
-def taint(where: str, given: objects.Taint) -> Taint:
-    """Return what a node says to keep pods away."""
-    return Taint(given.key, given.value, effect(where, given.effect))
+def taint(where: str, manifest: objects.Taint) -> Taint:
+    """Return a taint of a node."""
+    return Taint(manifest.key, manifest.value, effect(where, manifest.effect))
 
 
 def effect(where: str, text: str) -> TaintEffect:
-    """Return what a taint does."""
+    """Return the effect of a taint."""
     try:
         return TaintEffect(text)
     except ValueError:
@@ -192,14 +198,14 @@ def effect(where: str, text: str) -> TaintEffect:
 
 
 def ports(where: str, spec: kubernetes.PodSpec) -> tuple[HostPort, ...]:
-    """Return the host's ports that a pod takes; in the host's network, all of its ports are the host's."""
+    """Return the host ports of a pod; with hostNetwork, all of its container ports are host ports."""
     sidecars = [
         (f"initContainers[{at}]", each)
         for at, each in enumerate(spec.init_containers)
         if each.restart_policy == "Always"
     ]
     running = [(f"containers[{at}]", each) for at, each in enumerate(spec.containers)]
-    found = []
+    host_ports = []
     for place, container in (*sidecars, *running):
         for at, each in enumerate(container.ports):
             number = each.host_port or (each.container_port if spec.host_network else 0)
@@ -208,5 +214,5 @@ def ports(where: str, spec: kubernetes.PodSpec) -> tuple[HostPort, ...]:
                     f"{where}.{place}.ports[{at}].hostPort: {number}", "a port is a number from 1 to 65535"
                 )
             if number:
-                found.append(HostPort(number, each.protocol, each.host_ip))
-    return tuple(found)
+                host_ports.append(HostPort(number, each.protocol, each.host_ip))
+    return tuple(host_ports)
