@@ -161,7 +161,7 @@ def test_files_go_into_a_cluster_and_back(
     assert json.loads(capsys.readouterr().out) == stored
     (file,) = Path(there).glob("*.json")
     assert run("profiles", "import", str(file), *use) == 0
-    assert capsys.readouterr().out == "profiles: 0 made, 0 changed, 2 as they were\n"
+    assert capsys.readouterr().out == "profiles: 0 created, 0 changed, 2 unchanged\n"
     run("profiles", "list", *use)
     id_ = place(mine.setup, mine.host)
     assert id_ in capsys.readouterr().out
@@ -182,9 +182,9 @@ def test_a_model_that_nobody_has_run_is_stored_once(
     write(PACK["plain"](1, "fp16"), path)
     use = ("--model", path, "--kubeconfig", str(cluster.api.kubeconfig))
     assert run("profiles", "import", *use) == 0
-    assert capsys.readouterr().out == "profiles: 1 made, 0 changed, 0 as they were\n"
+    assert capsys.readouterr().out == "profiles: 1 created, 0 changed, 0 unchanged\n"
     assert run("profiles", "import", *use) == 0
-    assert capsys.readouterr().out == "profiles: 0 made, 0 changed, 1 as they were\n"
+    assert capsys.readouterr().out == "profiles: 0 created, 0 changed, 1 unchanged\n"
     run("profiles", "list", "-o", "json", *use[2:])
     (mine,) = [load for load in json.loads(capsys.readouterr().out) if load["host"] == Path(path).name]
     assert (mine["trials"], mine["measured"]) == (1, 0)

@@ -165,7 +165,7 @@ def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
         ({"ports": [99999]}, "workloads[0].ports[0]: 99999 is more than"),
         ({"gpus": 1}, "workloads[0]: unknown key 'gpus'"),
         ({"name": ""}, "workloads[0].name: missing"),
-        ({"name": "taken"}, "default/taken is there twice, first in the cluster"),
+        ({"name": "taken"}, "default/taken is defined twice, first in the cluster"),
         ({"topology_spread": [{"skew": 1}]}, "topology-spread[0].topology: missing"),
     ],
 )
@@ -180,7 +180,7 @@ def test_nonsense_names_its_field(tmp_path: Path, keys: dict[str, Any], says: st
     ("documents", "says"),
     [
         ([pod(), pod()], "Pod default/web: defined twice"),
-        ([{"workloads": [{"name": "web"}]}, pod()], "default/web is there twice"),
+        ([{"workloads": [{"name": "web"}]}, pod()], "default/web is defined twice"),
         ([{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}], "no workloads in it"),
         ([controller("Deployment", replicas=-1)], "spec.replicas: -1"),
         ([controller("Deployment", replicas="two")], "spec.replicas: expected `int | null`, got `str`"),

@@ -1,6 +1,6 @@
 """Device selectors: Kubernetes' CEL for Dynamic Resource Allocation, compiled, type-checked and bounded.
 
-`compile_selector` raises a `CompileError`; `CompiledSelector.matches` says whether a device matches,
+`compile_selector` raises a `CompileError`; `CompiledSelector.matches` returns whether a device matches,
 or raises an `EvaluationError`, which is never a match.
 """
 

@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CelDevice:
-    """One device of a ResourceSlice: its driver, and what it says of itself, by domain and name."""
+    """One device of a ResourceSlice: its driver, attributes and capacity, by domain and name."""
 
     driver: str
     attributes: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict)
     capacity: Mapping[str, Mapping[str, Quantity]] = field(default_factory=dict)
     allow_multiple: bool = False
     fault: str = ""
-    """What of it cannot be read: then every selector fails on it, as in Kubernetes."""
+    """The part that cannot be read: then every selector fails on the device, as in Kubernetes."""
 
     @cached_property
     def value(self) -> Map:
@@ -39,7 +39,7 @@ class CelDevice:
 
     @classmethod
     def of(cls, driver: str, device: Mapping[str, Any]) -> "CelDevice":
-        """Read one entry of `spec.devices` of a ResourceSlice; names without a domain are the driver's."""
+        """Read one entry of `spec.devices` of a ResourceSlice; names without a domain get the driver's."""
         faults: list[str] = []
         attributes = _by_domain(device.get("attributes"), driver, _attribute, "attribute", faults)
         capacity = _by_domain(device.get("capacity"), driver, _capacity, "capacity", faults)
@@ -54,30 +54,30 @@ def _by_domain(
     what: str,
     faults: list[str],
 ) -> dict[str, dict[str, T]]:
-    found: dict[str, dict[str, T]] = {}
+    by_domain: dict[str, dict[str, T]] = {}
     for name, entry in (entries or {}).items():
         domain, slash, plain = name.partition("/")
         try:
-            found.setdefault(domain if slash else driver, {})[plain if slash else name] = read(entry)
+            by_domain.setdefault(domain if slash else driver, {})[plain if slash else name] = read(entry)
         except ValueError as error:
             faults.append(f"{what} {name}: {error}")
-    return found
+    return by_domain
 
 
 _KINDS: Mapping[str, type] = {"int": int, "bool": bool, "string": str, "version": str}
 
 
 def _attribute(entry: object) -> Attribute:
-    """Return a value; lists come first, as in Kubernetes."""
-    given = entry if isinstance(entry, Mapping) else {}
+    """Return the value of an attribute; lists come first, as in Kubernetes."""
+    values = entry if isinstance(entry, Mapping) else {}
     for kind in _KINDS:
-        listed = given.get(f"{kind}s")
+        listed = values.get(f"{kind}s")
         if listed is not None:
             if not isinstance(listed, list | tuple):
                 raise ValueError("unsupported attribute value")
             return tuple(_scalar(kind, value) for value in listed)
     for kind in _KINDS:
-        value = given.get(kind)
+        value = values.get(kind)
         if value is not None:
             return _scalar(kind, value)
     raise ValueError("unsupported attribute value")
@@ -85,7 +85,7 @@ def _attribute(entry: object) -> Attribute:
 
 def _scalar(kind: str, value: object) -> Scalar:
     if type(value) is not _KINDS[kind] or (type(value) is int and not -(2**63) <= value < 2**63):
-        raise ValueError(f"{value!r} is no {kind}")
+        raise ValueError(f"{value!r} is not of type {kind}")
     if kind == "version":
         try:
             return SemanticVersion.parse(str(value))

@@ -1,4 +1,4 @@
-"""What can go wrong with a selector: it does not compile, or it fails on a device."""
+"""The errors of a selector: it does not compile, or it fails on a device."""
 
 
 class CompileError(Exception):
@@ -18,4 +18,4 @@ class EvaluationError(Exception):
 
 
 class CostError(Exception):
-    """An evaluation that takes too long: no part of the expression can catch it."""
+    """An evaluation beyond its cost limit: no part of the expression can catch it."""

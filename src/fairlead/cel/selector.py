@@ -15,9 +15,9 @@ from fairlead.cel.syntax.lexer import Source
 from fairlead.cel.syntax.parser import parse
 
 MAX_LENGTH: Final = 10 * 1024
-"""Bytes of an expression: `CELSelectorExpressionMaxLength` of Kubernetes."""
-_KEPT: Final = 1024
-"""Compiled selectors that are kept, those used last."""
+"""The most bytes of an expression: `CELSelectorExpressionMaxLength` of Kubernetes."""
+_CACHE_SIZE: Final = 1024
+"""The number of compiled selectors in the cache, the most recently used ones."""
 _TOO_DEEP: Final = "expression recursion limit exceeded"
 _TOO_COSTLY: Final = "operation cancelled: actual cost limit exceeded"
 
@@ -39,19 +39,19 @@ class CompiledSelector:
             raise EvaluationError(device.fault)
         STEPS.left = STEPS.most
         try:
-            found = self._step(Frame(device.value, self._variables))
+            result = self._step(Frame(device.value, self._variables))
         except CostError:
             raise EvaluationError(_TOO_COSTLY) from None
         except RecursionError:
             raise EvaluationError(_TOO_DEEP) from None
-        if type(found) is not bool:
-            raise EvaluationError(f"CEL result of type {kind_name(found)} could not be converted to bool")
-        return found
+        if type(result) is not bool:
+            raise EvaluationError(f"CEL result of type {kind_name(result)} could not be converted to bool")
+        return result
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def compile_selector(text: str) -> CompiledSelector:
-    """Compile an expression; CompileError where Kubernetes would refuse it."""
+    """Compile an expression; CompileError where Kubernetes would reject it."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
         raise CompileError(1, 1, f"the expression is longer than {MAX_LENGTH} bytes")
     source = Source(text)

@@ -1,1 +1,1 @@
-"""What is expected of the models that pods run: from their files, or from the profiles of a cluster."""
+"""Estimates for the models that pods run: from model files, or from the profiles of a cluster."""

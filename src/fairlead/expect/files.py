@@ -1,4 +1,4 @@
-"""What is expected of a model on the accelerators of a cluster: analysed once, predicted once per kind."""
+"""Estimates for a model file on the accelerators of a cluster: analysed once, predicted once per model."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -11,7 +11,7 @@ from fairlead.errors import AnalysisError, CatalogError, ManifestError, Settings
 from fairlead.estimate.knowledge import Knowledge
 from fairlead.estimate.predict import estimate
 from fairlead.estimate.query import Query
-from fairlead.estimate.target import found as seen
+from fairlead.estimate.target import found as local_target
 from fairlead.estimate.target import target
 from fairlead.inventory import Accelerator
 from fairlead.placement import NodeState
@@ -20,20 +20,20 @@ from fairlead.request import Expectation, Request
 from fairlead.workload import ModelFile, Profile
 
 NO_KNOWLEDGE: Final = Knowledge()
-"""Without calibrations, predictions stand on data sheets."""
+"""Without calibrations, predictions rest on data sheets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFileEstimator:
-    """Predicts for the accelerators of one cluster, each question once."""
+    """Predicts for the accelerators of one cluster, each model file once."""
 
     catalog: Catalog
     accelerators: tuple[str, ...]
     """The models of accelerators in the cluster."""
     knowledge: Knowledge = NO_KNOWLEDGE
-    """Calibrations, where there are some."""
+    """What calibrations have shown; empty without calibrations."""
     here: tuple[Accelerator, ...] = ()
-    """Accelerators of this machine: what they can do now is known better than from the catalog."""
+    """Accelerators of this machine: detection knows their current state better than the catalog."""
     _known: dict[ModelFile, Mapping[str, Expectation]] = field(default_factory=dict)
 
     @classmethod
@@ -44,12 +44,12 @@ class ModelFileEstimator:
         knowledge: Knowledge = NO_KNOWLEDGE,
         here: tuple[Accelerator, ...] = (),
     ) -> "ModelFileEstimator":
-        """Get ready to predict for the accelerators of these nodes."""
-        found = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
-        return cls(catalog, tuple(found), knowledge, here)
+        """Return an estimator for the accelerators of these nodes."""
+        models = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
+        return cls(catalog, tuple(models), knowledge, here)
 
     def with_expectations(self, where: str, request: Request, model: ModelFile) -> Request:
-        """Return a request with what is expected of its model."""
+        """Return a request with the estimates for its model."""
         if model not in self._known:
             self._known[model] = self._expectations(where, model)
         return replace(request, estimates=with_stated_memory(self._known[model], request.estimates))
@@ -57,39 +57,43 @@ class ModelFileEstimator:
     def _expectations(self, where: str, model: ModelFile) -> Mapping[str, Expectation]:
         profile = _profile(where, model)
         try:
-            question = Query.of(profile, model.precision or None)
+            query = Query.of(profile, model.precision or None)
         except SettingsError as error:
             raise ManifestError(f"{where}: {error}", error.hint) from None
-        return predict_expectations(question, self.accelerators, self.catalog, self.knowledge, self.here)
+        return predict_expectations(query, self.accelerators, self.catalog, self.knowledge, self.here)
 
 
 def predict_expectations(
-    question: Query,
+    query: Query,
     accelerators: Iterable[str],
     catalog: Catalog,
     knowledge: Knowledge = NO_KNOWLEDGE,
     here: tuple[Accelerator, ...] = (),
 ) -> dict[str, Expectation]:
-    """Return what is expected on each model of accelerator; nothing of those that the catalog lacks."""
-    local = {each.model: each for each in here}
+    """Return the estimates on each model of accelerator; models that the catalog lacks are left out."""
+    local_by_model = {each.model: each for each in here}
     targets = []
     for name in accelerators:
         with suppress(CatalogError):
-            targets.append(seen(local[name], catalog) if name in local else target(name, catalog))
-    found = estimate(question, targets, knowledge)
+            targets.append(
+                local_target(local_by_model[name], catalog)
+                if name in local_by_model
+                else target(name, catalog)
+            )
+    estimates = estimate(query, targets, knowledge)
     return {
         each.device: _expectation(estimated, streams=each.memory is None)
-        for each, estimated in zip(targets, found, strict=True)
+        for each, estimated in zip(targets, estimates, strict=True)
     }
 
 
 def with_stated_memory(
-    found: Mapping[str, Expectation], stated: Mapping[str, Expectation]
+    estimates: Mapping[str, Expectation], stated: Mapping[str, Expectation]
 ) -> Mapping[str, Expectation]:
-    """Return what is expected, with the memory that was asked for in its place."""
+    """Return the estimates, with the memory that the pod requests in place of the estimated memory."""
     return {
         name: replace(each, memory=stated[name].memory) if name in stated else each
-        for name, each in found.items()
+        for name, each in estimates.items()
     }
 
 
@@ -101,7 +105,7 @@ def _profile(where: str, model: ModelFile) -> Profile:
 
 
 def _expectation(estimated: Estimate, *, streams: bool) -> Expectation:
-    """Return an estimate as the engine reads it; what streams through a device takes no memory there."""
+    """Return an estimate as the engine reads it; a model that streams through a device takes no memory."""
     if not estimated.runs:
         return Expectation(reason="; ".join(estimated.reasons))
     return Expectation(estimated.p90, estimated.joules, None if streams else estimated.memory)

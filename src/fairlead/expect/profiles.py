@@ -1,7 +1,7 @@
-"""Models that a cluster knows by its profiles: found by the name that a pod gives, and foreseen.
+"""Models that a cluster knows by its profiles: found by the name that a pod gives, and estimated.
 
-No model file is at hand there. What the profiles say of a model's work is enough to predict it on every
-accelerator of the catalog; of a model that was only seen in use, what was seen is all that is expected.
+The cluster has no model file. The work that a profile records is enough to predict the model on every
+accelerator of the catalog; for a model that was only observed in use, the observation is the estimate.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,32 +26,32 @@ from fairlead.units import Bytes
 from fairlead.workload import Profile
 
 _SHORTEST: Final = 8
-"""Characters of a digest that name a model."""
+"""The fewest characters of a digest that name a model."""
 _LONGEST: Final = 253
-"""Characters of a name; profiles have room for no more."""
+"""The most characters of a name: the limit of a profile."""
 _ENDINGS: Final = (".onnx", ".tflite")
 _IMPORT_HINT: Final = "fairlead profiles import --model FILE, or fairlead calibrate --cluster"
 _LIST_HINT: Final = "kubectl get modelprofiles"
-"""What lists the models. A refusal stands in a pod's condition and names none itself: profiles are of the
-whole cluster, and a user who may read the pod may not be allowed to list them."""
+"""The command that lists the models. An error appears in a pod's condition and names no model itself:
+profiles belong to the whole cluster, and a user who may read the pod may not be allowed to list them."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model of which profiles tell."""
+    """A model that profiles describe."""
 
     digest: str
     names: frozenset[str]
     precision: str
     features: Features | None = None
-    """Its work; None: it was only seen in use."""
+    """Its work; None: the model was only observed in use."""
     file: FilePart | None = None
-    """What its file says beyond its work, where somebody brought that."""
+    """What its file says beyond its work; None where the file was not imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModels:
-    """All models that a cluster knows, and what was measured of them."""
+    """All models that a cluster knows, with their measurements."""
 
     catalog: Catalog
     known: Mapping[str, KnownModel] = field(default_factory=dict)
@@ -59,37 +59,37 @@ class KnownModels:
     seen: tuple[ObservedUse, ...] = ()
     knowledge: Knowledge = NO_KNOWLEDGE
     fits: FitCache = field(default_factory=FitCache)
-    """For the next that are learnt."""
+    """Fits that the next set of profiles can reuse."""
     _expected: dict[tuple[str, str, tuple[str, ...]], dict[str, Expectation]] = field(default_factory=dict)
-    """What was worked out already."""
+    """Estimates by digest, precision and accelerators, as a cache."""
 
     @classmethod
     def of(
         cls, profiles: Iterable[ModelProfile], catalog: Catalog, before: "KnownModels | None" = None
     ) -> "KnownModels":
-        """Learn from the profiles of a cluster; what was learnt `before` and still holds is kept."""
+        """Read the profiles of a cluster; fits of `before` that still hold are reused."""
         listed = tuple(profiles)
-        told = profile_set(listed)
+        profiles_read = profile_set(listed)
         by_file = file_parts(listed)
         known: dict[str, KnownModel] = {}
-        for seen in told.seen:
+        for seen in profiles_read.seen:
             _add(known, KnownModel(seen.digest, frozenset({seen.model}), seen.setup.precision))
-        for calibration in told.calibrations:
+        for calibration in profiles_read.calibrations:
             for trial in calibration.trials:
                 digest, names = trial.features.digest, frozenset({trial.model})
                 file = by_file.get(digest)
                 precision = file.precision if file else calibration.setup.precision
                 _add(known, KnownModel(digest, names, precision, trial.features, file))
         fits = before.fits if before else FitCache()
-        learnt = Knowledge.of(told.calibrations, catalog, told.seen, fits)
-        return cls(catalog, known, told.seen, learnt, fits)
+        learnt = Knowledge.of(profiles_read.calibrations, catalog, profiles_read.seen, fits)
+        return cls(catalog, known, profiles_read.seen, learnt, fits)
 
     def with_expectations(
         self, where: str, pod: Pod, request: Request, accelerators: Iterable[str]
     ) -> Request:
-        """Return a request with what is expected of the model that its pod names, if it names one."""
-        notes = pod.metadata.annotations
-        name, precision = notes.get(keys.MODEL, "").strip(), notes.get(keys.PRECISION, "").strip()
+        """Return a request with the estimates for the model that its pod names, if it names one."""
+        annotations = pod.metadata.annotations
+        name, precision = annotations.get(keys.MODEL, "").strip(), annotations.get(keys.PRECISION, "").strip()
         if not name:
             return request
         model = self.find(f"{where}: metadata.annotations[{keys.MODEL}]", name, precision)
@@ -99,25 +99,25 @@ class KnownModels:
         return replace(request, estimates=with_stated_memory(self._expected[key], request.estimates))
 
     def find(self, where: str, name: str, precision: str) -> KnownModel:
-        """Return the one model that a name means; an error names no other one."""
+        """Return the one model that a name stands for; an error names no other model."""
         if len(name) > _LONGEST:
             raise ManifestError(f"{where}: a name of {len(name)} characters", _IMPORT_HINT)
-        found = [each for each in self.known.values() if _is_named(each, name)]
-        fitting = [each for each in found if each.precision == precision] or found
-        if len(fitting) == 1:
-            return fitting[0]
-        if not fitting:
-            hint = f"see those that it knows: {_LIST_HINT}. Or teach it: {_IMPORT_HINT}"
+        named = [each for each in self.known.values() if _is_named(each, name)]
+        matches = [each for each in named if each.precision == precision] or named
+        if len(matches) == 1:
+            return matches[0]
+        if not matches:
+            hint = f"list the known models: {_LIST_HINT}. Or import it: {_IMPORT_HINT}"
             raise ManifestError(f"{where}: the cluster knows no model {name!r}", hint)
         raise ManifestError(
-            f"{where}: {name!r} may be any of {len(fitting)} models",
+            f"{where}: {name!r} may be any of {len(matches)} models",
             f"add the annotation {keys.PRECISION}, or name it by its digest: {_LIST_HINT} -o yaml",
         )
 
     def expectations(
         self, model: KnownModel, precision: str, accelerators: Iterable[str]
     ) -> dict[str, Expectation]:
-        """Return what is expected of a model on each of these."""
+        """Return the estimates for a model on each of these accelerators."""
         if model.features is None:
             return self._observed_expectations(model, frozenset(accelerators))
         return predict_expectations(_query(model, precision), accelerators, self.catalog, self.knowledge)
@@ -125,13 +125,13 @@ class KnownModels:
     def _observed_expectations(
         self, model: KnownModel, accelerators: frozenset[str]
     ) -> dict[str, Expectation]:
-        """Return what was seen in use; of several sights on one accelerator, the richest."""
-        sights = [each for each in self.seen if each.digest == model.digest]
-        sights.sort(key=lambda each: each.latency.count if each.latency else 0)
+        """Return the observations in use; of several on one accelerator, the one with the most runs."""
+        observations = [each for each in self.seen if each.digest == model.digest]
+        observations.sort(key=lambda each: each.latency.count if each.latency else 0)
         return {
-            sight.setup.device: _observed_expectation(sight)
-            for sight in sights
-            if sight.setup.device in accelerators
+            observed.setup.device: _observed_expectation(observed)
+            for observed in observations
+            if observed.setup.device in accelerators
         }
 
 
@@ -147,15 +147,15 @@ def _bare_name(name: str) -> str:
     return next((last.removesuffix(ending) for ending in _ENDINGS if last.endswith(ending)), last)
 
 
-def _add(known: dict[str, KnownModel], found: KnownModel) -> None:
-    """Add what is known of a model; files of different names may be the same work."""
-    before = known.get(found.digest)
-    names = before.names | found.names if before else found.names
-    known[found.digest] = replace(found, names=names)
+def _add(known: dict[str, KnownModel], model: KnownModel) -> None:
+    """Add a model; files of different names may be the same work."""
+    before = known.get(model.digest)
+    names = before.names | model.names if before else model.names
+    known[model.digest] = replace(model, names=names)
 
 
 def _query(model: KnownModel, precision: str) -> Query:
-    assert model.features is not None, "only a model whose work is known is asked about"
+    assert model.features is not None, "a query needs the work of the model"
     file = model.file or FilePart()
     own = model.precision if model.precision in PRECISIONS else "fp32"
     profile = Profile(
@@ -176,8 +176,8 @@ def _query(model: KnownModel, precision: str) -> Query:
     return Query(profile, model.features, precision or None, max(1, model.features.batch), exact=file.exact)
 
 
-def _observed_expectation(seen: ObservedUse) -> Expectation:
-    if seen.latency is None:
-        return Expectation(memory=seen.peak_bytes)
-    joules = None if seen.watts is None else seen.watts * seen.latency.median
-    return Expectation(seen.latency.p90, joules, seen.peak_bytes)
+def _observed_expectation(observed: ObservedUse) -> Expectation:
+    if observed.latency is None:
+        return Expectation(memory=observed.peak_bytes)
+    joules = None if observed.watts is None else observed.watts * observed.latency.median
+    return Expectation(observed.latency.p90, joules, observed.peak_bytes)

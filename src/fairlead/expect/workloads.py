@@ -1,4 +1,4 @@
-"""Workloads from files: manifests as they are, or the short form."""
+"""Workloads from files: Kubernetes manifests, or the short form."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ _HINT: Final = "see: fairlead docs schedule"
 
 @dataclass(frozen=True, slots=True)
 class _WorkloadPod:
-    """A request in the making: where it was found, and the model that it runs."""
+    """A request with its place in the files, and the model that it runs."""
 
     where: str
     request: Request
@@ -41,30 +41,30 @@ def read_workloads(
     knowledge: Knowledge = NO_KNOWLEDGE,
     here: tuple[Accelerator, ...] = (),
 ) -> list[Request]:
-    """Return what waits for a place in some files, with what is expected of models on this cluster.
+    """Return the pending pods of some files, with the estimates for their models on this cluster.
 
     `here` are the accelerators of this machine, where it is one of the nodes.
     """
-    foresight = ModelFileEstimator.of(cluster.nodes, catalog, knowledge, here)
+    estimator = ModelFileEstimator.of(cluster.nodes, catalog, knowledge, here)
     documents = [(path, *each) for path in paths for each in text.read(path)]
-    formal = [(where, value) for _, where, value in documents if is_kubernetes(value)]
-    context = ReadContext(catalog, collect(formal), memory_by_model(cluster.nodes))
+    manifests = [(where, value) for _, where, value in documents if is_kubernetes(value)]
+    context = ReadContext(catalog, collect(manifests), memory_by_model(cluster.nodes))
     files = {where: path for path, where, _ in documents}
-    asked = [*_manifest_pods(context, cluster.nodes, files)]
+    pods = [*_manifest_pods(context, cluster.nodes, files)]
     for path, where, value in documents:
         if not is_kubernetes(value):
-            asked += _short_workloads(where, path, value, catalog)
-    if not asked:
+            pods += _short_workloads(where, path, value, catalog)
+    if not pods:
         raise ManifestError(f"{', '.join(paths)}: no workloads in it", _HINT)
-    found = [_with_expectations(each, foresight) for each in _with_gang_sizes(asked)]
-    _check_requests(found, cluster)
-    return [each.request for each in found]
+    estimated = [_with_expectations(each, estimator) for each in _with_gang_sizes(pods)]
+    _check_requests(estimated, cluster)
+    return [each.request for each in estimated]
 
 
-def _with_expectations(asked: _WorkloadPod, foresight: ModelFileEstimator) -> _WorkloadPod:
-    if asked.model is None:
-        return asked
-    return replace(asked, request=foresight.with_expectations(asked.where, asked.request, asked.model))
+def _with_expectations(pod: _WorkloadPod, estimator: ModelFileEstimator) -> _WorkloadPod:
+    if pod.model is None:
+        return pod
+    return replace(pod, request=estimator.with_expectations(pod.where, pod.request, pod.model))
 
 
 def _manifest_pods(
@@ -76,12 +76,12 @@ def _manifest_pods(
 
 
 def _model(pod: Pod, path: str) -> ModelFile | None:
-    notes = pod.metadata.annotations
-    named = notes.get(keys.MODEL, "").strip()
-    if not named:
+    annotations = pod.metadata.annotations
+    name = annotations.get(keys.MODEL, "").strip()
+    if not name:
         return None
-    shapes = tuple(part.strip() for part in notes.get(keys.SHAPES, "").split(";") if part.strip())
-    return ModelFile.beside(path, named, shapes, notes.get(keys.PRECISION, "").strip())
+    shapes = tuple(part.strip() for part in annotations.get(keys.SHAPES, "").split(";") if part.strip())
+    return ModelFile.beside(path, name, shapes, annotations.get(keys.PRECISION, "").strip())
 
 
 def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Iterable[_WorkloadPod]:
@@ -98,29 +98,29 @@ def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Ite
             yield _WorkloadPod(f"{place} ({request.name})", request, model)
 
 
-def _with_gang_sizes(asked: Sequence[_WorkloadPod]) -> list[_WorkloadPod]:
-    """Give gangs without a stated size the number of their pods, over all files."""
+def _with_gang_sizes(pods: Sequence[_WorkloadPod]) -> list[_WorkloadPod]:
+    """Set the size of gangs without a stated size to the number of their pods, over all files."""
     counts: dict[str, int] = {}
-    for each in asked:
+    for each in pods:
         if each.request.gang is not None:
             counts[each.request.gang.name] = counts.get(each.request.gang.name, 0) + 1
-    return [_with_size(each, counts) for each in asked]
+    return [_with_size(each, counts) for each in pods]
 
 
-def _with_size(asked: _WorkloadPod, counts: Mapping[str, int]) -> _WorkloadPod:
-    gang = asked.request.gang
+def _with_size(pod: _WorkloadPod, counts: Mapping[str, int]) -> _WorkloadPod:
+    gang = pod.request.gang
     if gang is None or gang.size != UNSTATED:
-        return asked
-    return replace(asked, request=replace(asked.request, gang=Gang(gang.name, counts[gang.name])))
+        return pod
+    return replace(pod, request=replace(pod.request, gang=Gang(gang.name, counts[gang.name])))
 
 
-def _check_requests(asked: Sequence[_WorkloadPod], cluster: Snapshot) -> None:
-    """Refuse names that are there twice, and figures that are nonsense."""
+def _check_requests(pods: Sequence[_WorkloadPod], cluster: Snapshot) -> None:
+    """Reject duplicate names, and impossible figures."""
     seen = {placement.request.id: "the cluster" for placement in cluster.placements}
-    for each in asked:
+    for each in pods:
         if each.request.id in seen:
             raise ManifestError(
-                f"{each.where}: {each.request.id} is there twice, first in {seen[each.request.id]}"
+                f"{each.where}: {each.request.id} is defined twice, first in {seen[each.request.id]}"
             )
         seen[each.request.id] = each.where
         for problem in problems(each.request):

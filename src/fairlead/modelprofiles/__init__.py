@@ -1,1 +1,1 @@
-"""ModelProfile objects: what a cluster knows of models on setups, converted, merged and stored."""
+"""ModelProfile objects: measurements of models on setups, converted, merged and stored."""

@@ -1,6 +1,6 @@
-"""A model that was analysed and not run yet, as an object beside those that were measured. Pure.
+"""A model that was analysed and not run yet, as an object beside the measured ones. Pure.
 
-It names no device. From its work the scheduler predicts it on all of them.
+The object names no device. From the model's work the scheduler predicts it on every device.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,11 @@ from fairlead.workload import Profile
 NO_DEVICE: Final = "none"
 _REASON: Final = "analysed from its file; not run yet"
 _NAME, _REASONS, _LENGTH = 253, 16, 256
-"""Characters of a name, reasons of a runtime and characters of each that the kind has room for."""
+"""Limits of the kind: characters of a name, reasons for a runtime, and characters of each reason."""
 
 
 def analysed_profile(profile: Profile, made: str, node: str) -> ModelProfile:
-    """Return the object of a model of which only the file is known."""
+    """Return the profile of a model of which only the file is known."""
     unsupported = {
         runtime: tuple(reason[:_LENGTH] for reason in reasons[:_REASONS])
         for runtime, reasons in profile.unsupported.items()
@@ -29,7 +29,7 @@ def analysed_profile(profile: Profile, made: str, node: str) -> ModelProfile:
         ModelProfileSpec(
             version=VERSION,
             setup=SetupPart(device=NO_DEVICE, runtime=NO_DEVICE, version="", precision=profile.precision),
-            # In place of a board: so each name has an object of its own, though files may be the same work.
+            # In place of a board: so each name has its own object, though files may be the same work.
             host=profile.name[:_NAME],
             model=profile.name[:_NAME],
             digest=profile.digest,
@@ -47,6 +47,6 @@ def analysed_profile(profile: Profile, made: str, node: str) -> ModelProfile:
     )
 
 
-def file_parts(objects: Iterable[ModelProfile]) -> Mapping[str, FilePart]:
-    """Return what files say of models, by digest."""
-    return {object_.spec.digest: object_.spec.file for object_ in objects if object_.spec.file is not None}
+def file_parts(profiles: Iterable[ModelProfile]) -> Mapping[str, FilePart]:
+    """Return what model files say beyond their work, by digest."""
+    return {profile.spec.digest: profile.spec.file for profile in profiles if profile.spec.file is not None}

@@ -1,9 +1,10 @@
-"""Turn what is known of models on setups into objects, and objects into what is known. Pure.
+"""Convert calibrations and observations to ModelProfile objects, and objects back. Pure.
 
-    Calibration -> an object for each trial        Seen -> one object, the same one where the model is a trial
-    objects     -> Knowledge: calibrations, seen, and what cannot be read
+    Calibration -> an object for each trial
+    ObservedUse -> one object, the same one where the model is a trial
+    objects     -> ProfileSet: calibrations, observations, and the objects that cannot be read
 
-The name of an object follows from what it is about, so that all machines of one setup write the same one.
+The name of an object follows from its setup and model, so that all machines of one setup write the same one.
 """
 
 import hashlib
@@ -38,21 +39,21 @@ from fairlead.modelprofiles.types import (
 )
 
 _HOST, _MODEL, _REASON = 256, 253, 1024
-"""Characters that the kind has room for; machines and runtimes say of themselves what they like."""
+"""Limits of the kind in characters; machines and runtimes report strings of any length."""
 T = TypeVar("T")
 
 
 class ProfileSet(NamedTuple):
-    """What many objects say."""
+    """The content of many profiles."""
 
     calibrations: tuple[Calibration, ...] = ()
     seen: tuple[ObservedUse, ...] = ()
     unread: tuple[str, ...] = ()
-    """A line for each object that cannot be used: which one, and why."""
+    """A line for each profile that cannot be read: its name, and the reason."""
 
 
 def calibration_profiles(calibration: Calibration, node: str) -> list[ModelProfile]:
-    """Return an object for each trial."""
+    """Return a profile for each trial."""
     return [
         named_profile(
             ModelProfileSpec(
@@ -72,24 +73,24 @@ def calibration_profiles(calibration: Calibration, node: str) -> list[ModelProfi
     ]
 
 
-def observed_profile(seen: ObservedUse, node: str) -> ModelProfile:
-    """Return the object of a model that was seen."""
+def observed_profile(observed: ObservedUse, node: str) -> ModelProfile:
+    """Return the profile of a model that was observed in use."""
     return named_profile(
         ModelProfileSpec(
             version=VERSION,
-            setup=_as(SetupPart, seen.setup),
-            host=seen.host[:_HOST],
-            model=seen.model[:_MODEL],
-            digest=seen.digest,
-            made=seen.made,
+            setup=_as(SetupPart, observed.setup),
+            host=observed.host[:_HOST],
+            model=observed.model[:_MODEL],
+            digest=observed.digest,
+            made=observed.made,
             node=node,
-            seen=_as(ObservedUsePart, seen),
+            seen=_as(ObservedUsePart, observed),
         )
     )
 
 
 def merge_profiles(before: ModelProfile, now: ModelProfile) -> ModelProfile:
-    """Return an object that says what both say; where `now` adds nothing, `before` itself."""
+    """Return a profile with the content of both; where `now` adds nothing, `before` itself."""
     old, new = before.spec, now.spec
     trial, seen = _merge_trials(old, new), _merge_observed(old, new)
     spec = replace(
@@ -106,33 +107,33 @@ def merge_profiles(before: ModelProfile, now: ModelProfile) -> ModelProfile:
     return replace(before, spec=spec)
 
 
-def profile_set(objects: Iterable[ModelProfile]) -> ProfileSet:
-    """Put objects together, by setup; trials are in the order of their names."""
+def profile_set(profiles: Iterable[ModelProfile]) -> ProfileSet:
+    """Return the content of profiles, by setup; trials are in the order of their names."""
     trials: dict[str, list[tuple[ModelProfileSpec, Trial]]] = {}
     seen, unread = [], []
-    for object_ in objects:
-        if object_.spec.version != VERSION:
-            version = f"a profile of version {object_.spec.version}; this program reads {VERSION}"
-            unread.append(f"{object_.metadata.name}: {version}")
+    for profile in profiles:
+        if profile.spec.version != VERSION:
+            problem = f"a profile of version {profile.spec.version}; this program reads {VERSION}"
+            unread.append(f"{profile.metadata.name}: {problem}")
             continue
-        if trial := _trial(object_.spec):
-            trials.setdefault(place(_setup(object_.spec), object_.spec.host), []).append(
-                (object_.spec, trial)
+        if trial := _trial(profile.spec):
+            trials.setdefault(place(_setup(profile.spec), profile.spec.host), []).append(
+                (profile.spec, trial)
             )
-        if found := _seen(object_.spec):
-            seen.append(found)
+        if observed := _seen(profile.spec):
+            seen.append(observed)
     return ProfileSet(tuple(_calibration(each) for each in trials.values()), tuple(seen), tuple(unread))
 
 
-def _calibration(found: list[tuple[ModelProfileSpec, Trial]]) -> Calibration:
-    first = found[0][0]
-    made = max(spec.made for spec, _ in found)
-    trials = sorted((trial for _, trial in found), key=lambda trial: trial.model)
+def _calibration(trials_by_spec: list[tuple[ModelProfileSpec, Trial]]) -> Calibration:
+    first = trials_by_spec[0][0]
+    made = max(spec.made for spec, _ in trials_by_spec)
+    trials = sorted((trial for _, trial in trials_by_spec), key=lambda trial: trial.model)
     return Calibration(_setup(first), first.host, made, tuple(trials))
 
 
 def named_profile(spec: ModelProfileSpec) -> ModelProfile:
-    """Return an object with the name and labels that follow from what it is about."""
+    """Return a profile with the name and labels that follow from its setup and model."""
     setup = place(_setup(spec), spec.host)
     about = hashlib.sha256(f"{spec.version} {setup} {spec.digest}".encode()).hexdigest()[:16]
     labels = {keys.SETUP: setup, keys.DEVICE: spec.setup.device, keys.DIGEST: spec.digest}
@@ -163,14 +164,14 @@ def _trial(spec: ModelProfileSpec) -> Trial | None:
 
 
 def _seen(spec: ModelProfileSpec) -> ObservedUse | None:
-    found = spec.seen
-    if found is None:
+    part = spec.seen
+    if part is None:
         return None
-    latency = None if found.latency is None else _as(Latency, found.latency)
+    latency = None if part.latency is None else _as(Latency, part.latency)
     about = (_setup(spec), spec.host, spec.digest, spec.model, spec.made)
-    return ObservedUse(*about, found.image, found.peak_bytes, latency, found.watts, found.ramp)
+    return ObservedUse(*about, part.image, part.peak_bytes, latency, part.watts, part.ramp)
 
 
-def _as(shape: type[T], value: object) -> T:
-    """Return a noun as a part of an object, or the other way: their fields have the same names."""
-    return msgspec.convert(value, shape, from_attributes=True)
+def _as(target: type[T], value: object) -> T:
+    """Return a value as a part of an object, or the other way round: their fields have the same names."""
+    return msgspec.convert(value, target, from_attributes=True)

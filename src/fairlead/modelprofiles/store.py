@@ -1,4 +1,4 @@
-"""Keep profiles in a cluster, and read them: many machines write the same object, and none loses a figure."""
+"""Store profiles in a cluster, and read them: many machines write the same object, and no figure is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -16,13 +16,13 @@ from fairlead.modelprofiles.types import MODEL_PROFILES, ModelProfile
 
 _TRIES: Final = 12
 _PAUSE: Final = 0.02
-"""Seconds before the second try, at most; each later one may take half as long again."""
+"""The longest pause before the second try, in seconds; each later pause is up to half as long again."""
 Outcome = Literal["made", "changed", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:
-    """How many objects were made, changed, or had nothing to learn."""
+    """The numbers of objects that were created, changed, or left unchanged."""
 
     made: int = 0
     changed: int = 0
@@ -33,83 +33,84 @@ class StoreCounts:
         return {"made": self.made, "changed": self.changed, "kept": self.kept}
 
     def __str__(self) -> str:
-        """Return it for people."""
-        return f"{self.made} made, {self.changed} changed, {self.kept} as they were"
+        """Return the numbers as text."""
+        return f"{self.made} created, {self.changed} changed, {self.kept} unchanged"
 
 
 async def check_served(cluster: ClusterClient) -> None:
-    """Raise where profiles cannot be kept here, before anybody spends a minute on measuring."""
+    """Raise an error where the cluster cannot store profiles, before a user spends minutes on measuring."""
     async with _hint_missing_kind():
-        # Whoever stores profiles may read one, and need not be allowed to list all.
+        # An account that stores profiles may read one, and need not be allowed to list all.
         with suppress(NotFoundError):
             await cluster.get(MODEL_PROFILES, "none")
 
 
-async def store(cluster: ClusterClient, profiles: Iterable[ModelProfile], dice: Random) -> StoreCounts:
-    """Add what profiles say to what the cluster knows."""
-    done: list[Outcome] = []
+async def store(cluster: ClusterClient, profiles: Iterable[ModelProfile], random: Random) -> StoreCounts:
+    """Merge profiles into those of the cluster."""
+    outcomes: list[Outcome] = []
     async with _hint_missing_kind():
         for profile in profiles:
-            done.append(await _store_with_retry(cluster, profile, dice))
-    return StoreCounts(done.count("made"), done.count("changed"), done.count("kept"))
+            outcomes.append(await _store_with_retry(cluster, profile, random))
+    return StoreCounts(outcomes.count("made"), outcomes.count("changed"), outcomes.count("kept"))
 
 
 async def read_profiles(cluster: ClusterClient, setup: str = "") -> ProfileSet:
-    """Return all that a cluster knows, or all of one setup."""
+    """Return the content of all profiles of a cluster, or of one setup."""
     return profile_set(await list_profiles(cluster, setup))
 
 
 async def list_profiles(cluster: ClusterClient, setup: str = "") -> tuple[ModelProfile, ...]:
-    """Return the objects themselves."""
+    """Return the profiles of a cluster as objects, or those of one setup."""
     async with _hint_missing_kind():
         labels = f"{SETUP}={setup}" if setup else None
         return (await cluster.list(MODEL_PROFILES, labels=labels)).items
 
 
 async def delete_profiles(cluster: ClusterClient, setup: str) -> int:
-    """Delete every profile of a setup; return how many there were."""
-    found = await list_profiles(cluster, setup)
-    for each in found:
-        with suppress(NotFoundError):  # somebody else was quicker
+    """Delete every profile of a setup; return their number."""
+    profiles = await list_profiles(cluster, setup)
+    for each in profiles:
+        with suppress(NotFoundError):  # another client deleted it first
             await cluster.delete(MODEL_PROFILES, each.metadata.name)
-    return len(found)
+    return len(profiles)
 
 
 async def delete_kind(cluster: ClusterClient, *, dry: bool = False) -> int:
-    """Take the kind away, unless profiles are kept of it: then return how many those are."""
+    """Delete the kind unless it has profiles; return their number."""
     try:
-        kept = len((await cluster.list(MODEL_PROFILES)).items)
+        count = len((await cluster.list(MODEL_PROFILES)).items)
     except MissingApiError:
         return 0
-    if not kept and not dry:
+    if not count and not dry:
         with suppress(NotFoundError):
             await cluster.delete(CRDS, MODEL_PROFILES.resource)
-    return kept
+    return count
 
 
-async def _store_with_retry(cluster: ClusterClient, mine: ModelProfile, dice: Random) -> Outcome:
-    for tried in range(_TRIES):
+async def _store_with_retry(cluster: ClusterClient, profile: ModelProfile, random: Random) -> Outcome:
+    for attempt in range(_TRIES):
         try:
-            return await _store_once(cluster, mine)
+            return await _store_once(cluster, profile)
         except (AlreadyExistsError, ConflictError) as error:
-            if tried == _TRIES - 1:
+            if attempt == _TRIES - 1:
                 raise ConflictError(
-                    f"{mine.metadata.name}: others wrote it {_TRIES} times meanwhile: {error}", "try again"
+                    f"{profile.metadata.name}: other writers changed it {_TRIES} times meanwhile: {error}",
+                    "try again",
                 ) from None
-        await asyncio.sleep(dice.uniform(0, _PAUSE * 1.5**tried))
-    raise AssertionError("the last try returns or raises")
+        await asyncio.sleep(random.uniform(0, _PAUSE * 1.5**attempt))
+    raise AssertionError("the last attempt returns or raises")
 
 
-async def _store_once(cluster: ClusterClient, mine: ModelProfile) -> Outcome:
+async def _store_once(cluster: ClusterClient, profile: ModelProfile) -> Outcome:
     try:
-        before = await cluster.get(MODEL_PROFILES, mine.metadata.name)
+        before = await cluster.get(MODEL_PROFILES, profile.metadata.name)
     except NotFoundError:
-        await cluster.create(MODEL_PROFILES, mine)
+        await cluster.create(MODEL_PROFILES, profile)
         return "made"
-    after = merge_profiles(before, mine)
+    after = merge_profiles(before, profile)
     if after is before:
         return "kept"
-    # The object carries its version: whoever was quicker makes this fail, and both figures are kept.
+    # The object carries its resourceVersion: if another writer was faster, this fails, and both figures stay.
     await cluster.update(MODEL_PROFILES, after)
     return "changed"
 

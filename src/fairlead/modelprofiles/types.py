@@ -1,7 +1,7 @@
-"""A ModelProfile: what is known of one model on one setup, as the API server keeps it.
+"""A ModelProfile: the measurements of one model on one setup, as the API server stores them.
 
-Fields are those of the nouns in `fairlead.calibration`, under the same names: `knowledge.py` turns one into
-the other. Bounds and rules stand in the chart's definition of the kind.
+Fields are those of the values in `fairlead.calibration`, under the same names: `convert.py` converts one into
+the other. Limits and rules are in the chart's definition of the kind.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class SetupPart(ObjectPart, frozen=True):
 
 
 class WorkPart(ObjectPart, frozen=True):
-    """The fields of Work."""
+    """The fields of OperatorWork."""
 
     operators: int = 0
     macs: int = 0
@@ -53,7 +53,7 @@ class FeaturesPart(ObjectPart, frozen=True):
 
 
 class MeasuredPart(ObjectPart, frozen=True):
-    """The fields of Measured."""
+    """The fields of MeasuredRun."""
 
     seconds: Seconds
     p90: Seconds
@@ -75,7 +75,7 @@ class LatencyPart(ObjectPart, frozen=True):
 
 
 class ObservedUsePart(ObjectPart, frozen=True):
-    """The fields of Seen that are not the object's own."""
+    """The fields of ObservedUse that are not the object's own."""
 
     image: str = ""
     peak_bytes: Bytes | None = None
@@ -92,11 +92,11 @@ class FilePart(ObjectPart, frozen=True):
     exact: bool = True
     """False: its amounts are lower bounds."""
     unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By runtime, why it does not run there as it is."""
+    """By runtime: why the model does not run there unchanged."""
 
 
 class ModelProfileSpec(ObjectPart, frozen=True):
-    """A model on a setup; `seen` is of real use, `file` of the model alone, the rest of a trial."""
+    """A model on a setup; `seen` comes from real use, `file` from the model alone, the rest from a trial."""
 
     version: int
     setup: SetupPart
@@ -105,7 +105,7 @@ class ModelProfileSpec(ObjectPart, frozen=True):
     digest: str
     made: str
     node: str = ""
-    """Who wrote it last."""
+    """The node that wrote it last."""
     features: FeaturesPart | None = None
     measured: MeasuredPart | None = None
     reason: str = ""
@@ -114,7 +114,7 @@ class ModelProfileSpec(ObjectPart, frozen=True):
 
 
 class ModelProfile(Object, frozen=True, kw_only=True):
-    """What is known of one model on one setup."""
+    """The measurements of one model on one setup."""
 
     spec: ModelProfileSpec
 

@@ -1,4 +1,4 @@
-"""Finds the type of every part of an expression, and refuses what cannot be evaluated, as cel-go does."""
+"""Finds the type of every part of an expression, and rejects what cannot be evaluated, as cel-go does."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -51,7 +51,7 @@ FIELDS: Final = {
     "attributes": map_of(STRING, map_of(STRING, DYN)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
 }
-"""Of a device."""
+"""The fields of a device, and their types."""
 TYPE_NAMES: Final = {
     "bool": BOOL, "int": INT, "uint": UINT, "double": DOUBLE, "string": STRING, "bytes": BYTES, "dyn": DYN,
     "null_type": NULL, "list": list_of(DYN), "map": map_of(DYN, DYN), "type": Type("type"),
@@ -78,7 +78,7 @@ class Checker:
         self.overloads: dict[int, list[Overload]] = {}
         """By the id of a call: the overloads that its types allow."""
         self.names: dict[int, str] = {}
-        """By the id of a node: the type's or the function's full name, where the node stands for one."""
+        """By the id of a node: the full name of the type or function that the node stands for."""
         self._source = source
         self._table = table
         self._types: dict[int, Type] = {}
@@ -86,13 +86,13 @@ class Checker:
         self._scopes: list[dict[str, Type]] = [{"device": DEVICE}]
 
     def type_of(self, node: Node) -> Type:
-        """Return what a node was found to be."""
+        """Return the type of a node that was checked."""
         return self._bindings.final(self._types[id(node)], free_to_dyn=True)
 
     def check(self, node: Node) -> Type:
-        """Return the type of a node, and keep the faults in it."""
+        """Return the type of a node, and record its faults."""
         if id(node) in self._types:
-            # Macros use a target twice: checked once, or a chain of them would take for ever.
+            # Macros use a target twice: without this cache, a chain of macros would take exponential time.
             return self._types[id(node)]
         match node:
             case Literal():
@@ -183,31 +183,31 @@ class Checker:
         overloads = self._table.get(name.removeprefix("."))
         if not overloads:
             return self._undeclared(node.at, name)
-        given = tuple(self._types[id(arg)] for arg in args)
+        arg_types = tuple(self._types[id(arg)] for arg in args)
         if name in ("_&&_", "_||_"):
-            return self._logical(args, given)
-        found: Type | None = None
+            return self._logical(args, arg_types)
+        result_type: Type | None = None
         for overload in overloads:
             if overload.member != member:
                 continue
             result, *wanted = self._bindings.instance((overload.result, *overload.args))
-            if not self._bindings.assign(given, tuple(wanted)):
+            if not self._bindings.assign(arg_types, tuple(wanted)):
                 continue
             self.overloads.setdefault(id(node), []).append(overload)
             result = self._bindings.final(result)
-            if found is None:
-                found = result
-            elif found.kind != "dyn" and found != result:
-                found = DYN
-        if found is not None:
-            return found
-        shown = [str(self._bindings.final(each, free_to_dyn=True)) for each in given]
+            if result_type is None:
+                result_type = result
+            elif result_type.kind != "dyn" and result_type != result:
+                result_type = DYN
+        if result_type is not None:
+            return result_type
+        shown = [str(self._bindings.final(each, free_to_dyn=True)) for each in arg_types]
         signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         return self._fault(node.at, f"found no matching overload for '{name}' applied to '{signature}'")
 
-    def _logical(self, args: Sequence[Node], given: Sequence[Type]) -> Type:
+    def _logical(self, args: Sequence[Node], arg_types: Sequence[Type]) -> Type:
         sound = True
-        for argument, kind in zip(args, given, strict=True):
+        for argument, kind in zip(args, arg_types, strict=True):
             if not self._bindings.assign((kind,), (BOOL,)):
                 self._mismatch(argument.at, BOOL, self._bindings.final(kind))
                 sound = False
@@ -242,7 +242,7 @@ class Checker:
             return now
         if self._bindings.assign((before,), (now,)):
             return most_general(before, now)
-        # Mixed lists and maps are refused afterwards, where they are no arguments of `format`.
+        # `validate` rejects mixed lists and maps afterwards, unless they are arguments of `format`.
         return DYN
 
     def _struct(self, node: StructNode) -> Type:

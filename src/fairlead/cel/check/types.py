@@ -1,4 +1,4 @@
-"""Types of expressions, and when one may stand where another is wanted, as in cel-go's checker."""
+"""Types of expressions, and when one is assignable to another, as in cel-go's checker."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final
 from fairlead.cel.errors import CompileError
 
 _HEAVIEST: Final = 2000
-"""Parts of one type."""
+"""The most parts of one type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Type:
     weight: int = field(default=1, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A map from itself to itself doubles with every step, and would never be read to its end.
+        # A map from a type to itself doubles with every step: without a limit it grows without end.
         weight = 1 + sum(each.weight for each in self.params)
         if weight > _HEAVIEST:
             raise CompileError(1, 1, "the type of the expression is too large")
@@ -77,7 +77,7 @@ def type_of(value: Type) -> Type:
 
 @cache
 def read_type(text: str) -> Type:
-    """Read a type as the tables of functions write it: `map(A,optional(int))`; one capital is any type."""
+    """Read a type as the function tables write it: `map(A,optional(int))`; one capital is any type."""
     words = _SPLIT.findall(text)
     return _read(words)
 
@@ -99,27 +99,27 @@ def _read(words: list[str]) -> Type:
     return Type("param", word) if len(word) == 1 else _NAMED[word]
 
 
-def unwrapped(given: Type) -> tuple[Type, bool]:
-    """Return what an optional holds, and whether it is one."""
-    if given.kind == "opaque" and given.name == "optional_type":
-        return given.params[0], True
-    return given, False
+def unwrapped(type_: Type) -> tuple[Type, bool]:
+    """Return the type inside an optional, and whether the type is an optional."""
+    if type_.kind == "opaque" and type_.name == "optional_type":
+        return type_.params[0], True
+    return type_, False
 
 
 class Bindings:
-    """What unknown types turned out to be."""
+    """The types that type parameters were bound to."""
 
     def __init__(self) -> None:
         self._known: dict[Type, Type] = {}
         self._count = 0
 
     def fresh(self) -> Type:
-        """Return a type that is not known yet."""
+        """Return a new type parameter."""
         self._count += 1
         return Type("param", f"_var{self._count - 1}")
 
     def instance(self, signature: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Return a function's types with unknown types of its own."""
+        """Return a function's types with fresh type parameters."""
         own: dict[Type, Type] = {}
         return tuple(self._renamed(each, own) for each in signature)
 
@@ -133,7 +133,7 @@ class Bindings:
         return Type(given.kind, given.name, tuple(self._renamed(each, own) for each in given.params))
 
     def assign(self, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
-        """Return whether the types may stand for the others; what that tells of unknown ones is kept."""
+        """Return whether the types are assignable to the others; if so, keep the bindings that follow."""
         before = dict(self._known)
         if len(given) == len(wanted) and all(map(self._assignable, given, wanted)):
             return True
@@ -141,7 +141,7 @@ class Bindings:
         return False
 
     def final(self, given: Type, *, free_to_dyn: bool = False) -> Type:
-        """Return a type with all that is known of it."""
+        """Return a type with its parameters replaced by their bindings."""
         if given in self._known:
             return self.final(self._known[given], free_to_dyn=free_to_dyn)
         if given.kind == "param" and free_to_dyn:
@@ -169,7 +169,7 @@ class Bindings:
         return same and all(map(self._assignable, one.params, other.params))
 
     def _bind(self, one: Type, param: Type) -> tuple[bool, bool]:
-        """Try to let an unknown type be `one`: whether it can be, and whether it was known before."""
+        """Bind a type parameter to `one`; return whether that is valid, and whether it was bound before."""
         if one == param:
             return True, True
         known = self._known.get(param)
@@ -197,7 +197,7 @@ class Bindings:
 
 
 def most_general(one: Type, other: Type) -> Type:
-    """Return the more general of two types that go together."""
+    """Return the more general of two assignable types."""
     return one if _less_specific(one, other) else other
 
 

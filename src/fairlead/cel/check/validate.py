@@ -1,4 +1,4 @@
-"""What Kubernetes checks of an expression beyond its types: literals that can only fail, mixed lists."""
+"""What Kubernetes checks beyond the types of an expression: literals that can only fail, mixed lists."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -50,11 +50,11 @@ _ALLOWED: Final = {
     ),
     "o": ("octal clause can only be used on integers", ("int", "uint")),
 }
-"""What a clause of `format` takes, and what is said of anything else."""
+"""The types that a clause of `format` takes, and the error for any other type."""
 
 
 def faults(source: Source, checker: Checker, tree: Node) -> Iterator[CompileError]:
-    """Yield what is wrong with the literals of an expression."""
+    """Yield the faults in the literals of an expression."""
     nodes = _all([tree])
     formatted = _all([child for node in nodes if _formats(node) for child in children(node)])
     exempt = {id(node) for node in formatted}
@@ -113,7 +113,7 @@ def _call(source: Source, checker: Checker, node: Call) -> Iterator[CompileError
 
 
 def _conversion(source: Source, node: Call) -> Iterator[CompileError]:
-    """Yield a fault where a constant cannot be converted: it never could."""
+    """Yield a fault where a constant cannot be converted: no device could make it valid."""
     try:
         found, value = _constant(node.args[0])
     except EvaluationError:
@@ -146,7 +146,7 @@ def _converted(function: str, value: Any) -> Any:
 
 
 def _format(source: Source, checker: Checker, node: Call) -> Iterator[CompileError]:
-    """Yield what is wrong with a format whose text and arguments are both written out."""
+    """Yield the faults of a format whose text and arguments are both literals."""
     text, values = node.target, node.args[0]
     if not (isinstance(text, Literal) and isinstance(text.value, str) and isinstance(values, ListNode)):
         return
@@ -162,6 +162,6 @@ def _format(source: Source, checker: Checker, node: Call) -> Iterator[CompileErr
         yield source.error(node.at, f"too many arguments supplied to string.format {counts}")
     for letter, item in zip(letters, values.items, strict=False):
         kind = checker.type_of(item)
-        says, allowed = _ALLOWED[letter]
+        message, allowed = _ALLOWED[letter]
         if kind.kind not in (*allowed, *_ANY):
-            yield source.error(item.at, f"error during formatting: {says}, was given {kind}")
+            yield source.error(item.at, f"error during formatting: {message}, was given {kind}")

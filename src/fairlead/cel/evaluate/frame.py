@@ -1,4 +1,4 @@
-"""One evaluation of an expression: its variables, and what it has cost."""
+"""One evaluation of an expression: its variables, and its cost so far."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -7,11 +7,11 @@ from fairlead.cel.errors import CostError
 from fairlead.cel.evaluate.values import Map
 
 MAX_COST: Final = 1_000_000
-"""What one evaluation may cost: `CELSelectorExpressionMaxCost` of Kubernetes."""
+"""The cost limit of one evaluation: `CELSelectorExpressionMaxCost` of Kubernetes."""
 
 
 class Frame:
-    """One evaluation: its variables, and what it has cost."""
+    """One evaluation: its variables, and its cost so far."""
 
     __slots__ = ("cost", "device", "variables")
 
@@ -21,7 +21,7 @@ class Frame:
         self.cost = 0
 
     def charge(self, cost: int) -> None:
-        """Count a step; CostError beyond the limit."""
+        """Add a cost; CostError beyond the limit."""
         self.cost += cost
         if self.cost > MAX_COST:
             raise CostError

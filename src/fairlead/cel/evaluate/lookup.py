@@ -1,4 +1,4 @@
-"""Fields and elements of values: what is there, and what is said where it is not."""
+"""Fields and elements of values, and the errors where they are missing."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from fairlead.cel.syntax.tree import UInt
 
 
 def field_of(value: Any, field: str) -> Any:
-    """Return `value.field`; of an optional value, what it holds is asked."""
+    """Return `value.field`; an optional value is unwrapped first."""
     if type(value) is Map:
-        found = value.find(field)
-        if not found.has_value:
+        entry = value.find(field)
+        if not entry.has_value:
             raise EvaluationError(f"no such key: {field}")
-        return found.value
+        return entry.value
     if type(value) is Optional:
         return find_field(value, field)
     raise EvaluationError(f"no such key: {field}")
@@ -40,10 +40,10 @@ def _place(key: Any) -> int:
 def at_index(value: Any, key: Any) -> Any:
     """Return `value[key]`."""
     if type(value) is Map:
-        found = value.find(key)
-        if not found.has_value:
+        entry = value.find(key)
+        if not entry.has_value:
             raise EvaluationError(f"no such key: {show(key)}")
-        return found.value
+        return entry.value
     if type(value) is tuple:
         place = _place(key)
         if not 0 <= place < len(value):

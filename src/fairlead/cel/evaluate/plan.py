@@ -1,4 +1,4 @@
-"""Turns a checked expression into functions that evaluate it, and count what that costs as cel-go does."""
+"""Turns a checked expression into functions that evaluate it, and count its cost as cel-go does."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ _LIST_COST, _MAP_COST = 10, 30
 
 
 class ErrorValue:
-    """A variable whose value is an error: who reads it, fails."""
+    """The value of a variable whose evaluation failed: reading the variable raises the error."""
 
     __slots__ = ("error",)
 
@@ -37,7 +37,7 @@ class ErrorValue:
 
 
 class Planner:
-    """Plans one expression."""
+    """Plans the evaluation of one expression."""
 
     def __init__(self, checker: Checker) -> None:
         self.variables = 0
@@ -46,7 +46,7 @@ class Planner:
         self._planned: dict[int, Step] = {}
 
     def plan(self, node: Node) -> Step:
-        """Return what evaluates a node."""
+        """Return the function that evaluates a node."""
         if id(node) not in self._planned:
             self._planned[id(node)] = self._plan(node)
         return self._planned[id(node)]
@@ -162,7 +162,7 @@ class Planner:
         return _folded(over, (accu, first, second if node.var2 else -1), init, (condition, step), result)
 
     def _gathering(self, node: Comprehension) -> tuple[Step | None, Step] | None:
-        """Return the filter and the element of a loop that builds a list: built in one go, not by copies."""
+        """Return the filter and the element of a loop that builds a list, so that no step copies it."""
         if node.accu != ACCUMULATOR or not isinstance(node.init, ListNode):
             return None
         step, test = node.step, None
@@ -212,7 +212,7 @@ def _type_name(name: str) -> Step:
     return lambda _: value
 
 
-def _kept(step: Step, frame: Frame) -> Any:
+def _value_or_error(step: Step, frame: Frame) -> Any:
     try:
         return step(frame)
     except EvaluationError as error:
@@ -221,7 +221,7 @@ def _kept(step: Step, frame: Frame) -> Any:
 
 def _bound(slot: int, init: Step, result: Step) -> Step:
     def bind(frame: Frame) -> Any:
-        frame.variables[slot] = _kept(init, frame)
+        frame.variables[slot] = _value_or_error(init, frame)
         return result(frame)
 
     return bind
@@ -267,14 +267,14 @@ def _folded(
     def fold(frame: Frame) -> Any:
         variables = frame.variables
         items = _pairs(over(frame), second >= 0)
-        value = _kept(init, frame)
+        value = _value_or_error(init, frame)
         for one, other in items:
             variables[accu], variables[first] = value, one
             if second >= 0:
                 variables[second] = other
             if condition(frame) is not True:
                 break
-            value = _kept(step, frame)
+            value = _value_or_error(step, frame)
         variables[accu] = value
         return result(frame)
 
@@ -316,7 +316,7 @@ def _conditional(args: Sequence[Step]) -> Step:
 def _not_strictly_false(args: Sequence[Step]) -> Step:
     def test(frame: Frame) -> bool:
         frame.charge(1)
-        value: object = _kept(args[0], frame)
+        value: object = _value_or_error(args[0], frame)
         return value is not False
 
     return test
@@ -338,10 +338,10 @@ def _looked_up(find: Callable[[Any, Any], Any]) -> Callable[[Sequence[Step]], St
 
 def _or_else(unwraps: bool) -> Callable[[Sequence[Step]], Step]:
     def plan(args: Sequence[Step]) -> Step:
-        given, otherwise = args
+        optional, otherwise = args
 
         def choose(frame: Frame) -> Any:
-            value = given(frame)
+            value = optional(frame)
             if not isinstance(value, Optional):
                 raise EvaluationError(NO_OVERLOAD)
             if not value.has_value:

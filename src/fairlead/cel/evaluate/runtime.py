@@ -1,4 +1,4 @@
-"""Which types a value has while an expression runs."""
+"""The types of values at run time."""
 
 from typing import Any, Final
 
@@ -15,22 +15,22 @@ _GO: Final = {
 }  # fmt: skip
 
 
-def accepts(wanted: Type, value: Any) -> bool:
-    """Return whether a function that wants this type takes a value; of a list, its first element tells."""
-    match wanted.kind:
+def accepts(parameter: Type, value: Any) -> bool:
+    """Return whether a parameter of this type takes a value; of a list, the first element decides."""
+    match parameter.kind:
         case "dyn" | "param":
             return True
         case "list":
-            return type(value) is tuple and (not value or accepts(wanted.params[0], value[0]))
+            return type(value) is tuple and (not value or accepts(parameter.params[0], value[0]))
         case "map":
             return type(value) is Map
         case "opaque":
             return type(value) is Optional
         case "struct":
-            return kind_name(value) == wanted.name
-    return kind_name(value) == _SIMPLE.get(wanted.kind, wanted.kind)
+            return kind_name(value) == parameter.name
+    return kind_name(value) == _SIMPLE.get(parameter.kind, parameter.kind)
 
 
 def go_name(value: Any) -> str:
-    """Return what Go calls a value's type in messages."""
+    """Return the Go name of a value's type, as cel-go's messages have it."""
     return _GO.get(kind_name(value), kind_name(value))

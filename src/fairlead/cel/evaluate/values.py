@@ -10,20 +10,20 @@ from fairlead.cel.functions.semver import SemanticVersion
 from fairlead.cel.syntax.tree import UInt
 from fairlead.units import Quantity
 
-INT_LEAST, INT_MOST, UINT_MOST = -(2**63), 2**63 - 1, 2**64 - 1
+INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 NO_OVERLOAD: Final = "no such overload"
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A length of time."""
+    """A duration."""
 
     nanos: int
 
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A moment, since 1970 in UTC."""
+    """A timestamp: nanoseconds since 1970 in UTC."""
 
     nanos: int
 
@@ -47,7 +47,7 @@ NONE: Final = Optional()
 
 
 def key_of(key: Any) -> tuple[str, Any]:
-    """Return what a key is found by: numbers that are equal are one key, true is not 1."""
+    """Return the lookup key of a map key: equal numbers are one key, and true is not 1."""
     kind = type(key)
     if kind is str:
         return ("s", key)
@@ -59,7 +59,7 @@ def key_of(key: Any) -> tuple[str, Any]:
 
 
 class Map:
-    """A map; `default`: what is found for a key that is not there, as for the domains of a device."""
+    """A map; `default` is the value of a missing key, as for the domains of a device."""
 
     __slots__ = ("_entries", "default")
 
@@ -83,7 +83,7 @@ class Map:
         return key_of(key) in self._entries
 
     def find(self, key: Any) -> Optional:
-        """Return the value of a key."""
+        """Return the value of a key, as an optional."""
         try:
             found = self._entries.get(key_of(key))
         except EvaluationError:
@@ -93,7 +93,7 @@ class Map:
         return NONE if self.default is None else Optional(self.default, has_value=True)
 
     def inserted(self, key: Any, value: Any) -> "Map":
-        """Return a map with one entry more."""
+        """Return a map with one more entry."""
         if key in self:
             raise EvaluationError(f"insert failed: key {show(key)} already exists")
         new = Map()
@@ -104,9 +104,9 @@ class Map:
 EMPTY: Final = Map()
 
 
-def domains(given: Mapping[str, Mapping[str, Any]]) -> Map:
-    """Return what a device says by domain and name; a domain that it does not know is empty."""
-    return Map(((name, Map(inner.items())) for name, inner in given.items()), EMPTY)
+def domains(by_domain: Mapping[str, Mapping[str, Any]]) -> Map:
+    """Return attributes or capacities by domain and name; an unknown domain is empty."""
+    return Map(((name, Map(inner.items())) for name, inner in by_domain.items()), EMPTY)
 
 
 _KINDS: Final[dict[type, str]] = {
@@ -123,12 +123,12 @@ def kind_name(value: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """Return a key or a number for a message."""
+    """Return a key or a number as messages show it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class StepBudget:
-    """What an evaluation may still do inside of one call: compare elements, write texts."""
+    """The remaining steps of an evaluation inside calls: comparing elements, building strings."""
 
     __slots__ = ("left",)
     most: Final = 1_000_000
@@ -137,18 +137,18 @@ class StepBudget:
         self.left = self.most
 
     def take(self, count: int) -> None:
-        """Spend steps; CostError where there are none left."""
+        """Spend steps; CostError where none is left."""
         self.left -= count
         if self.left < 0:
             raise CostError
 
 
 STEPS: Final = StepBudget()
-"""One for all: it is set back when an evaluation begins."""
+"""The one budget of the process: each evaluation resets it."""
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two values are equal: numbers across their types, other types never."""
+    """Return whether two values are equal: numbers compare across types, other types never do."""
     kind, theirs = type(one), type(other)
     if kind in _NUMBERS and theirs in _NUMBERS:
         return bool(one == other) if float not in (kind, theirs) else float(one) == float(other)
@@ -170,9 +170,9 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _refuses(one: Any, other: Any) -> bool:
-    """Return whether `one == other` is an error: Kubernetes' own types refuse to be compared with others.
+    """Return whether `one == other` is an error: Kubernetes' own types cannot be compared with others.
 
-    A sum of quantities is a pointer in Go, which no quantity takes for one of its kind.
+    In Go a sum of quantities is a pointer, which no quantity recognises as its own type.
     """
     if one is None or other is None:
         return False
@@ -182,7 +182,7 @@ def _refuses(one: Any, other: Any) -> bool:
 
 
 def _agrees(one: Any, other: Any) -> bool:
-    """Return whether elements of lists and maps do not differ: an error is no difference to cel-go."""
+    """Return whether elements of lists and maps are alike: cel-go treats an error as no difference."""
     return _refuses(one, other) or equal(one, other)
 
 
@@ -203,7 +203,7 @@ _ORDERED: Final = frozenset((bool, str, bytes, Duration, Timestamp))
 
 
 def compare(one: Any, other: Any) -> int:
-    """Return -1, 0 or 1; EvaluationError for what has no order."""
+    """Return -1, 0 or 1; EvaluationError for types without an order."""
     kind, theirs = type(one), type(other)
     if kind in _NUMBERS and theirs in _NUMBERS:
         if math.isnan(one) or math.isnan(other):
@@ -221,21 +221,21 @@ def compare(one: Any, other: Any) -> int:
 
 
 def as_int(value: int) -> int:
-    """Return a number that fits 64 bits."""
-    if not INT_LEAST <= value <= INT_MOST:
+    """Return a number if it fits 64 bits."""
+    if not INT_MIN <= value <= INT_MAX:
         raise EvaluationError("integer overflow")
     return value
 
 
 def as_uint(value: int) -> UInt:
-    """Return an unsigned number that fits 64 bits."""
-    if not 0 <= value <= UINT_MOST:
+    """Return an unsigned number if it fits 64 bits."""
+    if not 0 <= value <= UINT_MAX:
         raise EvaluationError("unsigned integer overflow")
     return UInt(value)
 
 
 def size(value: Any) -> int:
-    """Return the length of what has one, as costs count it; 1 of anything else."""
+    """Return the size of a value as costs count it: its length, or 1 without one."""
     kind = type(value)
     if kind in (str, bytes, tuple, Map):
         return len(value)

@@ -1,4 +1,4 @@
-"""Every function that a selector may call: what Kubernetes 1.37 has on for device selectors."""
+"""Every function that a selector may call: those that Kubernetes 1.37 enables for device selectors."""
 
 from typing import Final
 

@@ -22,7 +22,7 @@ from fairlead.cel.syntax.tree import UInt
 
 _ZEROS: Final = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
 _LONGEST: Final = 100_000
-"""Elements of a range: a longer one would cost more than an evaluation may."""
+"""The most elements of a range: a longer one would exceed the cost limit."""
 
 
 def _is_sorted(items: tuple[Any, ...]) -> bool:

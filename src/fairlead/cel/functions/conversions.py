@@ -1,11 +1,11 @@
-"""Conversions between numbers, texts, bytes, times; and the plain functions of texts."""
+"""Conversions between numbers, strings, bytes and times; and the standard functions of strings."""
 
 import math
 import re
 from typing import Any, Final
 
 from fairlead.cel.errors import EvaluationError
-from fairlead.cel.evaluate.values import INT_LEAST, INT_MOST, UINT_MOST
+from fairlead.cel.evaluate.values import INT_MAX, INT_MIN, UINT_MAX
 from fairlead.cel.functions.operators import traversal_cost
 from fairlead.cel.functions.patterns import matches, pattern_cost
 from fairlead.cel.functions.table import Overload, overload
@@ -30,7 +30,7 @@ _BOOLS: Final = {
 _G_LARGEST: Final = 6
 """The power of ten from which Go's `%g` writes an exponent."""
 _LONGEST: Final = 400
-"""Characters of a number."""
+"""The most characters of a number."""
 
 
 def _bool(text: str) -> bool:
@@ -43,13 +43,13 @@ def _int_of_text(text: str) -> int:
     if len(text) > _LONGEST or not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
         raise EvaluationError("type conversion error from 'string' to 'int'")
     value = int(text)
-    if not INT_LEAST <= value <= INT_MOST:
+    if not INT_MIN <= value <= INT_MAX:
         raise EvaluationError("type conversion error from 'string' to 'int'")
     return value
 
 
 def _int_range(value: int) -> int:
-    if not INT_LEAST <= value <= INT_MOST:
+    if not INT_MIN <= value <= INT_MAX:
         raise EvaluationError("integer overflow")
     return value
 
@@ -67,13 +67,13 @@ def _uint_of_double(value: float) -> UInt:
 
 
 def _uint_of_int(value: int) -> UInt:
-    if not 0 <= value <= UINT_MOST:
+    if not 0 <= value <= UINT_MAX:
         raise EvaluationError("unsigned integer overflow")
     return UInt(value)
 
 
 def _uint_of_text(text: str) -> UInt:
-    if len(text) > _LONGEST or not _UINT.fullmatch(text) or int(text) > UINT_MOST:
+    if len(text) > _LONGEST or not _UINT.fullmatch(text) or int(text) > UINT_MAX:
         raise EvaluationError("type conversion error from 'string' to 'uint'")
     return UInt(int(text))
 

@@ -35,7 +35,7 @@ _VALUE: Final = rf"({_NAME})?"
 _UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _LONGEST: Final = 4096
-"""Characters that are looked at: no format allows as many."""
+"""The most characters that are checked: no format allows so long a string."""
 Faults = list[str]
 
 

@@ -31,7 +31,7 @@ def _integer(given: Quantity) -> int:
 
 
 def normalized(text: str) -> str:
-    """Return `v1.2` as `1.2.0`; ValueError where there is more than numbers in a short version."""
+    """Return `v1.2` as `1.2.0`; ValueError where a short version has more than numbers."""
     parts = text.removeprefix("v").split(".", 2)
     for at, part in enumerate(parts):
         if len(part) > 1:

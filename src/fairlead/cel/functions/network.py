@@ -12,7 +12,7 @@ from fairlead.cel.functions.operators import traversal_cost
 from fairlead.cel.functions.table import Overload, overload
 
 _LONGEST: Final = 64
-"""Characters of an address that are read at all."""
+"""The most characters of an address."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST: Final = re.compile(r"\[[0-9A-Za-z:.%_-]*\](?::[0-9]*)?|[^\[\]/?#\s<>\"^`{|}\\]*")
@@ -35,7 +35,7 @@ class IP:
 
 @dataclass(frozen=True, slots=True)
 class CIDR:
-    """A network: an address, and how many of its bits are the network's."""
+    """A network: an address, and the length of its prefix in bits."""
 
     address: IPv4Address | IPv6Address
     bits: int
@@ -47,11 +47,11 @@ class CIDR:
         return -(-self.bits // 8)
 
     def masked(self) -> "CIDR":
-        """Return the network with nothing behind its prefix."""
+        """Return the network with the bits after its prefix cleared."""
         return CIDR(ip_network(f"{self.address}/{self.bits}", strict=False).network_address, self.bits)
 
     def contains(self, address: IPv4Address | IPv6Address) -> bool:
-        """Return whether an address is in it."""
+        """Return whether an address is in the network."""
         if address.version != self.address.version:
             return False
         return bool(address in ip_network(f"{self.address}/{self.bits}", strict=False))
@@ -113,7 +113,7 @@ def _within(read: Any, text: str) -> Any:
     try:
         return read(text)
     except EvaluationError:
-        # Kubernetes hands the error on as if it were the address.
+        # Kubernetes passes the error on as if it were the address.
         raise EvaluationError(NO_OVERLOAD) from None
 
 
@@ -141,7 +141,7 @@ def _link_local_unicast(given: IP) -> bool:
 
 
 def _global_unicast(given: IP) -> bool:
-    """Say what Go says: neither unspecified, loopback, multicast, link-local nor broadcast."""
+    """Return Go's answer: neither unspecified, loopback, multicast, link-local nor broadcast."""
     address = given.address
     return not (
         address.is_unspecified

@@ -1,4 +1,4 @@
-"""Operators on values: arithmetic, membership, and what a type is called."""
+"""Operators on values: arithmetic, comparison, membership, and the type of a value."""
 
 import math
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from fairlead.cel.errors import EvaluationError
 from fairlead.cel.evaluate.values import (
-    INT_LEAST,
+    INT_MIN,
     NO_OVERLOAD,
     Duration,
     Map,
@@ -30,20 +30,20 @@ _YEAR_9999: Final = 253402300800 * 10**9
 
 
 def traversal_cost(*amounts: int) -> int:
-    """Return what it costs to go through texts of these lengths."""
+    """Return the cost of traversing strings of these lengths."""
     return -(-sum(amounts) // 10)
 
 
 def timestamp(nanos: int) -> Timestamp:
-    """Return a moment between the years 1 and 9999."""
+    """Return a timestamp between the years 1 and 9999."""
     if not _YEAR_1 <= nanos < _YEAR_9999:
         raise EvaluationError("timestamp overflow")
     return Timestamp(nanos)
 
 
 def duration(nanos: int) -> Duration:
-    """Return a length of time that fits 64 bits of nanoseconds."""
-    if not INT_LEAST <= nanos < -INT_LEAST:
+    """Return a duration that fits 64 bits of nanoseconds."""
+    if not INT_MIN <= nanos < -INT_MIN:
         raise EvaluationError("duration overflow")
     return Duration(nanos)
 
@@ -94,7 +94,7 @@ def _number(kind: type[Any], one: Any, other: Any, run: Callable[[int, int], int
 
 
 def divide(one: Any, other: Any) -> Any:
-    """Return `one / other`; whole numbers are cut towards zero."""
+    """Return `one / other`; whole numbers are truncated towards zero."""
     if type(one) is float and type(other) is float:
         return _divided(one, other)
     if type(one) in (int, UInt) and type(one) is type(other) and other == 0:
@@ -116,7 +116,7 @@ def _cut(one: int, other: int) -> int:
 
 
 def modulo(one: Any, other: Any) -> Any:
-    """Return the rest of `one / other`, with the sign of `one`."""
+    """Return the remainder of `one / other`, with the sign of `one`."""
     if type(one) in (int, UInt) and type(one) is type(other) and other == 0:
         raise EvaluationError("modulus by zero")
     return _number(type(one), one, other, lambda left, right: left - right * _cut(left, right))
@@ -151,7 +151,7 @@ def contains(item: Any, within: Any) -> bool:
 
 
 def is_one_of(item: Any, constants: tuple[Any, ...]) -> bool:
-    """Return `item in constants` for a list of plain literals: Go looks it up in a table of hashes."""
+    """Return `item in constants` for a list of plain literals: cel-go uses a hash set."""
     if type(item) in (bytes, SemanticVersion):
         raise EvaluationError(f"internal error: runtime error: hash of unhashable type {kind_name(item)}")
     return contains(item, constants)
@@ -172,7 +172,7 @@ def _cost_pair(one: Any, other: Any) -> int:
 
 
 def _cost_sum(one: Any, other: Any) -> int:
-    # The sum of two lists is free in cel-go, which keeps both; here they are copied.
+    # In cel-go the sum of two lists is free, because it keeps both; here they are copied.
     return max(1, traversal_cost(size(one), size(other))) if type(one) in (str, bytes, tuple) else 1
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions, by RE2 as in Go: in time that grows with the text alone, whatever a tenant writes."""
+"""Regular expressions by RE2, as in Go: the time grows with the string alone, whatever a tenant writes."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -8,12 +8,12 @@ from fairlead.cel.functions.table import Overload, overload
 from fairlead.errors import MissingPartError
 
 _MEMORY: Final = 8 << 20
-"""Bytes of one compiled pattern, RE2's own default: a larger one is refused."""
+"""The most bytes of one compiled pattern, RE2's own default: a larger one is rejected."""
 
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
-    """Return a compiled pattern; ValueError for what is none."""
+    """Return a compiled pattern; ValueError for an invalid one."""
     try:
         import re2  # type: ignore[import-untyped]  # noqa: PLC0415  # untyped; needed by patterns alone
     except ImportError as error:
@@ -24,8 +24,10 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0] if error.args else ""
-        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from None
+        message = error.args[0] if error.args else ""
+        raise ValueError(
+            message.decode(errors="replace") if isinstance(message, bytes) else str(message)
+        ) from None
 
 
 def _compiled(pattern: str) -> Any:
@@ -36,7 +38,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Return whether a pattern is found anywhere in a text."""
+    """Return whether a pattern matches anywhere in a string."""
     return _compiled(pattern).search(text) is not None
 
 
@@ -55,7 +57,7 @@ def _find_all(text: str, pattern: str, most: int = -1) -> tuple[str, ...]:
 
 
 def pattern_cost(text: str, pattern: str, _most: int = 0) -> int:
-    """Return what a search costs: the length of the text times that of the pattern."""
+    """Return the cost of a search: the length of the string times that of the pattern."""
     return -(-(1 + len(text)) // 10) * -(-len(pattern) // 4)
 
 

@@ -12,7 +12,7 @@ _VERSION: Final = re.compile(
 )
 _LARGEST: Final = 2**64 - 1
 _LONGEST: Final = 256
-"""Characters: a longer text is no version of anything."""
+"""The most characters of a version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class SemanticVersion:
     minor: int
     patch: int
     pre: tuple[str, ...] = ()
-    """What comes before the release: `("rc", "1")` of `1.2.3-rc.1`."""
+    """The identifiers of the pre-release: `("rc", "1")` of `1.2.3-rc.1`."""
     build: tuple[str, ...] = ()
-    """Said of the build; it has no part in the order."""
+    """The build metadata; it has no part in the order."""
 
     @classmethod
     def parse(cls, text: str) -> "SemanticVersion":
-        """Read a version; ValueError for what is none."""
+        """Read a version; ValueError for an invalid one."""
         found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
         if found is None:
             raise ValueError(_fault(text[:_LONGEST]))
@@ -60,7 +60,7 @@ def _rank(word: str) -> tuple[int, int, str]:
 
 
 def _fault(text: str) -> str:
-    """Say what is wrong with a text that is no version, in the words of the Go library."""
+    """Return the fault of an invalid version, in the words of the Go library."""
     if not text:
         return "Version string empty"
     parts = text.split(".", 2)

@@ -1,4 +1,4 @@
-"""The table of functions: each overload with its types, what it does and what it costs."""
+"""The table of functions: each overload with its types, its implementation and its cost."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any, Final
 from fairlead.cel.check.types import Type, read_type
 
 Cost = Callable[..., int]
-"""Of the arguments; charged before the call."""
+"""The cost by the arguments; charged before the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One way to call a function."""
+    """One overload of a function."""
 
     name: str
     member: bool
@@ -20,7 +20,7 @@ class Overload:
     args: tuple[Type, ...]
     result: Type
     run: Callable[..., Any] | None = None
-    """None: the planner knows how."""
+    """None: the planner implements it."""
     cost: Cost | None = None
     """None: 1."""
 
@@ -33,7 +33,7 @@ def overload(signature: str, run: Callable[..., Any] | None = None, cost: Cost |
     if arguments is None:
         raise ValueError(signature)
     if left.startswith("."):
-        # Of a receiver: `.list(A).name`.
+        # A member function: `.list(A).name`.
         receiver, _, name = left[1:].rpartition(".")
         member = True
     types = ([receiver] if member else []) + _parts(arguments)
@@ -41,7 +41,7 @@ def overload(signature: str, run: Callable[..., Any] | None = None, cost: Cost |
 
 
 def _head(head: str) -> tuple[str, str | None]:
-    """Return what is before the last bracket, and what is in it."""
+    """Return the text before the last brackets, and the text inside them."""
     depth = 0
     for at in range(len(head) - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(head[at], 0)
@@ -69,7 +69,7 @@ class FunctionTable:
             self._by_name.setdefault(each.name, []).append(each)
 
     def get(self, name: str) -> list[Overload]:
-        """Return every overload of a name; none: there is no such function."""
+        """Return every overload of a name; empty where there is no such function."""
         return self._by_name.get(name, [])
 
 

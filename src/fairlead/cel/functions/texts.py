@@ -1,4 +1,4 @@
-"""The strings extension of CEL, in the version that Kubernetes has on."""
+"""The strings extension of CEL, in the version that Kubernetes enables."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,13 +15,13 @@ from fairlead.cel.syntax.tree import UInt
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""What Go takes for white space."""
+"""The characters that Go treats as white space."""
 _QUOTED: Final = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
     "\\": "\\\\", '"': '\\"',
 }  # fmt: skip
 _FINEST: Final = 1000
-"""The most digits that a clause may ask for."""
+"""The highest precision of a clause."""
 
 
 def _out_of_range(index: int) -> EvaluationError:
@@ -99,7 +99,7 @@ def _upper(text: str) -> str:
 
 
 def format_string(value: Any, *, inside: bool = False) -> str:
-    """Return a value as `%s` writes it; in a list or map, texts are quoted."""
+    """Return a value as `%s` writes it; in a list or map, strings are quoted."""
     STEPS.take(1)
     writer = _WRITERS.get(type(value))
     if writer is None:
@@ -175,7 +175,7 @@ def _fixed(value: Any, precision: int) -> str:
 
 
 def _scientific(value: Any, precision: int) -> str:
-    """Return a number as Kubernetes does: always six digits; the precision is the least width."""
+    """Return a number as Kubernetes writes it: always six digits; the precision is the minimum width."""
     number = _double("scientific", value)
     if not math.isfinite(number):
         return _endless(number).rjust(precision)
@@ -203,7 +203,7 @@ _CLAUSES: Final[dict[str, Callable[[Any, int], str]]] = {
 
 
 def _clause(text: str, at: int) -> tuple[str, int, int]:
-    """Return the letter of a clause, its precision, and where the text goes on."""
+    """Return the letter of a clause, its precision, and the offset after it."""
     precision = 6
     if text[at : at + 1] == ".":
         end = at + 1
@@ -225,7 +225,7 @@ def _clause(text: str, at: int) -> tuple[str, int, int]:
 
 
 def clauses(text: str) -> Iterator[tuple[str, str, int]]:
-    """Yield what is before each clause of a format, its letter and its precision; the rest has no letter."""
+    """Yield the text before each clause of a format, its letter and precision; the rest has no letter."""
     at, plain = 0, ""
     while (percent := text.find("%", at)) >= 0:
         plain += text[at:percent]

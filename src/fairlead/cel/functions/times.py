@@ -1,4 +1,4 @@
-"""Times and lengths of time, as CEL reads and writes them."""
+"""Timestamps and durations, as CEL reads and writes them."""
 
 import re
 from collections.abc import Callable
@@ -44,14 +44,14 @@ def parse_duration(text: str) -> Duration:
 
 
 def show_duration(value: Duration) -> str:
-    """Return a length of time in seconds: `5400s`."""
+    """Return a duration in seconds: `5400s`."""
     whole, rest = divmod(abs(value.nanos), _SECOND)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{'-' if value.nanos < 0 else ''}{whole}{fraction}s"
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Read a moment by RFC 3339."""
+    """Read a timestamp by RFC 3339."""
     found = _MOMENT.fullmatch(text)
     wrong = EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
     if found is None:
@@ -69,7 +69,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def show_timestamp(value: Timestamp) -> str:
-    """Return a moment by RFC 3339, in UTC."""
+    """Return a timestamp by RFC 3339, in UTC."""
     whole, rest = divmod(value.nanos, _SECOND)
     moment = _EPOCH + timedelta(seconds=whole)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
@@ -77,7 +77,7 @@ def show_timestamp(value: Timestamp) -> str:
 
 
 def timestamp_of(seconds: int) -> Timestamp:
-    """Return the moment of a number of seconds since 1970."""
+    """Return the timestamp of a number of seconds since 1970."""
     return timestamp(seconds * _SECOND)
 
 
@@ -89,7 +89,7 @@ def _local(value: Timestamp, zone: str = "UTC") -> datetime:
             return moment.astimezone(timezone(-offset if found[1] == "-" else offset))
         if zone in ("", "UTC"):
             return moment
-        # Our images know no zones by name: their Python finds no folder of them.
+        # Our images have no time zone database.
         from zoneinfo import ZoneInfo  # noqa: PLC0415
 
         return moment.astimezone(ZoneInfo(zone))

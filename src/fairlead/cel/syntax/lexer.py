@@ -35,7 +35,7 @@ _MOST_UNICODE: Final = 0x10FFFF
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of an expression."""
+    """A token of an expression."""
 
     kind: str
     """`bytes`, `string`, `float`, `uint`, `int`, `name`, `op` or `end`."""
@@ -44,7 +44,7 @@ class Token:
 
 
 class Source:
-    """The text of an expression, which knows lines and columns."""
+    """The text of an expression, with lines and columns for errors."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -57,9 +57,9 @@ class Source:
 
 
 def tokens(source: Source) -> tuple[list[Token], CompileError | None]:
-    """Return the tokens, with one of kind `end` behind them, and the first fault: what is none is left out.
+    """Return the tokens, ended by one of kind `end`, and the first fault; invalid characters are left out.
 
-    A fault of the parser before it comes first.
+    A fault that the parser finds at an earlier place comes first.
     """
     found: list[Token] = []
     fault: CompileError | None = None
@@ -70,7 +70,7 @@ def tokens(source: Source) -> tuple[list[Token], CompileError | None]:
             letter = source.text[at]
             fault = fault or source.error(at, f"Syntax error: token recognition error at: {letter!r}")
             line_end = source.text.find("\n", at)
-            # An open quote takes the rest of its line with it.
+            # After an open quote, the rest of the line is skipped.
             at = at + 1 if letter not in "\"'" else line_end if line_end >= 0 else len(source.text)
             continue
         if match.lastgroup != "space":
@@ -81,13 +81,13 @@ def tokens(source: Source) -> tuple[list[Token], CompileError | None]:
 
 
 def text_of(source: Source, token: Token) -> str:
-    """Return what a string literal stands for."""
+    """Return the value of a string literal."""
     raw, body = _body(token.text)
     return body if raw else _unescaped(source, token, body, for_bytes=False)
 
 
 def bytes_of(source: Source, token: Token) -> bytes:
-    """Return what a bytes literal stands for: its numeric escapes are bytes, the rest is UTF-8."""
+    """Return the value of a bytes literal: its numeric escapes are bytes, the rest is UTF-8."""
     raw, body = _body(token.text[1:])
     if raw:
         return body.encode("utf-8", "surrogatepass")

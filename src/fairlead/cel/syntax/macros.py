@@ -1,4 +1,4 @@
-"""Macros: calls that the parser replaces by loops and conditions, as cel-go writes them."""
+"""Macros: calls that the parser replaces by loops and conditions, as cel-go does."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +13,7 @@ _Macro = Callable[[Source, Call], Node | None]
 
 
 def expand(source: Source, call: Call) -> Node:
-    """Return what a call stands for: itself, where it is no macro."""
+    """Return the expansion of a call; the call itself where it is no macro."""
     macro = _MACROS.get((call.function, len(call.args), call.target is not None))
     return (macro(source, call) if macro else None) or call
 

@@ -12,7 +12,7 @@ _LEVELS: Final = (
     {"+": "_+_", "-": "_-_"},
     {"*": "_*_", "/": "_/_", "%": "_%_"},
 )
-"""Operators that bind alike, the loosest first."""
+"""Operators by precedence, the lowest first."""
 _CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 _RESERVED: Final = frozenset(
     (
@@ -21,14 +21,14 @@ _RESERVED: Final = frozenset(
     )
 )
 _DEEPEST: Final = 100
-"""Brackets in brackets; Kubernetes takes 250, and nobody writes ten."""
+"""The deepest nesting of brackets; Kubernetes takes 250, and people write fewer than ten."""
 _LONGEST_CHAIN: Final = 250
-"""Operators of one level, or fields and calls, one behind the other, as in cel-go."""
-_INT_LEAST, _INT_MOST, _UINT_MOST = -(2**63), 2**63 - 1, 2**64 - 1
+"""The most operators of one precedence, or fields and calls, in a row, as in cel-go."""
+_INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 
 def parse(source: Source) -> Node:
-    """Return the tree of an expression; CompileError where it is none."""
+    """Return the tree of an expression; CompileError for an invalid one."""
     return _Parser(source).whole()
 
 
@@ -88,7 +88,7 @@ class _Parser:
         return found
 
     def _joined(self, text: str, function: str) -> Node:
-        """Return operands that `&&` or `||` join: a call with any number of arguments."""
+        """Return the operands of `&&` or `||` as one call with any number of arguments."""
         parts: list[Node] = [self._joined("&&", "_&&_") if text == "||" else self._binary(0)]
         at = -1
         while token := self._skip(text):
@@ -201,7 +201,7 @@ class _Parser:
         return struct or Ident(name.at, dot + name.text)
 
     def _struct(self, name: str) -> StructNode | None:
-        """Return an object of a type, where the names that follow end in a brace."""
+        """Return a message literal, where the names that follow end in a brace."""
         at = self._next
         while self._tokens[at].text == "." and self._tokens[at + 1].kind == "name":
             at += 2
@@ -251,7 +251,7 @@ class _Parser:
                 return Literal(at, self._integer(token, negative is not None))
             case "uint":
                 value = int(token.text[:-1], 16 if token.text.startswith("0x") else 10)
-                if value > _UINT_MOST:
+                if value > _UINT_MAX:
                     raise self._source.error(at, "invalid uint literal")
                 return Literal(at, UInt(value))
             case "float":
@@ -267,6 +267,6 @@ class _Parser:
     def _integer(self, token: Token, negative: bool) -> int:
         value = int(token.text, 16 if token.text.startswith("0x") else 10)
         value = -value if negative else value
-        if not _INT_LEAST <= value <= _INT_MOST:
+        if not _INT_MIN <= value <= _INT_MAX:
             raise self._source.error(token.at, "invalid int literal")
         return value

@@ -1,4 +1,4 @@
-"""The tree of an expression, as cel-go's parser builds it: macros are already replaced by what they mean."""
+"""The tree of an expression, as cel-go's parser builds it: macros are already expanded."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ class UInt(int):
 
 @dataclass(eq=False, slots=True)
 class Literal:
-    """A number, a text, bytes, true, false or null."""
+    """A number, a string, bytes, true, false or null."""
 
     at: int
-    """The offset of the character that cel-go points to; so in every node."""
+    """The offset of the character that cel-go points to, as in every node."""
     value: bool | int | float | str | bytes | None
 
 
@@ -28,7 +28,7 @@ class Ident:
 
 @dataclass(eq=False, slots=True)
 class Select:
-    """A field of a value; `test`: only whether it is there."""
+    """A field of a value; `test`: only whether the field exists, as in `has()`."""
 
     at: int
     operand: "Node"
@@ -38,7 +38,7 @@ class Select:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """A call of a function, or an operator by cel-go's name of it."""
+    """A call of a function, or of an operator by cel-go's name for it."""
 
     at: int
     function: str
@@ -48,7 +48,7 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class ListNode:
-    """A list; `optional` holds the places of elements with a `?`."""
+    """A list; `optional` holds the indexes of elements with a `?`."""
 
     at: int
     items: list["Node"]
@@ -65,7 +65,7 @@ class MapNode:
 
 @dataclass(eq=False, slots=True)
 class StructNode:
-    """An object of a named type."""
+    """A message literal of a named type."""
 
     at: int
     name: str
@@ -92,7 +92,7 @@ Node = Literal | Ident | Select | Call | ListNode | MapNode | StructNode | Compr
 
 
 def is_plain_list(node: Node) -> bool:
-    """Return whether a node is a list of literals of which Go makes a table of hashes."""
+    """Return whether a node is a list of literals, for which cel-go builds a hash set."""
     if not isinstance(node, ListNode) or node.optional:
         return False
     return all(isinstance(item, Literal) and not isinstance(item.value, bytes | None) for item in node.items)

@@ -1,6 +1,6 @@
-"""Claims, classes and slices of devices (DRA) as far as placing pods and evaluating selectors needs them.
+"""Claims, classes and slices of devices (DRA): the fields that scheduling and selectors need.
 
-v1beta1 has what a device says of itself below `basic`, and what a request wants beside its name; v1beta2 and
+v1beta1 has the attributes of a device below `basic`, and the fields of a request beside its name; v1beta2 and
 v1 agree here.
 """
 
@@ -20,13 +20,13 @@ class CelExpression(ObjectPart, frozen=True):
 
 
 class DeviceSelector(ObjectPart, frozen=True):
-    """Which devices are meant."""
+    """A condition that selects devices."""
 
     cel: CelExpression = CelExpression()
 
 
 class CapacityRequirements(ObjectPart, frozen=True):
-    """What is asked of a device's capacities."""
+    """The requested capacities of a device."""
 
     requests: Amounts = field(default_factory=dict)
 
@@ -43,14 +43,14 @@ class DeviceRequest(ObjectPart, frozen=True):
 
 
 class ClaimRequest(DeviceRequest, frozen=True):
-    """One request of a claim: one description, or several of which the first that is there is taken."""
+    """One request of a claim: one description, or several of which the first available one is taken."""
 
     exactly: DeviceRequest | None = None
     """v1beta1 has its fields beside the name instead."""
     first_available: tuple[DeviceRequest, ...] = ()
 
     def alternatives(self) -> list[tuple[str, str, DeviceRequest]]:
-        """Return each description: its name as an allocation has it, its field, and itself."""
+        """Return each description with its name in an allocation and its field."""
         if self.first_available:
             return [
                 (f"{self.name}/{each.name}", f".firstAvailable[{at}]", each)
@@ -60,13 +60,13 @@ class ClaimRequest(DeviceRequest, frozen=True):
 
 
 class DeviceClaim(ObjectPart, frozen=True):
-    """The devices that a claim wants."""
+    """The requests of a claim for devices."""
 
     requests: tuple[ClaimRequest, ...] = ()
 
 
 class ResourceClaimSpec(ObjectPart, frozen=True):
-    """What a claim wants."""
+    """The spec of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
@@ -79,38 +79,38 @@ class ResourceClaimStatus(ObjectPart, frozen=True):
 
 
 class ResourceClaim(Object, frozen=True):
-    """A wish for devices."""
+    """A claim on devices."""
 
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
 class ResourceClaimTemplateSpec(ObjectPart, frozen=True):
-    """The claim that a template makes for each pod."""
+    """The claim that a template creates for each pod."""
 
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class ResourceClaimTemplate(Object, frozen=True):
-    """Makes a claim for each pod that names it."""
+    """A template from which each pod that names it gets a claim."""
 
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
 class DeviceClassSpec(ObjectPart, frozen=True):
-    """Which devices a class holds."""
+    """The selectors of a device class."""
 
     selectors: tuple[DeviceSelector, ...] = ()
 
 
 class DeviceClass(Object, frozen=True):
-    """A kind of devices with a name."""
+    """A named class of devices."""
 
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
 class DeviceFacts(ObjectPart, frozen=True):
-    """What a device says of itself; each attribute and capacity as the driver wrote it."""
+    """The attributes and capacities of a device, each as the driver wrote it."""
 
     node_name: str = ""
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Device(DeviceFacts, frozen=True):
 
     @property
     def facts(self) -> DeviceFacts:
-        """What it says of itself, wherever this version has it."""
+        """The attributes and capacities, wherever this API version has them."""
         return self.basic or self
 
 
@@ -142,7 +142,7 @@ class SliceSpec(ObjectPart, frozen=True):
 
 
 class Slice(Object, frozen=True):
-    """Devices that a driver offers to claims."""
+    """A ResourceSlice: devices that a driver offers to claims."""
 
     spec: SliceSpec = SliceSpec()
 
@@ -166,7 +166,7 @@ def pool_generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
 
 
 def newest_slices(slices: Iterable[Slice]) -> list[Slice]:
-    """Return the slices of each pool's newest generation, by name: older ones are on their way out."""
+    """Return the slices of each pool's newest generation, by name: older slices are about to be deleted."""
     listed = sorted(slices, key=lambda each: each.key)
     latest = pool_generations(listed)
     return [each for each in listed if each.spec.pool.generation == latest[each.pool]]

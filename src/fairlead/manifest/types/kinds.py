@@ -1,4 +1,4 @@
-"""Where a server keeps slices, classes and claims of devices, in every version of resource.k8s.io."""
+"""The API resources of device slices, classes and claims, in every version of resource.k8s.io."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,7 +9,7 @@ from fairlead.manifest.types.dra import DeviceClass, ResourceClaim, ResourceClai
 
 GROUP: Final = "resource.k8s.io"
 VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
-"""The newest first: a server is asked for them in this order."""
+"""The newest first: the order in which a server is asked for them."""
 SLICE: Final = "ResourceSlice"
 CLASS: Final = "DeviceClass"
 CLAIM: Final = "ResourceClaim"
@@ -29,5 +29,5 @@ _PLURALS: Final = {
 
 
 def resource_kind(kind: str, version: str) -> Kind[Any]:
-    """Return where a server keeps a kind in one version of the API."""
+    """Return a kind in one version of the API."""
     return Kind(GROUP, version, _PLURALS[kind], kind in (CLAIM, TEMPLATE), KINDS[kind], kind)

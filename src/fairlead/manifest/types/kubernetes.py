@@ -1,7 +1,7 @@
-"""Kubernetes objects as far as placing pods needs them: typed, frozen, every other field ignored.
+"""Kubernetes objects with the fields that scheduling needs: typed, frozen, every other field ignored.
 
-They are those of `cluster.objects`, with the rules about neighbours, ports and groups. Amounts may be
-numbers, as people write them in files; the API server always sends texts.
+They extend those of `cluster.objects` by inter-pod affinity, ports and groups. Amounts may be numbers, as
+people write them in files; the API server always sends strings.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ Amounts = Mapping[str, Amount]
 
 
 class PodResourceRequirements(ObjectPart, frozen=True):
-    """What a container, or a pod, asks for."""
+    """The requests and limits of a container, or of a pod."""
 
     requests: Amounts = field(default_factory=dict)
     limits: Amounts = field(default_factory=dict)
 
 
 class ContainerPort(ObjectPart, frozen=True):
-    """A port of a container, perhaps of its host as well."""
+    """A port of a container, and perhaps of its host."""
 
     container_port: int = 0
     host_port: int = 0
@@ -30,7 +30,7 @@ class ContainerPort(ObjectPart, frozen=True):
 
 
 class Container(ObjectPart, frozen=True):
-    """One program of a pod."""
+    """A container of a pod."""
 
     name: str = ""
     restart_policy: str = ""
@@ -40,14 +40,14 @@ class Container(ObjectPart, frozen=True):
 
 
 class LabelSelector(ObjectPart, frozen=True):
-    """Which objects are meant, by their labels."""
+    """A selector of objects by their labels."""
 
     match_labels: Mapping[str, str] = field(default_factory=dict)
     match_expressions: tuple[objects.Requirement, ...] = ()
 
 
 class PodTerm(ObjectPart, frozen=True):
-    """Pods that are wanted, or not, in the same domain."""
+    """Pods that must be, or must not be, in the same topology domain."""
 
     label_selector: LabelSelector | None = None
     topology_key: str = ""
@@ -58,14 +58,14 @@ class PodTerm(ObjectPart, frozen=True):
 
 
 class WeightedPodTerm(ObjectPart, frozen=True):
-    """The same as a wish."""
+    """A preferred term, with its weight."""
 
     weight: int = 0
     pod_affinity_term: PodTerm = PodTerm()
 
 
 class PodAffinity(ObjectPart, frozen=True):
-    """Which pods must be near, or far, and which had better be."""
+    """Required and preferred terms of inter-pod affinity or anti-affinity."""
 
     required: tuple[PodTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[WeightedPodTerm, ...] = field(
@@ -74,7 +74,7 @@ class PodAffinity(ObjectPart, frozen=True):
 
 
 class Affinity(ObjectPart, frozen=True):
-    """Where a pod wants to be."""
+    """The affinity of a pod to nodes and to other pods."""
 
     node_affinity: objects.NodeAffinity = objects.NodeAffinity()
     pod_affinity: PodAffinity = PodAffinity()
@@ -82,7 +82,7 @@ class Affinity(ObjectPart, frozen=True):
 
 
 class SpreadConstraint(ObjectPart, frozen=True):
-    """How evenly pods must lie over the domains of a label."""
+    """A topology spread constraint."""
 
     max_skew: int = 1
     topology_key: str = ""
@@ -95,13 +95,13 @@ class SpreadConstraint(ObjectPart, frozen=True):
 
 
 class SchedulingGroup(ObjectPart, frozen=True):
-    """The group that a pod is placed with, by Kubernetes 1.36 and later."""
+    """The pod group of a pod, in Kubernetes 1.36 and later."""
 
     pod_group_name: str = ""
 
 
 class WorkloadRef(ObjectPart, frozen=True):
-    """The same by Kubernetes 1.35."""
+    """The pod group of a pod, in Kubernetes 1.35."""
 
     name: str = ""
     pod_group: str = ""
@@ -109,17 +109,17 @@ class WorkloadRef(ObjectPart, frozen=True):
 
 
 class VolumeClaimSource(ObjectPart, frozen=True):
-    """A claim by which a pod has a volume."""
+    """The PersistentVolumeClaim behind a volume."""
 
     claim_name: str = ""
 
 
 class EphemeralSource(ObjectPart, frozen=True):
-    """A claim that is made for one pod, of its name and the volume's."""
+    """A claim that is created for one pod, named after the pod and the volume."""
 
 
 class PodVolume(ObjectPart, frozen=True):
-    """A folder that comes to a pod from elsewhere; most are of no matter to its place."""
+    """A volume of a pod; most kinds of volumes do not affect its placement."""
 
     name: str = ""
     persistent_volume_claim: VolumeClaimSource | None = None
@@ -127,7 +127,7 @@ class PodVolume(ObjectPart, frozen=True):
 
 
 class PodSpec(ObjectPart, frozen=True):
-    """What a pod asks for, and what keeps it from being placed yet."""
+    """The spec of a pod: its requests, and the gates that delay its scheduling."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -153,20 +153,20 @@ class PodSpec(ObjectPart, frozen=True):
 
 
 class PodResourceClaimStatus(ObjectPart, frozen=True):
-    """The claim that was made of a template for a pod."""
+    """The claim that a template created for a pod."""
 
     name: str = ""
     resource_claim_name: str = ""
 
 
 class PodStatus(ObjectPart, frozen=True):
-    """How far a pod has come."""
+    """The status of a pod."""
 
     phase: str = ""
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     conditions: tuple[objects.Condition, ...] = ()
     nominated_node_name: str = ""
-    """The node on which a preemptor's victims make room for it."""
+    """The node on which victims of preemption make room for the pod."""
     qos_class: str = ""
     extended_resource_claim_status: objects.PodExtendedResourceClaimStatus = (
         objects.PodExtendedResourceClaimStatus()
@@ -174,39 +174,39 @@ class PodStatus(ObjectPart, frozen=True):
 
 
 class Pod(Object, frozen=True):
-    """Containers that live and die together on one node."""
+    """A pod."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
 class PodTemplate(ObjectPart, frozen=True):
-    """What the pods of a controller look like."""
+    """The template of a controller's pods."""
 
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
 
 
 class GangPolicy(ObjectPart, frozen=True):
-    """All or nothing."""
+    """Gang scheduling: all pods or none."""
 
     min_count: int | None = None
 
 
 class GroupPolicy(ObjectPart, frozen=True):
-    """How a group is placed; without `gang`, one by one."""
+    """How a group is scheduled; without `gang`, pod by pod."""
 
     gang: GangPolicy | None = None
 
 
 class JobScheduling(ObjectPart, frozen=True):
-    """How the pods of a job are placed, by Kubernetes 1.37."""
+    """How the pods of a job are scheduled, in Kubernetes 1.37."""
 
     scheduling_policy: GroupPolicy = GroupPolicy()
 
 
 class ControllerSpec(ObjectPart, frozen=True):
-    """What a controller keeps running."""
+    """The spec of a controller."""
 
     replicas: int | None = None
     parallelism: int | None = None
@@ -222,26 +222,26 @@ class Controller(Object, frozen=True):
 
 
 class JobTemplate(ObjectPart, frozen=True):
-    """The job that a CronJob makes."""
+    """The job that a CronJob creates."""
 
     metadata: Metadata = Metadata()
     spec: ControllerSpec = ControllerSpec()
 
 
 class CronJobSpec(ObjectPart, frozen=True):
-    """When a CronJob makes jobs, and which."""
+    """The spec of a CronJob."""
 
     job_template: JobTemplate = JobTemplate()
 
 
 class CronJob(Object, frozen=True):
-    """A job again and again."""
+    """A CronJob."""
 
     spec: CronJobSpec = CronJobSpec()
 
 
 class PriorityClass(Object, frozen=True):
-    """How important pods of this class are."""
+    """A class of pod priority."""
 
     value: int = 0
     global_default: bool = False
@@ -249,23 +249,23 @@ class PriorityClass(Object, frozen=True):
 
 
 class PodGroupSpec(ObjectPart, frozen=True):
-    """A group of pods: Kubernetes' own spelling, and `minMember` of the schedulers before it."""
+    """A group of pods: Kubernetes' own fields, and `minMember` of older schedulers."""
 
     scheduling_policy: GroupPolicy = GroupPolicy()
     min_member: int | None = None
     priority_class_name: str = ""
     priority: int | None = None
-    """Of the whole group, as the API server works it out."""
+    """The priority of the whole group, which the API server computes."""
 
 
 class PodGroupStatus(ObjectPart, frozen=True):
-    """How a group fares."""
+    """The status of a group."""
 
     conditions: tuple[objects.Condition, ...] = ()
 
 
 class PodGroup(Object, frozen=True):
-    """Pods that are placed together."""
+    """Pods that are scheduled together."""
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
@@ -277,7 +277,7 @@ class GroupTemplate(ObjectPart, frozen=True):
     name: str = ""
     scheduling_policy: GroupPolicy = GroupPolicy()
     policy: GroupPolicy = GroupPolicy()
-    """By Kubernetes 1.35."""
+    """Kubernetes 1.35."""
 
 
 class ControllerRef(ObjectPart, frozen=True):
@@ -302,7 +302,7 @@ class Workload(Object, frozen=True):
 
 
 class NodeStatus(ObjectPart, frozen=True):
-    """What a node has."""
+    """The capacity of a node, and what of it is allocatable."""
 
     capacity: Amounts = field(default_factory=dict)
     allocatable: Amounts = field(default_factory=dict)

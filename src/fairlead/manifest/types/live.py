@@ -1,4 +1,4 @@
-"""Pods and claims as a live cluster has them: with what says how far their placing has come."""
+"""Pods and claims of a live cluster, with the state of their scheduling."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ SCHEDULED: Final = "PodScheduled"
 DISRUPTION: Final = "DisruptionTarget"
 """A condition of a pod that is about to be evicted."""
 PREEMPTED: Final = "PreemptionByScheduler"
-"""Its reason where a scheduler evicts the pod for one of higher priority."""
+"""The reason of that condition where a scheduler evicts the pod for a pod of higher priority."""
 PREEMPTING: Final = "fairlead-scheduler: preempting to accommodate "
-"""How its message begins where that scheduler is ours; the preemptor follows."""
+"""The start of that condition's message where the scheduler is ours; the preemptor follows."""
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
-"""An annotation of a claim that a scheduler made for a pod that asks by extended resource."""
+"""The annotation of a claim that a scheduler created for a pod's extended resources."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -43,11 +43,11 @@ LEADER_EPOCHS: Final[VersionedFormat[LeaderMark]] = VersionedFormat(
 
 
 class LivePod(kubernetes.Pod, frozen=True):
-    """A pod."""
+    """A pod, with its state in the scheduler."""
 
     @property
     def ended(self) -> bool:
-        """Whether it holds nothing any more."""
+        """Whether the pod has ended and holds nothing any more."""
         return self.status.phase in _ENDED
 
     @property
@@ -63,52 +63,53 @@ class LivePod(kubernetes.Pod, frozen=True):
 
     @property
     def is_victim(self) -> bool:
-        """Whether a scheduler of ours has said that it evicts the pod, and the eviction is not done."""
-        said = self.condition(DISRUPTION)
-        ours = (said.status, said.reason) == ("True", PREEMPTED) and said.message.startswith(PREEMPTING)
+        """Whether our scheduler has announced the pod's eviction, and the pod is not being deleted yet."""
+        disruption = self.condition(DISRUPTION)
+        state = (disruption.status, disruption.reason)
+        ours = state == ("True", PREEMPTED) and disruption.message.startswith(PREEMPTING)
         return ours and not self.metadata.deletion_timestamp
 
     def condition(self, name: str) -> Condition:
-        """Return a condition; an empty one where there is none."""
+        """Return a condition; an empty one where the pod has none."""
         return next(
             (condition for condition in self.status.conditions if condition.type == name), Condition()
         )
 
     def waits_for(self, scheduler: str | None) -> bool:
-        """Return whether it is for this scheduler to find it a place now; None: for any scheduler."""
-        mine = scheduler in (None, self.spec.scheduler_name) and not self.spec.node_name
-        return mine and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
+        """Return whether this scheduler must schedule the pod now; None: any scheduler."""
+        unbound = scheduler in (None, self.spec.scheduler_name) and not self.spec.node_name
+        return unbound and not (self.ended or self.metadata.deletion_timestamp or self.spec.scheduling_gates)
 
 
 class LiveClaim(dra.ResourceClaim, frozen=True):
-    """A claim."""
+    """A claim, with its allocation and its pods."""
 
     @property
     def results(self) -> tuple[AllocatedDevice, ...]:
-        """The devices that it was given."""
+        """The devices that are allocated to the claim."""
         return self.status.allocation.devices.results if self.status.allocation else ()
 
     @property
     def users(self) -> tuple[str, ...]:
-        """The uids of the pods that it is kept for, or was made for."""
-        kept = tuple(each.uid for each in self.status.reserved_for if each.resource == "pods")
-        return kept or tuple(
+        """The uids of the pods that the claim is reserved for, or was created for."""
+        reserved = tuple(each.uid for each in self.status.reserved_for if each.resource == "pods")
+        return reserved or tuple(
             owner_reference.uid
             for owner_reference in self.metadata.owner_references
             if owner_reference.kind == "Pod"
         )
 
     def is_orphaned(self, pods: Container[str]) -> bool:
-        """Return whether it is kept for pods, and none of them is among these, by uid."""
+        """Return whether the claim is reserved for pods of which none is among these, by uid."""
         return bool(self.users) and not any(uid in pods for uid in self.users)
 
     @property
     def made_by_scheduler(self) -> bool:
-        """Whether it says that a scheduler made it for a pod that asks by extended resource."""
+        """Whether its annotation says that a scheduler created it for a pod's extended resources."""
         return self.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true"
 
     def made_for(self, uid: str) -> bool:
-        """Return whether a scheduler made it for this pod alone; the annotation alone can be forged."""
+        """Return whether a scheduler created it for this pod alone; the annotation alone can be forged."""
         owners = {
             owner_reference.uid
             for owner_reference in self.metadata.owner_references

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets as far as preemption needs them."""
+"""PodDisruptionBudgets, with the fields that preemption needs."""
 
 from typing import Final
 
@@ -11,26 +11,26 @@ from fairlead.placement import DisruptionBudget
 
 
 class BudgetSpec(ObjectPart, frozen=True):
-    """Which pods a budget is about."""
+    """The selector of the pods that a budget covers."""
 
     selector: LabelSelector | None = None
 
 
 class BudgetStatus(ObjectPart, frozen=True):
-    """How many of them may be evicted now, as the disruption controller worked it out."""
+    """The number of pods that may be evicted now, as the disruption controller computed it."""
 
     observed_generation: int = 0
     disruptions_allowed: int = 0
 
 
 class PodDisruptionBudget(Object, frozen=True):
-    """How many pods of a kind must stay."""
+    """A limit on the voluntary evictions of some pods."""
 
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
     def budget(self) -> DisruptionBudget:
-        """Return it as preemption takes it; one that its controller has not read yet allows nothing."""
+        """Return the budget for preemption; until its controller has observed it, it allows nothing."""
         current = self.status.observed_generation >= self.metadata.generation
         allowed = max(0, self.status.disruptions_allowed) if current else 0
         try:

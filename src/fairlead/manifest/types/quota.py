@@ -1,4 +1,4 @@
-"""Quotas of namespaces, as far as they bound what pods take of accelerators."""
+"""Resource quotas, with the fields that limit the accelerators of a namespace."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _BEST_EFFORT: Final = "BestEffort"
 
 
 class ScopeRequirement(ObjectPart, frozen=True):
-    """Which pods a quota is about, by their priority class or something else that has a name."""
+    """A scope of a quota: the pods of a priority class, or of another named property."""
 
     scope_name: str = ""
     operator: str = ""
@@ -25,7 +25,7 @@ class ScopeSelector(ObjectPart, frozen=True):
 
 
 class QuotaSpec(ObjectPart, frozen=True):
-    """What the pods of a namespace may have in all."""
+    """The total that the pods of a namespace may have."""
 
     hard: Amounts = field(default_factory=dict)
     scopes: tuple[str, ...] = ()
@@ -33,29 +33,29 @@ class QuotaSpec(ObjectPart, frozen=True):
 
 
 class QuotaStatus(ObjectPart, frozen=True):
-    """What the API server has counted of it."""
+    """The usage that the quota controller has counted."""
 
     used: Amounts = field(default_factory=dict)
 
 
 class ResourceQuota(Object, frozen=True):
-    """A bound on the resources of a namespace."""
+    """A limit on the resources of a namespace."""
 
     spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()
 
     def covers(self, pod: LivePod) -> bool:
-        """Return whether a pod counts against it; one of a scope that is not known here covers every pod."""
+        """Return whether a pod counts against the quota; an unknown scope covers every pod."""
         plain = (ScopeRequirement(scope, "Exists") for scope in self.spec.scopes)
         return all(
             _matches_scope(each, pod) for each in (*plain, *self.spec.scope_selector.match_expressions)
         )
 
 
-def _matches_scope(said: ScopeRequirement, pod: LivePod) -> bool:
-    match said.scope_name:
+def _matches_scope(requirement: ScopeRequirement, pod: LivePod) -> bool:
+    match requirement.scope_name:
         case "PriorityClass":
-            return _matches_class(said, pod.spec.priority_class_name)
+            return _matches_class(requirement, pod.spec.priority_class_name)
         case "Terminating":
             return pod.spec.active_deadline_seconds is not None
         case "NotTerminating":
@@ -67,12 +67,12 @@ def _matches_scope(said: ScopeRequirement, pod: LivePod) -> bool:
     return True
 
 
-def _matches_class(said: ScopeRequirement, name: str) -> bool:
-    match said.operator:
+def _matches_class(requirement: ScopeRequirement, name: str) -> bool:
+    match requirement.operator:
         case "In":
-            return name in said.values
+            return name in requirement.values
         case "NotIn":
-            return name not in said.values
+            return name not in requirement.values
         case "DoesNotExist":
             return not name
     return bool(name)

@@ -1,4 +1,4 @@
-"""Volumes, their claims and classes, as far as they say where a pod can be."""
+"""Volumes, their claims and classes, with the fields that decide where a pod can run."""
 
 from typing import Final
 
@@ -8,15 +8,15 @@ from fairlead.cluster.objects import NodeSelector
 from fairlead.manifest.types.kubernetes import Amounts, LabelSelector, PodResourceRequirements
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-"""The annotation of a claim that says for which node its volume is to be made."""
+"""The annotation of a claim that names the node for which its volume is provisioned."""
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-"""Of classes whose volumes somebody made before."""
+"""The provisioner of classes whose volumes an administrator creates in advance."""
 STORAGE_RESOURCE: Final = "storage"
 
 
 class VolumeClaimSpec(ObjectPart, frozen=True):
-    """What volume a claim wants, or has."""
+    """The volume that a claim requests, or has."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
@@ -27,7 +27,7 @@ class VolumeClaimSpec(ObjectPart, frozen=True):
 
 
 class VolumeClaimStatus(ObjectPart, frozen=True):
-    """How far a claim has come."""
+    """The status of a claim."""
 
     phase: str = ""
 
@@ -40,23 +40,23 @@ class VolumeClaim(Object, frozen=True):
 
     @property
     def bound(self) -> bool:
-        """Whether it has its volume."""
+        """Whether the claim is bound to a volume."""
         return self.status.phase == "Bound" and bool(self.spec.volume_name)
 
     @property
     def node(self) -> str:
-        """The node for which its volume is to be made; empty: nobody has chosen yet."""
+        """The node for which its volume is provisioned; empty: none is selected yet."""
         return self.metadata.annotations.get(SELECTED_NODE, "")
 
 
 class VolumeAffinity(ObjectPart, frozen=True):
-    """From where a volume can be reached."""
+    """The nodes from which a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
 class ClaimRef(ObjectPart, frozen=True):
-    """For which claim a volume is kept."""
+    """The claim that a volume is bound to or reserved for."""
 
     namespace: str = ""
     name: str = ""
@@ -64,7 +64,7 @@ class ClaimRef(ObjectPart, frozen=True):
 
 
 class VolumeSpec(ObjectPart, frozen=True):
-    """What a volume is."""
+    """The spec of a volume."""
 
     node_affinity: VolumeAffinity = VolumeAffinity()
     storage_class_name: str = ""
@@ -75,7 +75,7 @@ class VolumeSpec(ObjectPart, frozen=True):
 
 
 class VolumeStatus(ObjectPart, frozen=True):
-    """How a volume is doing."""
+    """The status of a volume."""
 
     phase: str = ""
 
@@ -88,13 +88,13 @@ class Volume(Object, frozen=True):
 
     @property
     def claimed_by(self) -> tuple[str, str] | None:
-        """The namespace and name of the claim that it is kept for; None where it is free."""
-        found = self.spec.claim_ref
-        return (found.namespace, found.name) if found is not None else None
+        """The namespace and name of the claim in `claimRef`; None where the volume is available."""
+        claim = self.spec.claim_ref
+        return (claim.namespace, claim.name) if claim is not None else None
 
 
 class TopologyRequirement(ObjectPart, frozen=True):
-    """Values of a label of which a node must have one."""
+    """A label, and its values of which a node must have one."""
 
     key: str = ""
     values: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class Topology(ObjectPart, frozen=True):
 
 
 class StorageClass(Object, frozen=True):
-    """How volumes of a class come to be, and when."""
+    """How and when volumes of a class are provisioned."""
 
     provisioner: str = ""
     volume_binding_mode: str = "Immediate"
@@ -115,7 +115,7 @@ class StorageClass(Object, frozen=True):
 
     @property
     def is_default(self) -> bool:
-        """Whether it is the class of claims that name none."""
+        """Whether it is the default class, for claims that name none."""
         return self.metadata.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
 
 
