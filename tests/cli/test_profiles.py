@@ -199,7 +199,7 @@ def test_a_folder_with_damage_is_stored_as_far_as_it_goes(
     (tmp_path / "bad.json").write_text("[]")
     assert run("profiles", "import", str(tmp_path), "--kubeconfig", str(cluster.api.kubeconfig)) == 1
     printed = capsys.readouterr()
-    assert "2 made" in printed.out
+    assert "2 created" in printed.out
     assert "bad.json" in printed.err
 
 
