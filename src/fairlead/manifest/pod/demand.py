@@ -59,12 +59,9 @@ def demand(stated: StatedDemand) -> Demand:
     memory, compute = _memory(stated), _compute(stated)
     part = fraction(stated)
     if memory and part:
-        keys_used = ", ".join(
-            name for name in _MEMORY if stated.resources.get(name) or stated.annotation(name)
-        )
+        used = ", ".join(key for key in _MEMORY if stated.resources.get(key) or stated.annotation(key))
         raise ManifestError(
-            f"{stated.where}: requests an amount and a fraction of the memory: {keys_used}",
-            "keep one of them",
+            f"{stated.where}: requests an amount and a fraction of the memory: {used}", "keep one of them"
         )
     if stated.resources.get(keys.ALIYUN_COUNT):
         raise ManifestError(
