@@ -1,4 +1,4 @@
-"""Profiles that tests share, and the kind that keeps them on a real API server."""
+"""Profiles that tests share, and their kind on a real API server."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def features(letter: str) -> Features:
 
 
 def calibration(device: str = "l4", **changes: Any) -> Calibration:
-    """Return a calibration of two models, one of which would not run."""
+    """Return a calibration of two models, of which one did not run."""
     trials = (
         Trial("plain", features("a"), MEASURED),
         Trial("points", features("b"), None, "it crashed"),
@@ -54,8 +54,8 @@ def calibration(device: str = "l4", **changes: Any) -> Calibration:
 
 
 def observed(device: str = "l4", **changes: Any) -> ObservedUse:
-    """Return what was seen of a third model on the same setup."""
-    found = ObservedUse(
+    """Return what was observed of a third model on the same setup."""
+    use = ObservedUse(
         setup=replace(SETUP, device=device),
         host=HOST,
         digest="c" * 40,
@@ -67,22 +67,22 @@ def observed(device: str = "l4", **changes: Any) -> ObservedUse:
         watts=Watts(30.0),
         ramp=Seconds(4.5),
     )
-    return replace(found, **changes)
+    return replace(use, **changes)
 
 
 def definition() -> dict[str, Any]:
-    """Return the kind as it is shipped for `kubectl apply`."""
-    found: dict[str, Any] = yaml.safe_load((render.MANIFESTS / "modelprofiles.yaml").read_text())
-    return found
+    """Return the definition of the kind that is shipped for `kubectl apply`."""
+    document: dict[str, Any] = yaml.safe_load((render.MANIFESTS / "modelprofiles.yaml").read_text())
+    return document
 
 
 def define(api: RealApi) -> None:
-    """Let a real API server serve the kind; all tests of a run share it."""
+    """Install the kind on a real API server; all tests of a run share it."""
 
     async def inside() -> None:
         async with Client.connect(api.config) as client:
             if api.lab is None and not await _served(client):
-                pytest.skip("a cluster of the user's own without the kind ModelProfile")
+                pytest.skip("the user's own cluster does not serve the kind ModelProfile")
             if api.lab is not None:
                 await client.request(
                     "PATCH",
@@ -99,7 +99,7 @@ def define(api: RealApi) -> None:
 
 
 def serving_profiles(cluster: RealCluster) -> Iterator[RealCluster]:
-    """Lend a cluster that knows the kind; profiles of devices named after its namespace then go."""
+    """Yield a cluster that serves the kind; then delete the profiles of devices named after its namespace."""
     define(cluster.api)
     yield cluster
     asyncio.run(drop(cluster, f"{DEVICE}={cluster.namespace}"))

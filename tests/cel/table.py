@@ -1,4 +1,4 @@
-"""The table of device selectors: expressions, devices, and what Kubernetes' own evaluator says of each pair.
+"""The table of device selectors: expressions, devices, and the results of Kubernetes' own evaluator.
 
 `python -m tests.cel.table` (`make cel-table`) writes `table.json` from `expressions.txt` and `slices.json`.
 It builds the lab's part `cel`, a Go program around `k8s.io/dynamic-resource-allocation/cel`, once per user.
@@ -20,7 +20,7 @@ _PLACE: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): ")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One expression and the verdict of Kubernetes."""
+    """One expression and Kubernetes' results."""
 
     topic: str
     expression: str
@@ -34,7 +34,7 @@ class Row:
         return [(int(line), int(column)) for line, column in _PLACE.findall(self.compile_error or "")]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as it is kept."""
+        """Return the row as the table stores it."""
         verdict = (
             {"devices": list(self.devices)}
             if self.compile_error is None
@@ -45,8 +45,8 @@ class Row:
 
 def slices() -> list[dict[str, Any]]:
     """Return the ResourceSlices whose devices the expressions are evaluated on."""
-    found: list[dict[str, Any]] = json.loads((FOLDER / "slices.json").read_text())["items"]
-    return found
+    items: list[dict[str, Any]] = json.loads((FOLDER / "slices.json").read_text())["items"]
+    return items
 
 
 def rows() -> list[Row]:
@@ -68,13 +68,13 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def ask(oracle: Path) -> list[Row]:
-    """Ask Kubernetes' evaluator about every expression and every device."""
-    asked = list(expressions())
-    question = json.dumps({"expressions": [text for _, text in asked], "slices": slices()})
-    done = subprocess.run([oracle], input=question, capture_output=True, text=True, check=True, timeout=300)
+    """Run Kubernetes' evaluator on every expression and every device."""
+    texts = list(expressions())
+    request = json.dumps({"expressions": [text for _, text in texts], "slices": slices()})
+    done = subprocess.run([oracle], input=request, capture_output=True, text=True, check=True, timeout=300)
     return [
         Row(topic, text, verdict.get("compile_error"), tuple(map(_result, verdict.get("devices", ()))))
-        for (topic, text), verdict in zip(asked, json.loads(done.stdout), strict=True)
+        for (topic, text), verdict in zip(texts, json.loads(done.stdout), strict=True)
     ]
 
 
@@ -83,17 +83,17 @@ def _result(device: dict[str, Any]) -> bool | str:
 
 
 def write(oracle: Path, kubernetes: str) -> int:
-    """Write the table, one line for each expression; return how many there are."""
-    found = ask(oracle)
-    lines = ",\n".join(f"  {json.dumps(row.to_json(), ensure_ascii=False)}" for row in found)
+    """Write the table, one line for each expression; return the number of expressions."""
+    table_rows = ask(oracle)
+    lines = ",\n".join(f"  {json.dumps(row.to_json(), ensure_ascii=False)}" for row in table_rows)
     TABLE.write_text(f'{{"kubernetes": "{kubernetes}", "rows": [\n{lines}\n]}}\n')
-    return len(found)
+    return len(table_rows)
 
 
 def main() -> int:
     """Build the oracle where it is missing, and write the table."""
     from fairlead.lab.build.modules import PARTS, pinned_version, sources  # noqa: PLC0415 - likewise
-    from fairlead.lab.build.programs import ensure, have  # noqa: PLC0415 - those who read the table need no lab
+    from fairlead.lab.build.programs import ensure, have  # noqa: PLC0415 - reading the table needs no lab
 
     part = next(each for each in PARTS if each.name == "cel")
     if not have([part.name]):

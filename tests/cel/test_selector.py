@@ -1,4 +1,4 @@
-"""Device selectors: each library, each kind of error, and what cannot be done with a hostile one."""
+"""Device selectors: each library, each kind of error, and the limits on a hostile expression."""
 
 import pytest
 from hypothesis import given, settings
@@ -62,7 +62,7 @@ TRUE = [
 
 
 @pytest.mark.parametrize("text", TRUE)
-def test_what_matches(text: str) -> None:
+def test_an_expression_matches(text: str) -> None:
     assert compile_selector(text).matches(DEVICE)
     assert not compile_selector(f"!({text}\n)").matches(DEVICE)
 
@@ -93,7 +93,7 @@ def test_what_matches(text: str) -> None:
         ("", 1, 1, "mismatched input '<EOF>'"),
     ],
 )
-def test_what_does_not_compile(text: str, line: int, column: int, says: str) -> None:
+def test_an_expression_does_not_compile(text: str, line: int, column: int, says: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_selector(text)
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -119,7 +119,7 @@ def test_what_does_not_compile(text: str, line: int, column: int, says: str) -> 
         ("lists.range(2000000).size() == 1", "actual cost limit exceeded"),
     ],
 )
-def test_what_fails_on_a_device(text: str, says: str) -> None:
+def test_an_expression_fails_on_a_device(text: str, says: str) -> None:
     with pytest.raises(EvaluationError) as caught:
         compile_selector(text).matches(DEVICE)
     assert says in str(caught.value)
@@ -139,7 +139,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_expression_ends(text: str) -> None:
-    """Each would run for hours without the limit: it either ends below it, or is cut off."""
+    """Each would run for hours without the limit: it either ends below the limit, or is cancelled."""
     try:
         assert compile_selector(text).matches(DEVICE) in (True, False)
     except EvaluationError as error:
@@ -147,7 +147,7 @@ def test_a_hostile_expression_ends(text: str) -> None:
 
 
 def test_costs_are_counted_like_cel_go() -> None:
-    # One for each loop's range and its elements' comparison: the limit falls between the two.
+    # Each loop costs its range and the comparison of its elements: the limit lies between the two.
     small, large = (f"lists.range({count}).all(x, x >= 0)" for count in (MAX_COST // 20, MAX_COST // 4))
     assert compile_selector(small).matches(DEVICE)
     with pytest.raises(EvaluationError, match="cost limit"):
@@ -167,14 +167,14 @@ def test_costs_are_counted_like_cel_go() -> None:
         "'" + "a" * 11000 + "' == ''",
     ],
 )
-def test_a_large_expression_is_refused_or_read(text: str) -> None:
+def test_a_large_expression_is_rejected_or_compiled(text: str) -> None:
     try:
         compile_selector(text)
     except CompileError as error:
         assert error.message  # noqa: PT017  # either way is right
 
 
-def test_a_long_expression_is_refused() -> None:
+def test_a_long_expression_is_rejected() -> None:
     with pytest.raises(CompileError, match="longer than 10240 bytes"):
         compile_selector(f"{' ' * 10240}true")
 
@@ -204,7 +204,7 @@ WORDS = st.sampled_from(
 
 @given(st.one_of(st.lists(WORDS, max_size=14).map("".join), st.text(max_size=30)))
 @settings(max_examples=400, deadline=None)
-def test_nothing_but_a_verdict_or_an_error(text: str) -> None:
+def test_every_expression_ends_in_a_result_or_an_error(text: str) -> None:
     try:
         assert compile_selector(text).matches(DEVICE) in (True, False)
     except (CompileError, EvaluationError) as error:

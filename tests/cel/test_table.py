@@ -1,4 +1,4 @@
-"""Our evaluator of device selectors beside Kubernetes' own: one answer for each expression and device."""
+"""Our evaluator of device selectors against Kubernetes' own: one result for each expression and device."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -25,32 +25,32 @@ def result(selector: CompiledSelector, device: CelDevice) -> bool | None:
 
 
 def mismatches(row: Row) -> Iterator[str]:
-    """Yield what our evaluator says otherwise."""
+    """Yield the results in which our evaluator differs."""
     try:
         selector = compile_selector(row.expression)
     except CompileError as error:
         if row.compile_error is None:
-            yield f"{row.expression}\n  compiles there; here: {error}"
+            yield f"{row.expression}\n  compiles in Kubernetes; ours: {error}"
         elif row.places and (error.line, error.column) != row.places[0]:
-            yield f"{row.expression}\n  at {row.places[0]} there ({row.compile_error}); here: {error}"
+            yield f"{row.expression}\n  at {row.places[0]} in Kubernetes ({row.compile_error}); ours: {error}"
         return
     if row.compile_error is not None:
-        yield f"{row.expression}\n  compiles here; there: {row.compile_error}"
+        yield f"{row.expression}\n  compiles in ours; Kubernetes: {row.compile_error}"
         return
-    # An expression that names no device says the same of each, and some take a second of computing.
+    # An expression that does not use the device has one result for all, and some take a second to evaluate.
     count = len(DEVICES) if "device" in row.expression else 1
-    wanted = tuple(None if isinstance(each, str) else each for each in row.devices[:count])
-    found = tuple(result(selector, device) for device in DEVICES[:count])
-    if found != wanted:
-        yield f"{row.expression}\n  there {row.devices}; here {found}"
+    expected = tuple(None if isinstance(each, str) else each for each in row.devices[:count])
+    results = tuple(result(selector, device) for device in DEVICES[:count])
+    if results != expected:
+        yield f"{row.expression}\n  Kubernetes {row.devices}; ours {results}"
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_says_what_kubernetes_says(topic: str) -> None:
+def test_results_equal_those_of_kubernetes(topic: str) -> None:
     assert [mismatch for row in TOPICS[topic] for mismatch in mismatches(row)] == []
 
 
-def test_the_table_is_the_answer_to_the_expressions() -> None:
+def test_the_table_covers_every_expression() -> None:
     assert [(row.topic, row.expression) for row in rows()] == list(expressions()), "run make cel-table"
     assert len({row.expression for row in rows()}) == len(rows())
     assert all(len(row.devices) == len(DEVICES) or row.compile_error for row in rows())

@@ -20,16 +20,16 @@ from fairlead.cel import CelDevice, EvaluationError, Quantity, SemanticVersion, 
         ("9223372036854775807", 2**63 - 1, None),
     ],
 )
-def test_a_quantity(text: str, value: float, integer: int | None) -> None:
+def test_valid_quantities(text: str, value: float, integer: int | None) -> None:
     found = Quantity.parse(text)
     assert found.approximate == pytest.approx(value)
     assert found.integer == integer
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "1Zi", "1 Gi", "1.2.3", "0x10", "1e99999", "9" * 300])
-def test_no_quantity(text: str) -> None:
+def test_invalid_quantities(text: str) -> None:
     if text == "Gi":
-        assert Quantity.parse(text) == Quantity(0)  # so in Kubernetes
+        assert Quantity.parse(text) == Quantity(0)  # as in Kubernetes
         return
     with pytest.raises(ValueError, match="quantit"):
         Quantity.parse(text)
@@ -51,7 +51,7 @@ def test_versions_are_ordered_by_precedence() -> None:
 @pytest.mark.parametrize(
     "text", ["", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.99999999999999999999"]
 )
-def test_no_version(text: str) -> None:
+def test_invalid_versions(text: str) -> None:
     with pytest.raises(ValueError, match=r"[a-z]"):
         SemanticVersion.parse(text)
 

@@ -1,4 +1,4 @@
-"""Models that a cluster knows: found by name, and foreseen as from their file."""
+"""Models that a cluster knows: found by name, and estimated as from their file."""
 
 import re
 from dataclasses import replace
@@ -26,17 +26,17 @@ from tests.profiles import LATENCY, MADE, calibration, observed
 DEVICES = ("coral-usb", "jetson-tx2", "t4", "l4", "no-such")
 
 
-def brought(folder: Path, model: str, name: str, precision: str = "fp32") -> ModelProfile:
+def imported(folder: Path, model: str, name: str, precision: str = "fp32") -> ModelProfile:
     write(KNOWN[model](1, precision), str(folder / name))
     return analysed_profile(analyze(str(folder / name)), MADE, "n")
 
 
-def named(models: KnownModels, name: str, precision: str = "") -> str:
+def digest_of(models: KnownModels, name: str, precision: str = "") -> str:
     return models.find("here", name, precision).digest
 
 
-def test_a_model_is_foreseen_as_from_its_file(catalog: Catalog, tmp_path: Path) -> None:
-    models = KnownModels.of([brought(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
+def test_a_model_is_estimated_as_from_its_file(catalog: Catalog, tmp_path: Path) -> None:
+    models = KnownModels.of([imported(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
     found = models.expectations(models.find("here", "m", ""), "", DEVICES)
     question = Query.of(analyze(str(tmp_path / "m.onnx")))
     for each in estimate(question, [target(name, catalog) for name in DEVICES[:-1]], Knowledge()):
@@ -45,21 +45,21 @@ def test_a_model_is_foreseen_as_from_its_file(catalog: Catalog, tmp_path: Path) 
     assert found.keys() == set(DEVICES[:-1])
 
 
-def test_a_precision_that_is_asked_for_counts(catalog: Catalog, tmp_path: Path) -> None:
-    models = KnownModels.of([brought(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
+def test_a_requested_precision_counts(catalog: Catalog, tmp_path: Path) -> None:
+    models = KnownModels.of([imported(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
     found = models.expectations(models.find("here", "m", "fp16"), "fp16", DEVICES)
     assert "int8" in found["coral-usb"].reason
     assert not found["t4"].reason
 
 
-def test_what_was_measured_counts_for_more_than_data_sheets(catalog: Catalog) -> None:
+def test_a_measurement_takes_precedence_over_data_sheets(catalog: Catalog) -> None:
     models = KnownModels.of(calibration_profiles(calibration(), "n"), catalog)
     found = models.expectations(models.find("here", "plain", ""), "", DEVICES)
-    assert found["l4"].seconds == pytest.approx(0.02), "what nine of ten runs took at most"
+    assert found["l4"].seconds == pytest.approx(0.02), "the p90 of the runs"
     assert found.keys() == set(DEVICES[:-1]), "and elsewhere it is predicted"
 
 
-def test_a_model_that_was_only_seen_is_expected_where_it_was_seen(catalog: Catalog) -> None:
+def test_a_model_that_was_only_observed_is_estimated_where_it_was_observed(catalog: Catalog) -> None:
     richer = replace(LATENCY, p90=Seconds(0.03), count=99)
     sights = [
         observed_profile(observed(), "n"),
@@ -77,35 +77,37 @@ def test_names_by_which_a_model_is_known(catalog: Catalog) -> None:
         [*calibration_profiles(calibration(), "n"), observed_profile(observed(), "n")], catalog
     )
     for name in ("detector.onnx", "detector", "models/Detector.onnx", "c" * 8, "C" * 40):
-        assert named(models, name)[0] == "c"
+        assert digest_of(models, name)[0] == "c"
     for name in ("c" * 7, "detect", ""):
         with pytest.raises(ManifestError):
-            named(models, name)
+            digest_of(models, name)
 
 
-def test_an_unknown_name_is_told_what_to_do_and_names_no_model_of_others(catalog: Catalog) -> None:
+def test_an_unknown_model_gets_a_hint_that_names_no_other_model(catalog: Catalog) -> None:
     models = KnownModels.of(
         [*calibration_profiles(calibration(), "n"), observed_profile(observed(), "n")], catalog
     )
     for name in ("detektor", "zebra"):
         with pytest.raises(ManifestError, match=f"the cluster knows no model '{name}'") as caught:
-            named(models, name)
-        assert not told(caught.value) & {"detector", "plain", "points"}
+            digest_of(models, name)
+        assert not words_of(caught.value) & {"detector", "plain", "points"}
         assert "fairlead profiles import --model" in caught.value.hint
         assert "kubectl get modelprofiles" in caught.value.hint
 
 
-def told(error: ManifestError) -> set[str]:
+def words_of(error: ManifestError) -> set[str]:
     """Return the words that a pod's condition would carry."""
     return set(re.findall(r"[a-z0-9]+", f"{error} {error.hint}"))
 
 
-def test_a_name_of_two_models_must_be_narrowed(catalog: Catalog, tmp_path: Path) -> None:
-    both = [brought(tmp_path, "resnet18", f"r-{each}.onnx", each) for each in ("fp32", "fp16")]
+def test_an_ambiguous_name_is_rejected(catalog: Catalog, tmp_path: Path) -> None:
+    both = [imported(tmp_path, "resnet18", f"r-{each}.onnx", each) for each in ("fp32", "fp16")]
     alike = [structs.replace(each, spec=structs.replace(each.spec, model="r.onnx")) for each in both]
     models = KnownModels.of(alike, catalog)
     with pytest.raises(ManifestError, match="may be any of 2 models") as caught:
-        named(models, "r")
+        digest_of(models, "r")
     assert "fairlead.dev/precision" in caught.value.hint
-    assert not any(word in digest for digest in models.known for word in told(caught.value) if len(word) > 7)
-    assert named(models, "r", "fp16") != named(models, "r", "fp32")
+    assert not any(
+        word in digest for digest in models.known for word in words_of(caught.value) if len(word) > 7
+    )
+    assert digest_of(models, "r", "fp16") != digest_of(models, "r", "fp32")

@@ -1,4 +1,4 @@
-"""Workloads from files: controllers, the short form, models that are analysed, and what is refused."""
+"""Workloads from files: controllers, the short form, models that are analysed, and invalid files."""
 
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,14 @@ CLUSTER = Snapshot(
 )
 
 
-def asked(folder: Path, *documents: Any) -> list[Request]:
+def read(folder: Path, *documents: Any) -> list[Request]:
     path = folder / "work.yaml"
     path.write_text(yaml.safe_dump_all(documents))
     return read_workloads([str(path)], CLUSTER, CATALOG)
 
 
 def short(folder: Path, **keys: Any) -> list[Request]:
-    return asked(
+    return read(
         folder, {"workloads": [{"name": "w", **{key.replace("_", "-"): item for key, item in keys.items()}}]}
     )
 
@@ -70,8 +70,8 @@ def controller(kind: str, **spec: Any) -> dict[str, Any]:
         (pod(nodeName="a"), []),
     ],
 )
-def test_controllers_are_their_pods(tmp_path: Path, manifest: dict[str, Any], names: list[str]) -> None:
-    found = asked(tmp_path, manifest, pod(name="always"))
+def test_a_controller_is_read_as_its_pods(tmp_path: Path, manifest: dict[str, Any], names: list[str]) -> None:
+    found = read(tmp_path, manifest, pod(name="always"))
     assert [each.name for each in found] == [*names, "always"]
 
 
@@ -85,11 +85,11 @@ def test_a_workload_names_the_gang_of_a_job(tmp_path: Path) -> None:
             "podGroupTemplates": [{"name": "g", "schedulingPolicy": {"gang": {"minCount": 2}}}],
         },
     }
-    found = asked(tmp_path, workload, controller("Job", parallelism=3))
+    found = read(tmp_path, workload, controller("Job", parallelism=3))
     assert {each.gang for each in found} == {Gang("default/c", 2)}
 
 
-def test_a_gang_without_a_size_is_as_large_as_it_is(tmp_path: Path) -> None:
+def test_the_size_of_a_gang_defaults_to_the_number_of_its_pods(tmp_path: Path) -> None:
     assert {each.gang for each in short(tmp_path, replicas=3, gang="g")} == {Gang("default/g", 3)}
 
 
@@ -101,10 +101,10 @@ def test_the_short_form(tmp_path: Path) -> None:
     assert found.demand == Demand(1, Bytes(2 * GIB), 250, models=("t4",))
 
 
-def test_a_model_is_foreseen_on_every_accelerator_of_the_cluster(tmp_path: Path) -> None:
+def test_a_model_is_estimated_on_every_accelerator_of_the_cluster(tmp_path: Path) -> None:
     write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "mobilenet.onnx"))
     notes = {"fairlead.dev/model": "mobilenet.onnx", "fairlead.dev/slo-latency": "1s"}
-    by_pod, by_name = asked(
+    by_pod, by_name = read(
         tmp_path, pod(notes=notes), {"workloads": [{"name": "w", "model": "mobilenet.onnx", "slo": 1}]}
     )
     assert by_pod.estimates == by_name.estimates
@@ -119,22 +119,22 @@ def test_a_model_is_foreseen_on_every_accelerator_of_the_cluster(tmp_path: Path)
     ("limits", "notes"),
     [({}, {"gpu-fraction": "0.25"}), ({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 25}, {})],
 )
-def test_a_part_is_of_the_memory_that_each_model_has(
+def test_a_fraction_is_of_the_memory_of_each_model(
     tmp_path: Path, limits: dict[str, int], notes: dict[str, str]
 ) -> None:
-    (found,) = asked(tmp_path, pod(limits, notes))
+    (found,) = read(tmp_path, pod(limits, notes))
     assert (found.whole, found.sized_by_estimate) == (False, True)
     assert found.estimates["t4"].memory == 4 * GIB
 
 
-def test_a_part_is_kept_where_a_model_is_foreseen(tmp_path: Path) -> None:
+def test_a_fraction_takes_precedence_over_the_estimated_memory(tmp_path: Path) -> None:
     write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "m.onnx"))
-    (found,) = asked(tmp_path, pod(notes={"gpu-fraction": "0.5", "fairlead.dev/model": "m.onnx"}))
+    (found,) = read(tmp_path, pod(notes={"gpu-fraction": "0.5", "fairlead.dev/model": "m.onnx"}))
     assert found.estimates["t4"].memory == 8 * GIB
     assert found.estimates["t4"].seconds is not None
 
 
-def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
+def test_a_device_without_the_precision_has_a_reason(tmp_path: Path) -> None:
     write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "m.onnx"))
     (found,) = short(tmp_path, model="m.onnx", precision="fp16")
     assert "int8" in found.estimates["coral-usb"].reason
@@ -169,7 +169,7 @@ def test_a_precision_that_a_device_lacks_is_its_reason(tmp_path: Path) -> None:
         ({"topology_spread": [{"skew": 1}]}, "topology-spread[0].topology: missing"),
     ],
 )
-def test_nonsense_names_its_field(tmp_path: Path, keys: dict[str, Any], says: str) -> None:
+def test_an_invalid_workload_names_its_field(tmp_path: Path, keys: dict[str, Any], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         short(tmp_path, **keys)
     assert str(caught.value).startswith(str(tmp_path))
@@ -190,7 +190,7 @@ def test_nonsense_names_its_field(tmp_path: Path, keys: dict[str, Any], says: st
         ([], "no workloads in it"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, documents: list[Any], says: str) -> None:
+def test_invalid_workload_files(tmp_path: Path, documents: list[Any], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        asked(tmp_path, *documents)
+        read(tmp_path, *documents)
     assert says in str(caught.value)

@@ -1,4 +1,4 @@
-"""Amounts: read exactly, or refused with the place and what to write."""
+"""Amounts: read exactly, or rejected with the place and a hint."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ LARGEST = 1 << 62
         (amounts.fraction, 1, 1000),
     ],
 )
-def test_what_is_read(read: Callable[[str, object], float], value: Any, amount: float) -> None:
+def test_valid_amounts(read: Callable[[str, object], float], value: Any, amount: float) -> None:
     assert read("here", value) == amount
 
 
@@ -67,7 +67,7 @@ def test_what_is_read(read: Callable[[str, object], float], value: Any, amount: 
         (amounts.seconds, "5d", "'5d' is not a duration"),
     ],
 )
-def test_what_is_refused(read: Callable[[str, object], float], value: Any, says: str) -> None:
+def test_invalid_amounts(read: Callable[[str, object], float], value: Any, says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read("pods.yaml: Pod a: cpu", value)
     assert str(caught.value).startswith("pods.yaml: Pod a: cpu: ")

@@ -1,4 +1,4 @@
-"""What claims (DRA) ask of accelerators, and which conditions are understood."""
+"""The accelerators that claims (DRA) request, and the supported conditions."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def exactly(expression: str = "", **more: Any) -> dict[str, Any]:
     return {"name": "r", "exactly": {"deviceClassName": "fairlead.dev", "selectors": selectors, **more}}
 
 
-def claimed(*requests: dict[str, Any]) -> Demand:
+def demand_of(*requests: dict[str, Any]) -> Demand:
     named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
     return read_pod(pod(resourceClaims=named), template(*requests)).demand
 
@@ -49,11 +49,11 @@ def claimed(*requests: dict[str, Any]) -> Demand:
         (exactly(deviceClassName="gpu.nvidia.com"), Demand(1, vendors=("NVIDIA",))),
     ],
 )
-def test_what_is_understood(request_: dict[str, Any], demand: Demand) -> None:
-    assert claimed(request_) == demand
+def test_a_claim_is_a_demand(request_: dict[str, Any], demand: Demand) -> None:
+    assert demand_of(request_) == demand
 
 
-def test_a_class_narrows() -> None:
+def test_a_device_class_adds_its_selectors() -> None:
     kind = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -61,17 +61,17 @@ def test_a_class_narrows() -> None:
         "spec": {"selectors": [{"cel": {"expression": f'{MODEL} in ["t4"]'}}]},
     }
     named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
-    found = read_pod(pod(resourceClaims=named), template(exactly(deviceClassName="small")), kind)
-    assert found.demand.selectors == (f'{MODEL} in ["t4"]',)
+    request = read_pod(pod(resourceClaims=named), template(exactly(deviceClassName="small")), kind)
+    assert request.demand.selectors == (f'{MODEL} in ["t4"]',)
 
 
 def test_requests_of_one_shape_are_counted_together() -> None:
-    assert claimed(exactly(), exactly(count=2)) == Demand(3)
+    assert demand_of(exactly(), exactly(count=2)) == Demand(3)
 
 
-def test_alternatives_of_one_size_are_any_of_them() -> None:
+def test_alternatives_of_one_size_become_one_demand() -> None:
     options = [exactly(f'{MODEL} == "{name}" // any')["exactly"] for name in ("t4", "a10")]
-    (selector,) = claimed({"name": "r", "firstAvailable": options}).selectors
+    (selector,) = demand_of({"name": "r", "firstAvailable": options}).selectors
     devices = [CelDevice("fairlead.dev", {"fairlead.dev": {"model": name}}) for name in ("t4", "a10", "l4")]
     assert [compile_selector(selector).matches(device) for device in devices] == [True, True, False]
 
@@ -85,7 +85,7 @@ def test_alternatives_of_one_size_are_any_of_them() -> None:
         ),
         ([exactly('device.attributes["x"].uuid == "1"')], "a condition on 'uuid'"),
         ([exactly('"x"')], "1:1: must evaluate to bool"),
-        ([exactly(deviceClassName="nobody.example")], "deviceClassName: no DeviceClass 'nobody.example'"),
+        ([exactly(deviceClassName="missing.example")], "deviceClassName: no DeviceClass 'missing.example'"),
         ([exactly(deviceClassName="")], "deviceClassName: missing"),
         ([exactly(allocationMode="All")], "allocationMode: 'All'"),
         ([exactly(count=99)], "count: 99"),
@@ -98,17 +98,17 @@ def test_alternatives_of_one_size_are_any_of_them() -> None:
         ([exactly(), exactly(f'{MODEL} == "t4"')], "different sizes or models"),
     ],
 )
-def test_what_is_refused(requests: list[dict[str, Any]], says: str) -> None:
+def test_invalid_claims(requests: list[dict[str, Any]], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        claimed(*requests)
+        demand_of(*requests)
     assert says in str(caught.value)
 
 
 def test_a_request_of_v1beta1_has_its_fields_beside_its_name() -> None:
-    assert claimed({"name": "r", "deviceClassName": "fairlead.dev", "count": 2}).count == 2
+    assert demand_of({"name": "r", "deviceClassName": "fairlead.dev", "count": 2}).count == 2
 
 
-def test_a_resource_and_a_claim_are_one_too_many() -> None:
+def test_a_resource_and_a_claim_are_rejected_together() -> None:
     named = [{"name": "g", "resourceClaimTemplateName": "gpu"}]
     with pytest.raises(ManifestError, match="by resource and by claim"):
         read_pod(pod({"nvidia.com/gpu": 1}, resourceClaims=named), template(exactly()))

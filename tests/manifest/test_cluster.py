@@ -1,4 +1,4 @@
-"""A cluster from files: what nodes have by each source, who holds it, and what is refused."""
+"""A cluster from files: the devices of nodes by each source, their holders, and invalid files."""
 
 import json
 from pathlib import Path
@@ -72,11 +72,11 @@ def test_our_labels_name_accelerators() -> None:
         ),
     ],
 )
-def test_other_plugins(manifest: dict[str, Any], device: DeviceState) -> None:
+def test_devices_of_other_plugins(manifest: dict[str, Any], device: DeviceState) -> None:
     assert devices(manifest) == (device,)
 
 
-def test_an_annotation_tells_who_holds_what() -> None:
+def test_an_annotation_names_the_holders_of_a_device() -> None:
     held = json.dumps({"version": 1, "accelerators": {"t4-1": {"memory": {"default/web/main": 2048}}}})
     manifest = node(notes={"fairlead.dev/allocated": held})
     manifest["metadata"]["labels"] = {
@@ -90,14 +90,14 @@ def test_an_annotation_tells_who_holds_what() -> None:
     assert found.placements[0].shares == (DeviceShare("t4-1", Bytes(2 * GIB)),)
 
 
-def test_pods_whose_gpu_nobody_tells_fill_the_fullest() -> None:
+def test_a_pod_without_a_reported_gpu_fills_the_fullest() -> None:
     pods = [running(f"p{number}", {"aliyun.com/gpu-mem": 6}) for number in range(3)]
     manifest = node({"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"})
     found = read(collect_objects(manifest, *pods))
     assert [placement.shares[0].device for placement in found.placements] == ["gpu-0", "gpu-0", "gpu-1"]
 
 
-def test_what_waits_is_pending_and_controllers_are_not_counted_twice() -> None:
+def test_an_unbound_pod_is_pending_and_controllers_are_not_counted_twice() -> None:
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -108,16 +108,16 @@ def test_what_waits_is_pending_and_controllers_are_not_counted_twice() -> None:
     assert [each.name for each in found.pending] == ["waits"]
 
 
-def test_a_live_cluster_is_not_spoilt_by_one_pod() -> None:
+def test_one_invalid_pod_does_not_hide_the_cluster() -> None:
     bad = running("bad", {"fairlead.dev/nonsense": 1})
     bad["metadata"]["uid"] = "uid-bad"
     live = ListedCluster.of(collect_objects(node(), bad, running("good", {})), CATALOG)
-    # It is there, and takes a place; how much it holds nobody can say.
+    # The pod counts as placed; the amount that it holds is unknown.
     assert sorted(placement.request.name for placement in live.snapshot.placements) == ["bad", "good"]
     assert "Pod default/bad" in str(live.complaints[0])
 
 
-def test_lists_are_opened(tmp_path: Path) -> None:
+def test_lists_are_expanded(tmp_path: Path) -> None:
     bare = {key: value for key, value in node(name="b").items() if key not in ("apiVersion", "kind")}
     nested = {"apiVersion": "v1", "kind": "NodeList", "items": [bare]}
     whole = {"apiVersion": "v1", "kind": "List", "items": [node(name="a"), nested]}
@@ -161,7 +161,7 @@ def test_lists_are_opened(tmp_path: Path) -> None:
         ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": 3}}, "Node: metadata.name: missing"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, cluster: Any, says: str) -> None:
+def test_invalid_cluster_files(tmp_path: Path, cluster: Any, says: str) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump(cluster))
     with pytest.raises(ManifestError) as caught:
@@ -171,7 +171,7 @@ def test_what_is_refused(tmp_path: Path, cluster: Any, says: str) -> None:
 
 
 def shared_claim() -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
-    """Return a node's only device in its slice, a claim that it was allocated to, and how pods name that."""
+    """Return the slice of a node's only device, the claim that holds it, and a pod's reference to it."""
     devices = [
         {
             "name": "gpu-0",
@@ -206,9 +206,9 @@ def test_a_pod_whose_claim_is_allocated_goes_where_its_device_is() -> None:
     objects = collect_objects(node(), listed, claim, holder, late)
     (request,) = read(objects).pending
     assert request.demand.count == 0
-    waits = next(each.body for each in objects.all("Pod") if each.body.metadata.name == "late")
-    told = decide_locally(objects, CATALOG, waits)
-    assert (told["node"], told["victims"]) == ("worker", [])
+    waiting = next(each.body for each in objects.all("Pod") if each.body.metadata.name == "late")
+    decision = decide_locally(objects, CATALOG, waiting)
+    assert (decision["node"], decision["victims"]) == ("worker", [])
 
 
 def test_pods_that_share_a_claim_hold_it_once() -> None:
@@ -220,7 +220,7 @@ def test_pods_that_share_a_claim_hold_it_once() -> None:
 
 
 @pytest.mark.parametrize(("names", "counted", "held"), [(("pci-2",), False, []), ((), True, ["t4-0"])])
-def test_who_holds_a_device_that_no_source_names(
+def test_the_holder_of_a_device_that_no_source_names(
     names: tuple[str, ...], counted: bool, held: list[str]
 ) -> None:
     manifest = node()

@@ -1,4 +1,4 @@
-"""What a pod asks of accelerators: every spelling, and those that contradict each other."""
+"""The accelerators that a pod requests: every spelling, and contradictions."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def size(amount: int) -> Bytes:
         ),
     ],
 )
-def test_spellings(limits: dict[str, Any], notes: dict[str, str], demand: Demand) -> None:
+def test_every_spelling_of_a_request(limits: dict[str, Any], notes: dict[str, str], demand: Demand) -> None:
     assert read_pod(pod(limits, notes)).demand == demand
 
 
@@ -125,7 +125,7 @@ def test_spellings(limits: dict[str, Any], notes: dict[str, str], demand: Demand
         ({}, {"fairlead.dev/model": "a", "fairlead.dev/slo-latency": "0"}, "not a duration above zero"),
     ],
 )
-def test_nonsense_names_its_field(limits: dict[str, Any], notes: dict[str, str], says: str) -> None:
+def test_an_invalid_request_names_its_field(limits: dict[str, Any], notes: dict[str, str], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read_pod(pod(limits, notes))
     assert str(caught.value).startswith("file: Pod default/web: ")

@@ -1,4 +1,4 @@
-"""Whatever a file says, it is read or refused with a reason; nothing else ever happens."""
+"""Every file is either read or rejected with a reason, whatever its content."""
 
 import copy
 import json
@@ -42,7 +42,7 @@ JUNK = st.sampled_from(
 
 
 def worlds() -> list[tuple[Any, Any]]:
-    """Return every scenario's cluster and workloads, and a pod with all rules."""
+    """Return every scenario's cluster and workloads, and a small cluster with a pod."""
     found = [read(str(path))[0][1] for path in sorted(SCENARIOS.glob("*.yaml"))]
     return [(each["cluster"], each["workloads"]) for each in found] + [
         ({"nodes": [{"name": "a"}]}, [pod({"cpu": 1})])
@@ -50,15 +50,15 @@ def worlds() -> list[tuple[Any, Any]]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of everything in a document."""
+    """Yield the path of every value in a document."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (*path, key)
         yield from places(item, (*path, key))
 
 
-def spoilt(document: Any, path: tuple[Any, ...], junk: Any) -> Any:
-    """Return a document with one thing in it replaced."""
+def corrupted(document: Any, path: tuple[Any, ...], junk: Any) -> Any:
+    """Return a document with one value replaced."""
     whole = copy.deepcopy(document)
     at = whole
     for step in path[:-1]:
@@ -67,7 +67,7 @@ def spoilt(document: Any, path: tuple[Any, ...], junk: Any) -> Any:
     return whole
 
 
-def written(folder: Path, name: str, value: Any) -> str:
+def write_file(folder: Path, name: str, value: Any) -> str:
     formal = isinstance(value, list) and value and isinstance(value[0], dict) and "kind" in value[0]
     whole = {"apiVersion": "v1", "kind": "List", "items": value} if formal else value
     short = {"workloads": whole} if name == "work" and not formal else whole
@@ -80,21 +80,21 @@ WORLDS = worlds()
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_one_thing_wrong(tmp_path: Path, data: st.DataObject) -> None:
+def test_one_corrupted_value(tmp_path: Path, data: st.DataObject) -> None:
     cluster, workloads = data.draw(st.sampled_from(WORLDS))
     if data.draw(st.booleans()):
-        cluster = spoilt(cluster, data.draw(st.sampled_from(list(places(cluster)))), data.draw(JUNK))
+        cluster = corrupted(cluster, data.draw(st.sampled_from(list(places(cluster)))), data.draw(JUNK))
     else:
-        workloads = spoilt(workloads, data.draw(st.sampled_from(list(places(workloads)))), data.draw(JUNK))
+        workloads = corrupted(workloads, data.draw(st.sampled_from(list(places(workloads)))), data.draw(JUNK))
     with suppress(ManifestError):
-        found = read_cluster([written(tmp_path, "cluster", cluster)], CATALOG)
-        read_workloads([written(tmp_path, "work", workloads)], found, CATALOG)
+        found = read_cluster([write_file(tmp_path, "cluster", cluster)], CATALOG)
+        read_workloads([write_file(tmp_path, "work", workloads)], found, CATALOG)
 
 
 @given(JUNK)
-def test_nothing_but_junk(tmp_path_factory: Any, junk: Any) -> None:
+def test_a_file_of_junk(tmp_path_factory: Any, junk: Any) -> None:
     folder = tmp_path_factory.mktemp("junk")
     with suppress(ManifestError):
-        read_cluster([written(folder, "cluster", junk)], CATALOG)
+        read_cluster([write_file(folder, "cluster", junk)], CATALOG)
     with suppress(ManifestError):
-        read_workloads([written(folder, "other", junk)], Snapshot(), CATALOG)
+        read_workloads([write_file(folder, "other", junk)], Snapshot(), CATALOG)

@@ -1,4 +1,4 @@
-"""Every example of the page on asking for accelerators reads as the page says."""
+"""Every example of the page on requesting accelerators is read as the page says."""
 
 import re
 from pathlib import Path
@@ -40,31 +40,31 @@ def read(text: str) -> FoundObjects:
 
 
 @pytest.fixture(scope="module")
-def asked() -> dict[str, Request]:
-    found = {}
+def requests_by_name() -> dict[str, Request]:
+    requests_by_name_ = {}
     for text in examples():
         for _, _, request in pending_requests(ReadContext(catalogs.shipped(), read(text), SIZES)):
-            found[request.name] = request
-    return found
+            requests_by_name_[request.name] = request
+    return requests_by_name_
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_an_example_asks_for_what_it_says(name: str, asked: dict[str, Request]) -> None:
-    assert asked[name].demand == EXPECTED[name]
+def test_an_example_requests_what_the_page_says(name: str, requests_by_name: dict[str, Request]) -> None:
+    assert requests_by_name[name].demand == EXPECTED[name]
 
 
-def test_every_example_is_looked_at(asked: dict[str, Request]) -> None:
-    assert asked.keys() == EXPECTED.keys() | {"from-hami"}
+def test_every_example_is_checked(requests_by_name: dict[str, Request]) -> None:
+    assert requests_by_name.keys() == EXPECTED.keys() | {"from-hami"}
 
 
-def test_examples_that_say_more(asked: dict[str, Request]) -> None:
-    hami = asked["from-hami"].demand
+def test_examples_with_more_than_a_demand(requests_by_name: dict[str, Request]) -> None:
+    hami = requests_by_name["from-hami"].demand
     assert (hami.count, hami.memory, hami.compute) == (1, 3000 * MIB, 300)
     assert {"a100", "v100"} <= set(hami.models)
-    assert asked["from-kai"].estimates["t4"].memory == 8 << 30
-    assert asked["classifier"].slo == 0.02
-    assert asked["ring-0"].gang == Gang("default/ring", 2)
-    assert asked["star-0"].gang == Gang("default/star", 2)
+    assert requests_by_name["from-kai"].estimates["t4"].memory == 8 << 30
+    assert requests_by_name["classifier"].slo == 0.02
+    assert requests_by_name["ring-0"].gang == Gang("default/ring", 2)
+    assert requests_by_name["star-0"].gang == Gang("default/star", 2)
 
 
 def test_all_examples_are_for_this_scheduler() -> None:

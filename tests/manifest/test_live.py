@@ -1,4 +1,4 @@
-"""What is listed of a live cluster, and what stands in no answer's way."""
+"""The kinds that are listed of a live cluster, and the kinds that may be forbidden."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ def listed(refuses: dict[str, Exception]) -> FoundObjects:
 
 
 @pytest.mark.parametrize("plural", ["persistentvolumes", "resourcequotas", "poddisruptionbudgets"])
-def test_what_a_user_may_not_list_is_named_and_the_rest_is_there(plural: str) -> None:
+def test_a_forbidden_kind_is_named_and_the_rest_is_listed(plural: str) -> None:
     found = listed({plural: AccessError(f"{plural}: you may not")})
     assert [each.where for each in found.all("Node")] == ["node n"]
     assert list(found.unlisted.values()) == [f"{plural}: you may not"]
@@ -34,6 +34,6 @@ def test_a_kind_that_is_not_served_has_no_objects() -> None:
 
 
 @pytest.mark.parametrize("plural", ["nodes", "pods", "priorityclasses"])
-def test_without_nodes_pods_or_priorities_there_is_no_answer(plural: str) -> None:
+def test_nodes_pods_and_priority_classes_are_required(plural: str) -> None:
     with pytest.raises(AccessError):
         listed({plural: AccessError("you may not")})

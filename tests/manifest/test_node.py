@@ -1,4 +1,4 @@
-"""The accelerators of a node: its agent's list says what there is, whatever slices have left of it."""
+"""The accelerators of a node: its agent's list decides, whatever the slices leave out."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ T4 = [
 INVENTORY = accelerators.node(*T4)
 
 
-def given(notes: dict[str, str], **labels: str) -> kubernetes.Node:
+def manifest(notes: dict[str, str], **labels: str) -> kubernetes.Node:
     document: dict[str, Any] = {"metadata": {"name": "n", "annotations": notes, "labels": labels}}
     return msgspec.convert(document, kubernetes.Node)
 
@@ -32,24 +32,24 @@ def listed(*bodies: dict[str, Any]) -> list[Slice]:
     return [msgspec.convert(body, Slice) for body in bodies]
 
 
-def test_the_list_of_an_agent_counts_before_slices_that_shrink() -> None:
+def test_the_list_of_an_agent_takes_precedence_over_slices() -> None:
     (part,) = listed(*slices("n", "", accelerators.node(T4[0]), (), 1))
-    found = read_node("n", given({DEVICES: devices(INVENTORY, ())}), [part], CATALOG).devices
+    found = read_node("n", manifest({DEVICES: devices(INVENTORY, ())}), [part], CATALOG).devices
     assert [(each.id, each.model, each.memory >> 20, each.shareable) for each in found] == [
         (each.id, "t4", 15360, True) for each in T4
     ]
 
 
-def test_a_list_of_nothing_or_of_nonsense_leaves_it_to_the_slices() -> None:
+def test_with_an_empty_or_invalid_list_the_slices_decide() -> None:
     whole = listed(*slices("n", "", INVENTORY, (), 1))
     for text in ("[]", "nonsense"):
-        found = read_node("n", given({DEVICES: text}), whole, CATALOG).devices
+        found = read_node("n", manifest({DEVICES: text}), whole, CATALOG).devices
         assert [each.id for each in found] == [each.id for each in T4]
 
 
 def test_labels_that_count_more_than_a_slice_names_add_nothing_to_it() -> None:
     whole = listed(*slices("n", "", accelerators.node(T4[1]), (), 1))
-    found = read_node("n", given({}, **labels(INVENTORY)), whole, CATALOG)
+    found = read_node("n", manifest({}, **labels(INVENTORY)), whole, CATALOG)
     assert ([device.id for device in found.devices], found.counted) == ([T4[1].id], False)
-    found = read_node("n", given({}, **labels(INVENTORY)), [], CATALOG)
+    found = read_node("n", manifest({}, **labels(INVENTORY)), [], CATALOG)
     assert ([device.id for device in found.devices], found.counted) == (["t4-0", "t4-1"], True)

@@ -54,7 +54,7 @@ def test_the_effective_request(spec: dict[str, Any], cpu: int) -> None:
     assert read_pod(pod(**spec)).cpu == cpu
 
 
-def test_other_resources_are_of_the_node() -> None:
+def test_other_resources_are_requested_of_the_node() -> None:
     found = read_pod(
         pod(
             {"example.com/camera": 2, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": 1}
@@ -64,7 +64,7 @@ def test_other_resources_are_of_the_node() -> None:
     assert found.resources == sizes
 
 
-def test_rules() -> None:
+def test_selectors_affinity_spread_and_ports() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
     spec: dict[str, Any] = {
         "nodeSelector": {"disk": "ssd"},
@@ -139,13 +139,13 @@ def test_rules() -> None:
         ({"nodeSelector": {"a": 1}}, "spec.nodeSelector[...]: expected `str`, got `int`"),
     ],
 )
-def test_nonsense_names_its_field(spec: dict[str, Any], says: str) -> None:
+def test_an_invalid_field_is_named(spec: dict[str, Any], says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read_pod(pod(**spec))
     assert says in str(caught.value)
 
 
-def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> None:
+def test_a_missing_selector_selects_nothing_and_an_empty_one_everything() -> None:
     def near(**term: Any) -> PodAffinityTerm:
         terms = [{"topologyKey": "zone", **term}]
         affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -161,7 +161,7 @@ def test_a_selector_that_is_not_there_selects_nothing_and_an_empty_one_all() -> 
     assert read_pod(pod(topologySpreadConstraints=[rule])).topology_spread[0].selector == NOTHING
 
 
-def test_keys_of_labels_are_filled_in_from_the_pod() -> None:
+def test_match_label_keys_take_their_values_from_the_pod() -> None:
     term = {
         "topologyKey": "zone",
         "labelSelector": {"matchLabels": {"app": "web"}},
@@ -170,11 +170,11 @@ def test_keys_of_labels_are_filled_in_from_the_pod() -> None:
     }
     own = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
     own["metadata"]["labels"] = {"app": "web"}
-    said = read_pod(own).pod_anti_affinity[0].selector
-    assert str(said) == "app=web, app=web, app NotIn web"
+    selector = read_pod(own).pod_anti_affinity[0].selector
+    assert str(selector) == "app=web, app=web, app NotIn web"
 
 
-def test_which_nodes_have_a_part_in_evenness() -> None:
+def test_node_inclusion_policies_of_topology_spread() -> None:
     rule = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": {}}
     found = read_pod(
         pod(
@@ -187,7 +187,7 @@ def test_which_nodes_have_a_part_in_evenness() -> None:
     assert [(each.allowed, each.tolerated) for each in found] == [(True, False), (False, True)]
 
 
-def test_ports_of_sidecars_are_the_hosts_as_well() -> None:
+def test_host_ports_of_sidecars_count() -> None:
     beside = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 9000}]}
     before = {"name": "i", "ports": [{"hostPort": 9001}]}
     assert read_pod(pod(initContainers=[beside, before])).ports == (HostPort(9000),)

@@ -1,4 +1,4 @@
-"""Snapshots: what is written is read back as it was, and what is not known is refused with its place."""
+"""Snapshots: a written snapshot is read back unchanged, and an unknown key is rejected with its place."""
 
 import json
 from dataclasses import fields
@@ -80,7 +80,7 @@ REQUESTS = st.builds(
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    """Draw a cluster with pods that run on its nodes and pods that wait."""
+    """Draw a cluster with running and pending pods."""
     nodes = draw(st.lists(NODES, max_size=3, unique_by=lambda each: each.name))
     listed = draw(st.lists(REQUESTS, max_size=4, unique_by=lambda each: each.id))
     placements = []
@@ -92,7 +92,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 @given(snapshots())
-def test_what_is_written_is_read(snapshot: Snapshot) -> None:
+def test_a_snapshot_survives_the_round_trip(snapshot: Snapshot) -> None:
     document = snapshot.to_json()
     assert parse(json.loads(json.dumps(document)), "file") == snapshot
     (read,) = documents(to_yaml(document).encode())
@@ -109,7 +109,7 @@ def valid() -> dict[str, Any]:
 
 
 def change(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Return a document with one thing in it changed."""
+    """Return a document with one value changed."""
     *steps, last = [int(each) if each.isdecimal() else each for each in path.split(".")]
     at: Any = document
     for step in steps:
@@ -118,7 +118,7 @@ def change(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return document
 
 
-def test_a_pod_s_own_keys_are_no_keys_of_a_request() -> None:
+def test_the_keys_of_a_placement_are_no_keys_of_a_request() -> None:
     assert not {"node", "shares"} & {field.name for field in fields(Request)}
 
 
@@ -178,7 +178,7 @@ def test_the_format_is_frozen() -> None:
         ("pending.0", {"cpu_milli": 3}, "file: pending[0]: name: missing"),
     ],
 )
-def test_what_is_refused(path: str, value: Any, says: str) -> None:
+def test_invalid_snapshots(path: str, value: Any, says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         parse(change(valid(), path, value), "file")
     assert says in str(caught.value)

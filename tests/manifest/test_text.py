@@ -1,4 +1,4 @@
-"""Files as documents: JSON and YAML, bounded, and every complaint with the file's name."""
+"""Files as documents: JSON and YAML, bounded; every error names the file."""
 
 import json
 from pathlib import Path
@@ -15,13 +15,13 @@ def write(folder: Path, data: bytes) -> str:
     return str(path)
 
 
-def test_documents_are_told_apart(tmp_path: Path) -> None:
+def test_documents_are_numbered(tmp_path: Path) -> None:
     path = write(tmp_path, b"a: 1\n---\n# nothing\n---\nb: 2\n")
     assert text.read(path) == [(f"{path}: document 1", {"a": 1}), (f"{path}: document 3", {"b": 2})]
 
 
 @pytest.mark.parametrize("data", [b'{"a": [1, null]}', b"{a: [1, null]}", b"a:\n- 1\n-\n"])
-def test_json_and_yaml_say_the_same(tmp_path: Path, data: bytes) -> None:
+def test_json_and_yaml_are_read_alike(tmp_path: Path, data: bytes) -> None:
     path = write(tmp_path, data)
     assert text.read_one(path) == (path, {"a": [1, None]})
 
@@ -37,7 +37,7 @@ def test_json_and_yaml_say_the_same(tmp_path: Path, data: bytes) -> None:
         (b"\xff\xfe\xff", "not YAML"),
     ],
 )
-def test_garbage(tmp_path: Path, data: bytes, says: str) -> None:
+def test_a_file_that_is_neither_json_nor_yaml(tmp_path: Path, data: bytes, says: str) -> None:
     path = write(tmp_path, data)
     with pytest.raises(ManifestError) as caught:
         text.read(path)
@@ -62,7 +62,7 @@ def test_a_huge_file_is_refused_before_it_is_parsed(
     path = tmp_path / "huge"
     with path.open("wb") as stream:
         stream.write(start)
-        stream.truncate(size)  # a hole: it takes no room, and reads as zeros
+        stream.truncate(size)  # a sparse file: it takes no space, and reads as zeros
     with pytest.raises(ManifestError, match=says) as caught:
         text.read(str(path), SMALL)
     assert caught.value.hint
@@ -76,7 +76,7 @@ def test_all_pods_of_a_large_cluster_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "none", "a\0b"])
-def test_what_is_no_file(tmp_path: Path, name: str) -> None:
+def test_a_path_that_is_not_a_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(ManifestError) as caught:
         text.read(str(tmp_path / name))
     assert caught.value.hint

@@ -1,4 +1,4 @@
-"""Pods and small clusters for tests: what a manifest says, read as a user's file is."""
+"""Pods and small clusters for tests: manifests, read as a user's file is read."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ def pod(
 
 
 def read_pod(manifest: dict[str, Any], *others: dict[str, Any]) -> Request:
-    """Return what a pod asks for, in the company of other objects."""
+    """Return the request of a pod, read together with other objects."""
     objects = collect([("file", other) for other in others])
-    found = read_object("file", "Pod", manifest)
-    return read_request(found.where, found.body, ReadContext(CATALOG, objects))
+    entry = read_object("file", "Pod", manifest)
+    return read_request(entry.where, entry.body, ReadContext(CATALOG, objects))
 
 
 def collect_objects(*manifests: dict[str, Any]) -> FoundObjects:
-    """Return objects, sorted."""
+    """Return the objects of manifests, by kind."""
     return collect([("file", each) for each in manifests])

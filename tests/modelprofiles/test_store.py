@@ -1,4 +1,4 @@
-"""Profiles kept in a cluster: many write the same object at once, and the best of all stays."""
+"""Profiles in a cluster: many machines write the same object at once, and the best figures stay."""
 
 import asyncio
 from dataclasses import replace
@@ -24,26 +24,30 @@ from tests.profiles import HOST, MADE, MEASURED, SETUP, calibration, definition,
 
 
 async def served() -> FakeCluster:
-    """Return a cluster that knows the kind."""
+    """Return a cluster that serves the kind."""
     cluster = FakeCluster()
     await cluster.create(CRDS, definition())
     return cluster
 
 
 def measured(number: int) -> Calibration:
-    """Return a calibration of which the fifth machine's is the quickest and the ninth's the largest."""
-    found = replace(MEASURED, seconds=Seconds(1.0 + abs(number - 5)), peak_bytes=Bytes(100 - abs(number - 9)))
-    return calibration(trials=(replace(calibration().trials[0], measured=found),))
+    """Return the calibration of a machine: the fifth is the fastest, the ninth takes the most memory."""
+    run = replace(MEASURED, seconds=Seconds(1.0 + abs(number - 5)), peak_bytes=Bytes(100 - abs(number - 9)))
+    return calibration(trials=(replace(calibration().trials[0], measured=run),))
 
 
-def test_stored_and_read() -> None:
+def test_profiles_are_stored_and_read() -> None:
     async def play() -> None:
-        cluster, dice = await served(), Random(0)
+        cluster, random = await served(), Random(0)
         objects = [*calibration_profiles(calibration(), "n1"), observed_profile(observed(), "n1")]
-        assert await store(cluster, objects, dice) == StoreCounts(made=3)
-        assert await store(cluster, objects, dice) == StoreCounts(kept=3)
-        found = await read_profiles(cluster)
-        assert (found.calibrations, found.seen, found.unread) == ((calibration(),), (observed(),), ())
+        assert await store(cluster, objects, random) == StoreCounts(made=3)
+        assert await store(cluster, objects, random) == StoreCounts(kept=3)
+        profiles = await read_profiles(cluster)
+        assert (profiles.calibrations, profiles.seen, profiles.unread) == (
+            (calibration(),),
+            (observed(),),
+            (),
+        )
         assert await read_profiles(cluster, "none") == ((), (), ())
         assert await delete_profiles(cluster, place(SETUP, HOST)) == 3
         assert await read_profiles(cluster) == ((), (), ())
@@ -51,7 +55,7 @@ def test_stored_and_read() -> None:
     asyncio.run(play())
 
 
-def test_the_kind_goes_when_nothing_is_kept_of_it() -> None:
+def test_the_kind_is_deleted_only_without_profiles() -> None:
     async def play() -> None:
         cluster = await served()
         await store(cluster, calibration_profiles(calibration(), "n1"), Random(0))
@@ -74,8 +78,8 @@ def test_no_figure_is_lost_among_many_writers() -> None:
             store(cluster, calibration_profiles(measured(number), f"n{number}"), Random(number))
             for number in range(12)
         )
-        done = await asyncio.gather(*writers)
-        assert sum(each.made for each in done) == 1
+        counts = await asyncio.gather(*writers)
+        assert sum(each.made for each in counts) == 1
         (only,) = (await read_profiles(cluster)).calibrations
         assert only.trials[0].measured == replace(MEASURED, seconds=Seconds(1.0), peak_bytes=Bytes(100))
         assert only.made == MADE

@@ -1,4 +1,4 @@
-"""Profiles on a real API server: its schema takes ours and refuses the rest, naming the field."""
+"""Profiles on a real API server: its schema accepts ours and rejects invalid ones, naming the field."""
 
 import asyncio
 import copy
@@ -26,22 +26,22 @@ MANY = 600
 
 @pytest.fixture
 def profiles(real_cluster: RealCluster) -> Iterator[RealCluster]:
-    """Return a cluster that knows the kind."""
+    """Return a cluster that serves the kind."""
     yield from serving_profiles(real_cluster)
 
 
 def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: RealCluster) -> None:
-    first, sight = calibration(profiles.namespace), observed(profiles.namespace)
+    first, use = calibration(profiles.namespace), observed(profiles.namespace)
     id_ = place(first.setup, first.host)
     better = replace(MEASURED, seconds=Seconds(0.005), peak_bytes=Bytes(50))
     again = replace(first, made="2026-11-17T04:00:00+00:00", trials=(Trial("points", features("b"), better),))
 
     async def play() -> None:
         async with profiles.connect() as client:
-            objects = [*calibration_profiles(first, "n1"), observed_profile(sight, "n1")]
+            objects = [*calibration_profiles(first, "n1"), observed_profile(use, "n1")]
             assert await store(client, objects, Random(0)) == StoreCounts(made=3)
-            found = await read_profiles(client, id_)
-            assert (found.calibrations, found.seen) == ((first,), (sight,))
+            stored = await read_profiles(client, id_)
+            assert (stored.calibrations, stored.seen) == ((first,), (use,))
             assert await store(client, calibration_profiles(again, "n2"), Random(0)) == StoreCounts(changed=1)
             assert await store(client, calibration_profiles(again, "n3"), Random(0)) == StoreCounts(kept=1)
             (only,) = (await read_profiles(client, id_)).calibrations
@@ -52,7 +52,7 @@ def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: Real
     asyncio.run(play())
 
 
-def test_many_at_once_write_one_object(profiles: RealCluster) -> None:
+def test_many_writers_share_one_object(profiles: RealCluster) -> None:
     def machine(number: int) -> Any:
         found = replace(MEASURED, seconds=Seconds(1 + number), peak_bytes=Bytes(number))
         mine = calibration(profiles.namespace, trials=(Trial("plain", features("a"), found),))
@@ -70,7 +70,7 @@ def test_many_at_once_write_one_object(profiles: RealCluster) -> None:
     asyncio.run(play())
 
 
-def test_a_list_of_many(profiles: RealCluster) -> None:
+def test_many_profiles_are_listed(profiles: RealCluster) -> None:
     async def play() -> None:
         async with profiles.connect() as client:
             hosts = [f"host {number}" for number in range(MANY)]
@@ -104,24 +104,24 @@ def _without(*path: str) -> Callable[[Spec], None]:
     return change
 
 
-REFUSED: dict[str, tuple[Callable[[Spec], None], str]] = {
+REJECTED: dict[str, tuple[Callable[[Spec], None], str]] = {
     "no digest": (_without("digest"), "spec.digest"),
-    "a digest that is none": (_set("digest", to="sha256:0"), "spec.digest"),
+    "an invalid digest": (_set("digest", to="sha256:0"), "spec.digest"),
     "no device": (_without("setup", "device"), "spec.setup.device"),
-    "a device that is none": (_set("setup", "device", to="An L4"), "spec.setup.device"),
-    "a time of nothing": (_set("measured", "seconds", to=0), "spec.measured.seconds"),
-    "a time before its begin": (_set("measured", "p90", to=-1), "spec.measured.p90"),
-    "a word for a time": (_set("measured", "seconds", to="fast"), "spec.measured.seconds"),
-    "less than no memory": (_set("measured", "peakBytes", to=-1), "spec.measured.peakBytes"),
+    "an invalid device": (_set("setup", "device", to="An L4"), "spec.setup.device"),
+    "a time of 0": (_set("measured", "seconds", to=0), "spec.measured.seconds"),
+    "a negative time": (_set("measured", "p90", to=-1), "spec.measured.p90"),
+    "a string as a time": (_set("measured", "seconds", to="fast"), "spec.measured.seconds"),
+    "negative memory": (_set("measured", "peakBytes", to=-1), "spec.measured.peakBytes"),
     "half a byte": (_set("measured", "peakBytes", to=0.5), "spec.measured.peakBytes"),
-    "less than no work": (_set("features", "work", "conv", "macs", to=-1), "spec.features.work.conv.macs"),
+    "negative work": (_set("features", "work", "conv", "macs", to=-1), "spec.features.work.conv.macs"),
     "too many kinds": (_set("features", "work", to={f"k{n}": {} for n in range(65)}), "spec.features.work"),
     "a long name": (_set("features", "work", to={"k" * 64: {}}), "spec.features.work"),
     "a long host": (_set("host", to="x" * 257), "spec.host"),
-    "a date that is none": (_set("made", to="yesterday"), "spec.made"),
-    "figures of no work": (_without("features"), "measured needs features"),
-    "nothing at all": (_without("measured"), "a profile says something"),
-    "sights of nothing": (_set("seen", to={}), "spec.seen"),
+    "an invalid date": (_set("made", to="yesterday"), "spec.made"),
+    "measurements without work": (_without("features"), "measured needs features"),
+    "neither measurement nor reason": (_without("measured"), "a profile says something"),
+    "an empty observation": (_set("seen", to={}), "spec.seen"),
     "a p90 below the median": (
         _set("seen", to={"latency": {"median": 2, "p90": 1, "count": 1}}),
         "p90 is not less than the median",
@@ -129,9 +129,9 @@ REFUSED: dict[str, tuple[Callable[[Spec], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_is_refused_by_the_name_of_its_field(what: str, profiles: RealCluster) -> None:
-    change, says = REFUSED[what]
+@pytest.mark.parametrize("case", REJECTED)
+def test_an_invalid_profile_is_rejected_with_its_field(case: str, profiles: RealCluster) -> None:
+    change, message = REJECTED[case]
     body = copy.deepcopy(
         codec.document(MODEL_PROFILES, calibration_profiles(calibration(profiles.namespace), "n")[0])
     )
@@ -141,42 +141,42 @@ def test_what_cannot_be_is_refused_by_the_name_of_its_field(what: str, profiles:
         async with profiles.connect() as client:
             with pytest.raises(InvalidError) as caught:
                 await client.create(MODEL_PROFILES, body)
-            assert says in str(caught.value)
+            assert message in str(caught.value)
 
     asyncio.run(play())
 
 
-STAYS: dict[str, tuple[Callable[[Spec], None], str]] = {
+IMMUTABLE: dict[str, tuple[Callable[[Spec], None], str]] = {
     "the digest": (_set("digest", to="f" * 40), "digest stays as it is"),
     "the setup": (_set("setup", "precision", to="int8"), "version, setup and host stay"),
     "the host": (_set("host", to="another"), "version, setup and host stay"),
     "the most memory measured": (_set("measured", "peakBytes", to=99), "measured.peakBytes is the most"),
-    "what was measured": (_without("measured"), "measured.peakBytes is the most"),
-    "the most memory seen": (_set("seen", "peakBytes", to=1_999), "seen.peakBytes is the most"),
-    "what was seen": (_without("seen"), "seen.peakBytes is the most"),
+    "the measurement": (_without("measured"), "measured.peakBytes is the most"),
+    "the most memory observed": (_set("seen", "peakBytes", to=1_999), "seen.peakBytes is the most"),
+    "the observation": (_without("seen"), "seen.peakBytes is the most"),
 }
 
 
-@pytest.mark.parametrize("what", STAYS)
-def test_what_stays_as_it_is(what: str, profiles: RealCluster) -> None:
-    change, says = STAYS[what]
-    trial, sight = (
+@pytest.mark.parametrize("case", IMMUTABLE)
+def test_an_immutable_field_does_not_change(case: str, profiles: RealCluster) -> None:
+    change, message = IMMUTABLE[case]
+    trial, use = (
         calibration_profiles(calibration(profiles.namespace), "n")[0],
         observed(profiles.namespace, digest="a" * 40),
     )
 
     async def play() -> None:
         async with profiles.connect() as client:
-            await store(client, [trial, observed_profile(sight, "n")], Random(0))
+            await store(client, [trial, observed_profile(use, "n")], Random(0))
             kept = (await client.get(MODEL_PROFILES.raw(), trial.metadata.name)).document()
             change(kept["spec"])
-            with pytest.raises(InvalidError, match=says):
+            with pytest.raises(InvalidError, match=message):
                 await client.update(MODEL_PROFILES.raw(), kept)
 
     asyncio.run(play())
 
 
-def test_the_server_finds_no_fault_with_the_kind(profiles: RealCluster) -> None:
+def test_the_server_accepts_the_kind(profiles: RealCluster) -> None:
     async def play() -> None:
         async with profiles.connect() as client:
             definition = await client.get(CRDS, MODEL_PROFILES.resource)
