@@ -65,7 +65,7 @@ def _compiled(source: Source) -> CompiledSelector:
     tree = parse(source)
     checker = Checker(source, TABLE)
     checker.check(tree)
-    for fault in sorted(checker.faults, key=lambda each: (each.line, each.column)):
+    for fault in sorted(checker.faults, key=lambda fault_: (fault_.line, fault_.column)):
         raise fault
     for fault in faults(source, checker, tree):
         raise fault

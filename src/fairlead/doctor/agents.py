@@ -18,7 +18,7 @@ def agents(view: ClusterView) -> list[CheckResult]:
     if not pods:
         return [warn("no agent runs in this cluster", "install the chart: fairlead docs install")]
     ready = {pod.spec.node_name for pod in pods if is_ready(pod)}
-    published = {each.spec.node_name for each in view.own_slices} & {_name(node) for node in view.nodes}
+    published = {slice_.spec.node_name for slice_ in view.own_slices} & {_name(node) for node in view.nodes}
     without_agent = (published | {_name(node) for node in view.nodes if offers_accelerators(node)}) - ready
     foreign = {_name(node) for node in view.nodes if has_other_gpus(node)} - ready - without_agent
     results = []

@@ -67,16 +67,16 @@ def _capacity_by_place(view: ClusterView) -> dict[Place, int]:
 def _lasting_uses(view: ClusterView) -> list[DeviceUse]:
     """Return the uses of devices; of two views, only those in both: these also lasted in between."""
     before = set(device_uses(view.earlier)) if view.earlier else None
-    return [each for each in device_uses(view) if before is None or each in before]
+    return [use for use in device_uses(view) if before is None or use in before]
 
 
 def _overcommit(place: Place, uses: list[DeviceUse], capacity: int) -> CheckResult | None:
-    total = sum(each.memory for each in uses)
-    shared_whole = any(each.whole for each in uses) and len(uses) > 1
+    total = sum(use.memory for use in uses)
+    shared_whole = any(use.whole for use in uses) and len(uses) > 1
     if not shared_whole and (not capacity or total <= capacity):
         return None
     allocated = "a whole device" if shared_whole else f"{format_bytes(total)} of {format_bytes(capacity)}"
-    names = some(each.holder for each in uses)
+    names = some(use.holder for use in uses)
     return fail(
         f"{' '.join(place)}: {allocated} allocated to {names}",
         "delete one; then find what else allocates this device (checks other-plugins, two-schedulers)",
@@ -86,11 +86,11 @@ def _overcommit(place: Place, uses: list[DeviceUse], capacity: int) -> CheckResu
 def capacities(view: ClusterView) -> Iterator[tuple[Place, int]]:
     """Yield the memory of every device; slices leave out what containers hold, the node's labels do not."""
     labels = {node.metadata.name: node.metadata.labels for node in view.nodes}
-    for each in view.own_slices:
-        for device in each.spec.devices:
-            node_labels = labels.get(each.spec.node_name, {})
+    for slice_ in view.own_slices:
+        for device in slice_.spec.devices:
+            node_labels = labels.get(slice_.spec.node_name, {})
             memory = max(_offered(device), _labelled(device, node_labels))
-            yield (each.spec.pool.name, device.name), memory
+            yield (slice_.spec.pool.name, device.name), memory
 
 
 def _offered(device: Device) -> int:
@@ -110,9 +110,9 @@ def device_uses(view: ClusterView) -> Iterator[DeviceUse]:
     """Yield the uses of devices: each claim once, pods without claims, then other pods that agents report."""
     claimed = set[str]()
     for claim in view.claims:
-        ours = [each for each in claim.results if each.driver == DRIVER]
+        ours = [result for result in claim.results if result.driver == DRIVER]
         claimed |= set(claim.users) if ours else set()
-        yield from (_claim_use(claim, each) for each in ours)
+        yield from (_claim_use(claim, result) for result in ours)
     known = set[str]()
     for pod in view.pods:
         annotation = pod.metadata.annotations.get(PLACEMENT)

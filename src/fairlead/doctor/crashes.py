@@ -19,12 +19,12 @@ def crashes(view: ClusterView) -> list[CheckResult]:
     restarted: dict[tuple[str, str, str], list[Pod]] = {}
     for component in PROGRAMS:
         for pod in view.component(component):
-            for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-                failure = _failure(each)
+            for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+                failure = _failure(container)
                 if failure:
-                    down.setdefault((component, each.name, failure), []).append(pod)
-                elif _is_recent(view, each):
-                    restarted.setdefault((component, each.name, _end(each)), []).append(pod)
+                    down.setdefault((component, container.name, failure), []).append(pod)
+                elif _is_recent(view, container):
+                    restarted.setdefault((component, container.name, _end(container)), []).append(pod)
     results = [
         fail(_text(*key, pods), _todo(key[1], pods[0])) for key, pods in sorted(down.items(), key=_first)
     ]
@@ -34,31 +34,32 @@ def crashes(view: ClusterView) -> list[CheckResult]:
     return results or [ok("every container of ours stays up")]
 
 
-def _failure(each: ContainerStatus) -> str:
+def _failure(container: ContainerStatus) -> str:
     """Return why a container does not run; empty where it runs, has finished, or is about to start."""
-    waiting, ended = each.state.waiting, each.state.terminated
+    waiting, ended = container.state.waiting, container.state.terminated
     if waiting.reason not in _STARTING:
         return _with(
-            f"{waiting.reason}{_restarts(each)}", each.last_state.terminated.message or waiting.message
+            f"{waiting.reason}{_restarts(container)}",
+            container.last_state.terminated.message or waiting.message,
         )
     if ended.exit_code:
-        return _with(f"ended with exit code {ended.exit_code}{_restarts(each)}", ended.message)
+        return _with(f"ended with exit code {ended.exit_code}{_restarts(container)}", ended.message)
     return ""
 
 
-def _is_recent(view: ClusterView, each: ContainerStatus) -> bool:
-    ended = each.last_state.terminated
-    return bool(each.restart_count and ended.finished_at) and view.age(ended.finished_at) < RECENT
+def _is_recent(view: ClusterView, container: ContainerStatus) -> bool:
+    ended = container.last_state.terminated
+    return bool(container.restart_count and ended.finished_at) and view.age(ended.finished_at) < RECENT
 
 
-def _end(each: ContainerStatus) -> str:
-    ended = each.last_state.terminated
+def _end(container: ContainerStatus) -> str:
+    ended = container.last_state.terminated
     why = ended.reason if ended.reason not in ("", "Error") else f"exit code {ended.exit_code}"
-    return _with(f"restarted after {why}{_restarts(each)}", ended.message)
+    return _with(f"restarted after {why}{_restarts(container)}", ended.message)
 
 
-def _restarts(each: ContainerStatus) -> str:
-    number = each.restart_count
+def _restarts(container: ContainerStatus) -> str:
+    number = container.restart_count
     return f", {number} restart{'' if number == 1 else 's'}" if number else ""
 
 

@@ -38,8 +38,8 @@ def other_plugins(view: ClusterView) -> list[CheckResult]:
 
 def _by_node(items: Iterable[T]) -> dict[str, list[T]]:
     grouped: dict[str, list[T]] = {}
-    for each in items:
-        grouped.setdefault(each.spec.node_name, []).append(each)
+    for item in items:
+        grouped.setdefault(item.spec.node_name, []).append(item)
     return grouped
 
 
@@ -87,10 +87,12 @@ def slices(view: ClusterView) -> list[CheckResult]:
     nodes = {node.metadata.name for node in view.nodes}
     ours = view.own_slices
     orphaned = [
-        each.metadata.name for each in ours if each.spec.node_name and each.spec.node_name not in nodes
+        slice_.metadata.name
+        for slice_ in ours
+        if slice_.spec.node_name and slice_.spec.node_name not in nodes
     ]
     latest = pool_generations(ours)
-    outdated = [each.metadata.name for each in ours if each.spec.pool.generation < latest[each.pool]]
+    outdated = [slice_.metadata.name for slice_ in ours if slice_.spec.pool.generation < latest[slice_.pool]]
     results = []
     if orphaned:
         text = f"{count(orphaned, 'slice')} of nodes that are gone: {some(orphaned)}"

@@ -82,7 +82,7 @@ def _worst_results(results: list[CheckResult]) -> list[CheckResult]:
     """Return the worst results, and a count of the rest."""
     if len(results) <= _MOST:
         return results
-    ordered = sorted(results, key=lambda each: list(Severity).index(each.verdict), reverse=True)
+    ordered = sorted(results, key=lambda result: list(Severity).index(result.verdict), reverse=True)
     rest = ordered[_MOST:]
     more = CheckResult(
         rest[0].verdict, f"and {len(rest)} more like these", "correct these first, and run it again"

@@ -10,11 +10,12 @@ def unhealthy(view: ClusterView) -> list[CheckResult]:
     """Report the unhealthy accelerators, on which nothing is placed, with the reason."""
     results = [
         fail(
-            f"{node.metadata.name}: {each.id} ({each.model}) is unhealthy: {each.reason or 'reason unknown'}",
+            f"{node.metadata.name}: {device.id} ({device.model}) is unhealthy: "
+            f"{device.reason or 'reason unknown'}",
             "nothing new is placed on it, and running pods stay; see `fairlead docs health`",
         )
         for node in view.nodes
-        for each in parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
-        if not each.healthy
+        for device in parse_devices(node.metadata.annotations.get(DEVICES, "")) or ()
+        if not device.healthy
     ]
     return results or [ok("no agent reports an unhealthy accelerator")]

@@ -144,7 +144,7 @@ async def _list_kind(
 async def _with_missing_rights(server: ServerReviews, view: ClusterView) -> ClusterView:
     """Return a view with the rights that our accounts lack."""
     programs = [view.component(name) for name in PROGRAMS]
-    rights = [each for each in required_rules(*programs) if not _unserved(view, each)]
+    rights = [right for right in required_rules(*programs) if not _unserved(view, right)]
     semaphore = asyncio.Semaphore(_AT_ONCE)
 
     async def lacks(right: AccessRule) -> bool:
@@ -152,11 +152,11 @@ async def _with_missing_rights(server: ServerReviews, view: ClusterView) -> Clus
             return not await server.allows(right)
 
     try:
-        answers = await asyncio.gather(*(lacks(each) for each in rights))
+        answers = await asyncio.gather(*(lacks(right) for right in rights))
     except AccessError as error:
         return replace(view, forbidden={**view.forbidden, "accounts": str(error)})
     return replace(
-        view, missing_rights=tuple(each for each, missing in zip(rights, answers, strict=True) if missing)
+        view, missing_rights=tuple(right for right, missing in zip(rights, answers, strict=True) if missing)
     )
 
 

@@ -19,10 +19,10 @@ READ_RULES: Final = tuple((verb, read) for read in _READS for verb in ("list", "
 """What every program that places pods reads."""
 SCHEDULER_RULES: Final = (
     *READ_RULES,
-    *((verb, each) for each in _ALSO for verb in ("list", "watch")),
-    *(("patch", each) for each in ("persistentvolumeclaims", "persistentvolumes")),
+    *((verb, kind) for kind in _ALSO for verb in ("list", "watch")),
+    *(("patch", kind) for kind in ("persistentvolumeclaims", "persistentvolumes")),
     ("get", "pods"),
-    *(("create", each) for each in ("pods/binding", "pods/eviction", "events")),
+    *(("create", kind) for kind in ("pods/binding", "pods/eviction", "events")),
     ("patch", "pods/status"),
     *((verb, f"resourceclaims.{_DRA}") for verb in ("get", "create", "patch", "delete")),
     *(("patch", f"resourceclaims/{part}.{_DRA}") for part in ("status", "binding")),

@@ -15,9 +15,9 @@ _LOGS_HINT: Final = "read their logs: kubectl logs -l app.kubernetes.io/componen
 def lease(view: ClusterView) -> list[CheckResult]:
     """Report whether exactly one replica leads."""
     leases, replicas = view.own_leases, view.component("scheduler")
-    held = [each for each in leases if view.is_held(each)]
+    held = [held_lease for held_lease in leases if view.is_held(held_lease)]
     if len(held) > 1:
-        where = some("/".join(each.key) for each in held)
+        where = some("/".join(held_lease.key) for held_lease in held)
         return [
             fail(
                 f"{count(held, 'scheduler')} of the name {view.scheduler!r} lead at once: {where}",

@@ -38,7 +38,7 @@ def claims(view: ClusterView) -> list[CheckResult]:
                 "remove it from the API server's --runtime-config, or install with publish.claims=false",
             )
         ]
-    devices = [device for each in view.own_slices for device in each.spec.devices]
+    devices = [device for slice_ in view.own_slices for device in slice_.spec.devices]
     unshareable = [
         device.name
         for device in devices
@@ -87,13 +87,13 @@ def profiles(view: ClusterView) -> list[CheckResult]:
 def rights(view: ClusterView) -> list[CheckResult]:
     """Report the rights that our accounts need and lack."""
     by_account: dict[str, list[AccessRule]] = {}
-    for each in view.missing_rights:
-        by_account.setdefault(each.account, []).append(each)
+    for rule in view.missing_rights:
+        by_account.setdefault(rule.account, []).append(rule)
     if not by_account:
         return [ok("the accounts of scheduler and agents have the rights that they need")]
     return [
         fail(
-            f"{account} may not {some(f'{each.verb} {each.resource}' for each in rules)}",
+            f"{account} may not {some(f'{rule.verb} {rule.resource}' for rule in rules)}",
             "run helm upgrade again with rbac.create=true, or give the account the chart's role",
         )
         for account, rules in sorted(by_account.items())

@@ -34,11 +34,11 @@ def sources(view: ClusterView) -> list[CheckResult]:
 
 def _differences(view: ClusterView) -> Iterator[str]:
     slices: dict[str, list[Slice]] = {}
-    for each in view.own_slices:
-        slices.setdefault(each.node, []).append(each)
+    for slice_ in view.own_slices:
+        slices.setdefault(slice_.node, []).append(slice_)
     for node in view.nodes:
         name = node.metadata.name
-        devices = [device for each in newest_slices(slices.get(name, ())) for device in each.spec.devices]
+        devices = [device for slice_ in newest_slices(slices.get(name, ())) for device in slice_.spec.devices]
         annotation = node.metadata.annotations.get(DEVICES, "")
         listed = parse_devices(annotation)
         if annotation and listed is None:
@@ -53,12 +53,13 @@ def _beside_list(
     node: Node, listed: Sequence[AnnotatedAccelerator], devices: Sequence[Device]
 ) -> Iterator[str]:
     """Yield where slices or labels differ from an agent's list; a slice may leave devices out."""
-    extra = {device.name for device in devices} - {each.id for each in listed}
+    extra = {device.name for device in devices} - {accelerator.id for accelerator in listed}
     if extra:
         yield f"the slices name {some(extra)}, which {DEVICES} does not list"
-    labelled = {each.model: each.count for each in models(node.metadata.labels)}
+    labelled = {model.model: model.count for model in models(node.metadata.labels)}
     if labelled:  # an agent may publish no labels
-        yield from _unequal(Counter(each.model for each in listed), labelled, f"{DEVICES} lists")
+        counts = Counter(accelerator.model for accelerator in listed)
+        yield from _unequal(counts, labelled, f"{DEVICES} lists")
 
 
 def _beside_slices(node: Node, devices: Sequence[Device]) -> Iterator[str]:
@@ -67,9 +68,9 @@ def _beside_slices(node: Node, devices: Sequence[Device]) -> Iterator[str]:
     held = (parse_allocated(node.metadata.annotations.get(ALLOCATED, "")) or {}).keys()
     left_out = len(held - {device.name for device in devices})
     labelled = models(node.metadata.labels)
-    if sum(max(0, each.usable - named[each.model]) for each in labelled) > left_out:
-        yield from _unequal(named, {each.model: max(each.usable, named[each.model]) for each in labelled})
-    yield from _unequal(named, {each.model: min(each.count, named[each.model]) for each in labelled})
+    if sum(max(0, model.usable - named[model.model]) for model in labelled) > left_out:
+        yield from _unequal(named, {model.model: max(model.usable, named[model.model]) for model in labelled})
+    yield from _unequal(named, {model.model: min(model.count, named[model.model]) for model in labelled})
 
 
 def _unequal(

@@ -35,23 +35,27 @@ def examine_machine(machine: ExaminedMachine) -> list[Finding]:
 
 def _accelerators(machine: ExaminedMachine) -> list[CheckResult]:
     accelerators = [accelerator for accelerator in machine.inventory.accelerators if accelerator.kind != _CPU]
-    faults = [_unhealthy(each) for each in accelerators if each.reason or not each.state.allocatable]
+    faults = [
+        _unhealthy(accelerator)
+        for accelerator in accelerators
+        if accelerator.reason or not accelerator.state.allocatable
+    ]
     if not accelerators:
         cpus = some(accelerator.model or accelerator.name for accelerator in machine.inventory.accelerators)
         beside = f" beside the CPU ({cpus})" if cpus else ""
         return [warn(f"no accelerator{beside} was found", "list what was read: fairlead detect -v")]
-    return faults or [
-        ok(f"{count(accelerators, 'accelerator')}: {some(each.model or each.name for each in accelerators)}")
-    ]
+    names = some(accelerator.model or accelerator.name for accelerator in accelerators)
+    return faults or [ok(f"{count(accelerators, 'accelerator')}: {names}")]
 
 
-def _unhealthy(each: Accelerator) -> CheckResult:
-    text = f"{each.name} ({each.bus}) is {each.state.value}: {each.reason or 'no reason is known'}"
-    if each.state is State.USABLE:
+def _unhealthy(accelerator: Accelerator) -> CheckResult:
+    reason = accelerator.reason or "no reason is known"
+    text = f"{accelerator.name} ({accelerator.bus}) is {accelerator.state.value}: {reason}"
+    if accelerator.state is State.USABLE:
         return ok(text)  # some devices have no health signal, and never get beyond `usable`
-    if each.state.allocatable:
+    if accelerator.state.allocatable:
         return warn(text, "check memory errors, temperature and power: dmesg, nvidia-smi -q")
-    if each.driver == "nvidia" and each.state is State.DRIVER_BOUND:
+    if accelerator.driver == "nvidia" and accelerator.state is State.DRIVER_BOUND:
         return fail(text, "read the driver's messages: dmesg | grep -i xid; nvidia-smi -q")
     return fail(text, "load its driver, or write its udev rule; fairlead detect -v shows what was read")
 
@@ -60,7 +64,7 @@ def _unknown(machine: ExaminedMachine) -> list[CheckResult]:
     unknown = machine.inventory.unknown
     if not unknown:
         return [ok("every device that looks like an accelerator is known")]
-    ids = some(each.ids for each in unknown)
+    ids = some(device.ids for device in unknown)
     text = f"{count(unknown, 'device')} like an accelerator that the catalog does not know: {ids}"
     return [warn(text, "describe it: fairlead docs own-device")]
 

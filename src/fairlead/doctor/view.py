@@ -139,9 +139,9 @@ class ClusterView:
     def own_leases(self) -> list[Lease]:
         """The leases by which the replicas of this scheduler elect their leader."""
         return [
-            each
-            for each in self.leases
-            if each.metadata.annotations.get(LEADS_FOR, self.scheduler) == self.scheduler
+            lease
+            for lease in self.leases
+            if lease.metadata.annotations.get(LEADS_FOR, self.scheduler) == self.scheduler
         ]
 
     def age(self, time: str) -> float:
@@ -156,7 +156,7 @@ class ClusterView:
     @property
     def has_leader(self) -> bool:
         """Whether a replica of the scheduler leads."""
-        return any(self.is_held(each) for each in self.own_leases)
+        return any(self.is_held(lease) for lease in self.own_leases)
 
 
 def is_ready(pod: Pod) -> bool:

@@ -71,7 +71,7 @@ def predict_expectations(
     here: tuple[Accelerator, ...] = (),
 ) -> dict[str, Expectation]:
     """Return the estimates on each model of accelerator; models that the catalog lacks are left out."""
-    local_by_model = {each.model: each for each in here}
+    local_by_model = {accelerator.model: accelerator for accelerator in here}
     targets = []
     for name in accelerators:
         with suppress(CatalogError):
@@ -82,8 +82,8 @@ def predict_expectations(
             )
     estimates = estimate(query, targets, knowledge)
     return {
-        each.device: _expectation(estimated, streams=each.memory is None)
-        for each, estimated in zip(targets, estimates, strict=True)
+        target_.device: _expectation(estimated, streams=target_.memory is None)
+        for target_, estimated in zip(targets, estimates, strict=True)
     }
 
 
@@ -92,8 +92,8 @@ def with_stated_memory(
 ) -> Mapping[str, Expectation]:
     """Return the estimates, with the memory that the pod requests in place of the estimated memory."""
     return {
-        name: replace(each, memory=stated[name].memory) if name in stated else each
-        for name, each in estimates.items()
+        name: replace(expected, memory=stated[name].memory) if name in stated else expected
+        for name, expected in estimates.items()
     }
 
 

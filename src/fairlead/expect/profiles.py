@@ -102,8 +102,8 @@ class KnownModels:
         """Return the one model that a name stands for; an error names no other model."""
         if len(name) > _LONGEST:
             raise ManifestError(f"{where}: a name of {len(name)} characters", _IMPORT_HINT)
-        named = [each for each in self.known.values() if _is_named(each, name)]
-        matches = [each for each in named if each.precision == precision] or named
+        named = [model for model in self.known.values() if _is_named(model, name)]
+        matches = [model for model in named if model.precision == precision] or named
         if len(matches) == 1:
             return matches[0]
         if not matches:
@@ -126,8 +126,8 @@ class KnownModels:
         self, model: KnownModel, accelerators: frozenset[str]
     ) -> dict[str, Expectation]:
         """Return the observations in use; of several on one accelerator, the one with the most runs."""
-        observations = [each for each in self.seen if each.digest == model.digest]
-        observations.sort(key=lambda each: each.latency.count if each.latency else 0)
+        observations = [use for use in self.seen if use.digest == model.digest]
+        observations.sort(key=lambda use: use.latency.count if use.latency else 0)
         return {
             observed.setup.device: _observed_expectation(observed)
             for observed in observations

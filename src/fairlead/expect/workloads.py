@@ -46,7 +46,7 @@ def read_workloads(
     `here` are the accelerators of this machine, where it is one of the nodes.
     """
     estimator = ModelFileEstimator.of(cluster.nodes, catalog, knowledge, here)
-    documents = [(path, *each) for path in paths for each in text.read(path)]
+    documents = [(path, *document) for path in paths for document in text.read(path)]
     manifests = [(where, value) for _, where, value in documents if is_kubernetes(value)]
     context = ReadContext(catalog, collect(manifests), memory_by_model(cluster.nodes))
     files = {where: path for path, where, _ in documents}
@@ -56,9 +56,9 @@ def read_workloads(
             pods += _short_workloads(where, path, value, catalog)
     if not pods:
         raise ManifestError(f"{', '.join(paths)}: no workloads in it", _HINT)
-    estimated = [_with_expectations(each, estimator) for each in _with_gang_sizes(pods)]
+    estimated = [_with_expectations(pod, estimator) for pod in _with_gang_sizes(pods)]
     _check_requests(estimated, cluster)
-    return [each.request for each in estimated]
+    return [pod.request for pod in estimated]
 
 
 def _with_expectations(pod: _WorkloadPod, estimator: ModelFileEstimator) -> _WorkloadPod:
@@ -101,10 +101,10 @@ def _short_workloads(where: str, path: str, value: Any, catalog: Catalog) -> Ite
 def _with_gang_sizes(pods: Sequence[_WorkloadPod]) -> list[_WorkloadPod]:
     """Set the size of gangs without a stated size to the number of their pods, over all files."""
     counts: dict[str, int] = {}
-    for each in pods:
-        if each.request.gang is not None:
-            counts[each.request.gang.name] = counts.get(each.request.gang.name, 0) + 1
-    return [_with_size(each, counts) for each in pods]
+    for pod in pods:
+        if pod.request.gang is not None:
+            counts[pod.request.gang.name] = counts.get(pod.request.gang.name, 0) + 1
+    return [_with_size(pod, counts) for pod in pods]
 
 
 def _with_size(pod: _WorkloadPod, counts: Mapping[str, int]) -> _WorkloadPod:
@@ -117,11 +117,11 @@ def _with_size(pod: _WorkloadPod, counts: Mapping[str, int]) -> _WorkloadPod:
 def _check_requests(pods: Sequence[_WorkloadPod], cluster: Snapshot) -> None:
     """Reject duplicate names, and impossible figures."""
     seen = {placement.request.id: "the cluster" for placement in cluster.placements}
-    for each in pods:
-        if each.request.id in seen:
+    for pod in pods:
+        if pod.request.id in seen:
             raise ManifestError(
-                f"{each.where}: {each.request.id} is defined twice, first in {seen[each.request.id]}"
+                f"{pod.where}: {pod.request.id} is defined twice, first in {seen[pod.request.id]}"
             )
-        seen[each.request.id] = each.where
-        for problem in problems(each.request):
-            raise ManifestError(f"{each.where}: {problem}", "correct the figure")
+        seen[pod.request.id] = pod.where
+        for problem in problems(pod.request):
+            raise ManifestError(f"{pod.where}: {problem}", "correct the figure")

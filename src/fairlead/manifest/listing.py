@@ -47,12 +47,12 @@ _MAY_BE_FORBIDDEN: Final[tuple[Kind[Any], ...]] = (*STORAGE, QUOTAS, BUDGETS)
 
 async def list_objects(cluster: ClusterClient) -> FoundObjects:
     """Return the objects of a cluster of the kinds that decide a placement."""
-    found: list[FoundObject] = []
+    entries: list[FoundObject] = []
     unlisted: dict[str, str] = {}
     kinds: tuple[Kind[Any], ...] = (NODES, PODS, *OPTIONAL, *_MAY_BE_FORBIDDEN)
     for kind in kinds:
         try:
-            found += await _list_kind(cluster, kind)
+            entries += await _list_kind(cluster, kind)
         except MissingApiError:
             if kind in (NODES, PODS):
                 raise
@@ -60,7 +60,7 @@ async def list_objects(cluster: ClusterClient) -> FoundObjects:
             if kind not in _MAY_BE_FORBIDDEN:
                 raise
             unlisted[kind.name] = str(error)
-    return FoundObjects.of(found, unlisted)
+    return FoundObjects.of(entries, unlisted)
 
 
 async def _list_kind(cluster: ClusterClient, kind: Kind[Any]) -> list[FoundObject]:

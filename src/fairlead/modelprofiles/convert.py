@@ -122,7 +122,7 @@ def profile_set(profiles: Iterable[ModelProfile]) -> ProfileSet:
             )
         if observed := _seen(profile.spec):
             seen.append(observed)
-    return ProfileSet(tuple(_calibration(each) for each in trials.values()), tuple(seen), tuple(unread))
+    return ProfileSet(tuple(_calibration(rows) for rows in trials.values()), tuple(seen), tuple(unread))
 
 
 def _calibration(trials_by_spec: list[tuple[ModelProfileSpec, Trial]]) -> Calibration:

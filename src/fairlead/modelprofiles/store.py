@@ -69,9 +69,9 @@ async def list_profiles(cluster: ClusterClient, setup: str = "") -> tuple[ModelP
 async def delete_profiles(cluster: ClusterClient, setup: str) -> int:
     """Delete every profile of a setup; return their number."""
     profiles = await list_profiles(cluster, setup)
-    for each in profiles:
+    for profile in profiles:
         with suppress(NotFoundError):  # another client deleted it first
-            await cluster.delete(MODEL_PROFILES, each.metadata.name)
+            await cluster.delete(MODEL_PROFILES, profile.metadata.name)
     return len(profiles)
 
 

@@ -96,23 +96,23 @@ class Checker:
             return self._types[id(node)]
         match node:
             case Literal():
-                found = _LITERALS[type(node.value)]
+                type_ = _LITERALS[type(node.value)]
             case Ident():
-                found = self._ident(node)
+                type_ = self._ident(node)
             case Select():
-                found = self._select(node)
+                type_ = self._select(node)
             case Call():
-                found = self._call(node)
+                type_ = self._call(node)
             case ListNode():
-                found = self._list(node)
+                type_ = self._list(node)
             case MapNode():
-                found = self._map(node)
+                type_ = self._map(node)
             case StructNode():
-                found = self._struct(node)
+                type_ = self._struct(node)
             case Comprehension():
-                found = self._comprehension(node)
-        self._types[id(node)] = found
-        return found
+                type_ = self._comprehension(node)
+        self._types[id(node)] = type_
+        return type_
 
     def _fault(self, at: int, message: str) -> Type:
         self.faults.append(self._source.error(at, message))
@@ -140,34 +140,34 @@ class Checker:
         if "." in full and full in TYPE_NAMES:
             self.names[id(node)] = full
             return type_of(TYPE_NAMES[full])
-        found = self._field(node.at, node.operand, node.field, optional=False)
-        return BOOL if node.test else self._bindings.final(found)
+        type_ = self._field(node.at, node.operand, node.field, optional=False)
+        return BOOL if node.test else self._bindings.final(type_)
 
     def _field(self, at: int, operand: Node, field: str, *, optional: bool) -> Type:
         target, was_optional = unwrapped(self._bindings.final(self.check(operand)))
         match target.kind:
             case "map":
-                found = target.params[1]
+                type_ = target.params[1]
             case "struct":
-                found = FIELDS[field] if target == DEVICE and field in FIELDS else ERROR
-                if found is ERROR:
+                type_ = FIELDS[field] if target == DEVICE and field in FIELDS else ERROR
+                if type_ is ERROR:
                     self._fault(at, f"undefined field '{field}'")
             case "param":
                 self._bindings.assign((DYN,), (target,))
-                found = DYN
+                type_ = DYN
             case kind:
                 if kind not in ("dyn", "error"):
                     self._fault(at, f"type '{target}' does not support field selection")
-                found = DYN
-        return optional_of(found) if optional or was_optional else found
+                type_ = DYN
+        return optional_of(type_) if optional or was_optional else type_
 
     def _call(self, node: Call) -> Type:
         if node.function == "_?._":
             field = node.args[1]
             assert isinstance(field, Literal)
             self._types[id(field)] = STRING
-            found = self._field(node.at, node.args[0], str(field.value), optional=True)
-            return self._bindings.final(found)
+            type_ = self._field(node.at, node.args[0], str(field.value), optional=True)
+            return self._bindings.final(type_)
         for argument in node.args:
             self.check(argument)
         if node.target is None:
@@ -201,7 +201,7 @@ class Checker:
                 result_type = DYN
         if result_type is not None:
             return result_type
-        shown = [str(self._bindings.final(each, free_to_dyn=True)) for each in arg_types]
+        shown = [str(self._bindings.final(arg_type, free_to_dyn=True)) for arg_type in arg_types]
         signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         return self._fault(node.at, f"found no matching overload for '{name}' applied to '{signature}'")
 

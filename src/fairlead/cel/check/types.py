@@ -22,7 +22,7 @@ class Type:
 
     def __post_init__(self) -> None:
         # A map from a type to itself doubles with every step: without a limit it grows without end.
-        weight = 1 + sum(each.weight for each in self.params)
+        weight = 1 + sum(param.weight for param in self.params)
         if weight > _HEAVIEST:
             raise CompileError(1, 1, "the type of the expression is too large")
         object.__setattr__(self, "weight", weight)
@@ -32,10 +32,10 @@ class Type:
             case "error":
                 return "!error!"
             case "list" | "map" | "type":
-                inner = ", ".join(str(each) for each in self.params)
+                inner = ", ".join(str(param) for param in self.params)
                 return f"{self.kind}({inner})" if inner else self.kind
             case "opaque":
-                return f"{self.name}({', '.join(str(each) for each in self.params)})"
+                return f"{self.name}({', '.join(str(param) for param in self.params)})"
         return self.name or self.kind
 
 
@@ -48,7 +48,7 @@ IP, CIDR = Type("struct", "net.IP"), Type("struct", "net.CIDR")
 URL, FORMAT = Type("struct", "kubernetes.URL"), Type("struct", "kubernetes.NamedFormat")
 DEVICE = Type("struct", "kubernetes.DRADevice")
 _NAMED: Final = {
-    **{str(each): each for each in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, DYN, DURATION, TIMESTAMP)},
+    **{str(kind): kind for kind in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, DYN, DURATION, TIMESTAMP)},
     "quantity": QUANTITY, "semver": SEMVER, "ip": IP, "cidr": CIDR, "url": URL, "format": FORMAT,
 }  # fmt: skip
 _NULLABLE: Final = ("opaque", "struct", "duration", "timestamp")
@@ -121,16 +121,16 @@ class Bindings:
     def instance(self, signature: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return a function's types with fresh type parameters."""
         own: dict[Type, Type] = {}
-        return tuple(self._renamed(each, own) for each in signature)
+        return tuple(self._renamed(type_, own) for type_ in signature)
 
-    def _renamed(self, given: Type, own: dict[Type, Type]) -> Type:
-        if given.kind == "param":
-            if given not in own:
-                own[given] = self.fresh()
-            return own[given]
-        if not given.params:
-            return given
-        return Type(given.kind, given.name, tuple(self._renamed(each, own) for each in given.params))
+    def _renamed(self, type_: Type, own: dict[Type, Type]) -> Type:
+        if type_.kind == "param":
+            if type_ not in own:
+                own[type_] = self.fresh()
+            return own[type_]
+        if not type_.params:
+            return type_
+        return Type(type_.kind, type_.name, tuple(self._renamed(param, own) for param in type_.params))
 
     def assign(self, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
         """Return whether the types are assignable to the others; if so, keep the bindings that follow."""
@@ -140,16 +140,16 @@ class Bindings:
         self._known = before
         return False
 
-    def final(self, given: Type, *, free_to_dyn: bool = False) -> Type:
+    def final(self, type_: Type, *, free_to_dyn: bool = False) -> Type:
         """Return a type with its parameters replaced by their bindings."""
-        if given in self._known:
-            return self.final(self._known[given], free_to_dyn=free_to_dyn)
-        if given.kind == "param" and free_to_dyn:
+        if type_ in self._known:
+            return self.final(self._known[type_], free_to_dyn=free_to_dyn)
+        if type_.kind == "param" and free_to_dyn:
             return DYN
-        if not given.params:
-            return given
-        params = tuple(self.final(each, free_to_dyn=free_to_dyn) for each in given.params)
-        return Type(given.kind, given.name, params)
+        if not type_.params:
+            return type_
+        params = tuple(self.final(param, free_to_dyn=free_to_dyn) for param in type_.params)
+        return Type(type_.kind, type_.name, params)
 
     def _assignable(self, one: Type, other: Type) -> bool:
         if other.kind == "param":
@@ -193,7 +193,7 @@ class Bindings:
         if within.kind == "param":
             known = self._known.get(within)
             return known is None or self._free_of(param, known)
-        return all(self._free_of(param, each) for each in within.params)
+        return all(self._free_of(param, inner) for inner in within.params)
 
 
 def most_general(one: Type, other: Type) -> Type:

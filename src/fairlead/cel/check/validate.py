@@ -63,7 +63,7 @@ def faults(source: Source, checker: Checker, tree: Node) -> Iterator[CompileErro
             case Call():
                 yield from _call(source, checker, node)
             case ListNode(items=items, optional=optional) if id(node) not in exempt:
-                kinds = [_kind(checker, each, place in optional) for place, each in enumerate(items)]
+                kinds = [_kind(checker, item, place in optional) for place, item in enumerate(items)]
                 yield from _alike(source, items, kinds)
             case MapNode(entries=entries) if id(node) not in exempt:
                 keys, values = [key for key, _, _ in entries], [value for _, value, _ in entries]
@@ -115,11 +115,11 @@ def _call(source: Source, checker: Checker, node: Call) -> Iterator[CompileError
 def _conversion(source: Source, node: Call) -> Iterator[CompileError]:
     """Yield a fault where a constant cannot be converted: no device could make it valid."""
     try:
-        found, value = _constant(node.args[0])
+        is_constant, value = _constant(node.args[0])
     except EvaluationError:
         return  # the fault of the conversion inside
     try:
-        if found:
+        if is_constant:
             _converted(node.function, value)
     except EvaluationError as error:
         if node.function in ("duration", "timestamp") and isinstance(node.args[0], Literal):
@@ -134,8 +134,8 @@ def _constant(node: Node) -> tuple[bool, Any]:
         return True, node.value
     if not (isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS):
         return False, None
-    found, value = _constant(node.args[0]) if len(node.args) == 1 else (False, None)
-    return found, _converted(node.function, value) if found else None
+    is_constant, value = _constant(node.args[0]) if len(node.args) == 1 else (False, None)
+    return is_constant, _converted(node.function, value) if is_constant else None
 
 
 def _converted(function: str, value: Any) -> Any:

@@ -104,7 +104,7 @@ class Planner:
     def _call(self, node: Call) -> Step:
         name = self._checker.names.get(id(node), node.function)
         target = [] if node.target is None or id(node) in self._checker.names else [node.target]
-        args = [self.plan(each) for each in (*target, *node.args)]
+        args = [self.plan(argument) for argument in (*target, *node.args)]
         if name == "@in" and is_plain_list(node.args[1]):
             return _one_of(args[0], args[1](_NO_FRAME))
         special = _SPECIAL.get(name)
@@ -113,21 +113,21 @@ class Planner:
         return _dispatch(name, self._checker.overloads[id(node)], args)
 
     def _list(self, node: ListNode) -> Step:
-        items = [self.plan(each) for each in node.items]
-        if not node.optional and all(isinstance(each, Literal) for each in node.items):
+        items = [self.plan(item) for item in node.items]
+        if not node.optional and all(isinstance(item, Literal) for item in node.items):
             constant = tuple(step(_NO_FRAME) for step in items)
             return lambda _: constant
 
         def make(frame: Frame) -> Any:
-            found: list[Any] = []
+            elements: list[Any] = []
             for place, step in enumerate(items):
                 value = step(frame)
                 if place in node.optional:
-                    found += _present(value)
+                    elements += _present(value)
                 else:
-                    found.append(value)
+                    elements.append(value)
             frame.charge(_LIST_COST)
-            return tuple(found)
+            return tuple(elements)
 
         return make
 
@@ -135,12 +135,12 @@ class Planner:
         entries = [(self.plan(key), self.plan(value), optional) for key, value, optional in node.entries]
 
         def make(frame: Frame) -> Any:
-            found: list[tuple[Any, Any]] = []
+            pairs: list[tuple[Any, Any]] = []
             for key, value, optional in entries:
                 name, held = key(frame), value(frame)
-                found += [(name, each) for each in (_present(held) if optional else [held])]
+                pairs += [(name, present) for present in (_present(held) if optional else [held])]
             frame.charge(_MAP_COST)
-            return Map(found)
+            return Map(pairs)
 
         return make
 
@@ -239,7 +239,7 @@ def _gathered(over: Step, slots: tuple[int, int], test: Step | None, item: Step)
     first, second = slots
 
     def gather(frame: Frame) -> Any:
-        found: list[Any] = []
+        elements: list[Any] = []
         for one, other in _pairs(over(frame), second >= 0):
             frame.variables[first] = one
             if second >= 0:
@@ -251,9 +251,9 @@ def _gathered(over: Step, slots: tuple[int, int], test: Step | None, item: Step)
                     raise EvaluationError(NO_OVERLOAD)
                 if not wanted:
                     continue
-            found.append(item(frame))
+            elements.append(item(frame))
             frame.charge(_LIST_COST + 1)
-        return tuple(found)
+        return tuple(elements)
 
     return gather
 

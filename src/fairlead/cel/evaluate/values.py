@@ -85,11 +85,11 @@ class Map:
     def find(self, key: Any) -> Optional:
         """Return the value of a key, as an optional."""
         try:
-            found = self._entries.get(key_of(key))
+            entry = self._entries.get(key_of(key))
         except EvaluationError:
-            found = None
-        if found is not None:
-            return Optional(found[1], has_value=True)
+            entry = None
+        if entry is not None:
+            return Optional(entry[1], has_value=True)
         return NONE if self.default is None else Optional(self.default, has_value=True)
 
     def inserted(self, key: Any, value: Any) -> "Map":

@@ -74,14 +74,14 @@ def _flatten(items: Any, depth: int = 1) -> tuple[Any, ...]:
         raise EvaluationError(NO_OVERLOAD)
     if depth < 0:
         raise EvaluationError("level must be non-negative")
-    found: list[Any] = []
+    flat: list[Any] = []
     for item in items:
         STEPS.take(1)
         if type(item) is tuple and depth:
-            found += _flatten(item, depth - 1)
+            flat += _flatten(item, depth - 1)
         else:
-            found.append(item)
-    return tuple(found)
+            flat.append(item)
+    return tuple(flat)
 
 
 def _sort(items: tuple[Any, ...], keys: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -110,15 +110,15 @@ def _range(count: int) -> tuple[int, ...]:
 
 
 def _distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    found: list[Any] = []
+    distinct: list[Any] = []
     for item in items:
-        if not any(equal(item, other) for other in found):
-            found.append(item)
-    return tuple(found)
+        if not any(equal(item, other) for other in distinct):
+            distinct.append(item)
+    return tuple(distinct)
 
 
 def _contains_all(items: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
-    return all(_includes(items, each) for each in wanted)
+    return all(_includes(items, item) for item in wanted)
 
 
 def _squared(items: Any, *keys: Any) -> int:
@@ -150,10 +150,10 @@ def _is_zero(value: Any) -> bool:
     return value is None or (isinstance(value, bool | int | float) and not value)
 
 
-def _value(given: Optional) -> Any:
-    if not given.has_value:
+def _value(optional: Optional) -> Any:
+    if not optional.has_value:
         raise EvaluationError("optional.none() dereference")
-    return given.value
+    return optional.value
 
 
 def _unwrap(items: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -168,9 +168,9 @@ def _first(items: tuple[Any, ...], at: int) -> Optional:
 
 
 def _sorted_lists() -> list[Overload]:
-    found: list[Overload] = []
+    overloads: list[Overload] = []
     for kind in COMPARABLE:
-        found += [
+        overloads += [
             overload(f".list({kind}).isSorted() bool", _is_sorted, _each),
             overload(f".list({kind}).max() {kind}", lambda items: _most(items, "max", 1), _each),
             overload(f".list({kind}).min() {kind}", lambda items: _most(items, "min", -1), _each),
@@ -178,8 +178,8 @@ def _sorted_lists() -> list[Overload]:
             overload(f".list(A).@sortByAssociatedKeys(list({kind})) list(A)", _sort, _squared),
         ]
     for kind, zero in _ZEROS.items():
-        found.append(overload(f".list({kind}).sum() {kind}", functools.partial(_sum, zero), _each))
-    return found
+        overloads.append(overload(f".list({kind}).sum() {kind}", functools.partial(_sum, zero), _each))
+    return overloads
 
 
 OVERLOADS: Final[list[Overload]] = [
@@ -201,7 +201,7 @@ OVERLOADS: Final[list[Overload]] = [
     ),
     overload(
         "sets.intersects(list(A),list(A)) bool",
-        lambda one, other: any(_includes(other, each) for each in one),
+        lambda one, other: any(_includes(other, item) for item in one),
         _crossed,
     ),
     overload(
@@ -215,7 +215,7 @@ OVERLOADS: Final[list[Overload]] = [
     ),
     overload("optional.none() optional(A)", lambda: NONE),
     overload(".optional(A).value() A", _value),
-    overload(".optional(A).hasValue() bool", lambda given: given.has_value),
+    overload(".optional(A).hasValue() bool", lambda optional: optional.has_value),
     overload(".optional(A).or(optional(A)) optional(A)"),
     overload(".optional(A).orValue(A) A"),
     overload(".list(A).first() optional(A)", lambda items: _first(items, 0)),

@@ -65,7 +65,7 @@ def _qualified(text: str) -> Faults:
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix or (slash and not prefix) or not name:
         return ["a valid qualified name must consist of a name with an optional DNS subdomain prefix and '/'"]
-    faults = ["prefix part " + each for each in _FORMATS["dns1123Subdomain"].check(prefix)] if slash else []
+    faults = ["prefix part " + fault for fault in _FORMATS["dns1123Subdomain"].check(prefix)] if slash else []
     words = "name part must consist of alphanumeric characters, '-', '_' or '.'"
     return faults + _pattern(_NAME, words, 63)(name)
 
@@ -121,8 +121,8 @@ _FORMATS: Final = {
 }
 
 
-def _validate(given: Format, text: str) -> Optional:
-    faults = given.check(text[:_LONGEST])
+def _validate(format_: Format, text: str) -> Optional:
+    faults = format_.check(text[:_LONGEST])
     return Optional(tuple(faults), has_value=True) if faults else NONE
 
 
@@ -130,16 +130,16 @@ def _named(name: str) -> Optional:
     return Optional(_FORMATS[name], has_value=True) if name in _FORMATS else NONE
 
 
-def _cost(given: Any, text: str) -> int:
-    return int(-(-(1 + len(text)) // 10) * -(-given.weight // 4))
+def _cost(format_: Any, text: str) -> int:
+    return int(-(-(1 + len(text)) // 10) * -(-format_.weight // 4))
 
 
-def _constant(given: Format) -> Callable[[], Format]:
-    return lambda: given
+def _constant(format_: Format) -> Callable[[], Format]:
+    return lambda: format_
 
 
 OVERLOADS: Final[list[Overload]] = [
-    *(overload(f"format.{name}() format", _constant(given)) for name, given in _FORMATS.items()),
+    *(overload(f"format.{name}() format", _constant(format_)) for name, format_ in _FORMATS.items()),
     overload("format.named(string) optional(format)", _named),
     overload(".format.validate(string) optional(list(string))", _validate, _cost),
 ]

@@ -24,10 +24,10 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _integer(given: Quantity) -> int:
-    if given.integer is None:
+def _integer(value: Quantity) -> int:
+    if value.integer is None:
         raise EvaluationError("cannot convert value to integer")
-    return given.integer
+    return value.integer
 
 
 def normalized(text: str) -> str:
@@ -71,13 +71,13 @@ def _once(text: str, *_: Any) -> int:
 OVERLOADS: Final[list[Overload]] = [
     overload("quantity(string) quantity", _quantity, _once),
     overload("isQuantity(string) bool", _is_quantity, _once),
-    overload("sign(quantity) int", lambda given: (given.value > 0) - (given.value < 0)),
+    overload("sign(quantity) int", lambda value: (value.value > 0) - (value.value < 0)),
     overload(".quantity.isGreaterThan(quantity) bool", lambda one, other: one.compare(other) > 0),
     overload(".quantity.isLessThan(quantity) bool", lambda one, other: one.compare(other) < 0),
     overload(".quantity.compareTo(quantity) int", lambda one, other: one.compare(other)),
-    overload(".quantity.asApproximateFloat() double", lambda given: given.approximate),
+    overload(".quantity.asApproximateFloat() double", lambda value: value.approximate),
     overload(".quantity.asInteger() int", _integer),
-    overload(".quantity.isInteger() bool", lambda given: given.integer is not None),
+    overload(".quantity.isInteger() bool", lambda value: value.integer is not None),
     overload(".quantity.add(quantity) quantity", lambda one, other: one.plus(other)),
     overload(".quantity.add(int) quantity", lambda one, number: one.plus(Quantity(number))),
     overload(".quantity.sub(quantity) quantity", lambda one, other: one.plus(other, -1)),
@@ -89,7 +89,7 @@ OVERLOADS: Final[list[Overload]] = [
     overload(".semver.isGreaterThan(semver) bool", lambda one, other: one.compare(other) > 0),
     overload(".semver.isLessThan(semver) bool", lambda one, other: one.compare(other) < 0),
     overload(".semver.compareTo(semver) int", lambda one, other: one.compare(other)),
-    overload(".semver.major() int", lambda given: _signed(given.major)),
-    overload(".semver.minor() int", lambda given: _signed(given.minor)),
-    overload(".semver.patch() int", lambda given: _signed(given.patch)),
+    overload(".semver.major() int", lambda value: _signed(value.major)),
+    overload(".semver.minor() int", lambda value: _signed(value.minor)),
+    overload(".semver.patch() int", lambda value: _signed(value.patch)),
 ]

@@ -73,17 +73,17 @@ def _address(text: str) -> IPv4Address | IPv6Address:
     try:
         if len(text) > _LONGEST:
             raise ValueError
-        found = ip_address(text)
+        address = ip_address(text)
     except ValueError:
         raise EvaluationError(
             f'IP Address "{text[:_LONGEST]}" parse error during conversion from string: unable to parse IP'
         ) from None
-    if isinstance(found, IPv6Address):
-        if found.scope_id is not None:
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
             raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
-        if found.ipv4_mapped is not None:
+        if address.ipv4_mapped is not None:
             raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
-    return found
+    return address
 
 
 def _shown(address: IPv4Address | IPv6Address) -> str:
@@ -95,11 +95,11 @@ def _cidr(text: str) -> CIDR:
         "network address parse error during conversion from string: network address parse error during "
         f'conversion from string: netip.ParsePrefix("{text[:_LONGEST]}"): unable to parse'
     )
-    found = _PREFIX.fullmatch(text) if len(text) <= _LONGEST else None
-    if found is None or "%" in text:
+    match = _PREFIX.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None or "%" in text:
         raise wrong
     try:
-        address, bits = ip_interface(found[1]).ip, int(found[2])
+        address, bits = ip_interface(match[1]).ip, int(match[2])
     except ValueError:
         raise wrong from None
     if bits > address.max_prefixlen:
@@ -128,26 +128,26 @@ def _is(read: Any) -> Any:
     return test
 
 
-def _link_local_multicast(given: IP) -> bool:
-    if isinstance(given.address, IPv4Address):
-        return given.address in ip_network("224.0.0.0/24")
-    return given.address.packed[0] == 0xFF and given.address.packed[1] & 0x0F == 2
+def _link_local_multicast(value: IP) -> bool:
+    if isinstance(value.address, IPv4Address):
+        return value.address in ip_network("224.0.0.0/24")
+    return value.address.packed[0] == 0xFF and value.address.packed[1] & 0x0F == 2
 
 
-def _link_local_unicast(given: IP) -> bool:
-    if isinstance(given.address, IPv4Address):
-        return given.address in ip_network("169.254.0.0/16")
-    return given.address in ip_network("fe80::/10")
+def _link_local_unicast(value: IP) -> bool:
+    if isinstance(value.address, IPv4Address):
+        return value.address in ip_network("169.254.0.0/16")
+    return value.address in ip_network("fe80::/10")
 
 
-def _global_unicast(given: IP) -> bool:
+def _global_unicast(value: IP) -> bool:
     """Return Go's answer: neither unspecified, loopback, multicast, link-local nor broadcast."""
-    address = given.address
+    address = value.address
     return not (
         address.is_unspecified
         or address.is_loopback
         or address.is_multicast
-        or _link_local_unicast(given)
+        or _link_local_unicast(value)
         or str(address) == "255.255.255.255"
     )
 
@@ -167,8 +167,8 @@ def parse_url(text: str) -> Url:
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in text):
         raise _url_fault(text, "net/url: invalid control character in URL")
     whole, _, _fragment = text.partition("#")
-    found = _SCHEME.match(whole)
-    scheme, rest = (found[1].lower(), whole[found.end() :]) if found else ("", whole)
+    match = _SCHEME.match(whole)
+    scheme, rest = (match[1].lower(), whole[match.end() :]) if match else ("", whole)
     if not scheme and ":" in rest.partition("/")[0]:
         raise _url_fault(
             text,
@@ -201,36 +201,36 @@ def _authority(text: str, authority: str) -> str:
     return host
 
 
-def _hostname(given: Url) -> str:
-    if given.host.startswith("["):
-        return given.host[1:].partition("]")[0]
-    return given.host.partition(":")[0]
+def _hostname(value: Url) -> str:
+    if value.host.startswith("["):
+        return value.host[1:].partition("]")[0]
+    return value.host.partition(":")[0]
 
 
-def _port(given: Url) -> str:
-    rest = given.host.rpartition("]")[2]
+def _port(value: Url) -> str:
+    rest = value.host.rpartition("]")[2]
     return rest.partition(":")[2]
 
 
-def _path(given: Url) -> str:
-    if _UNESCAPED_PATH.fullmatch(re.sub(r"%[0-9A-Fa-f]{2}", "", given.path)):
-        return given.path
+def _path(value: Url) -> str:
+    if _UNESCAPED_PATH.fullmatch(re.sub(r"%[0-9A-Fa-f]{2}", "", value.path)):
+        return value.path
     return "".join(
         letter
         if _UNESCAPED_PATH.fullmatch(letter) or letter == "%"
         else "".join(f"%{byte:02X}" for byte in letter.encode())
-        for letter in given.path
+        for letter in value.path
     )
 
 
-def _query(given: Url) -> Map:
-    found: dict[str, list[str]] = {}
-    for pair in given.query.split("&"):
+def _query(url: Url) -> Map:
+    query: dict[str, list[str]] = {}
+    for pair in url.query.split("&"):
         if not pair or ";" in pair or _BAD_ESCAPE.search(pair):
             continue
         key, _, value = pair.partition("=")
-        found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
-    return Map((key, tuple(values)) for key, values in found.items())
+        query.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+    return Map((key, tuple(values)) for key, values in query.items())
 
 
 def _once(text: Any, *_: Any) -> int:
@@ -245,15 +245,15 @@ def _of_network(network: Any, other: Any) -> int:
 
 OVERLOADS: Final[list[Overload]] = [
     overload("ip(string) ip", lambda text: IP(_address(text)), _once),
-    overload(".ip.family() int", lambda given: given.address.version),
+    overload(".ip.family() int", lambda value: value.address.version),
     overload("ip.isCanonical(string) bool", lambda text: _shown(_address(text)) == text, _once),
-    overload(".ip.isUnspecified() bool", lambda given: given.address.is_unspecified),
-    overload(".ip.isLoopback() bool", lambda given: given.address.is_loopback),
+    overload(".ip.isUnspecified() bool", lambda value: value.address.is_unspecified),
+    overload(".ip.isLoopback() bool", lambda value: value.address.is_loopback),
     overload(".ip.isLinkLocalMulticast() bool", _link_local_multicast),
     overload(".ip.isLinkLocalUnicast() bool", _link_local_unicast),
     overload(".ip.isGlobalUnicast() bool", _global_unicast),
     overload("isIP(string) bool", _is(_address), _once),
-    overload("string(ip) string", lambda given: _shown(given.address)),
+    overload("string(ip) string", lambda value: _shown(value.address)),
     overload("cidr(string) cidr", _cidr, _once),
     overload(
         ".cidr.containsIP(string) bool",
@@ -261,7 +261,7 @@ OVERLOADS: Final[list[Overload]] = [
         _of_network,
     ),
     overload(
-        ".cidr.containsIP(ip) bool", lambda network, given: network.contains(given.address), _of_network
+        ".cidr.containsIP(ip) bool", lambda network, value: network.contains(value.address), _of_network
     ),
     overload(
         ".cidr.containsCIDR(string) bool",
@@ -269,14 +269,14 @@ OVERLOADS: Final[list[Overload]] = [
         _of_network,
     ),
     overload(".cidr.containsCIDR(cidr) bool", _contains_cidr, _of_network),
-    overload(".cidr.ip() ip", lambda given: IP(given.address)),
-    overload(".cidr.prefixLength() int", lambda given: given.bits),
-    overload(".cidr.masked() cidr", lambda given: given.masked()),
+    overload(".cidr.ip() ip", lambda value: IP(value.address)),
+    overload(".cidr.prefixLength() int", lambda value: value.bits),
+    overload(".cidr.masked() cidr", lambda value: value.masked()),
     overload("isCIDR(string) bool", _is(_cidr), _once),
-    overload("string(cidr) string", lambda given: f"{_shown(given.address)}/{given.bits}"),
+    overload("string(cidr) string", lambda value: f"{_shown(value.address)}/{value.bits}"),
     overload("url(string) url", parse_url, _once),
-    overload(".url.getScheme() string", lambda given: given.scheme),
-    overload(".url.getHost() string", lambda given: given.host),
+    overload(".url.getScheme() string", lambda value: value.scheme),
+    overload(".url.getHost() string", lambda value: value.host),
     overload(".url.getHostname() string", _hostname),
     overload(".url.getPort() string", _port),
     overload(".url.getEscapedPath() string", _path),

@@ -89,8 +89,8 @@ def multiply(one: Any, other: Any) -> Any:
 def _number(kind: type[Any], one: Any, other: Any, run: Callable[[int, int], int]) -> int:
     if kind is not type(other) or kind not in (int, UInt):
         raise EvaluationError(NO_OVERLOAD)
-    found = run(int(one), int(other))
-    return as_int(found) if kind is int else as_uint(found)
+    result = run(int(one), int(other))
+    return as_int(result) if kind is int else as_uint(result)
 
 
 def divide(one: Any, other: Any) -> Any:
@@ -111,8 +111,8 @@ def _divided(one: float, other: float) -> float:
 
 
 def _cut(one: int, other: int) -> int:
-    found = abs(one) // abs(other)
-    return found if (one < 0) == (other < 0) else -found
+    quotient = abs(one) // abs(other)
+    return quotient if (one < 0) == (other < 0) else -quotient
 
 
 def modulo(one: Any, other: Any) -> Any:
@@ -141,7 +141,7 @@ def logical_not(value: Any) -> bool:
 def contains(item: Any, within: Any) -> bool:
     """Return `item in within`."""
     if type(within) is tuple:
-        return any(equal(item, each) for each in within)
+        return any(equal(item, element) for element in within)
     if type(within) is Map:
         try:
             return item in within
@@ -194,11 +194,11 @@ _PAIRS: Final = (
 
 
 def _orders() -> list[Overload]:
-    found = []
+    overloads = []
     for name, test in _ORDERS.items():
         run = _compared(test)
-        found += [overload(f"{name}({pair}) bool", run, _cost_pair) for pair in _PAIRS]
-    return found
+        overloads += [overload(f"{name}({pair}) bool", run, _cost_pair) for pair in _PAIRS]
+    return overloads
 
 
 def _sums() -> list[Overload]:
@@ -213,7 +213,7 @@ def _sums() -> list[Overload]:
     )  # fmt: skip
     numbers = ("double", "int", "uint")
     return [
-        *(overload(f"_+_{each}", add, _cost_sum) for each in adds),
+        *(overload(f"_+_{signature}", add, _cost_sum) for signature in adds),
         *(overload(f"_-_{take}", subtract) for take in takes),
         *(overload(f"_*_({number},{number}) {number}", multiply) for number in numbers),
         *(overload(f"_/_({number},{number}) {number}", divide) for number in numbers),
@@ -244,8 +244,8 @@ OVERLOADS: Final = [
     overload("@in(A,map(A,B)) bool", contains, _cost_in),
     *(
         overload(form, _size)
-        for each in ("bytes", "list(A)", "map(A,B)", "string")
-        for form in (f"size({each}) int", f".{each}.size() int")
+        for kind in ("bytes", "list(A)", "map(A,B)", "string")
+        for form in (f"size({kind}) int", f".{kind}.size() int")
     ),
     overload("type(A) type(A)", lambda value: TypeValue(kind_name(value))),
     overload("dyn(A) dyn", lambda value: value),

@@ -43,17 +43,17 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _compiled(pattern).search(text)
-    return "" if found is None else str(found[0])
+    match = _compiled(pattern).search(text)
+    return "" if match is None else str(match[0])
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> tuple[str, ...]:
-    found: list[str] = []
+    matches_: list[str] = []
     for match in _compiled(pattern).finditer(text):
-        if len(found) == most:
+        if len(matches_) == most:
             break
-        found.append(match[0])
-    return tuple(found)
+        matches_.append(match[0])
+    return tuple(matches_)
 
 
 def pattern_cost(text: str, pattern: str, _most: int = 0) -> int:

@@ -30,14 +30,17 @@ class SemanticVersion:
     @classmethod
     def parse(cls, text: str) -> "SemanticVersion":
         """Read a version; ValueError for an invalid one."""
-        found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
-        if found is None:
+        match = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
+        if match is None:
             raise ValueError(_fault(text[:_LONGEST]))
-        numbers = (int(found[1]), int(found[2]), int(found[3]))
-        pre = tuple(found[4].split(".")) if found[4] else ()
-        if any(number > _LARGEST for number in (*numbers, *(int(each) for each in pre if each.isdecimal()))):
+        numbers = (int(match[1]), int(match[2]), int(match[3]))
+        pre = tuple(match[4].split(".")) if match[4] else ()
+        if any(
+            number > _LARGEST
+            for number in (*numbers, *(int(identifier) for identifier in pre if identifier.isdecimal()))
+        ):
             raise ValueError(f"{text[:64]!r} has a number above 64 bits")
-        return cls(*numbers, pre, tuple(found[5].split(".")) if found[5] else ())
+        return cls(*numbers, pre, tuple(match[5].split(".")) if match[5] else ())
 
     def compare(self, other: "SemanticVersion") -> int:
         """Return -1, 0 or 1: the order of precedence."""
@@ -46,7 +49,10 @@ class SemanticVersion:
             return -1 if mine < theirs else 1
         if not self.pre or not other.pre:
             return bool(other.pre) - bool(self.pre) if self.pre != other.pre else 0
-        left, right = [_rank(each) for each in self.pre], [_rank(each) for each in other.pre]
+        left, right = (
+            [_rank(identifier) for identifier in self.pre],
+            [_rank(identifier) for identifier in other.pre],
+        )
         return (left > right) - (left < right)
 
     def __str__(self) -> str:

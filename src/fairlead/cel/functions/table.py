@@ -65,8 +65,8 @@ class FunctionTable:
 
     def __init__(self, overloads: Iterable[Overload]) -> None:
         self._by_name: dict[str, list[Overload]] = {}
-        for each in overloads:
-            self._by_name.setdefault(each.name, []).append(each)
+        for entry in overloads:
+            self._by_name.setdefault(entry.name, []).append(entry)
 
     def get(self, name: str) -> list[Overload]:
         """Return every overload of a name; empty where there is no such function."""

@@ -138,7 +138,7 @@ _WRITERS: Final[dict[type, Callable[[Any, bool], str]]] = {
     Duration: lambda value, inside: _literal("duration", show_duration(value), inside),
     Timestamp: lambda value, inside: _literal("timestamp", show_timestamp(value), inside),
     TypeValue: lambda value, _inside: value.name,
-    tuple: lambda value, _inside: "[" + ", ".join(format_string(each, inside=True) for each in value) + "]",
+    tuple: lambda value, _inside: "[" + ", ".join(format_string(item, inside=True) for item in value) + "]",
     Map: _written_map,
 }
 

@@ -32,12 +32,12 @@ def parse_duration(text: str) -> Duration:
         return Duration(0)
     at, nanos = 0, 0
     while at < len(rest):
-        found = _PART.match(rest, at)
-        if found is None or not (found[1] or found[2]):
+        match = _PART.match(rest, at)
+        if match is None or not (match[1] or match[2]):
             raise wrong
-        unit, fraction = _UNITS[found[3]], found[2] or ""
-        nanos += int(found[1] or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
-        at = found.end()
+        unit, fraction = _UNITS[match[3]], match[2] or ""
+        nanos += int(match[1] or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+        at = match.end()
     if not rest:
         raise wrong
     return duration(-nanos if text.startswith("-") else nanos)
@@ -52,19 +52,19 @@ def show_duration(value: Duration) -> str:
 
 def parse_timestamp(text: str) -> Timestamp:
     """Read a timestamp by RFC 3339."""
-    found = _MOMENT.fullmatch(text)
+    match = _MOMENT.fullmatch(text)
     wrong = EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
-    if found is None:
+    if match is None:
         raise wrong
     try:
-        moment = datetime(*(int(found[at]) for at in range(1, 7)), tzinfo=timezone.utc)  # type: ignore[misc,arg-type]  # six numbers
+        moment = datetime(*(int(match[at]) for at in range(1, 7)), tzinfo=timezone.utc)  # type: ignore[misc,arg-type]  # six numbers
     except ValueError:
         raise wrong from None
     seconds = int((moment - _EPOCH).total_seconds())
-    if found[8] != "Z":
-        hours, minutes = int(found[8][1:3]), int(found[8][4:6])
-        seconds -= (3600 * hours + 60 * minutes) * (-1 if found[8][0] == "-" else 1)
-    nanos = int((found[7] or "").ljust(9, "0")[:9] or "0")
+    if match[8] != "Z":
+        hours, minutes = int(match[8][1:3]), int(match[8][4:6])
+        seconds -= (3600 * hours + 60 * minutes) * (-1 if match[8][0] == "-" else 1)
+    nanos = int((match[7] or "").ljust(9, "0")[:9] or "0")
     return timestamp(seconds * _SECOND + nanos)
 
 
@@ -84,9 +84,9 @@ def timestamp_of(seconds: int) -> Timestamp:
 def _local(value: Timestamp, zone: str = "UTC") -> datetime:
     moment = _EPOCH + timedelta(seconds=value.nanos // _SECOND)
     try:
-        if found := _ZONE.fullmatch(zone):
-            offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
-            return moment.astimezone(timezone(-offset if found[1] == "-" else offset))
+        if match := _ZONE.fullmatch(zone):
+            offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+            return moment.astimezone(timezone(-offset if match[1] == "-" else offset))
         if zone in ("", "UTC"):
             return moment
         # Our images have no time zone database.

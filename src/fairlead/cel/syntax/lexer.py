@@ -61,7 +61,7 @@ def tokens(source: Source) -> tuple[list[Token], CompileError | None]:
 
     A fault that the parser finds at an earlier place comes first.
     """
-    found: list[Token] = []
+    tokens_: list[Token] = []
     fault: CompileError | None = None
     at = 0
     while at < len(source.text):
@@ -74,10 +74,10 @@ def tokens(source: Source) -> tuple[list[Token], CompileError | None]:
             at = at + 1 if letter not in "\"'" else line_end if line_end >= 0 else len(source.text)
             continue
         if match.lastgroup != "space":
-            found.append(Token(match.lastgroup or "", match[0], at))
+            tokens_.append(Token(match.lastgroup or "", match[0], at))
         at = match.end()
-    found.append(Token("end", "<EOF>", len(source.text)))
-    return found, fault
+    tokens_.append(Token("end", "<EOF>", len(source.text)))
+    return tokens_, fault
 
 
 def text_of(source: Source, token: Token) -> str:

@@ -41,7 +41,7 @@ class _Parser:
 
     def whole(self) -> Node:
         try:
-            found = self._expression()
+            tree = self._expression()
             if self._peek().kind != "end":
                 raise self._unexpected(self._peek(), "<EOF>")
         except CompileError as error:
@@ -49,7 +49,7 @@ class _Parser:
                 raise
         if self._fault is not None:
             raise self._fault
-        return found
+        return tree
 
     def _peek(self) -> Token:
         return self._tokens[self._next]
@@ -79,13 +79,13 @@ class _Parser:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._source.error(0, f"expression recursion limit exceeded: {_DEEPEST}")
-        found = self._joined("||", "_||_")
+        node = self._joined("||", "_||_")
         if token := self._skip("?"):
             then = self._joined("||", "_||_")
             self._want(":")
-            found = Call(token.at, "_?_:_", None, [found, then, self._expression()])
+            node = Call(token.at, "_?_:_", None, [node, then, self._expression()])
         self._depth -= 1
-        return found
+        return node
 
     def _joined(self, text: str, function: str) -> Node:
         """Return the operands of `&&` or `||` as one call with any number of arguments."""
@@ -99,14 +99,14 @@ class _Parser:
     def _binary(self, level: int) -> Node:
         if level == len(_LEVELS):
             return self._unary()
-        found = self._binary(level + 1)
+        node = self._binary(level + 1)
         names = _LEVELS[level]
         for _ in range(_LONGEST_CHAIN):
             token = self._peek()
             if token.kind not in ("op", "name") or token.text not in names:
-                return found
+                return node
             self._take()
-            found = Call(token.at, names[token.text], None, [found, self._binary(level + 1)])
+            node = Call(token.at, names[token.text], None, [node, self._binary(level + 1)])
         raise self._source.error(0, f"expression recursion limit exceeded: {_LONGEST_CHAIN}")
 
     def _unary(self) -> Node:
@@ -124,16 +124,16 @@ class _Parser:
         return Call(token.at, f"{sign}_", None, [operand]) if count % 2 else operand
 
     def _member(self) -> Node:
-        found = self._primary()
+        node = self._primary()
         for _ in range(_LONGEST_CHAIN):
             if dot := self._skip("."):
-                found = self._field(found, dot)
+                node = self._field(node, dot)
             elif bracket := self._skip("["):
                 function = "_[?_]" if self._skip("?") else "_[_]"
-                found = Call(bracket.at, function, None, [found, self._expression()])
+                node = Call(bracket.at, function, None, [node, self._expression()])
                 self._want("]")
             else:
-                return found
+                return node
         raise self._source.error(0, f"expression recursion limit exceeded: {_LONGEST_CHAIN}")
 
     def _field(self, operand: Node, dot: Token) -> Node:
@@ -158,15 +158,15 @@ class _Parser:
         return self._take()
 
     def _arguments(self, closing: str) -> list[Node]:
-        found: list[Node] = []
+        arguments: list[Node] = []
         while not self._is(closing):
-            found.append(self._expression())
+            arguments.append(self._expression())
             if not self._skip(","):
                 break
             if closing == ")" and self._is(closing):
                 raise self._unexpected(self._peek())
         self._want(closing)
-        return found
+        return arguments
 
     def _primary(self) -> Node:
         token = self._peek()
@@ -179,9 +179,9 @@ class _Parser:
 
     def _bracketed(self, token: Token) -> Node:
         if self._skip("("):
-            found = self._expression()
+            node = self._expression()
             self._want(")")
-            return found
+            return node
         if self._skip("["):
             return self._list(token)
         if self._skip("{"):

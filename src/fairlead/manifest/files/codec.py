@@ -29,9 +29,9 @@ def encode(value: Any) -> Any:
         return value.value
     if is_dataclass(value):
         return {
-            UNITS.get(item_field.name, item_field.name): encode(getattr(value, item_field.name))
-            for item_field in fields(value)
-            if not _is_default(item_field, getattr(value, item_field.name))
+            UNITS.get(attribute.name, attribute.name): encode(getattr(value, attribute.name))
+            for attribute in fields(value)
+            if not _is_default(attribute, getattr(value, attribute.name))
         }
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
@@ -75,14 +75,14 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
 
 def _dataclass(kind: Any, value: Any, where: str) -> Any:
     document = _mapping(value, where)
-    known = {UNITS.get(each.name, each.name): each for each in fields(kind)}
+    known = {UNITS.get(attribute.name, attribute.name): attribute for attribute in fields(kind)}
     for key in document:
         if key not in known:
             near = get_close_matches(str(key), known, 1, 0.5)
             hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
             raise ManifestError(f"{where}: unknown key {key!r}", hint)
-    for key, each in known.items():
-        if key not in document and each.default is MISSING and each.default_factory is MISSING:
+    for key, attribute in known.items():
+        if key not in document and attribute.default is MISSING and attribute.default_factory is MISSING:
             raise ManifestError(f"{where}: {key}: missing", f"known: {', '.join(known)}")
     hints = _hints(kind)
     return kind(
@@ -101,8 +101,8 @@ def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if len(value) != len(inner):
         raise ManifestError(f"{where}: {counted(len(value), 'value')} instead of {len(inner)}")
     return tuple(
-        _decode(each, item, f"{where}[{at}]")
-        for at, (each, item) in enumerate(zip(inner, value, strict=True))
+        _decode(kind, item, f"{where}[{at}]")
+        for at, (kind, item) in enumerate(zip(inner, value, strict=True))
     )
 
 

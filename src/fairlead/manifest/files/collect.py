@@ -104,7 +104,7 @@ def is_kubernetes(document: Any) -> bool:
 
 def collect(documents: Iterable[tuple[str, Any]], kinds: Kinds = KINDS) -> FoundObjects:
     """Return the objects of documents; lists are expanded, and kinds that are not in `kinds` left out."""
-    return FoundObjects.of(each for where, value in documents for each in _expand(where, value, kinds, 0))
+    return FoundObjects.of(entry for where, value in documents for entry in _expand(where, value, kinds, 0))
 
 
 def read_object(where: str, kind: str, document: Mapping[str, Any], kinds: Kinds = KINDS) -> FoundObject:

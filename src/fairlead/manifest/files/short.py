@@ -140,10 +140,10 @@ def _node(table: CheckedMapping, name: str, catalog: Catalog) -> NodeState:
         amounts.milli(table.at("cpu"), table.get("cpu", 8)),
         memory,
         table.number("pods", 110, 100_000),
-        {key: amounts.whole(f"{table.at('resources')}.{key}", each) for key, each in resources.items()},
+        {key: amounts.whole(f"{table.at('resources')}.{key}", item) for key, item in resources.items()},
         table.mapping("labels"),
         tuple(
-            parse_taint(f"{table.at('taints')}[{at}]", each) for at, each in enumerate(table.items("taints"))
+            parse_taint(f"{table.at('taints')}[{at}]", item) for at, item in enumerate(table.items("taints"))
         ),
         table.flag("unschedulable", default=False),
         _devices(table, memory, catalog),
@@ -173,7 +173,7 @@ def _devices(table: CheckedMapping, memory: Bytes, catalog: Catalog) -> tuple[De
             devices.append(replace(device, id=entry.text("id") or f"{device.model}-{number}"))
     if len(devices) > MOST_DEVICES:
         raise ManifestError(f"{table.at('devices')}: more than {MOST_DEVICES}", "use more nodes")
-    if len({each.id for each in devices}) < len(devices):
+    if len({device.id for device in devices}) < len(devices):
         raise ManifestError(
             f"{table.at('devices')}: two devices of one id", "leave out id where count is given"
         )

@@ -86,7 +86,7 @@ def read_pod(table: CheckedMapping, file: str, catalog: Catalog) -> tuple[Reques
         pod_anti_affinity=tuple(_pod_affinity_terms(table, "pod-anti-affinity")),
         topology_spread=tuple(_topology_spread(table, labels)),
         ports=tuple(
-            _port(f"{table.at('ports')}[{at}]", each) for at, each in enumerate(table.items("ports"))
+            _port(f"{table.at('ports')}[{at}]", item) for at, item in enumerate(table.items("ports"))
         ),
         slo=amounts.seconds(table.at("slo"), table.get("slo")) if table.get("slo") is not None else None,
         estimates=_estimates(table, catalog),
@@ -102,12 +102,14 @@ def _model(table: CheckedMapping, file: str) -> ModelFile | None:
 
 def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
     memory = (
-        amounts.device_memory(table.at("gpu-memory"), given)
-        if (given := table.get("gpu-memory")) is not None
+        amounts.device_memory(table.at("gpu-memory"), size)
+        if (size := table.get("gpu-memory")) is not None
         else None
     )
     compute = (
-        amounts.fraction(table.at("compute"), part) if (part := table.get("compute")) is not None else None
+        amounts.fraction(table.at("compute"), fraction)
+        if (fraction := table.get("compute")) is not None
+        else None
     )
     if compute == 0:
         raise ManifestError(f"{table.at('compute')}: 0", "write more than 0, or leave it out")
@@ -126,29 +128,31 @@ def _demand(table: CheckedMapping, catalog: Catalog, by_model: bool) -> Demand:
 
 def _estimates(table: CheckedMapping, catalog: Catalog) -> dict[str, Expectation]:
     """Return the estimates that the file states, by model of accelerator."""
-    given = table.get("expected", {})
-    if not isinstance(given, dict):
+    expected = table.get("expected", {})
+    if not isinstance(expected, dict):
         raise ManifestError(f"{table.at('expected')}: not a mapping", "write it like {t4: {latency: 5ms}}")
-    found = {}
-    for name, value in given.items():
+    estimates = {}
+    for name, value in expected.items():
         (model,) = accelerators.models(table.at("expected"), [name], catalog)
-        each = CheckedMapping.of(f"{table.at('expected')}.{name}", value, _EXPECTED)
-        found[model] = Expectation(
-            amounts.seconds(each.at("latency"), each.get("latency")) if "latency" in each.value else None,
-            float(amounts.whole(each.at("energy"), each.get("energy"))) if "energy" in each.value else None,
-            amounts.size(each.at("memory"), each.get("memory")) if "memory" in each.value else None,
-            each.text("reason"),
+        entry = CheckedMapping.of(f"{table.at('expected')}.{name}", value, _EXPECTED)
+        estimates[model] = Expectation(
+            amounts.seconds(entry.at("latency"), entry.get("latency")) if "latency" in entry.value else None,
+            float(amounts.whole(entry.at("energy"), entry.get("energy")))
+            if "energy" in entry.value
+            else None,
+            amounts.size(entry.at("memory"), entry.get("memory")) if "memory" in entry.value else None,
+            entry.text("reason"),
         )
-    return found
+    return estimates
 
 
 def _resources(table: CheckedMapping) -> tuple[tuple[str, int], ...]:
-    given = table.get("resources", {})
-    if not isinstance(given, dict):
+    resources = table.get("resources", {})
+    if not isinstance(resources, dict):
         raise ManifestError(f"{table.at('resources')}: not a mapping", "write it like {example.com/key: 1}")
     return tuple(
         (name, amounts.whole(f"{table.at('resources')}.{name}", value))
-        for name, value in sorted(given.items())
+        for name, value in sorted(resources.items())
     )
 
 
@@ -160,12 +164,12 @@ def _priority(table: CheckedMapping) -> int:
 
 
 def _gang(table: CheckedMapping) -> Gang | None:
-    given = table.get("gang")
-    if given is None:
+    value = table.get("gang")
+    if value is None:
         return None
-    each = CheckedMapping.of(table.at("gang"), {"name": given} if isinstance(given, str) else given, _GANG)
-    size = each.at_least("size", 1, MOST_PODS) if "size" in each.value else UNSTATED
-    return Gang(f"{table.text('namespace', 'default')}/{each.text('name')}", size)
+    entry = CheckedMapping.of(table.at("gang"), {"name": value} if isinstance(value, str) else value, _GANG)
+    size = entry.at_least("size", 1, MOST_PODS) if "size" in entry.value else UNSTATED
+    return Gang(f"{table.text('namespace', 'default')}/{entry.text('name')}", size)
 
 
 def _toleration(text: str) -> Toleration:
@@ -182,28 +186,28 @@ def _toleration(text: str) -> Toleration:
 
 def _pod_affinity_terms(table: CheckedMapping, key: str) -> Iterator[PodAffinityTerm]:
     for at, item in enumerate(table.items(key)):
-        given = item if isinstance(item, dict) and "labels" in item else {"labels": item}
-        each = CheckedMapping.of(f"{table.at(key)}[{at}]", given, _AFFINITY)
+        value = item if isinstance(item, dict) and "labels" in item else {"labels": item}
+        term = CheckedMapping.of(f"{table.at(key)}[{at}]", value, _AFFINITY)
         yield PodAffinityTerm(
-            Selector.of(each.mapping("labels")),
-            each.text("topology", _HOSTNAME),
-            tuple(each.texts("namespaces")),
-            each.number("weight", 0, 100),
+            Selector.of(term.mapping("labels")),
+            term.text("topology", _HOSTNAME),
+            tuple(term.texts("namespaces")),
+            term.number("weight", 0, 100),
         )
 
 
 def _topology_spread(table: CheckedMapping, labels: dict[str, str]) -> Iterator[TopologySpread]:
     for at, item in enumerate(table.items("topology-spread")):
-        given = {"topology": item} if isinstance(item, str) else item
-        each = CheckedMapping.of(f"{table.at('topology-spread')}[{at}]", given, _SPREAD)
-        if not each.text("topology"):
-            raise ManifestError(f"{each.at('topology')}: missing", "name a label of nodes")
+        value = {"topology": item} if isinstance(item, str) else item
+        constraint = CheckedMapping.of(f"{table.at('topology-spread')}[{at}]", value, _SPREAD)
+        if not constraint.text("topology"):
+            raise ManifestError(f"{constraint.at('topology')}: missing", "name a label of nodes")
         yield TopologySpread(
-            Selector.of(each.mapping("labels") or labels),
-            each.text("topology"),
-            each.at_least("skew", 1, MOST_PODS),
-            each.flag("must", default=True),
-            each.number("domains", 0, MOST_PODS),
+            Selector.of(constraint.mapping("labels") or labels),
+            constraint.text("topology"),
+            constraint.at_least("skew", 1, MOST_PODS),
+            constraint.flag("must", default=True),
+            constraint.number("domains", 0, MOST_PODS),
         )
 
 

@@ -39,8 +39,8 @@ class Snapshot:
             "taken": self.taken,
             "source": self.source,
             "nodes": [encode(node) for node in self.nodes],
-            "pods": [_pod(each) for each in self.placements],
-            "pending": [encode(each) for each in self.pending],
+            "pods": [_pod(placement) for placement in self.placements],
+            "pending": [encode(request) for request in self.pending],
             **({"budgets": [encode(budget) for budget in self.budgets]} if self.budgets else {}),
         }
 
@@ -66,9 +66,10 @@ def parse(document: Mapping[str, Any], where: str) -> Snapshot:
     devices = {node.name: {device.id for device in node.devices} for node in nodes}
     placements = tuple(_placement(item, f"{where}: pods[{at}]", devices) for at, item in enumerate(pods))
     pending = decode(tuple[Request, ...], document.get("pending", []), f"{where}: pending")
-    _check_unique(f"{where}: pods", [each.request.id for each in placements] + [each.id for each in pending])
-    for at, each in enumerate(pending):
-        check_request(each, f"{where}: pending[{at}]")
+    running = [placement.request for placement in placements]
+    _check_unique(f"{where}: pods", [request.id for request in (*running, *pending)])
+    for at, request in enumerate(pending):
+        check_request(request, f"{where}: pending[{at}]")
     taken, source = (decode(str, document.get(key, ""), f"{where}: {key}") for key in ("taken", "source"))
     budgets = decode(tuple[DisruptionBudget, ...], document.get("budgets", []), f"{where}: budgets")
     return Snapshot(nodes, placements, pending, taken, source, budgets)

@@ -73,7 +73,7 @@ def reported_shares(
     node: str, text: str, devices: Iterable[DeviceState]
 ) -> dict[str, tuple[DeviceShare, ...]]:
     """Return the shares in a node's annotation by `namespace/name`, also those of other devices."""
-    known = {each.id: each for each in devices}
+    known = {device.id: device for device in devices}
     shares: dict[str, tuple[DeviceShare, ...]] = {}
     for device, forms in (parse_allocated(text) or {}).items():
         for form, holders in forms.items():
@@ -99,7 +99,7 @@ def placements(
 ) -> dict[str, Placement]:
     """Return every placement on a node, by id; the order of pods and claims does not matter."""
     devices = {device.id: device for device in node.devices}
-    ordered = sorted(pods, key=lambda each: each.request.id)
+    ordered = sorted(pods, key=lambda pod: pod.request.id)
     claimed, unused = _claim_shares(node.name, devices, ordered, claims)
     placed: dict[str, Placement] = {}
     unnamed: list[
@@ -150,15 +150,17 @@ def _claim_shares(
 
     Of the pods that share a claim, it counts for the one with a placement, which names the same devices.
     """
-    listed = sorted(claims, key=lambda each: each.key)
+    listed = sorted(claims, key=lambda claim: claim.key)
     requests_by_uid = {
-        each.request.id: (not _has_placement(each.pod), each.request) for each in pods if listed
+        bound.request.id: (not _has_placement(bound.pod), bound.request) for bound in pods if listed
     }
     claimed: dict[str, list[DeviceShare]] = {}
     unused = []
     for claim in listed:
-        ours = [each for each in claim.results if each.device in devices or each.driver == DRIVER]
-        shares = [fill_whole_share(allocated_share(each), devices) for each in ours if each.pool == node]
+        ours = [result for result in claim.results if result.device in devices or result.driver == DRIVER]
+        shares = [
+            fill_whole_share(allocated_share(result), devices) for result in ours if result.pool == node
+        ]
         namespace = claim.metadata.namespace  # an owner reference may name the uid of any pod
         users = [
             uid
@@ -201,9 +203,9 @@ def _named_shares(
 
     A share of a device that the source does not name takes nothing of another device.
     """
-    if counted and any(each.device not in devices for each in shares):
+    if counted and any(share.device not in devices for share in shares):
         return None
-    return tuple(fill_whole_share(each, devices) for each in shares if each.device in devices)
+    return tuple(fill_whole_share(share, devices) for share in shares if share.device in devices)
 
 
 def _demand_for(shares: Sequence[DeviceShare]) -> Demand:
@@ -225,7 +227,7 @@ def _pod_shares(
     if pod is None:
         return bound.assumed
     decided = _decided_shares(pod)
-    shares = [fill_whole_share(each, devices) for each in decided]
+    shares = [fill_whole_share(share, devices) for share in decided]
     if request.id in claimed:
         return tuple(_join_shares(claimed[request.id], shares))
     if decided:
@@ -249,9 +251,9 @@ def _join_shares(claims: Sequence[DeviceShare], decided: Iterable[DeviceShare]) 
     """Return what claims hold, and the rest of the decided placement: owners may edit claims."""
     joined = list(claims)
     for share in decided:
-        claimed = [each for each in claims if each.device == share.device]
-        memory = max(0, share.memory - sum(each.memory for each in claimed))
-        compute = max(0, share.compute - sum(each.compute for each in claimed))
+        claimed = [claim for claim in claims if claim.device == share.device]
+        memory = max(0, share.memory - sum(claim.memory for claim in claimed))
+        compute = max(0, share.compute - sum(claim.compute for claim in claimed))
         if not claimed or memory or compute:
             joined.append(replace(share, memory=Bytes(memory), compute=compute))
     return joined
@@ -296,8 +298,8 @@ def _probable_shares(
     ranked = []
     for name, device in devices.items():
         share = share_of(request, device)
-        free_memory = device.memory - sum(each.memory for each in held[name])
-        free_compute = device.compute - sum(each.compute for each in held[name])
+        free_memory = device.memory - sum(other.memory for other in held[name])
+        free_compute = device.compute - sum(other.compute for other in held[name])
         allowed = not request.demand.models or device.model in request.demand.models
         fits = (
             not (share.whole and held[name]) and free_memory >= share.memory and free_compute >= share.compute
@@ -309,4 +311,4 @@ def _probable_shares(
             compute=min(share.compute, device.compute),
         )
         ranked.append((not (allowed and fits), not allowed, order, name, share))
-    return tuple(each[-1] for each in sorted(ranked)[: request.demand.count])
+    return tuple(row[-1] for row in sorted(ranked)[: request.demand.count])

@@ -55,11 +55,11 @@ class SelectorMatch:
 
 def sliced_devices(objects: FoundObjects) -> list[SlicedDevice]:
     """Return the devices of all slices, in the order of the slices and of the devices in each."""
-    newest = dra.pool_generations(each.body for each in objects.all(SLICE))
+    newest = dra.pool_generations(entry.body for entry in objects.all(SLICE))
     return [
-        _sliced_device(f"{each.where}: spec.devices[{at}]", each.body.spec, device, newest)
-        for each in objects.all(SLICE)
-        for at, device in enumerate(_check_driver(each.where, each.body.spec).devices)
+        _sliced_device(f"{entry.where}: spec.devices[{at}]", entry.body.spec, device, newest)
+        for entry in objects.all(SLICE)
+        for at, device in enumerate(_check_driver(entry.where, entry.body.spec).devices)
     ]
 
 
@@ -79,8 +79,8 @@ def class_selectors(objects: FoundObjects, name: str, where: str = "--class") ->
     if device_class is None:
         raise ManifestError(f"{where}: no DeviceClass {name!r}", objects.near(CLASS, "", name))
     return tuple(
-        compile_at(f"DeviceClass {name}: spec.selectors[{at}]", each.cel.expression)
-        for at, each in enumerate(device_class.spec.selectors)
+        compile_at(f"DeviceClass {name}: spec.selectors[{at}]", selector.cel.expression)
+        for at, selector in enumerate(device_class.spec.selectors)
     )
 
 
@@ -148,8 +148,8 @@ def _alternative(where: str, name: str, device_request: DeviceRequest, objects: 
     if not device_request.device_class_name:
         raise ManifestError(f"{where}.deviceClassName: missing", "name a DeviceClass")
     own = [
-        compile_at(f"{where}.selectors[{at}]", each.cel.expression)
-        for at, each in enumerate(device_request.selectors)
+        compile_at(f"{where}.selectors[{at}]", selector.cel.expression)
+        for at, selector in enumerate(device_request.selectors)
     ]
     return Alternative(
         name, (*class_selectors(objects, device_request.device_class_name, f"{where}.deviceClassName"), *own)
@@ -158,10 +158,10 @@ def _alternative(where: str, name: str, device_request: DeviceRequest, objects: 
 
 def _suggest(objects: FoundObjects, namespace: str, name: str) -> str:
     namespaces = [
-        each.body.metadata.namespace
+        entry.body.metadata.namespace
         for kind in (CLAIM, TEMPLATE)
-        for each in objects.all(kind)
-        if each.body.metadata.name == name
+        for entry in objects.all(kind)
+        if entry.body.metadata.name == name
     ]
     if namespaces:
         return f"there is one in the namespace {namespaces[0]}: add -n {namespaces[0]}"
@@ -174,7 +174,7 @@ def _show_fault(expression: str, line: int, column: int) -> str:
     lines = expression.splitlines() or [""]
     text = lines[line - 1] if 1 <= line <= len(lines) else ""
     start = max(0, column - 1 - _WIDTH // 2) if len(text) > _WIDTH else 0
-    shown = "".join(each if each.isprintable() else " " for each in text[start : start + _WIDTH])
+    shown = "".join(char if char.isprintable() else " " for char in text[start : start + _WIDTH])
     return f"    {shown}\n    {' ' * (column - 1 - start)}^"
 
 

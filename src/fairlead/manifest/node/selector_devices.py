@@ -36,7 +36,7 @@ def encode_slice_device(driver: str, device: Device, total: int = 0) -> str:
         for name, value in device.attributes.items()
         if name.rpartition("/")[2] not in PER_DEVICE_ATTRIBUTES
     }
-    capacity = {name: {"value": _value(each)} for name, each in device.capacity.items()}
+    capacity = {name: {"value": _value(entry_value)} for name, entry_value in device.capacity.items()}
     if total and "memory" in capacity:
         capacity["memory"] = {"value": str(total)}
     entry = {

@@ -55,7 +55,7 @@ def read_node(where: str, manifest: kubernetes.Node, slices: Sequence[Slice], ca
         },
         labels=labels,
         taints=tuple(
-            rules.taint(f"{where}: spec.taints[{at}]", each) for at, each in enumerate(manifest.spec.taints)
+            rules.taint(f"{where}: spec.taints[{at}]", taint) for at, taint in enumerate(manifest.spec.taints)
         ),
         unschedulable=manifest.spec.unschedulable,
         devices=named or counted,
@@ -80,12 +80,15 @@ def _named_devices(
     listed = parse_devices(manifest.metadata.annotations.get(DEVICES, ""))
     ours = [slice_ for slice_ in slices if slice_.spec.driver == DRIVER]
     if listed:
-        in_slices = {device.name: device for each in ours for device in each.spec.devices}
-        return {each.id: _annotated_device(each, in_slices.get(each.id), catalog) for each in listed}
+        in_slices = {device.name: device for slice_ in ours for device in slice_.spec.devices}
+        return {
+            annotated.id: _annotated_device(annotated, in_slices.get(annotated.id), catalog)
+            for annotated in listed
+        }
     return {
-        device.name: _slice_device(device, each.spec.driver, catalog)
-        for each in ours or slices
-        for device in each.spec.devices
+        device.name: _slice_device(device, slice_.spec.driver, catalog)
+        for slice_ in ours or slices
+        for device in slice_.spec.devices
     }
 
 
@@ -148,26 +151,26 @@ def _slice_device(device: Device, driver: str, catalog: Catalog) -> DeviceState:
 def _labelled_devices(labels: Mapping[str, str], catalog: Catalog) -> list[DeviceState]:
     """Return the accelerators that our labels count; labels do not say which of a model are unhealthy."""
     devices = []
-    for each in models(labels):
-        row = catalog.devices.get(each.model)
+    for labelled in models(labels):
+        row = catalog.devices.get(labelled.model)
         values = {
-            name: labels.get(f"{keys.PREFIX}{each.model}.{name}", "") for name in ("memory-mib", "vendor")
+            name: labels.get(f"{keys.PREFIX}{labelled.model}.{name}", "") for name in ("memory-mib", "vendor")
         }
         memory = Bytes(int(values["memory-mib"]) * MIB) if values["memory-mib"].isdecimal() else Bytes(0)
-        unified = labels.get(f"{keys.PREFIX}{each.model}.unified-memory") == "true"
+        unified = labels.get(f"{keys.PREFIX}{labelled.model}.unified-memory") == "true"
         vendor = row.vendor if row else values["vendor"]
-        for number in range(each.count):
+        for number in range(labelled.count):
             devices.append(
                 DeviceState(
-                    f"{each.model}-{number}",
-                    each.model,
+                    f"{labelled.model}-{number}",
+                    labelled.model,
                     vendor,
                     memory,
-                    healthy=number < each.usable,
+                    healthy=number < labelled.usable,
                     unified=unified,
                     shareable=bool(row and row.shareable and memory),
                     precisions=_precisions(row),
-                    offered=selector_devices.encode_catalog_device(row, each.model, vendor, memory),
+                    offered=selector_devices.encode_catalog_device(row, labelled.model, vendor, memory),
                 )
             )
     return devices

@@ -25,7 +25,7 @@ def models(where: str, names: Iterable[str], catalog: Catalog) -> tuple[str, ...
         family = [row.id for row in catalog.devices.values() if row.family == name]
         candidates = name.split(_OR) if _OR in name else []
         ids.update(dict.fromkeys([name] if candidates else []))
-        ids.update(dict.fromkeys(family or [_model(where, each, catalog) for each in candidates or [name]]))
+        ids.update(dict.fromkeys(family or [_model(where, model, catalog) for model in candidates or [name]]))
     return tuple(ids)
 
 

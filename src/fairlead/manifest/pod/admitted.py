@@ -67,8 +67,8 @@ def _totals(where: str, spec: PodSpec) -> Totals:
         return effective_requests(where, spec)
     except ManifestError:
         totals: Totals = {}
-        for each in (*spec.init_containers, *spec.containers):
-            for name, text in {**each.resources.limits, **each.resources.requests}.items():
+        for container in (*spec.init_containers, *spec.containers):
+            for name, text in {**container.resources.limits, **container.resources.requests}.items():
                 totals[name] = totals.get(name, 0) + _read_or(partial(read_amount, where, name, text), 0)
         return totals
 

@@ -31,9 +31,9 @@ def demand(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Demand:
         for at, named in enumerate(pod.spec.resource_claims)
     ]
     demands = [
-        _request(f"{place}: devices.requests[{at}]", each, objects)
+        _request(f"{place}: devices.requests[{at}]", request, objects)
         for place, spec in specs
-        for at, each in enumerate(spec.devices.requests)
+        for at, request in enumerate(spec.devices.requests)
     ]
     if not demands:
         return Demand()
@@ -43,7 +43,7 @@ def demand(where: str, pod: kubernetes.Pod, objects: FoundObjects) -> Demand:
             f"{where}: its claims request accelerators of different sizes or models",
             "use one pod for each of them",
         )
-    return replace(first, count=sum(each.count for each in demands))
+    return replace(first, count=sum(demand.count for demand in demands))
 
 
 def claims_named(pod: kubernetes.Pod) -> dict[str, Key]:
@@ -88,11 +88,13 @@ def _spec(
 def _request(where: str, request: ClaimRequest, objects: FoundObjects) -> Demand:
     if not (request.exactly or request.first_available or request.device_class_name):
         raise ManifestError(f"{where}: neither exactly nor firstAvailable", "write exactly or firstAvailable")
-    demands = [_exactly(f"{where}{field}", each, objects) for _, field, each in request.alternatives()]
+    demands = [
+        _exactly(f"{where}{field}", alternative, objects) for _, field, alternative in request.alternatives()
+    ]
     first = demands[0]
     # Alternatives that differ in selectors alone become one demand for any of them; else the first counts.
-    similar = [each for each in demands if replace(each, selectors=first.selectors) == first]
-    if len(similar) > 1 and all(each.selectors for each in similar):
+    similar = [demand for demand in demands if replace(demand, selectors=first.selectors) == first]
+    if len(similar) > 1 and all(demand.selectors for demand in similar):
         return replace(first, selectors=(_selector(where, _any_of(similar)),))
     return first
 
@@ -100,8 +102,8 @@ def _request(where: str, request: ClaimRequest, objects: FoundObjects) -> Demand
 def _any_of(demands: Iterable[Demand]) -> str:
     """Return one selector that matches where all selectors of at least one demand match."""
     # A line break before each bracket: a selector may end in a comment.
-    each = (" && ".join(f"({text}\n)" for text in demand.selectors) for demand in demands)
-    return " || ".join(f"({text})" for text in each)
+    conditions = (" && ".join(f"({text}\n)" for text in demand.selectors) for demand in demands)
+    return " || ".join(f"({text})" for text in conditions)
 
 
 def _exactly(where: str, request: DeviceRequest, objects: FoundObjects) -> Demand:
@@ -112,8 +114,8 @@ def _exactly(where: str, request: DeviceRequest, objects: FoundObjects) -> Deman
     expressions = [
         *_class(where, request.device_class_name, objects),
         *(
-            (f"{where}.selectors[{at}].cel.expression", each.cel.expression)
-            for at, each in enumerate(request.selectors)
+            (f"{where}.selectors[{at}].cel.expression", selector.cel.expression)
+            for at, selector in enumerate(request.selectors)
         ),
     ]
     demand = Demand(request.count, *_capacity(f"{where}.capacity.requests", request))
@@ -147,8 +149,8 @@ def _class(where: str, name: str, objects: FoundObjects) -> list[tuple[str, str]
     device_class = objects.get("DeviceClass", "", name)
     if device_class is not None:
         return [
-            (f"DeviceClass {name}: spec.selectors[{at}].cel.expression", each.cel.expression)
-            for at, each in enumerate(device_class.spec.selectors)
+            (f"DeviceClass {name}: spec.selectors[{at}].cel.expression", selector.cel.expression)
+            for at, selector in enumerate(device_class.spec.selectors)
         ]
     kind, _, rest = name.partition(".")
     if kind in _KINDS and rest == DRIVER:

@@ -49,7 +49,7 @@ def _pods(entry: FoundObject, context: ReadContext, nodes: Sequence[NodeState]) 
 
 def _claims(pod: LivePod, context: ReadContext) -> list[LiveClaim]:
     claims = (context.objects.get("ResourceClaim", *key) for key in claims_named(pod).values())
-    return [each for each in claims if each is not None]
+    return [claim for claim in claims if claim is not None]
 
 
 def _is_pending(pod: LivePod) -> bool:
@@ -98,7 +98,8 @@ def _daemon_pods(
         if _is_daemon_node(template, node):
             node_selector = Selector((), (LabelTerm("metadata.name", MatchOperator.IN, (node.name,)),))
             pinned = tuple(
-                replace(each, names=(*each.names, *node_selector.names)) for each in template.affinity
+                replace(selector, names=(*selector.names, *node_selector.names))
+                for selector in template.affinity
             ) or (node_selector,)
             yield (
                 entry.where,
@@ -109,7 +110,7 @@ def _daemon_pods(
 
 def _is_daemon_node(request: Request, node: NodeState) -> bool:
     tolerated = not any(repels(taint, request.tolerations) for taint in node.taints)
-    selected = not request.affinity or any(_selects_node(each, node) for each in request.affinity)
+    selected = not request.affinity or any(_selects_node(selector, node) for selector in request.affinity)
     return tolerated and selected and request.selector.selects(node.labels)
 
 

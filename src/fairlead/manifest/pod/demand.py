@@ -127,10 +127,8 @@ def _count(stated: StatedDemand, own: Mapping[str, int]) -> int:
         if text := stated.annotation(key):
             numbers.add(_positive(stated.at(key), text))
     if len(numbers) > 1:
-        raise ManifestError(
-            f"{stated.where}: requests {' and '.join(str(each) for each in sorted(numbers))} accelerators",
-            "state the number once",
-        )
+        listed = " and ".join(str(number) for number in sorted(numbers))
+        raise ManifestError(f"{stated.where}: requests {listed} accelerators", "state the number once")
     return numbers.pop() if numbers else 0
 
 

@@ -21,14 +21,14 @@ def effective_requests(where: str, spec: PodSpec) -> Totals:
     """
     running: Totals = {}
     peak: Totals = {}
-    for at, each in enumerate(spec.init_containers):
-        requests = _container_requests(f"{where}: spec.initContainers[{at}]", each)
-        if each.restart_policy == "Always":
+    for at, container in enumerate(spec.init_containers):
+        requests = _container_requests(f"{where}: spec.initContainers[{at}]", container)
+        if container.restart_policy == "Always":
             running = _combine(running, requests, _sum)
         else:
             peak = _combine(peak, _combine(running, requests, _sum), max)
-    for at, each in enumerate(spec.containers):
-        running = _combine(running, _container_requests(f"{where}: spec.containers[{at}]", each), _sum)
+    for at, container in enumerate(spec.containers):
+        running = _combine(running, _container_requests(f"{where}: spec.containers[{at}]", container), _sum)
     totals = {
         **_combine(running, peak, max),
         **_read_requirements(f"{where}: spec.resources", spec.resources),
@@ -43,7 +43,11 @@ def effective_requests(where: str, spec: PodSpec) -> Totals:
 def named_resources(spec: PodSpec) -> set[str]:
     """Return the resources that the containers of a pod name, with any amount."""
     containers = (*spec.init_containers, *spec.containers)
-    return {name for each in containers for name in (*each.resources.requests, *each.resources.limits)}
+    return {
+        name
+        for container in containers
+        for name in (*container.resources.requests, *container.resources.limits)
+    }
 
 
 def _container_requests(where: str, container: Container) -> Totals:

@@ -37,14 +37,14 @@ def gang_of_controller(
     if policy_of_job is not None:
         count = controller.spec.parallelism or 1
         return Gang(f"{namespace}/{name}", policy_of_job.min_count or count)
-    for each in objects.all("Workload"):
-        workload: kubernetes.Workload = each.body
+    for entry in objects.all("Workload"):
+        workload: kubernetes.Workload = entry.body
         ref = workload.spec.controller_ref
         if (ref.kind, ref.name, workload.metadata.namespace) == (kind, name, namespace):
             templates = workload.spec.pod_group_templates or workload.spec.pod_groups
             gangs = [policy for policy in map(_policy, templates) if policy is not None]
             if len(gangs) > 1:
-                raise ManifestError(f"{each.where}: several gangs for {where}", "name the group in each pod")
+                raise ManifestError(f"{entry.where}: several gangs for {where}", "name the group in each pod")
             return Gang(f"{namespace}/{name}", gangs[0].min_count or UNSTATED) if gangs else None
     return None
 

@@ -149,4 +149,4 @@ def _group_priority(pod: kubernetes.Pod, objects: FoundObjects) -> list[int]:
 
 
 def _default_class(objects: FoundObjects) -> kubernetes.PriorityClass | None:
-    return next((each.body for each in objects.all("PriorityClass") if each.body.global_default), None)
+    return next((entry.body for entry in objects.all("PriorityClass") if entry.body.global_default), None)

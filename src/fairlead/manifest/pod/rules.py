@@ -28,16 +28,16 @@ _NAME: Final = "kubernetes.io/metadata.name"
 def label_terms(where: str, requirements: Iterable[objects.Requirement]) -> tuple[LabelTerm, ...]:
     """Return requirements on labels, or reject an unknown operator with its place."""
     terms = []
-    for at, each in enumerate(requirements):
+    for at, requirement in enumerate(requirements):
         try:
-            match = MatchOperator(each.operator)
+            match = MatchOperator(requirement.operator)
         except ValueError:
             raise ManifestError(
-                f"{where}[{at}].operator: {each.operator!r}", f"known: {', '.join(MatchOperator)}"
+                f"{where}[{at}].operator: {requirement.operator!r}", f"known: {', '.join(MatchOperator)}"
             ) from None
-        if match in (MatchOperator.IN, MatchOperator.NOT_IN) and not each.values:
+        if match in (MatchOperator.IN, MatchOperator.NOT_IN) and not requirement.values:
             raise ManifestError(f"{where}[{at}].values: {match} without values", "name at least one value")
-        terms.append(LabelTerm(each.key, match, each.values))
+        terms.append(LabelTerm(requirement.key, match, requirement.values))
     return tuple(terms)
 
 
@@ -58,7 +58,7 @@ def node_affinity(where: str, affinity: objects.NodeAffinity) -> tuple[Selector,
         _node_selector(f"{place}[{at}]", term)
         for at, term in enumerate(affinity.required.node_selector_terms)
     ]
-    usable = tuple(each for each in selectors if each.terms or each.names)
+    usable = tuple(selector for selector in selectors if selector.terms or selector.names)
     if not usable:
         raise ManifestError(f"{place}: no term selects anything", "name at least one label")
     return usable
@@ -68,8 +68,8 @@ def preferred_nodes(where: str, affinity: objects.NodeAffinity) -> tuple[Preferr
     """Return the preferred node selectors, with their weights."""
     place = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
     return tuple(
-        PreferredNodes(each.weight, _node_selector(f"{place}[{at}].preference", each.preference))
-        for at, each in enumerate(affinity.preferred)
+        PreferredNodes(preferred.weight, _node_selector(f"{place}[{at}].preference", preferred.preference))
+        for at, preferred in enumerate(affinity.preferred)
     )
 
 
@@ -87,14 +87,14 @@ def pod_affinity_terms(
     required_at = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
     preferred_at = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
     required = [
-        _pod_affinity_term(f"{required_at}[{at}]", each, 0, labels)
-        for at, each in enumerate(affinity.required)
+        _pod_affinity_term(f"{required_at}[{at}]", term, 0, labels)
+        for at, term in enumerate(affinity.required)
     ]
     preferred = [
         _pod_affinity_term(
-            f"{preferred_at}[{at}].podAffinityTerm", each.pod_affinity_term, each.weight, labels
+            f"{preferred_at}[{at}].podAffinityTerm", term.pod_affinity_term, term.weight, labels
         )
-        for at, each in enumerate(affinity.preferred)
+        for at, term in enumerate(affinity.preferred)
     ]
     return (*required, *preferred)
 
@@ -117,9 +117,9 @@ def _namespaces(where: str, term: kubernetes.PodTerm) -> tuple[str, ...]:
     if term.namespace_selector is None:
         return term.namespaces
     terms = label_selector(f"{where}.namespaceSelector", term.namespace_selector).terms
-    if not terms or any((each.key, each.match) != (_NAME, MatchOperator.IN) for each in terms):
+    if not terms or any((term_.key, term_.match) != (_NAME, MatchOperator.IN) for term_ in terms):
         return (_ANY,)  # files hold no other labels of namespaces
-    named = set.intersection(*(set(each.values) for each in terms))
+    named = set.intersection(*(set(term_.values) for term_ in terms))
     return tuple(sorted({*term.namespaces, *named})) or ("",)
 
 
@@ -135,8 +135,8 @@ def topology_spread(
 ) -> tuple[TopologySpread, ...]:
     """Return the topology spread constraints of a pod."""
     return tuple(
-        _topology_spread(f"{where}.topologySpreadConstraints[{at}]", each, labels)
-        for at, each in enumerate(constraints)
+        _topology_spread(f"{where}.topologySpreadConstraints[{at}]", constraint, labels)
+        for at, constraint in enumerate(constraints)
     )
 
 
@@ -170,7 +170,7 @@ def _one_of(where: str, text: str, known: tuple[str, ...]) -> str:
 
 def tolerations(where: str, manifests: Iterable[objects.Toleration]) -> tuple[Toleration, ...]:
     """Return the tolerations of a pod."""
-    return tuple(_toleration(f"{where}.tolerations[{at}]", each) for at, each in enumerate(manifests))
+    return tuple(_toleration(f"{where}.tolerations[{at}]", manifest) for at, manifest in enumerate(manifests))
 
 
 def _toleration(where: str, manifest: objects.Toleration) -> Toleration:
@@ -200,19 +200,19 @@ def effect(where: str, text: str) -> TaintEffect:
 def ports(where: str, spec: kubernetes.PodSpec) -> tuple[HostPort, ...]:
     """Return the host ports of a pod; with hostNetwork, all of its container ports are host ports."""
     sidecars = [
-        (f"initContainers[{at}]", each)
-        for at, each in enumerate(spec.init_containers)
-        if each.restart_policy == "Always"
+        (f"initContainers[{at}]", container)
+        for at, container in enumerate(spec.init_containers)
+        if container.restart_policy == "Always"
     ]
-    running = [(f"containers[{at}]", each) for at, each in enumerate(spec.containers)]
+    running = [(f"containers[{at}]", container) for at, container in enumerate(spec.containers)]
     host_ports = []
     for place, container in (*sidecars, *running):
-        for at, each in enumerate(container.ports):
-            number = each.host_port or (each.container_port if spec.host_network else 0)
+        for at, port in enumerate(container.ports):
+            number = port.host_port or (port.container_port if spec.host_network else 0)
             if not 0 <= number <= 65535:
                 raise ManifestError(
                     f"{where}.{place}.ports[{at}].hostPort: {number}", "a port is a number from 1 to 65535"
                 )
             if number:
-                host_ports.append(HostPort(number, each.protocol, each.host_ip))
+                host_ports.append(HostPort(number, port.protocol, port.host_ip))
     return tuple(host_ports)

@@ -53,8 +53,8 @@ class ClaimRequest(DeviceRequest, frozen=True):
         """Return each description with its name in an allocation and its field."""
         if self.first_available:
             return [
-                (f"{self.name}/{each.name}", f".firstAvailable[{at}]", each)
-                for at, each in enumerate(self.first_available)
+                (f"{self.name}/{request.name}", f".firstAvailable[{at}]", request)
+                for at, request in enumerate(self.first_available)
             ]
         return [(self.name, ".exactly", self.exactly) if self.exactly is not None else (self.name, "", self)]
 
@@ -167,6 +167,6 @@ def pool_generations(slices: Iterable[Slice]) -> dict[tuple[str, str], int]:
 
 def newest_slices(slices: Iterable[Slice]) -> list[Slice]:
     """Return the slices of each pool's newest generation, by name: older slices are about to be deleted."""
-    listed = sorted(slices, key=lambda each: each.key)
+    listed = sorted(slices, key=lambda slice_: slice_.key)
     latest = pool_generations(listed)
-    return [each for each in listed if each.spec.pool.generation == latest[each.pool]]
+    return [slice_ for slice_ in listed if slice_.spec.pool.generation == latest[slice_.pool]]

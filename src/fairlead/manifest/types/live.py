@@ -92,12 +92,8 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
     @property
     def users(self) -> tuple[str, ...]:
         """The uids of the pods that the claim is reserved for, or was created for."""
-        reserved = tuple(each.uid for each in self.status.reserved_for if each.resource == "pods")
-        return reserved or tuple(
-            owner_reference.uid
-            for owner_reference in self.metadata.owner_references
-            if owner_reference.kind == "Pod"
-        )
+        reserved = tuple(consumer.uid for consumer in self.status.reserved_for if consumer.resource == "pods")
+        return reserved or tuple(owner.uid for owner in self.metadata.owner_references if owner.kind == "Pod")
 
     def is_orphaned(self, pods: Container[str]) -> bool:
         """Return whether the claim is reserved for pods of which none is among these, by uid."""
@@ -110,13 +106,9 @@ class LiveClaim(dra.ResourceClaim, frozen=True):
 
     def made_for(self, uid: str) -> bool:
         """Return whether a scheduler created it for this pod alone; the annotation alone can be forged."""
-        owners = {
-            owner_reference.uid
-            for owner_reference in self.metadata.owner_references
-            if owner_reference.kind == "Pod"
-        }
+        owners = {owner.uid for owner in self.metadata.owner_references if owner.kind == "Pod"}
         return (
             self.made_by_scheduler
             and owners == {uid}
-            and all(each.uid == uid for each in self.status.reserved_for)
+            and all(consumer.uid == uid for consumer in self.status.reserved_for)
         )

@@ -48,7 +48,8 @@ class ResourceQuota(Object, frozen=True):
         """Return whether a pod counts against the quota; an unknown scope covers every pod."""
         plain = (ScopeRequirement(scope, "Exists") for scope in self.spec.scopes)
         return all(
-            _matches_scope(each, pod) for each in (*plain, *self.spec.scope_selector.match_expressions)
+            _matches_scope(requirement, pod)
+            for requirement in (*plain, *self.spec.scope_selector.match_expressions)
         )
 
 
