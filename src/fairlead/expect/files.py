@@ -32,7 +32,7 @@ class ModelFileEstimator:
     """The models of accelerators in the cluster."""
     knowledge: Knowledge = NO_KNOWLEDGE
     """What calibrations have shown; empty without calibrations."""
-    here: tuple[Accelerator, ...] = ()
+    local_accelerators: tuple[Accelerator, ...] = ()
     """Accelerators of this machine: detection knows their current state better than the catalog."""
     _known: dict[ModelFile, Mapping[str, Expectation]] = field(default_factory=dict)
 
@@ -42,11 +42,11 @@ class ModelFileEstimator:
         nodes: Iterable[NodeState],
         catalog: Catalog,
         knowledge: Knowledge = NO_KNOWLEDGE,
-        here: tuple[Accelerator, ...] = (),
+        local_accelerators: tuple[Accelerator, ...] = (),
     ) -> "ModelFileEstimator":
         """Return an estimator for the accelerators of these nodes."""
         models = dict.fromkeys(device.model for node in nodes for device in node.devices if device.model)
-        return cls(catalog, tuple(models), knowledge, here)
+        return cls(catalog, tuple(models), knowledge, local_accelerators)
 
     def with_expectations(self, where: str, request: Request, model: ModelFile) -> Request:
         """Return a request with the estimates for its model."""
@@ -60,7 +60,9 @@ class ModelFileEstimator:
             query = Query.of(profile, model.precision or None)
         except SettingsError as error:
             raise ManifestError(f"{where}: {error}", error.hint) from None
-        return predict_expectations(query, self.accelerators, self.catalog, self.knowledge, self.here)
+        return predict_expectations(
+            query, self.accelerators, self.catalog, self.knowledge, self.local_accelerators
+        )
 
 
 def predict_expectations(
@@ -68,10 +70,10 @@ def predict_expectations(
     accelerators: Iterable[str],
     catalog: Catalog,
     knowledge: Knowledge = NO_KNOWLEDGE,
-    here: tuple[Accelerator, ...] = (),
+    local_accelerators: tuple[Accelerator, ...] = (),
 ) -> dict[str, Expectation]:
     """Return the estimates on each model of accelerator; models that the catalog lacks are left out."""
-    local_by_model = {accelerator.model: accelerator for accelerator in here}
+    local_by_model = {accelerator.model: accelerator for accelerator in local_accelerators}
     targets = []
     for name in accelerators:
         with suppress(CatalogError):

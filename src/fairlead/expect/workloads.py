@@ -39,13 +39,13 @@ def read_workloads(
     cluster: Snapshot,
     catalog: Catalog,
     knowledge: Knowledge = NO_KNOWLEDGE,
-    here: tuple[Accelerator, ...] = (),
+    local_accelerators: tuple[Accelerator, ...] = (),
 ) -> list[Request]:
     """Return the pending pods of some files, with the estimates for their models on this cluster.
 
-    `here` are the accelerators of this machine, where it is one of the nodes.
+    `local_accelerators` are the accelerators of this machine, where it is one of the nodes.
     """
-    estimator = ModelFileEstimator.of(cluster.nodes, catalog, knowledge, here)
+    estimator = ModelFileEstimator.of(cluster.nodes, catalog, knowledge, local_accelerators)
     documents = [(path, *document) for path in paths for document in text.read(path)]
     manifests = [(where, value) for _, where, value in documents if is_kubernetes(value)]
     context = ReadContext(catalog, collect(manifests), memory_by_model(cluster.nodes))

@@ -31,7 +31,7 @@ def has_field(value: Any, field: str) -> bool:
     return find_field(value, field).has_value
 
 
-def _place(key: Any) -> int:
+def _list_index(key: Any) -> int:
     if type(key) in (int, UInt) or (type(key) is float and key.is_integer()):
         return int(key)
     raise EvaluationError(f"unsupported index type '{kind_name(key)}' in list")
@@ -45,7 +45,7 @@ def at_index(value: Any, key: Any) -> Any:
             raise EvaluationError(f"no such key: {show(key)}")
         return entry.value
     if type(value) is tuple:
-        place = _place(key)
+        place = _list_index(key)
         if not 0 <= place < len(value):
             raise EvaluationError(f"index out of bounds: {place}")
         return value[place]
@@ -61,6 +61,6 @@ def find_index(value: Any, key: Any) -> Optional:
     if type(value) is Map:
         return value.find(key)
     if type(value) is tuple:
-        place = _place(key)
+        place = _list_index(key)
         return Optional(value[place], has_value=True) if 0 <= place < len(value) else NONE
     raise EvaluationError(NO_OVERLOAD)

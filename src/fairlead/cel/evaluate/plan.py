@@ -106,7 +106,7 @@ class Planner:
         target = [] if node.target is None or id(node) in self._checker.names else [node.target]
         args = [self.plan(argument) for argument in (*target, *node.args)]
         if name == "@in" and is_plain_list(node.args[1]):
-            return _one_of(args[0], args[1](_NO_FRAME))
+            return _plan_membership(args[0], args[1](_NO_FRAME))
         special = _SPECIAL.get(name)
         if special is not None:
             return special(args)
@@ -149,19 +149,19 @@ class Planner:
         accu, first, second = self._slot(), self._slot(), self._slot()
         self._scopes.append({node.accu: accu})
         self._scopes.append({node.var: first, **({node.var2: second} if node.var2 else {})})
-        gather = self._gathering(node)
+        gather = self._list_loop(node)
         condition = self.plan(node.condition)
         step = self.plan(node.step)
         self._scopes.pop()
         result = self.plan(node.result)
         self._scopes.pop()
         if node.var == UNUSED:
-            return _bound(accu, init, result)
+            return _plan_bind(accu, init, result)
         if gather is not None:
-            return _gathered(over, (first, second if node.var2 else -1), *gather)
-        return _folded(over, (accu, first, second if node.var2 else -1), init, (condition, step), result)
+            return _plan_gather(over, (first, second if node.var2 else -1), *gather)
+        return _plan_fold(over, (accu, first, second if node.var2 else -1), init, (condition, step), result)
 
-    def _gathering(self, node: Comprehension) -> tuple[Step | None, Step] | None:
+    def _list_loop(self, node: Comprehension) -> tuple[Step | None, Step] | None:
         """Return the filter and the element of a loop that builds a list, so that no step copies it."""
         if node.accu != ACCUMULATOR or not isinstance(node.init, ListNode):
             return None
@@ -176,7 +176,7 @@ class Planner:
 _NO_FRAME: Final = Frame(Map(), 0)
 
 
-def _one_of(item: Step, constants: tuple[Any, ...]) -> Step:
+def _plan_membership(item: Step, constants: tuple[Any, ...]) -> Step:
     if not constants:
         return lambda _: False
 
@@ -219,7 +219,7 @@ def _value_or_error(step: Step, frame: Frame) -> Any:
         return ErrorValue(error)
 
 
-def _bound(slot: int, init: Step, result: Step) -> Step:
+def _plan_bind(slot: int, init: Step, result: Step) -> Step:
     def bind(frame: Frame) -> Any:
         frame.variables[slot] = _value_or_error(init, frame)
         return result(frame)
@@ -235,7 +235,7 @@ def _pairs(over: Any, two: bool) -> Any:
     raise EvaluationError(f"got '{go_name(over)}', expected iterable type")
 
 
-def _gathered(over: Step, slots: tuple[int, int], test: Step | None, item: Step) -> Step:
+def _plan_gather(over: Step, slots: tuple[int, int], test: Step | None, item: Step) -> Step:
     first, second = slots
 
     def gather(frame: Frame) -> Any:
@@ -258,7 +258,7 @@ def _gathered(over: Step, slots: tuple[int, int], test: Step | None, item: Step)
     return gather
 
 
-def _folded(
+def _plan_fold(
     over: Step, slots: tuple[int, int, int], init: Step, loop: tuple[Step, Step], result: Step
 ) -> Step:
     accu, first, second = slots
@@ -281,7 +281,7 @@ def _folded(
     return fold
 
 
-def _either(args: Sequence[Step], wins: bool) -> Step:
+def _plan_logical(args: Sequence[Step], wins: bool) -> Step:
     def decide(frame: Frame) -> bool:
         fault: EvaluationError | None = None
         for arg in args:
@@ -301,7 +301,7 @@ def _either(args: Sequence[Step], wins: bool) -> Step:
     return decide
 
 
-def _conditional(args: Sequence[Step]) -> Step:
+def _plan_conditional(args: Sequence[Step]) -> Step:
     test, then, otherwise = args
 
     def choose(frame: Frame) -> Any:
@@ -313,7 +313,7 @@ def _conditional(args: Sequence[Step]) -> Step:
     return choose
 
 
-def _not_strictly_false(args: Sequence[Step]) -> Step:
+def _plan_not_strictly_false(args: Sequence[Step]) -> Step:
     def test(frame: Frame) -> bool:
         frame.charge(1)
         value: object = _value_or_error(args[0], frame)
@@ -322,7 +322,7 @@ def _not_strictly_false(args: Sequence[Step]) -> Step:
     return test
 
 
-def _looked_up(find: Callable[[Any, Any], Any]) -> Callable[[Sequence[Step]], Step]:
+def _plan_lookup(find: Callable[[Any, Any], Any]) -> Callable[[Sequence[Step]], Step]:
     def plan(args: Sequence[Step]) -> Step:
         operand, key = args
 
@@ -336,7 +336,7 @@ def _looked_up(find: Callable[[Any, Any], Any]) -> Callable[[Sequence[Step]], St
     return plan
 
 
-def _or_else(unwraps: bool) -> Callable[[Sequence[Step]], Step]:
+def _plan_or(unwraps: bool) -> Callable[[Sequence[Step]], Step]:
     def plan(args: Sequence[Step]) -> Step:
         optional, otherwise = args
 
@@ -354,15 +354,15 @@ def _or_else(unwraps: bool) -> Callable[[Sequence[Step]], Step]:
 
 
 _SPECIAL: Final[dict[str, Callable[[Sequence[Step]], Step]]] = {
-    "_&&_": lambda args: _either(args, wins=False),
-    "_||_": lambda args: _either(args, wins=True),
-    "_?_:_": _conditional,
-    "@not_strictly_false": _not_strictly_false,
-    "_[_]": _looked_up(at_index),
-    "_[?_]": _looked_up(find_index),
-    "_?._": _looked_up(find_field),
-    "or": _or_else(unwraps=False),
-    "orValue": _or_else(unwraps=True),
+    "_&&_": lambda args: _plan_logical(args, wins=False),
+    "_||_": lambda args: _plan_logical(args, wins=True),
+    "_?_:_": _plan_conditional,
+    "@not_strictly_false": _plan_not_strictly_false,
+    "_[_]": _plan_lookup(at_index),
+    "_[?_]": _plan_lookup(find_index),
+    "_?._": _plan_lookup(find_field),
+    "or": _plan_or(unwraps=False),
+    "orValue": _plan_or(unwraps=True),
 }
 
 

@@ -156,11 +156,12 @@ def equal(one: Any, other: Any) -> bool:
         return False
     if kind is tuple:
         STEPS.take(len(one))
-        return len(one) == len(other) and all(map(_agrees, one, other))
+        return len(one) == len(other) and all(map(_elements_equal, one, other))
     if kind is Map:
         STEPS.take(len(one))
         return len(one) == len(other) and all(
-            (found := other.find(key)).has_value and _agrees(value, found.value) for key, value in one.items()
+            (found := other.find(key)).has_value and _elements_equal(value, found.value)
+            for key, value in one.items()
         )
     if kind is Optional:
         return one.has_value == other.has_value and (not one.has_value or equal(one.value, other.value))
@@ -169,7 +170,7 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _refuses(one: Any, other: Any) -> bool:
+def _is_incomparable(one: Any, other: Any) -> bool:
     """Return whether `one == other` is an error: Kubernetes' own types cannot be compared with others.
 
     In Go a sum of quantities is a pointer, which no quantity recognises as its own type.
@@ -181,21 +182,21 @@ def _refuses(one: Any, other: Any) -> bool:
     return "." in kind_name(one) and not kind_name(one).startswith("google.")
 
 
-def _agrees(one: Any, other: Any) -> bool:
+def _elements_equal(one: Any, other: Any) -> bool:
     """Return whether elements of lists and maps are alike: cel-go treats an error as no difference."""
-    return _refuses(one, other) or equal(one, other)
+    return _is_incomparable(one, other) or equal(one, other)
 
 
 def equals(one: Any, other: Any) -> bool:
     """Return `one == other`."""
-    if _refuses(one, other):
+    if _is_incomparable(one, other):
         raise EvaluationError(NO_OVERLOAD)
     return equal(one, other)
 
 
 def differs(one: Any, other: Any) -> bool:
     """Return `one != other`: true also where `==` is an error."""
-    return _refuses(one, other) or not equal(one, other)
+    return _is_incomparable(one, other) or not equal(one, other)
 
 
 _NUMBERS: Final = frozenset((int, UInt, float))

@@ -33,7 +33,7 @@ def _sum(zero: Any, items: tuple[Any, ...]) -> Any:
     return functools.reduce(add, items, zero)
 
 
-def _most(items: tuple[Any, ...], name: str, sign: int) -> Any:
+def _extreme(items: tuple[Any, ...], name: str, sign: int) -> Any:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     best = items[0]
@@ -121,20 +121,20 @@ def _contains_all(items: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
     return all(_includes(items, item) for item in wanted)
 
 
-def _squared(items: Any, *keys: Any) -> int:
+def _quadratic_cost(items: Any, *keys: Any) -> int:
     count = size(keys[0] if keys else items)
     return 10 + 2 * count * count
 
 
-def _crossed(one: Any, other: Any) -> int:
+def _product_cost(one: Any, other: Any) -> int:
     return 1 + size(one) * size(other)
 
 
-def _each(items: Any, *_: Any) -> int:
+def _linear_cost(items: Any, *_: Any) -> int:
     return max(1, size(items))
 
 
-def _inserted(target: Map, source: Map) -> Map:
+def _insert_all(target: Map, source: Map) -> Map:
     for key, value in source.items():
         target = target.inserted(key, value)
     return target
@@ -171,43 +171,47 @@ def _sorted_lists() -> list[Overload]:
     overloads: list[Overload] = []
     for kind in COMPARABLE:
         overloads += [
-            overload(f".list({kind}).isSorted() bool", _is_sorted, _each),
-            overload(f".list({kind}).max() {kind}", lambda items: _most(items, "max", 1), _each),
-            overload(f".list({kind}).min() {kind}", lambda items: _most(items, "min", -1), _each),
-            overload(f".list({kind}).sort() list({kind})", lambda items: _sort(items, items), _squared),
-            overload(f".list(A).@sortByAssociatedKeys(list({kind})) list(A)", _sort, _squared),
+            overload(f".list({kind}).isSorted() bool", _is_sorted, _linear_cost),
+            overload(f".list({kind}).max() {kind}", lambda items: _extreme(items, "max", 1), _linear_cost),
+            overload(f".list({kind}).min() {kind}", lambda items: _extreme(items, "min", -1), _linear_cost),
+            overload(
+                f".list({kind}).sort() list({kind})", lambda items: _sort(items, items), _quadratic_cost
+            ),
+            overload(f".list(A).@sortByAssociatedKeys(list({kind})) list(A)", _sort, _quadratic_cost),
         ]
     for kind, zero in _ZEROS.items():
-        overloads.append(overload(f".list({kind}).sum() {kind}", functools.partial(_sum, zero), _each))
+        overloads.append(overload(f".list({kind}).sum() {kind}", functools.partial(_sum, zero), _linear_cost))
     return overloads
 
 
 OVERLOADS: Final[list[Overload]] = [
     *_sorted_lists(),
-    overload(".list(A).indexOf(A) int", _index_of, _each),
-    overload(".list(A).lastIndexOf(A) int", _last_index_of, _each),
-    overload(".dyn.includes(dyn) bool", _includes, _each),
-    overload(".list(A).slice(int,int) list(A)", _slice, _each),
-    overload(".list(list(A)).flatten() list(A)", _flatten, _each),
-    overload(".list(dyn).flatten(int) list(dyn)", _flatten, _each),
+    overload(".list(A).indexOf(A) int", _index_of, _linear_cost),
+    overload(".list(A).lastIndexOf(A) int", _last_index_of, _linear_cost),
+    overload(".dyn.includes(dyn) bool", _includes, _linear_cost),
+    overload(".list(A).slice(int,int) list(A)", _slice, _linear_cost),
+    overload(".list(list(A)).flatten() list(A)", _flatten, _linear_cost),
+    overload(".list(dyn).flatten(int) list(dyn)", _flatten, _linear_cost),
     overload("lists.range(int) list(int)", _range, lambda count: 11 + max(0, count)),
-    overload(".list(A).reverse() list(A)", lambda items: items[::-1], _each),
-    overload(".list(A).distinct() list(A)", _distinct, _squared),
-    overload("sets.contains(list(A),list(A)) bool", _contains_all, _crossed),
+    overload(".list(A).reverse() list(A)", lambda items: items[::-1], _linear_cost),
+    overload(".list(A).distinct() list(A)", _distinct, _quadratic_cost),
+    overload("sets.contains(list(A),list(A)) bool", _contains_all, _product_cost),
     overload(
         "sets.equivalent(list(A),list(A)) bool",
         lambda one, other: _contains_all(one, other) and _contains_all(other, one),
-        lambda one, other: 2 * _crossed(one, other),
+        lambda one, other: 2 * _product_cost(one, other),
     ),
     overload(
         "sets.intersects(list(A),list(A)) bool",
         lambda one, other: any(_includes(other, item) for item in one),
-        _crossed,
+        _product_cost,
     ),
     overload(
-        "cel.@mapInsert(map(A,B),A,B) map(A,B)", lambda target, key, value: target.inserted(key, value), _each
+        "cel.@mapInsert(map(A,B),A,B) map(A,B)",
+        lambda target, key, value: target.inserted(key, value),
+        _linear_cost,
     ),
-    overload("cel.@mapInsert(map(A,B),map(A,B)) map(A,B)", _inserted, _each),
+    overload("cel.@mapInsert(map(A,B),map(A,B)) map(A,B)", _insert_all, _linear_cost),
     overload("optional.of(A) optional(A)", lambda value: Optional(value, has_value=True)),
     overload(
         "optional.ofNonZeroValue(A) optional(A)",
@@ -220,6 +224,6 @@ OVERLOADS: Final[list[Overload]] = [
     overload(".optional(A).orValue(A) A"),
     overload(".list(A).first() optional(A)", lambda items: _first(items, 0)),
     overload(".list(A).last() optional(A)", lambda items: _first(items, -1)),
-    overload("optional.unwrap(list(optional(A))) list(A)", _unwrap, _each),
-    overload(".list(optional(A)).unwrapOpt() list(A)", _unwrap, _each),
+    overload("optional.unwrap(list(optional(A))) list(A)", _unwrap, _linear_cost),
+    overload(".list(optional(A)).unwrapOpt() list(A)", _unwrap, _linear_cost),
 ]

@@ -64,13 +64,13 @@ def _signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _once(text: str, *_: Any) -> int:
+def _length_cost(text: str, *_: Any) -> int:
     return traversal_cost(len(text))
 
 
 OVERLOADS: Final[list[Overload]] = [
-    overload("quantity(string) quantity", _quantity, _once),
-    overload("isQuantity(string) bool", _is_quantity, _once),
+    overload("quantity(string) quantity", _quantity, _length_cost),
+    overload("isQuantity(string) bool", _is_quantity, _length_cost),
     overload("sign(quantity) int", lambda value: (value.value > 0) - (value.value < 0)),
     overload(".quantity.isGreaterThan(quantity) bool", lambda one, other: one.compare(other) > 0),
     overload(".quantity.isLessThan(quantity) bool", lambda one, other: one.compare(other) < 0),
@@ -82,10 +82,10 @@ OVERLOADS: Final[list[Overload]] = [
     overload(".quantity.add(int) quantity", lambda one, number: one.plus(Quantity(number))),
     overload(".quantity.sub(quantity) quantity", lambda one, other: one.plus(other, -1)),
     overload(".quantity.sub(int) quantity", lambda one, number: one.plus(Quantity(number), -1)),
-    overload("semver(string) semver", _semver, _once),
-    overload("semver(string,bool) semver", _semver, _once),
-    overload("isSemver(string) bool", _is_semver, _once),
-    overload("isSemver(string,bool) bool", _is_semver, _once),
+    overload("semver(string) semver", _semver, _length_cost),
+    overload("semver(string,bool) semver", _semver, _length_cost),
+    overload("isSemver(string) bool", _is_semver, _length_cost),
+    overload("isSemver(string,bool) bool", _is_semver, _length_cost),
     overload(".semver.isGreaterThan(semver) bool", lambda one, other: one.compare(other) > 0),
     overload(".semver.isLessThan(semver) bool", lambda one, other: one.compare(other) < 0),
     overload(".semver.compareTo(semver) int", lambda one, other: one.compare(other)),

@@ -86,7 +86,7 @@ def _address(text: str) -> IPv4Address | IPv6Address:
     return address
 
 
-def _shown(address: IPv4Address | IPv6Address) -> str:
+def _show(address: IPv4Address | IPv6Address) -> str:
     return str(address)
 
 
@@ -109,7 +109,7 @@ def _cidr(text: str) -> CIDR:
     return CIDR(address, bits)
 
 
-def _within(read: Any, text: str) -> Any:
+def _read_argument(read: Any, text: str) -> Any:
     try:
         return read(text)
     except EvaluationError:
@@ -117,7 +117,7 @@ def _within(read: Any, text: str) -> Any:
         raise EvaluationError(NO_OVERLOAD) from None
 
 
-def _is(read: Any) -> Any:
+def _predicate(read: Any) -> Any:
     def test(text: str) -> bool:
         try:
             read(text)
@@ -233,53 +233,53 @@ def _query(url: Url) -> Map:
     return Map((key, tuple(values)) for key, values in query.items())
 
 
-def _once(text: Any, *_: Any) -> int:
+def _length_cost(text: Any, *_: Any) -> int:
     return traversal_cost(len(text)) if isinstance(text, str) else 1
 
 
-def _of_network(network: Any, other: Any) -> int:
+def _network_cost(network: Any, other: Any) -> int:
     return traversal_cost(2 * network.cost_size) + (
         traversal_cost(len(other)) if isinstance(other, str) else 0
     )
 
 
 OVERLOADS: Final[list[Overload]] = [
-    overload("ip(string) ip", lambda text: IP(_address(text)), _once),
+    overload("ip(string) ip", lambda text: IP(_address(text)), _length_cost),
     overload(".ip.family() int", lambda value: value.address.version),
-    overload("ip.isCanonical(string) bool", lambda text: _shown(_address(text)) == text, _once),
+    overload("ip.isCanonical(string) bool", lambda text: _show(_address(text)) == text, _length_cost),
     overload(".ip.isUnspecified() bool", lambda value: value.address.is_unspecified),
     overload(".ip.isLoopback() bool", lambda value: value.address.is_loopback),
     overload(".ip.isLinkLocalMulticast() bool", _link_local_multicast),
     overload(".ip.isLinkLocalUnicast() bool", _link_local_unicast),
     overload(".ip.isGlobalUnicast() bool", _global_unicast),
-    overload("isIP(string) bool", _is(_address), _once),
-    overload("string(ip) string", lambda value: _shown(value.address)),
-    overload("cidr(string) cidr", _cidr, _once),
+    overload("isIP(string) bool", _predicate(_address), _length_cost),
+    overload("string(ip) string", lambda value: _show(value.address)),
+    overload("cidr(string) cidr", _cidr, _length_cost),
     overload(
         ".cidr.containsIP(string) bool",
-        lambda network, text: network.contains(_within(_address, text)),
-        _of_network,
+        lambda network, text: network.contains(_read_argument(_address, text)),
+        _network_cost,
     ),
     overload(
-        ".cidr.containsIP(ip) bool", lambda network, value: network.contains(value.address), _of_network
+        ".cidr.containsIP(ip) bool", lambda network, value: network.contains(value.address), _network_cost
     ),
     overload(
         ".cidr.containsCIDR(string) bool",
-        lambda network, text: _contains_cidr(network, _within(_cidr, text)),
-        _of_network,
+        lambda network, text: _contains_cidr(network, _read_argument(_cidr, text)),
+        _network_cost,
     ),
-    overload(".cidr.containsCIDR(cidr) bool", _contains_cidr, _of_network),
+    overload(".cidr.containsCIDR(cidr) bool", _contains_cidr, _network_cost),
     overload(".cidr.ip() ip", lambda value: IP(value.address)),
     overload(".cidr.prefixLength() int", lambda value: value.bits),
     overload(".cidr.masked() cidr", lambda value: value.masked()),
-    overload("isCIDR(string) bool", _is(_cidr), _once),
-    overload("string(cidr) string", lambda value: f"{_shown(value.address)}/{value.bits}"),
-    overload("url(string) url", parse_url, _once),
+    overload("isCIDR(string) bool", _predicate(_cidr), _length_cost),
+    overload("string(cidr) string", lambda value: f"{_show(value.address)}/{value.bits}"),
+    overload("url(string) url", parse_url, _length_cost),
     overload(".url.getScheme() string", lambda value: value.scheme),
     overload(".url.getHost() string", lambda value: value.host),
     overload(".url.getHostname() string", _hostname),
     overload(".url.getPort() string", _port),
     overload(".url.getEscapedPath() string", _path),
     overload(".url.getQuery() map(string,list(string))", _query),
-    overload("isURL(string) bool", _is(parse_url), _once),
+    overload("isURL(string) bool", _predicate(parse_url), _length_cost),
 ]

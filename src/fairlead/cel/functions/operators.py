@@ -96,13 +96,13 @@ def _number(kind: type[Any], one: Any, other: Any, run: Callable[[int, int], int
 def divide(one: Any, other: Any) -> Any:
     """Return `one / other`; whole numbers are truncated towards zero."""
     if type(one) is float and type(other) is float:
-        return _divided(one, other)
+        return _divide_floats(one, other)
     if type(one) in (int, UInt) and type(one) is type(other) and other == 0:
         raise EvaluationError("division by zero")
-    return _number(type(one), one, other, _cut)
+    return _number(type(one), one, other, _quotient)
 
 
-def _divided(one: float, other: float) -> float:
+def _divide_floats(one: float, other: float) -> float:
     if other:
         return one / other
     if math.isnan(one) or not one:
@@ -110,7 +110,7 @@ def _divided(one: float, other: float) -> float:
     return math.copysign(math.inf, one) * math.copysign(1, other)
 
 
-def _cut(one: int, other: int) -> int:
+def _quotient(one: int, other: int) -> int:
     quotient = abs(one) // abs(other)
     return quotient if (one < 0) == (other < 0) else -quotient
 
@@ -119,7 +119,7 @@ def modulo(one: Any, other: Any) -> Any:
     """Return the remainder of `one / other`, with the sign of `one`."""
     if type(one) in (int, UInt) and type(one) is type(other) and other == 0:
         raise EvaluationError("modulus by zero")
-    return _number(type(one), one, other, lambda left, right: left - right * _cut(left, right))
+    return _number(type(one), one, other, lambda left, right: left - right * _quotient(left, right))
 
 
 def negate(value: Any) -> Any:
@@ -163,7 +163,7 @@ def _size(value: Any) -> int:
     return len(value)
 
 
-def _compared(test: Callable[[int], bool]) -> Callable[[Any, Any], bool]:
+def _comparison(test: Callable[[int], bool]) -> Callable[[Any, Any], bool]:
     return lambda one, other: test(compare(one, other))
 
 
@@ -196,7 +196,7 @@ _PAIRS: Final = (
 def _orders() -> list[Overload]:
     overloads = []
     for name, test in _ORDERS.items():
-        run = _compared(test)
+        run = _comparison(test)
         overloads += [overload(f"{name}({pair}) bool", run, _cost_pair) for pair in _PAIRS]
     return overloads
 

@@ -110,13 +110,13 @@ def format_string(value: Any, *, inside: bool = False) -> str:
     return writer(value, inside)
 
 
-def _written_double(value: float, inside: bool) -> str:
+def _format_double(value: float, inside: bool) -> str:
     if not math.isfinite(value):
         return f'"{show_double(value).removeprefix("+")}"' if inside else show_double(value).removeprefix("+")
     return f"{value:.6f}" if inside else show_double(value)
 
 
-def _written_map(value: Map, _inside: bool) -> str:
+def _format_map(value: Map, _inside: bool) -> str:
     entries = [
         (format_string(key, inside=True), format_string(held, inside=True)) for key, held in value.items()
     ]
@@ -132,14 +132,14 @@ _WRITERS: Final[dict[type, Callable[[Any, bool], str]]] = {
     bool: lambda value, _inside: "true" if value else "false",
     int: lambda value, _inside: str(value),
     UInt: lambda value, _inside: str(int(value)),
-    float: _written_double,
+    float: _format_double,
     str: lambda value, inside: f'"{value}"' if inside else value,
     bytes: lambda value, inside: ('b"{}"' if inside else "{}").format(value.decode(errors="replace")),
     Duration: lambda value, inside: _literal("duration", show_duration(value), inside),
     Timestamp: lambda value, inside: _literal("timestamp", show_timestamp(value), inside),
     TypeValue: lambda value, _inside: value.name,
     tuple: lambda value, _inside: "[" + ", ".join(format_string(item, inside=True) for item in value) + "]",
-    Map: _written_map,
+    Map: _format_map,
 }
 
 
@@ -165,25 +165,25 @@ def _double(clause: str, value: Any) -> float:
     return value
 
 
-def _endless(number: float) -> str:
+def _non_finite(number: float) -> str:
     return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
 
 
 def _fixed(value: Any, precision: int) -> str:
     number = _double("fixed-point", value)
-    return f"{number:,.{precision}f}" if math.isfinite(number) else _endless(number)
+    return f"{number:,.{precision}f}" if math.isfinite(number) else _non_finite(number)
 
 
 def _scientific(value: Any, precision: int) -> str:
     """Return a number as Kubernetes writes it: always six digits; the precision is the minimum width."""
     number = _double("scientific", value)
     if not math.isfinite(number):
-        return _endless(number).rjust(precision)
+        return _non_finite(number).rjust(precision)
     digits, _, power = f"{number:.6e}".partition("e")
     return f"{digits}{_TIMES}10{power.removeprefix('+').translate(_RAISED)}".rjust(precision)
 
 
-def _based(form: str) -> Callable[[Any, int], str]:
+def _in_base(form: str) -> Callable[[Any, int], str]:
     def write(value: Any, _precision: int) -> str:
         if type(value) in (int, UInt) or (type(value) is bool and form == "b"):
             return format(int(value), form)
@@ -198,7 +198,7 @@ def _based(form: str) -> Callable[[Any, int], str]:
 _CLAUSES: Final[dict[str, Callable[[Any, int], str]]] = {
     "s": lambda value, _: format_string(value),
     "d": _decimal, "f": _fixed, "e": _scientific,
-    "b": _based("b"), "o": _based("o"), "x": _based("x"), "X": _based("X"),
+    "b": _in_base("b"), "o": _in_base("o"), "x": _in_base("x"), "X": _in_base("X"),
 }  # fmt: skip
 
 
@@ -256,31 +256,31 @@ def _format(text: str, values: tuple[Any, ...]) -> str:
     return "".join(built)
 
 
-def _once(text: str, *_: Any) -> int:
+def _linear_cost(text: str, *_: Any) -> int:
     return traversal_cost(len(text))
 
 
-def _twice(text: str, *_: Any) -> int:
+def _double_cost(text: str, *_: Any) -> int:
     return traversal_cost(2 * len(text))
 
 
 OVERLOADS: Final[list[Overload]] = [
     overload(".string.charAt(int) string", _char_at),
-    overload(".string.indexOf(string) int", _index_of, _once),
-    overload(".string.indexOf(string,int) int", _index_of, _once),
-    overload(".string.lastIndexOf(string) int", _last_index_of, _once),
-    overload(".string.lastIndexOf(string,int) int", _last_index_of, _once),
-    overload(".string.lowerAscii() string", _lower, _once),
-    overload(".string.upperAscii() string", _upper, _once),
-    overload(".string.replace(string,string) string", _replace, _twice),
-    overload(".string.replace(string,string,int) string", _replace, _twice),
-    overload(".string.split(string) list(string)", _split, _twice),
-    overload(".string.split(string,int) list(string)", _split, _twice),
-    overload(".string.substring(int) string", _substring, _once),
-    overload(".string.substring(int,int) string", _substring, _once),
-    overload(".string.trim() string", lambda text: text.strip(_SPACE), _once),
-    overload(".string.format(list(dyn)) string", _format, _once),
-    overload("strings.quote(string) string", _quote, _once),
+    overload(".string.indexOf(string) int", _index_of, _linear_cost),
+    overload(".string.indexOf(string,int) int", _index_of, _linear_cost),
+    overload(".string.lastIndexOf(string) int", _last_index_of, _linear_cost),
+    overload(".string.lastIndexOf(string,int) int", _last_index_of, _linear_cost),
+    overload(".string.lowerAscii() string", _lower, _linear_cost),
+    overload(".string.upperAscii() string", _upper, _linear_cost),
+    overload(".string.replace(string,string) string", _replace, _double_cost),
+    overload(".string.replace(string,string,int) string", _replace, _double_cost),
+    overload(".string.split(string) list(string)", _split, _double_cost),
+    overload(".string.split(string,int) list(string)", _split, _double_cost),
+    overload(".string.substring(int) string", _substring, _linear_cost),
+    overload(".string.substring(int,int) string", _substring, _linear_cost),
+    overload(".string.trim() string", lambda text: text.strip(_SPACE), _linear_cost),
+    overload(".string.format(list(dyn)) string", _format, _linear_cost),
+    overload("strings.quote(string) string", _quote, _linear_cost),
     overload(".list(string).join() string", _join),
     overload(".list(string).join(string) string", _join),
 ]

@@ -97,7 +97,7 @@ def _local(value: Timestamp, zone: str = "UTC") -> datetime:
         raise EvaluationError(f"unknown time zone {zone[:64]}") from None
 
 
-def _of_moment(pick: Callable[[datetime], int]) -> Callable[..., int]:
+def _timestamp_getter(pick: Callable[[datetime], int]) -> Callable[..., int]:
     return lambda value, zone="UTC": pick(_local(value, zone))
 
 
@@ -106,33 +106,33 @@ def _milliseconds(value: Timestamp, zone: str = "UTC") -> int:
     return value.nanos % _SECOND // 10**6
 
 
-def _cut(nanos: int, unit: int) -> int:
+def _truncate(nanos: int, unit: int) -> int:
     return nanos // unit if nanos >= 0 else -(-nanos // unit)
 
 
 _GETTERS: Final[dict[str, Callable[..., int]]] = {
-    "getFullYear": _of_moment(lambda moment: moment.year),
-    "getMonth": _of_moment(lambda moment: moment.month - 1),
-    "getDayOfYear": _of_moment(lambda moment: moment.timetuple().tm_yday - 1),
-    "getDayOfMonth": _of_moment(lambda moment: moment.day - 1),
-    "getDate": _of_moment(lambda moment: moment.day),
-    "getDayOfWeek": _of_moment(lambda moment: moment.isoweekday() % 7),
-    "getHours": _of_moment(lambda moment: moment.hour),
-    "getMinutes": _of_moment(lambda moment: moment.minute),
-    "getSeconds": _of_moment(lambda moment: moment.second),
+    "getFullYear": _timestamp_getter(lambda moment: moment.year),
+    "getMonth": _timestamp_getter(lambda moment: moment.month - 1),
+    "getDayOfYear": _timestamp_getter(lambda moment: moment.timetuple().tm_yday - 1),
+    "getDayOfMonth": _timestamp_getter(lambda moment: moment.day - 1),
+    "getDate": _timestamp_getter(lambda moment: moment.day),
+    "getDayOfWeek": _timestamp_getter(lambda moment: moment.isoweekday() % 7),
+    "getHours": _timestamp_getter(lambda moment: moment.hour),
+    "getMinutes": _timestamp_getter(lambda moment: moment.minute),
+    "getSeconds": _timestamp_getter(lambda moment: moment.second),
     "getMilliseconds": _milliseconds,
 }
 
 
-def _whole(unit: int) -> Callable[[Any], int]:
-    return lambda value: _cut(value.nanos, unit)
+def _duration_getter(unit: int) -> Callable[[Any], int]:
+    return lambda value: _truncate(value.nanos, unit)
 
 
 OVERLOADS: Final[list[Overload]] = [
     *(overload(f".timestamp.{name}() int", run) for name, run in _GETTERS.items()),
     *(overload(f".timestamp.{name}(string) int", run) for name, run in _GETTERS.items()),
-    overload(".duration.getHours() int", _whole(3600 * _SECOND)),
-    overload(".duration.getMinutes() int", _whole(60 * _SECOND)),
-    overload(".duration.getSeconds() int", _whole(_SECOND)),
-    overload(".duration.getMilliseconds() int", lambda value: _cut(value.nanos, 10**6)),
+    overload(".duration.getHours() int", _duration_getter(3600 * _SECOND)),
+    overload(".duration.getMinutes() int", _duration_getter(60 * _SECOND)),
+    overload(".duration.getSeconds() int", _duration_getter(_SECOND)),
+    overload(".duration.getMilliseconds() int", lambda value: _truncate(value.nanos, 10**6)),
 ]

@@ -66,7 +66,7 @@ class _Parser:
     def _skip(self, text: str) -> Token | None:
         return self._take() if self._is(text) else None
 
-    def _want(self, text: str) -> Token:
+    def _expect(self, text: str) -> Token:
         if not self._is(text):
             raise self._unexpected(self._peek(), f"'{text}'")
         return self._take()
@@ -82,7 +82,7 @@ class _Parser:
         node = self._joined("||", "_||_")
         if token := self._skip("?"):
             then = self._joined("||", "_||_")
-            self._want(":")
+            self._expect(":")
             node = Call(token.at, "_?_:_", None, [node, then, self._expression()])
         self._depth -= 1
         return node
@@ -131,7 +131,7 @@ class _Parser:
             elif bracket := self._skip("["):
                 function = "_[?_]" if self._skip("?") else "_[_]"
                 node = Call(bracket.at, function, None, [node, self._expression()])
-                self._want("]")
+                self._expect("]")
             else:
                 return node
         raise self._source.error(0, f"expression recursion limit exceeded: {_LONGEST_CHAIN}")
@@ -165,7 +165,7 @@ class _Parser:
                 break
             if closing == ")" and self._is(closing):
                 raise self._unexpected(self._peek())
-        self._want(closing)
+        self._expect(closing)
         return arguments
 
     def _primary(self) -> Node:
@@ -173,26 +173,26 @@ class _Parser:
         if token.kind == "op":
             return self._bracketed(token)
         if token.kind == "name" and token.text not in _CONSTANTS:
-            return self._named("")
+            return self._name_or_call("")
         self._take()
         return self._literal(token)
 
     def _bracketed(self, token: Token) -> Node:
         if self._skip("("):
             node = self._expression()
-            self._want(")")
+            self._expect(")")
             return node
         if self._skip("["):
             return self._list(token)
         if self._skip("{"):
             return self._map(token)
         if self._skip("."):
-            return self._named(".")
+            return self._name_or_call(".")
         if self._skip("-"):
             return self._literal(self._take(), negative=token)
         raise self._unexpected(token)
 
-    def _named(self, dot: str) -> Node:
+    def _name_or_call(self, dot: str) -> Node:
         name = self._name(selector=bool(dot))
         if opening := self._skip("("):
             call = Call(opening.at, name.text, None, self._arguments(")"))
@@ -213,11 +213,11 @@ class _Parser:
         while not self._is("}"):
             optional = bool(self._skip("?"))
             field = self._name(selector=True)
-            colon = self._want(":")
+            colon = self._expect(":")
             fields.append((colon.at, field.text, self._expression(), optional))
             if not self._skip(","):
                 break
-        self._want("}")
+        self._expect("}")
         return StructNode(self._tokens[at].at, full, fields)
 
     def _list(self, opening: Token) -> ListNode:
@@ -229,7 +229,7 @@ class _Parser:
             items.append(self._expression())
             if not self._skip(","):
                 break
-        self._want("]")
+        self._expect("]")
         return ListNode(opening.at, items, frozenset(optional))
 
     def _map(self, opening: Token) -> MapNode:
@@ -237,11 +237,11 @@ class _Parser:
         while not self._is("}"):
             optional = bool(self._skip("?"))
             key = self._expression()
-            self._want(":")
+            self._expect(":")
             entries.append((key, self._expression(), optional))
             if not self._skip(","):
                 break
-        self._want("}")
+        self._expect("}")
         return MapNode(opening.at, entries)
 
     def _literal(self, token: Token, negative: Token | None = None) -> Literal:

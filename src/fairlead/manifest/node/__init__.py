@@ -1,1 +1,1 @@
-"""A node as a scheduler sees it: its accelerators, and which pods hold them."""
+"""A node as the scheduler sees it: its accelerators, and the pods that hold them."""

@@ -1,1 +1,1 @@
-"""A pod, or a controller, as requests for a place."""
+"""Pods and controllers as scheduling requests."""

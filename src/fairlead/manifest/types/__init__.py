@@ -1,1 +1,1 @@
-"""Kubernetes objects as far as placing pods needs them: typed, frozen, every other field ignored."""
+"""Kubernetes objects with the fields that scheduling needs: typed, frozen, every other field ignored."""

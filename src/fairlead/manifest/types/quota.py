@@ -33,7 +33,7 @@ class QuotaSpec(ObjectPart, frozen=True):
 
 
 class QuotaStatus(ObjectPart, frozen=True):
-    """The usage that the quota controller has counted."""
+    """The usage that Kubernetes has counted."""
 
     used: Amounts = field(default_factory=dict)
 
