@@ -68,7 +68,7 @@ def test_an_expression_matches(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "says"),
+    ("text", "line", "column", "message"),
     [
         ("devic.driver == 'x'", 1, 1, "undeclared reference to 'devic'"),
         ("true &&\n  nothing('x')", 2, 10, "undeclared reference to 'nothing'"),
@@ -93,16 +93,16 @@ def test_an_expression_matches(text: str) -> None:
         ("", 1, 1, "mismatched input '<EOF>'"),
     ],
 )
-def test_an_expression_does_not_compile(text: str, line: int, column: int, says: str) -> None:
+def test_an_expression_does_not_compile(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_selector(text)
     assert (caught.value.line, caught.value.column) == (line, column)
-    assert says in caught.value.message
+    assert message in caught.value.message
     assert str(caught.value) == f"{caught.value.line}:{caught.value.column}: {caught.value.message}"
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (f"{A}.nothing == 1", "no such key: nothing"),
         ("device.attributes['x'].y", "no such key: y"),
@@ -119,10 +119,10 @@ def test_an_expression_does_not_compile(text: str, line: int, column: int, says:
         ("lists.range(2000000).size() == 1", "actual cost limit exceeded"),
     ],
 )
-def test_an_expression_fails_on_a_device(text: str, says: str) -> None:
+def test_an_expression_fails_on_a_device(text: str, message: str) -> None:
     with pytest.raises(EvaluationError) as caught:
         compile_selector(text).matches(DEVICE)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 DOUBLED = "".join(f"cel.bind(a{n + 1}, [a{n}, a{n}], " for n in range(60))

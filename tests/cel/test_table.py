@@ -8,7 +8,7 @@ import pytest
 from fairlead.cel import CelDevice, CompiledSelector, CompileError, EvaluationError, compile_selector
 from tests.cel.table import Row, expressions, rows, slices
 
-TOPICS = {topic: tuple(found) for topic, found in groupby(rows(), key=lambda row: row.topic)}
+TOPICS = {topic: tuple(group) for topic, group in groupby(rows(), key=lambda row: row.topic)}
 DEVICES = [
     CelDevice.of(slice_["spec"]["driver"], device)
     for slice_ in slices()

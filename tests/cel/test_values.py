@@ -21,9 +21,9 @@ from fairlead.cel import CelDevice, EvaluationError, Quantity, SemanticVersion, 
     ],
 )
 def test_valid_quantities(text: str, value: float, integer: int | None) -> None:
-    found = Quantity.parse(text)
-    assert found.approximate == pytest.approx(value)
-    assert found.integer == integer
+    quantity = Quantity.parse(text)
+    assert quantity.approximate == pytest.approx(value)
+    assert quantity.integer == integer
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "1Zi", "1 Gi", "1.2.3", "0x10", "1e99999", "9" * 300])
@@ -42,10 +42,10 @@ def test_equal_quantities_are_one_key() -> None:
 
 def test_versions_are_ordered_by_precedence() -> None:
     order = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0", "1.0.1", "2.0.0+b"]
-    found = [SemanticVersion.parse(text) for text in order]
-    assert [one.compare(other) for one, other in pairwise(found)] == [-1] * 6
+    versions = [SemanticVersion.parse(text) for text in order]
+    assert [one.compare(other) for one, other in pairwise(versions)] == [-1] * 6
     assert SemanticVersion.parse("1.0.0+a").compare(SemanticVersion.parse("1.0.0+b")) == 0
-    assert str(found[-1]) == "2.0.0+b"
+    assert str(versions[-1]) == "2.0.0+b"
 
 
 @pytest.mark.parametrize(
@@ -69,17 +69,17 @@ def test_a_device_of_a_slice() -> None:
         "capacity": {"memory": {"value": "4Gi"}},
         "allowMultipleAllocations": True,
     }
-    found = CelDevice.of("gpu.dev", entry)
-    assert found.attributes["gpu.dev"] == {
+    device = CelDevice.of("gpu.dev", entry)
+    assert device.attributes["gpu.dev"] == {
         "cores": 8,
         "ok": True,
         "v": SemanticVersion(1, 2, 3),
         "tags": ("a",),
     }
-    assert found.attributes["other.dev"] == {"model": "x"}
-    assert found.capacity["gpu.dev"]["memory"] == Quantity(4 << 30)
-    assert found.allow_multiple
-    assert not found.fault
+    assert device.attributes["other.dev"] == {"model": "x"}
+    assert device.capacity["gpu.dev"]["memory"] == Quantity(4 << 30)
+    assert device.allow_multiple
+    assert not device.fault
 
 
 @pytest.mark.parametrize(

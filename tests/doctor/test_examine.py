@@ -204,7 +204,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         {
             "nodes": (
                 node(
-                    notes={
+                    annotations={
                         "fairlead.dev/devices": '{"version":1,"accelerators":['
                         f'{{"id":"{GPU}","model":"t4","vendor":"NVIDIA",'
                         '"memory_mib":1,"unhealthy":true,"reason":"the driver reported XID 79"}]}'
@@ -242,7 +242,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         "sources",
         Severity.WARN,
         "box: the annotation fairlead.dev/devices cannot be read",
-        {"nodes": (node(notes={"fairlead.dev/devices": "nonsense"}), node("other"))},
+        {"nodes": (node(annotations={"fairlead.dev/devices": "nonsense"}), node("other"))},
     ),
     "more memory allocated than the device has": (
         "given-away",
@@ -263,7 +263,7 @@ CASES: dict[str, tuple[str, Severity, str, dict[str, Any]]] = {
         {
             "nodes": (
                 node(
-                    notes={
+                    annotations={
                         "fairlead.dev/allocated": '{"version":1,"accelerators":'
                         f'{{"{GPU}":{{"memory":{{"default/stock/main":4096}}}}}}}}'
                     },
@@ -366,12 +366,14 @@ FINE: dict[str, dict[str, Any]] = {
         )
     },
     "another scheduler's lease": {
-        "leases": (lease(), lease("two", notes={"fairlead.dev/scheduler": "edge"}))
+        "leases": (lease(), lease("two", annotations={"fairlead.dev/scheduler": "edge"}))
     },
     "an agent that cannot name every holder": {
         "nodes": (
             node(
-                notes={"fairlead.dev/allocated": '{"version":1,"accelerators":{"*":{"memory":{"*":9999}}}}'}
+                annotations={
+                    "fairlead.dev/allocated": '{"version":1,"accelerators":{"*":{"memory":{"*":9999}}}}'
+                }
             ),
             node("other"),
         )
@@ -388,8 +390,8 @@ def test_a_harmless_state_is_not_reported(case: str) -> None:
 def test_sources_that_differ_in_one_look_only_are_not_reported() -> None:
     differing = healthy(nodes=(labelled(count=2, usable=2), node("other")))
     for earlier, expected in ((differing, Severity.WARN), (healthy(), Severity.OK)):
-        found = [each for each in examine(replace(differing, earlier=earlier)) if each.check == "sources"]
-        assert [each.verdict for each in found] == [expected]
+        findings = [each for each in examine(replace(differing, earlier=earlier)) if each.check == "sources"]
+        assert [each.verdict for each in findings] == [expected]
 
 
 def test_one_device_in_use_is_reported_in_the_singular() -> None:

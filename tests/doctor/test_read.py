@@ -52,9 +52,9 @@ def test_only_the_scheduler_needs_volumes_and_quotas() -> None:
     rights = [(verb, kind) for kind in kinds for verb in ("list", "watch")]
     rights += [("patch", kind) for kind in kinds[1:3]]
     programs = [[program(name, "box")] for name in ("agent", "scheduler", "extender")]
-    asked = [each for each in required_rules(*programs) if (each.verb, each.resource) in rights]
-    assert asked == [AccessRule("default/fairlead-scheduler", *right) for right in rights]
-    assert read_view(FakeServer(frozenset(rights))).missing_rights == tuple(asked)
+    rules = [each for each in required_rules(*programs) if (each.verb, each.resource) in rights]
+    assert rules == [AccessRule("default/fairlead-scheduler", *right) for right in rights]
+    assert read_view(FakeServer(frozenset(rights))).missing_rights == tuple(rules)
 
 
 def test_a_missing_or_forbidden_kind_stops_no_other_check() -> None:

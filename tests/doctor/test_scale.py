@@ -38,9 +38,9 @@ def large(nodes: int, pods: int, mebibytes: int, has: dict[str, str]) -> Cluster
 
 def _templates(mebibytes: int) -> tuple[Pod, Pod, LiveClaim]:
     share = DeviceShare(GPU, Bytes(mebibytes << 20))
-    notes = {PLACEMENT: PLACEMENTS.encode((share,))}
+    annotations = {PLACEMENT: PLACEMENTS.encode((share,))}
     asks = {"fairlead.dev/gpu-mem": str(mebibytes)}
-    return pod("p", "box", asks, notes=notes), pod("p", "box", asks), claim("c", mebibytes, "p")
+    return pod("p", "box", asks, annotations=annotations), pod("p", "box", asks), claim("c", mebibytes, "p")
 
 
 def _claim(one: LiveClaim, number: int, at: str) -> LiveClaim:
@@ -59,16 +59,16 @@ def _claim(one: LiveClaim, number: int, at: str) -> LiveClaim:
 def test_a_large_cluster_takes_seconds(mebibytes: int, has: dict[str, str], verdict: Severity) -> None:
     view = large(NODES, PODS, mebibytes, has)
     began = time.process_time()
-    found = examine(view)
+    findings = examine(view)
     took = time.process_time() - began
     print(f"{took:.2f} s of CPU for {NODES} nodes and {PODS} pods")
     assert took < SECONDS
-    assert next(each.verdict for each in found if each.check == "given-away") is verdict
-    assert max(Counter(each.check for each in found).values()) <= 21
+    assert next(each.verdict for each in findings if each.check == "given-away") is verdict
+    assert max(Counter(each.check for each in findings).values()) <= 21
 
 
 def test_many_findings_are_listed_in_part_and_the_rest_is_counted() -> None:
-    found = [each for each in examine(large(40, 120, 4096, {})) if each.check == "given-away"]
-    assert len(found) == 21
-    assert {each.verdict for each in found} == {Severity.FAIL}
-    assert found[-1].text == "and 20 more like these"
+    findings = [each for each in examine(large(40, 120, 4096, {})) if each.check == "given-away"]
+    assert len(findings) == 21
+    assert {each.verdict for each in findings} == {Severity.FAIL}
+    assert findings[-1].text == "and 20 more like these"

@@ -39,10 +39,10 @@ class Busy:
         self._steps = iter(steps)
 
     async def list(self, kind: Kind[Any], *arguments: Any, **options: Any) -> Any:
-        found = await self._cluster.list(kind, *arguments, **options)
+        objects = await self._cluster.list(kind, *arguments, **options)
         for step in next(self._steps, ()) if kind.plural == "pods" else ():
             await step(self._cluster)
-        return found
+        return objects
 
 
 def examined(
@@ -110,10 +110,10 @@ def test_a_lasting_fault_is_reported() -> None:
 
 
 def test_a_claim_that_ends_a_moment_after_its_pod_is_no_orphan() -> None:
-    found, _ = examined([add(FIRST)], [], [drop(FIRST)])
-    assert of(found, "orphan-claims") == [Severity.OK]
-    found, _ = examined([add(FIRST)])
-    assert of(found, "orphan-claims") == [Severity.WARN]
+    findings, _ = examined([add(FIRST)], [], [drop(FIRST)])
+    assert of(findings, "orphan-claims") == [Severity.OK]
+    findings, _ = examined([add(FIRST)])
+    assert of(findings, "orphan-claims") == [Severity.WARN]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def node(
     name: str = "box",
     mebibytes: int = 4096,
     has: Mapping[str, str] | None = None,
-    notes: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> Node:
     """Return a node with one GPU that its agent has labelled."""
     labels = {
@@ -42,7 +42,7 @@ def node(
         f"fairlead.dev/{MODEL}.memory-mib": str(mebibytes),
     }
     document = {
-        "metadata": {"name": name, "labels": labels, "annotations": dict(notes or {})},
+        "metadata": {"name": name, "labels": labels, "annotations": dict(annotations or {})},
         "status": {"allocatable": {"fairlead.dev/gpu-mem": str(mebibytes), **(has or {})}},
     }
     return msgspec.convert(document, Node)
@@ -54,10 +54,12 @@ def labelled(count: int = 1, usable: int = 1, listed: Sequence[str] = (), held: 
     labels = {**base.metadata.labels, f"fairlead.dev/{MODEL}.count": str(count)}
     labels[f"fairlead.dev/{MODEL}.usable"] = str(usable)
     rows = [{"id": each, "model": MODEL, "vendor": "NVIDIA", "memory_mib": 4096} for each in listed]
-    notes = {"fairlead.dev/devices": json.dumps({"version": 1, "accelerators": rows})} if rows else {}
+    annotations = {"fairlead.dev/devices": json.dumps({"version": 1, "accelerators": rows})} if rows else {}
     holders = {each: {"whole": {"a/b/c": 0}} for each in held}
-    notes |= {"fairlead.dev/allocated": json.dumps({"version": 1, "accelerators": holders})}
-    return structs.replace(base, metadata=structs.replace(base.metadata, labels=labels, annotations=notes))
+    annotations |= {"fairlead.dev/allocated": json.dumps({"version": 1, "accelerators": holders})}
+    return structs.replace(
+        base, metadata=structs.replace(base.metadata, labels=labels, annotations=annotations)
+    )
 
 
 def bare(name: str, labels: Mapping[str, str]) -> Node:
@@ -92,7 +94,7 @@ def pod(name: str, at: str = "", asks: Mapping[str, str] | None = None, **more: 
             "uid": name,
             "creationTimestamp": more.pop("born", ago(3600)),
             "labels": more.pop("labels", {}),
-            "annotations": more.pop("notes", {}),
+            "annotations": more.pop("annotations", {}),
         },
         "spec": {
             "nodeName": at,
@@ -109,8 +111,8 @@ def pod(name: str, at: str = "", asks: Mapping[str, str] | None = None, **more: 
 def share(name: str, mebibytes: int, at: str = "box", *, whole: bool = False) -> Pod:
     """Return a pod whose annotation places it on part of the GPU, or on all of it."""
     placed = DeviceShare(GPU, whole=True) if whole else DeviceShare(GPU, memory=mebibytes << 20)  # type: ignore[arg-type]  # bytes
-    notes = {PLACEMENT: PLACEMENTS.encode((placed,))}
-    return pod(name, at, {"fairlead.dev/gpu-mem": str(mebibytes)}, notes=notes)
+    annotations = {PLACEMENT: PLACEMENTS.encode((placed,))}
+    return pod(name, at, {"fairlead.dev/gpu-mem": str(mebibytes)}, annotations=annotations)
 
 
 def program(component: str, at: str, number: int = 0, *, ready: bool = True, version: str = "0.1.0") -> Pod:
@@ -156,7 +158,7 @@ def lease(
     holder: str = "one",
     seconds: float = 2.0,
     namespace: str = "fairlead-system",
-    notes: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> Lease:
     """Return the lease of the scheduler, renewed `seconds` ago."""
     spec = {
@@ -164,7 +166,7 @@ def lease(
         "leaseDurationSeconds": 15,
         "renewTime": format_micro(NOW - timedelta(seconds=seconds)),
     }
-    meta = {"name": "fairlead-scheduler", "namespace": namespace, "annotations": dict(notes or {})}
+    meta = {"name": "fairlead-scheduler", "namespace": namespace, "annotations": dict(annotations or {})}
     return msgspec.convert({"metadata": meta, "spec": spec}, Lease)
 
 

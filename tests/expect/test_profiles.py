@@ -37,39 +37,39 @@ def digest_of(models: KnownModels, name: str, precision: str = "") -> str:
 
 def test_a_model_is_estimated_as_from_its_file(catalog: Catalog, tmp_path: Path) -> None:
     models = KnownModels.of([imported(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
-    found = models.expectations(models.find("here", "m", ""), "", DEVICES)
-    question = Query.of(analyze(str(tmp_path / "m.onnx")))
-    for each in estimate(question, [target(name, catalog) for name in DEVICES[:-1]], Knowledge()):
-        assert found[each.device].seconds == each.p90
-        assert found[each.device].joules == each.joules
-    assert found.keys() == set(DEVICES[:-1])
+    estimates = models.expectations(models.find("here", "m", ""), "", DEVICES)
+    query = Query.of(analyze(str(tmp_path / "m.onnx")))
+    for each in estimate(query, [target(name, catalog) for name in DEVICES[:-1]], Knowledge()):
+        assert estimates[each.device].seconds == each.p90
+        assert estimates[each.device].joules == each.joules
+    assert estimates.keys() == set(DEVICES[:-1])
 
 
 def test_a_requested_precision_counts(catalog: Catalog, tmp_path: Path) -> None:
     models = KnownModels.of([imported(tmp_path, "mobilenet_v1", "m.onnx")], catalog)
-    found = models.expectations(models.find("here", "m", "fp16"), "fp16", DEVICES)
-    assert "int8" in found["coral-usb"].reason
-    assert not found["t4"].reason
+    estimates = models.expectations(models.find("here", "m", "fp16"), "fp16", DEVICES)
+    assert "int8" in estimates["coral-usb"].reason
+    assert not estimates["t4"].reason
 
 
 def test_a_measurement_takes_precedence_over_data_sheets(catalog: Catalog) -> None:
     models = KnownModels.of(calibration_profiles(calibration(), "n"), catalog)
-    found = models.expectations(models.find("here", "plain", ""), "", DEVICES)
-    assert found["l4"].seconds == pytest.approx(0.02), "the p90 of the runs"
-    assert found.keys() == set(DEVICES[:-1]), "and elsewhere it is predicted"
+    estimates = models.expectations(models.find("here", "plain", ""), "", DEVICES)
+    assert estimates["l4"].seconds == pytest.approx(0.02), "the p90 of the runs"
+    assert estimates.keys() == set(DEVICES[:-1]), "and elsewhere it is predicted"
 
 
 def test_a_model_that_was_only_observed_is_estimated_where_it_was_observed(catalog: Catalog) -> None:
     richer = replace(LATENCY, p90=Seconds(0.03), count=99)
-    sights = [
+    profiles = [
         observed_profile(observed(), "n"),
         observed_profile(observed(host="another", latency=richer), "n"),
     ]
-    models = KnownModels.of(sights, catalog)
-    (found,) = models.expectations(models.find("here", "detector", ""), "", DEVICES).items()
-    assert found[0] == "l4"
-    assert (found[1].seconds, found[1].memory) == (0.03, 2_000)
-    assert found[1].joules == pytest.approx(30.0 * 0.011)
+    models = KnownModels.of(profiles, catalog)
+    (estimate_,) = models.expectations(models.find("here", "detector", ""), "", DEVICES).items()
+    assert estimate_[0] == "l4"
+    assert (estimate_[1].seconds, estimate_[1].memory) == (0.03, 2_000)
+    assert estimate_[1].joules == pytest.approx(30.0 * 0.011)
 
 
 def test_names_by_which_a_model_is_known(catalog: Catalog) -> None:

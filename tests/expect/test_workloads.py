@@ -71,8 +71,8 @@ def controller(kind: str, **spec: Any) -> dict[str, Any]:
     ],
 )
 def test_a_controller_is_read_as_its_pods(tmp_path: Path, manifest: dict[str, Any], names: list[str]) -> None:
-    found = read(tmp_path, manifest, pod(name="always"))
-    assert [each.name for each in found] == [*names, "always"]
+    requests = read(tmp_path, manifest, pod(name="always"))
+    assert [each.name for each in requests] == [*names, "always"]
 
 
 def test_a_workload_names_the_gang_of_a_job(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_workload_names_the_gang_of_a_job(tmp_path: Path) -> None:
             "podGroupTemplates": [{"name": "g", "schedulingPolicy": {"gang": {"minCount": 2}}}],
         },
     }
-    found = read(tmp_path, workload, controller("Job", parallelism=3))
-    assert {each.gang for each in found} == {Gang("default/c", 2)}
+    requests = read(tmp_path, workload, controller("Job", parallelism=3))
+    assert {each.gang for each in requests} == {Gang("default/c", 2)}
 
 
 def test_the_size_of_a_gang_defaults_to_the_number_of_its_pods(tmp_path: Path) -> None:
@@ -94,18 +94,20 @@ def test_the_size_of_a_gang_defaults_to_the_number_of_its_pods(tmp_path: Path) -
 
 
 def test_the_short_form(tmp_path: Path) -> None:
-    (found,) = short(
+    (request,) = short(
         tmp_path, cpu="500m", memory="1GiB", gpu_memory="2GiB", compute=0.25, models="t4", slo="20ms"
     )
-    assert (found.cpu, found.memory, found.slo) == (500, GIB, 0.02)
-    assert found.demand == Demand(1, Bytes(2 * GIB), 250, models=("t4",))
+    assert (request.cpu, request.memory, request.slo) == (500, GIB, 0.02)
+    assert request.demand == Demand(1, Bytes(2 * GIB), 250, models=("t4",))
 
 
 def test_a_model_is_estimated_on_every_accelerator_of_the_cluster(tmp_path: Path) -> None:
     write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "mobilenet.onnx"))
-    notes = {"fairlead.dev/model": "mobilenet.onnx", "fairlead.dev/slo-latency": "1s"}
+    annotations = {"fairlead.dev/model": "mobilenet.onnx", "fairlead.dev/slo-latency": "1s"}
     by_pod, by_name = read(
-        tmp_path, pod(notes=notes), {"workloads": [{"name": "w", "model": "mobilenet.onnx", "slo": 1}]}
+        tmp_path,
+        pod(annotations=annotations),
+        {"workloads": [{"name": "w", "model": "mobilenet.onnx", "slo": 1}]},
     )
     assert by_pod.estimates == by_name.estimates
     assert (by_pod.slo, by_pod.demand) == (by_name.slo, by_name.demand)
@@ -116,33 +118,33 @@ def test_a_model_is_estimated_on_every_accelerator_of_the_cluster(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("limits", "notes"),
+    ("limits", "annotations"),
     [({}, {"gpu-fraction": "0.25"}), ({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 25}, {})],
 )
 def test_a_fraction_is_of_the_memory_of_each_model(
-    tmp_path: Path, limits: dict[str, int], notes: dict[str, str]
+    tmp_path: Path, limits: dict[str, int], annotations: dict[str, str]
 ) -> None:
-    (found,) = read(tmp_path, pod(limits, notes))
-    assert (found.whole, found.sized_by_estimate) == (False, True)
-    assert found.estimates["t4"].memory == 4 * GIB
+    (request,) = read(tmp_path, pod(limits, annotations))
+    assert (request.whole, request.sized_by_estimate) == (False, True)
+    assert request.estimates["t4"].memory == 4 * GIB
 
 
 def test_a_fraction_takes_precedence_over_the_estimated_memory(tmp_path: Path) -> None:
     write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "m.onnx"))
-    (found,) = read(tmp_path, pod(notes={"gpu-fraction": "0.5", "fairlead.dev/model": "m.onnx"}))
-    assert found.estimates["t4"].memory == 8 * GIB
-    assert found.estimates["t4"].seconds is not None
+    (request,) = read(tmp_path, pod(annotations={"gpu-fraction": "0.5", "fairlead.dev/model": "m.onnx"}))
+    assert request.estimates["t4"].memory == 8 * GIB
+    assert request.estimates["t4"].seconds is not None
 
 
 def test_a_device_without_the_precision_has_a_reason(tmp_path: Path) -> None:
     write(KNOWN["mobilenet_v1"](1, "fp32"), str(tmp_path / "m.onnx"))
-    (found,) = short(tmp_path, model="m.onnx", precision="fp16")
-    assert "int8" in found.estimates["coral-usb"].reason
-    assert not found.estimates["t4"].reason
+    (request,) = short(tmp_path, model="m.onnx", precision="fp16")
+    assert "int8" in request.estimates["coral-usb"].reason
+    assert not request.estimates["t4"].reason
 
 
 @pytest.mark.parametrize(
-    ("keys", "says"),
+    ("keys", "message"),
     [
         ({"gpu_memory": "-1GiB"}, "workloads[0].gpu-memory: -1GiB is negative"),
         ({"gpu_memory": float("nan")}, "workloads[0].gpu-memory: nan is not an amount"),
@@ -169,15 +171,15 @@ def test_a_device_without_the_precision_has_a_reason(tmp_path: Path) -> None:
         ({"topology_spread": [{"skew": 1}]}, "topology-spread[0].topology: missing"),
     ],
 )
-def test_an_invalid_workload_names_its_field(tmp_path: Path, keys: dict[str, Any], says: str) -> None:
+def test_an_invalid_workload_names_its_field(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         short(tmp_path, **keys)
     assert str(caught.value).startswith(str(tmp_path))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("documents", "says"),
+    ("documents", "message"),
     [
         ([pod(), pod()], "Pod default/web: defined twice"),
         ([{"workloads": [{"name": "web"}]}, pod()], "default/web is defined twice"),
@@ -190,7 +192,7 @@ def test_an_invalid_workload_names_its_field(tmp_path: Path, keys: dict[str, Any
         ([], "no workloads in it"),
     ],
 )
-def test_invalid_workload_files(tmp_path: Path, documents: list[Any], says: str) -> None:
+def test_invalid_workload_files(tmp_path: Path, documents: list[Any], message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read(tmp_path, *documents)
-    assert says in str(caught.value)
+    assert message in str(caught.value)

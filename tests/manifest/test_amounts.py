@@ -44,7 +44,7 @@ def test_valid_amounts(read: Callable[[str, object], float], value: Any, amount:
 
 
 @pytest.mark.parametrize(
-    ("read", "value", "says"),
+    ("read", "value", "message"),
     [
         (amounts.whole, "1.5", "'1.5' is not a whole number"),
         (amounts.whole, "500m", "'500m' is not a whole number"),
@@ -67,11 +67,11 @@ def test_valid_amounts(read: Callable[[str, object], float], value: Any, amount:
         (amounts.seconds, "5d", "'5d' is not a duration"),
     ],
 )
-def test_invalid_amounts(read: Callable[[str, object], float], value: Any, says: str) -> None:
+def test_invalid_amounts(read: Callable[[str, object], float], value: Any, message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read("pods.yaml: Pod a: cpu", value)
     assert str(caught.value).startswith("pods.yaml: Pod a: cpu: ")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.hint
     assert "write" not in str(caught.value), "one hint is enough"
 

@@ -77,7 +77,7 @@ def test_alternatives_of_one_size_become_one_demand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requests", "says"),
+    ("requests", "message"),
     [
         (
             [exactly("devic.driver == 'x'")],
@@ -98,10 +98,10 @@ def test_alternatives_of_one_size_become_one_demand() -> None:
         ([exactly(), exactly(f'{MODEL} == "t4"')], "different sizes or models"),
     ],
 )
-def test_invalid_claims(requests: list[dict[str, Any]], says: str) -> None:
+def test_invalid_claims(requests: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         demand_of(*requests)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_request_of_v1beta1_has_its_fields_beside_its_name() -> None:

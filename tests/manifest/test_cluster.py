@@ -24,12 +24,12 @@ GIB = 1 << 30
 
 
 def node(
-    has: dict[str, str] | None = None, notes: dict[str, str] | None = None, name: str = "worker"
+    has: dict[str, str] | None = None, annotations: dict[str, str] | None = None, name: str = "worker"
 ) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "annotations": notes or {}, "labels": {}},
+        "metadata": {"name": name, "annotations": annotations or {}, "labels": {}},
         "status": {"allocatable": {"cpu": "8", "memory": "16Gi", **(has or {})}},
     }
 
@@ -43,16 +43,16 @@ def devices(*manifests: dict[str, Any]) -> tuple[DeviceState, ...]:
     return read(collect_objects(*manifests)).nodes[0].devices
 
 
-def running(name: str, limits: dict[str, Any], notes: dict[str, str] | None = None) -> dict[str, Any]:
-    return pod(limits, notes, name, nodeName="worker")
+def running(name: str, limits: dict[str, Any], annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    return pod(limits, annotations, name, nodeName="worker")
 
 
 def test_our_labels_name_accelerators() -> None:
-    found = accelerators.node(
+    inventory = accelerators.node(
         *(accelerators.accelerator(f"pci:0000:0{bus}:00.0", model="t4", mebibytes=15360) for bus in (1, 2))
     )
     manifest = node()
-    manifest["metadata"]["labels"] = labels(found)
+    manifest["metadata"]["labels"] = labels(inventory)
     listed = devices(manifest)
     assert [each.model for each in listed] == ["t4", "t4"]
     assert {each.vendor for each in listed} == {"NVIDIA"}
@@ -78,7 +78,7 @@ def test_devices_of_other_plugins(manifest: dict[str, Any], device: DeviceState)
 
 def test_an_annotation_names_the_holders_of_a_device() -> None:
     held = json.dumps({"version": 1, "accelerators": {"t4-1": {"memory": {"default/web/main": 2048}}}})
-    manifest = node(notes={"fairlead.dev/allocated": held})
+    manifest = node(annotations={"fairlead.dev/allocated": held})
     manifest["metadata"]["labels"] = {
         **{
             f"fairlead.dev/t4.{key}": value
@@ -86,15 +86,15 @@ def test_an_annotation_names_the_holders_of_a_device() -> None:
         },
         "fairlead.dev/t4.memory-mib": "15360",
     }
-    found = read(collect_objects(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})))
-    assert found.placements[0].shares == (DeviceShare("t4-1", Bytes(2 * GIB)),)
+    cluster = read(collect_objects(manifest, running("web", {"fairlead.dev/gpu-mem": 2048})))
+    assert cluster.placements[0].shares == (DeviceShare("t4-1", Bytes(2 * GIB)),)
 
 
 def test_a_pod_without_a_reported_gpu_fills_the_fullest() -> None:
     pods = [running(f"p{number}", {"aliyun.com/gpu-mem": 6}) for number in range(3)]
     manifest = node({"aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"})
-    found = read(collect_objects(manifest, *pods))
-    assert [placement.shares[0].device for placement in found.placements] == ["gpu-0", "gpu-0", "gpu-1"]
+    cluster = read(collect_objects(manifest, *pods))
+    assert [placement.shares[0].device for placement in cluster.placements] == ["gpu-0", "gpu-0", "gpu-1"]
 
 
 def test_an_unbound_pod_is_pending_and_controllers_are_not_counted_twice() -> None:
@@ -104,8 +104,8 @@ def test_an_unbound_pod_is_pending_and_controllers_are_not_counted_twice() -> No
         "metadata": {"name": "d"},
         "spec": {"replicas": 3, "template": {"spec": {"containers": []}}},
     }
-    found = read(collect_objects(node(), pod(name="waits"), deployment))
-    assert [each.name for each in found.pending] == ["waits"]
+    cluster = read(collect_objects(node(), pod(name="waits"), deployment))
+    assert [each.name for each in cluster.pending] == ["waits"]
 
 
 def test_one_invalid_pod_does_not_hide_the_cluster() -> None:
@@ -122,12 +122,12 @@ def test_lists_are_expanded(tmp_path: Path) -> None:
     nested = {"apiVersion": "v1", "kind": "NodeList", "items": [bare]}
     whole = {"apiVersion": "v1", "kind": "List", "items": [node(name="a"), nested]}
     (tmp_path / "nodes.json").write_text(json.dumps(whole))
-    found = read_cluster([str(tmp_path / "nodes.json")], CATALOG)
-    assert [each.name for each in found.nodes] == ["a", "b"]
+    cluster = read_cluster([str(tmp_path / "nodes.json")], CATALOG)
+    assert [each.name for each in cluster.nodes] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("cluster", "says"),
+    ("cluster", "message"),
     [
         ({"nodes": [{"name": "a", "devices": ["t5"]}]}, "nodes[0].devices[0].model: no device 't5'"),
         ({"nodes": [{"name": "a", "cpu": -1}]}, "nodes[0].cpu: -1 is negative"),
@@ -161,13 +161,13 @@ def test_lists_are_expanded(tmp_path: Path) -> None:
         ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": 3}}, "Node: metadata.name: missing"),
     ],
 )
-def test_invalid_cluster_files(tmp_path: Path, cluster: Any, says: str) -> None:
+def test_invalid_cluster_files(tmp_path: Path, cluster: Any, message: str) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump(cluster))
     with pytest.raises(ManifestError) as caught:
         read_cluster([str(path)], CATALOG)
     assert str(caught.value).startswith(str(path))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def shared_claim() -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
@@ -234,12 +234,12 @@ def test_the_holder_of_a_device_that_no_source_names(
         "metadata": {"name": "s"},
         "spec": spec,
     }
-    note = PLACEMENTS.encode((DeviceShare("pci-1", Bytes(GIB)),))
-    holder = running("web", {"fairlead.dev/gpu-mem": 1024}, {"fairlead.dev/placement": note})
-    found = read(collect_objects(manifest, holder, *([listed] if names else [])))
-    assert ([each.id for each in found.nodes[0].devices], found.nodes[0].counted) == (
+    placement = PLACEMENTS.encode((DeviceShare("pci-1", Bytes(GIB)),))
+    holder = running("web", {"fairlead.dev/gpu-mem": 1024}, {"fairlead.dev/placement": placement})
+    cluster = read(collect_objects(manifest, holder, *([listed] if names else [])))
+    assert ([each.id for each in cluster.nodes[0].devices], cluster.nodes[0].counted) == (
         list(names) or ["t4-0", "t4-1"],
         counted,
     )
-    assert [share.device for share in found.placements[0].shares] == held
-    assert snapshot.parse(found.to_json(), "it") == found
+    assert [share.device for share in cluster.placements[0].shares] == held
+    assert snapshot.parse(cluster.to_json(), "it") == cluster

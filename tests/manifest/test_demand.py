@@ -17,7 +17,7 @@ def size(amount: int) -> Bytes:
 
 
 @pytest.mark.parametrize(
-    ("limits", "notes", "demand"),
+    ("limits", "annotations", "demand"),
     [
         ({}, {}, Demand()),
         ({"cpu": 2, "example.com/key": 1}, {}, Demand()),
@@ -86,12 +86,14 @@ def size(amount: int) -> Bytes:
         ),
     ],
 )
-def test_every_spelling_of_a_request(limits: dict[str, Any], notes: dict[str, str], demand: Demand) -> None:
-    assert read_pod(pod(limits, notes)).demand == demand
+def test_every_spelling_of_a_request(
+    limits: dict[str, Any], annotations: dict[str, str], demand: Demand
+) -> None:
+    assert read_pod(pod(limits, annotations)).demand == demand
 
 
 @pytest.mark.parametrize(
-    ("limits", "notes", "says"),
+    ("limits", "annotations", "message"),
     [
         ({"fairlead.dev/gpu-mem": -1}, {}, "limits.fairlead.dev/gpu-mem: -1 is negative"),
         ({"fairlead.dev/gpu-mem": 0.5}, {}, "limits.fairlead.dev/gpu-mem: '0.5' is not a whole number"),
@@ -125,14 +127,16 @@ def test_every_spelling_of_a_request(limits: dict[str, Any], notes: dict[str, st
         ({}, {"fairlead.dev/model": "a", "fairlead.dev/slo-latency": "0"}, "not a duration above zero"),
     ],
 )
-def test_an_invalid_request_names_its_field(limits: dict[str, Any], notes: dict[str, str], says: str) -> None:
+def test_an_invalid_request_names_its_field(
+    limits: dict[str, Any], annotations: dict[str, str], message: str
+) -> None:
     with pytest.raises(ManifestError) as caught:
-        read_pod(pod(limits, notes))
+        read_pod(pod(limits, annotations))
     assert str(caught.value).startswith("file: Pod default/web: ")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_hami_types_are_found_by_product() -> None:
-    found = read_pod(pod({"nvidia.com/gpu": 1}, {"nvidia.com/use-gputype": "A100,T4"})).demand.models
-    assert {"a100", "t4"} <= set(found)
-    assert "v100" not in found
+    models = read_pod(pod({"nvidia.com/gpu": 1}, {"nvidia.com/use-gputype": "A100,T4"})).demand.models
+    assert {"a100", "t4"} <= set(models)
+    assert "v100" not in models

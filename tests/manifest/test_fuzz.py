@@ -43,8 +43,8 @@ JUNK = st.sampled_from(
 
 def worlds() -> list[tuple[Any, Any]]:
     """Return every scenario's cluster and workloads, and a small cluster with a pod."""
-    found = [read(str(path))[0][1] for path in sorted(SCENARIOS.glob("*.yaml"))]
-    return [(each["cluster"], each["workloads"]) for each in found] + [
+    scenarios = [read(str(path))[0][1] for path in sorted(SCENARIOS.glob("*.yaml"))]
+    return [(each["cluster"], each["workloads"]) for each in scenarios] + [
         ({"nodes": [{"name": "a"}]}, [pod({"cpu": 1})])
     ]
 
@@ -87,8 +87,8 @@ def test_one_corrupted_value(tmp_path: Path, data: st.DataObject) -> None:
     else:
         workloads = corrupted(workloads, data.draw(st.sampled_from(list(places(workloads)))), data.draw(JUNK))
     with suppress(ManifestError):
-        found = read_cluster([write_file(tmp_path, "cluster", cluster)], CATALOG)
-        read_workloads([write_file(tmp_path, "work", workloads)], found, CATALOG)
+        snapshot = read_cluster([write_file(tmp_path, "cluster", cluster)], CATALOG)
+        read_workloads([write_file(tmp_path, "work", workloads)], snapshot, CATALOG)
 
 
 @given(JUNK)

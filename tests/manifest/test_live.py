@@ -24,9 +24,9 @@ def listed(refuses: dict[str, Exception]) -> FoundObjects:
 
 @pytest.mark.parametrize("plural", ["persistentvolumes", "resourcequotas", "poddisruptionbudgets"])
 def test_a_forbidden_kind_is_named_and_the_rest_is_listed(plural: str) -> None:
-    found = listed({plural: AccessError(f"{plural}: you may not")})
-    assert [each.where for each in found.all("Node")] == ["node n"]
-    assert list(found.unlisted.values()) == [f"{plural}: you may not"]
+    objects = listed({plural: AccessError(f"{plural}: you may not")})
+    assert [each.where for each in objects.all("Node")] == ["node n"]
+    assert list(objects.unlisted.values()) == [f"{plural}: you may not"]
 
 
 def test_a_kind_that_is_not_served_has_no_objects() -> None:

@@ -23,8 +23,8 @@ T4 = [
 INVENTORY = accelerators.node(*T4)
 
 
-def manifest(notes: dict[str, str], **labels: str) -> kubernetes.Node:
-    document: dict[str, Any] = {"metadata": {"name": "n", "annotations": notes, "labels": labels}}
+def manifest(annotations: dict[str, str], **labels: str) -> kubernetes.Node:
+    document: dict[str, Any] = {"metadata": {"name": "n", "annotations": annotations, "labels": labels}}
     return msgspec.convert(document, kubernetes.Node)
 
 
@@ -34,8 +34,8 @@ def listed(*bodies: dict[str, Any]) -> list[Slice]:
 
 def test_the_list_of_an_agent_takes_precedence_over_slices() -> None:
     (part,) = listed(*slices("n", "", accelerators.node(T4[0]), (), 1))
-    found = read_node("n", manifest({DEVICES: devices(INVENTORY, ())}), [part], CATALOG).devices
-    assert [(each.id, each.model, each.memory >> 20, each.shareable) for each in found] == [
+    devices_ = read_node("n", manifest({DEVICES: devices(INVENTORY, ())}), [part], CATALOG).devices
+    assert [(each.id, each.model, each.memory >> 20, each.shareable) for each in devices_] == [
         (each.id, "t4", 15360, True) for each in T4
     ]
 
@@ -43,13 +43,13 @@ def test_the_list_of_an_agent_takes_precedence_over_slices() -> None:
 def test_with_an_empty_or_invalid_list_the_slices_decide() -> None:
     whole = listed(*slices("n", "", INVENTORY, (), 1))
     for text in ("[]", "nonsense"):
-        found = read_node("n", manifest({DEVICES: text}), whole, CATALOG).devices
-        assert [each.id for each in found] == [each.id for each in T4]
+        devices_ = read_node("n", manifest({DEVICES: text}), whole, CATALOG).devices
+        assert [each.id for each in devices_] == [each.id for each in T4]
 
 
 def test_labels_that_count_more_than_a_slice_names_add_nothing_to_it() -> None:
     whole = listed(*slices("n", "", accelerators.node(T4[1]), (), 1))
-    found = read_node("n", manifest({}, **labels(INVENTORY)), whole, CATALOG)
-    assert ([device.id for device in found.devices], found.counted) == ([T4[1].id], False)
-    found = read_node("n", manifest({}, **labels(INVENTORY)), [], CATALOG)
-    assert ([device.id for device in found.devices], found.counted) == (["t4-0", "t4-1"], True)
+    state = read_node("n", manifest({}, **labels(INVENTORY)), whole, CATALOG)
+    assert ([device.id for device in state.devices], state.counted) == ([T4[1].id], False)
+    state = read_node("n", manifest({}, **labels(INVENTORY)), [], CATALOG)
+    assert ([device.id for device in state.devices], state.counted) == (["t4-0", "t4-1"], True)

@@ -55,13 +55,13 @@ def test_the_effective_request(spec: dict[str, Any], cpu: int) -> None:
 
 
 def test_other_resources_are_requested_of_the_node() -> None:
-    found = read_pod(
+    request = read_pod(
         pod(
             {"example.com/camera": 2, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": 1}
         )
     )
     sizes = (("ephemeral-storage", 1 << 30), ("example.com/camera", 2), ("hugepages-2Mi", 4 << 20))
-    assert found.resources == sizes
+    assert request.resources == sizes
 
 
 def test_selectors_affinity_spread_and_ports() -> None:
@@ -108,7 +108,7 @@ def test_selectors_affinity_spread_and_ports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    ("spec", "message"),
     [
         ({"tolerations": [{"key": "a", "operator": "Like"}]}, "spec.tolerations[0].operator: 'Like'"),
         ({"tolerations": [{"value": "a"}]}, "spec.tolerations[0].key: missing"),
@@ -139,10 +139,10 @@ def test_selectors_affinity_spread_and_ports() -> None:
         ({"nodeSelector": {"a": 1}}, "spec.nodeSelector[...]: expected `str`, got `int`"),
     ],
 )
-def test_an_invalid_field_is_named(spec: dict[str, Any], says: str) -> None:
+def test_an_invalid_field_is_named(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read_pod(pod(**spec))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_missing_selector_selects_nothing_and_an_empty_one_everything() -> None:
@@ -226,4 +226,4 @@ def test_priorities() -> None:
 def test_groups(spec: dict[str, Any], gang: Gang | None) -> None:
     group = {"apiVersion": "x/v1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec}
     assert read_pod(pod(schedulingGroup={"podGroupName": "g"}), group).gang == gang
-    assert read_pod(pod(notes={"scheduling.k8s.io/group-name": "g"}), group).gang == gang
+    assert read_pod(pod(annotations={"scheduling.k8s.io/group-name": "g"}), group).gang == gang

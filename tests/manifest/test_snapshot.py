@@ -149,7 +149,7 @@ def test_the_format_is_frozen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "says"),
+    ("path", "value", "message"),
     [
         ("version", 1, "file: version: 1 is not read here"),
         ("version", "2", "file: version: '2' is not read here"),
@@ -178,7 +178,7 @@ def test_the_format_is_frozen() -> None:
         ("pending.0", {"cpu_milli": 3}, "file: pending[0]: name: missing"),
     ],
 )
-def test_invalid_snapshots(path: str, value: Any, says: str) -> None:
+def test_invalid_snapshots(path: str, value: Any, message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         parse(change(valid(), path, value), "file")
-    assert says in str(caught.value)
+    assert message in str(caught.value)

@@ -27,7 +27,7 @@ def test_json_and_yaml_are_read_alike(tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"\x1f\x8b\x08\0", "compressed"),
         (b"\x7fELF\0\0", "not text"),
@@ -37,19 +37,19 @@ def test_json_and_yaml_are_read_alike(tmp_path: Path, data: bytes) -> None:
         (b"\xff\xfe\xff", "not YAML"),
     ],
 )
-def test_a_file_that_is_neither_json_nor_yaml(tmp_path: Path, data: bytes, says: str) -> None:
+def test_a_file_that_is_neither_json_nor_yaml(tmp_path: Path, data: bytes, message: str) -> None:
     path = write(tmp_path, data)
     with pytest.raises(ManifestError) as caught:
         text.read(path)
     assert str(caught.value).startswith(f"{path}: ")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 SMALL = text.FileLimits(json=2 << 20, json_values=1000, yaml=1 << 20)
 
 
 @pytest.mark.parametrize(
-    ("start", "size", "says"),
+    ("start", "size", "message"),
     [
         (b"a: ", SMALL.yaml + 1, "more than 1 MiB of YAML"),
         (b"[", SMALL.json + 1, "more than 2 MiB$"),
@@ -57,13 +57,13 @@ SMALL = text.FileLimits(json=2 << 20, json_values=1000, yaml=1 << 20)
     ],
 )
 def test_a_huge_file_is_refused_before_it_is_parsed(
-    tmp_path: Path, start: bytes, size: int, says: str
+    tmp_path: Path, start: bytes, size: int, message: str
 ) -> None:
     path = tmp_path / "huge"
     with path.open("wb") as stream:
         stream.write(start)
         stream.truncate(size)  # a sparse file: it takes no space, and reads as zeros
-    with pytest.raises(ManifestError, match=says) as caught:
+    with pytest.raises(ManifestError, match=message) as caught:
         text.read(str(path), SMALL)
     assert caught.value.hint
 

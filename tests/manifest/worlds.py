@@ -13,7 +13,7 @@ CATALOG: Catalog = catalogs.shipped()
 
 def pod(
     limits: dict[str, Any] | None = None,
-    notes: dict[str, Any] | None = None,
+    annotations: dict[str, Any] | None = None,
     name: str = "web",
     **spec: Any,
 ) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def pod(
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": notes or {}, "labels": {"app": name}},
+        "metadata": {"name": name, "annotations": annotations or {}, "labels": {"app": name}},
         "spec": {"containers": containers, **spec},
     }
 

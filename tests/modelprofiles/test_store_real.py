@@ -54,8 +54,8 @@ def test_a_round_trip_is_equal_and_a_second_calibration_is_merged(profiles: Real
 
 def test_many_writers_share_one_object(profiles: RealCluster) -> None:
     def machine(number: int) -> Any:
-        found = replace(MEASURED, seconds=Seconds(1 + number), peak_bytes=Bytes(number))
-        mine = calibration(profiles.namespace, trials=(Trial("plain", features("a"), found),))
+        run = replace(MEASURED, seconds=Seconds(1 + number), peak_bytes=Bytes(number))
+        mine = calibration(profiles.namespace, trials=(Trial("plain", features("a"), run),))
         return calibration_profiles(mine, f"n{number}")
 
     async def play() -> None:
@@ -63,9 +63,9 @@ def test_many_writers_share_one_object(profiles: RealCluster) -> None:
             await asyncio.gather(*(store(client, machine(number), Random(number)) for number in range(8)))
             id_ = place(calibration(profiles.namespace).setup, calibration().host)
             (only,) = (await read_profiles(client, id_)).calibrations
-            found = only.trials[0].measured
-            assert found is not None
-            assert (found.seconds, found.peak_bytes) == (Seconds(1), Bytes(7))
+            measured = only.trials[0].measured
+            assert measured is not None
+            assert (measured.seconds, measured.peak_bytes) == (Seconds(1), Bytes(7))
 
     asyncio.run(play())
 
@@ -78,10 +78,10 @@ def test_many_profiles_are_listed(profiles: RealCluster) -> None:
             for start in range(0, MANY, 50):
                 batch = objects[start : start + 50]
                 await asyncio.gather(*(client.create(MODEL_PROFILES, each) for each in batch))
-            found = [
+            listed = [
                 each for each in (await read_profiles(client)).seen if each.setup.device == profiles.namespace
             ]
-            assert sorted(each.host for each in found) == sorted(hosts)
+            assert sorted(each.host for each in listed) == sorted(hosts)
 
     asyncio.run(play())
 
