@@ -26,7 +26,7 @@ def agents(view: ClusterView) -> list[CheckResult]:
         text = (
             f"{count(without_agent, 'node')} with accelerators without a ready agent: {some(without_agent)}"
         )
-        todo = "kubectl describe pod -l app.kubernetes.io/component=agent; their nodes' data may be old"
+        todo = "kubectl describe pod -l app.kubernetes.io/component=agent; these nodes may publish old data"
         results.append(fail(text, todo))
     if foreign:
         text = f"{count(foreign, 'node')} with GPUs, by others' labels, without an agent: {some(foreign)}"
