@@ -241,7 +241,7 @@ def test_two_pods_of_one_uid_are_refused_in_a_file(catalog: Catalog) -> None:
 def test_a_node_that_cannot_be_read_is_named_and_hides_no_other(catalog: Catalog) -> None:
     live = ListedCluster.of(listed([node("n"), node("odd", cpu="many"), pod("a")]), catalog)
     assert [each.name for each in live.snapshot.nodes] == ["n"]
-    assert [str(complaint) for complaint in live.complaints] == [
+    assert [str(complaint) for complaint in live.read_errors] == [
         "list: Node odd: status.allocatable.cpu: 'many' is not an amount"
     ]
 
@@ -266,7 +266,7 @@ def test_a_kind_that_may_not_be_listed_holds_no_pod_back(catalog: Catalog) -> No
     forbidden = FoundObjects.of(items.entries, {"PersistentVolume": "you may not"})
     found = ListedCluster.of(forbidden, catalog)
     assert len(found.snapshot.pending) == 1
-    assert [str(complaint) for complaint in found.complaints] == ["volumes are not looked at: you may not"]
+    assert [str(complaint) for complaint in found.read_errors] == ["volumes are not looked at: you may not"]
 
 
 def test_a_claim_counts_as_it_was_made_though_its_template_has_changed(catalog: Catalog) -> None:

@@ -20,17 +20,17 @@ def test_a_node_with_a_placement_of_a_newer_format_takes_no_pods_until_that_pod_
     newer = pod("a", on="n", mib=1024, notes={PLACEMENT: NEWER})
     cache = folded(catalog, [node("n"), device_slice("n"), node("other"), newer])
     assert [each.name for each in cache.cluster.nodes()] == ["other"]
-    assert str(cache.complaints["n"]).startswith("pod default/a: placement format 2")
+    assert str(cache.read_errors["n"]).startswith("pod default/a: placement format 2")
 
     cache.on_event(ObjectChange(newer, None))
     cache.sync()
     assert sorted(each.name for each in cache.cluster.nodes()) == ["n", "other"]
-    assert not cache.complaints
+    assert not cache.read_errors
 
 
 def test_a_pending_pod_with_a_note_of_a_newer_format_keeps_no_node_away(catalog: Catalog) -> None:
     cache = folded(catalog, [node("n"), device_slice("n"), pod("a", mib=1024, notes={PLACEMENT: NEWER})])
-    assert not cache.complaints
+    assert not cache.read_errors
 
 
 @pytest.mark.parametrize("key", [ALLOCATED, DEVICES])
@@ -39,8 +39,8 @@ def test_a_node_whose_agent_writes_a_newer_format_takes_no_pods(catalog: Catalog
     newer = structs.replace(made, metadata=structs.replace(made.metadata, annotations={key: NEWER}))
     cache = folded(catalog, [newer, device_slice("n")])
     assert not cache.cluster.nodes()
-    assert "format 2: this program reads formats up to 1" in str(cache.complaints["n"])
-    assert cache.complaints["n"].hint == "upgrade fairlead here to the version of the node's agent"
+    assert "format 2: this program reads formats up to 1" in str(cache.read_errors["n"])
+    assert cache.read_errors["n"].hint == "upgrade fairlead here to the version of the node's agent"
 
 
 def test_a_mark_of_a_newer_format_is_no_epoch_and_is_named(catalog: Catalog) -> None:

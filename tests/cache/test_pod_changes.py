@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairlead.cache.claim_index import ClaimIndex
-from fairlead.cache.pod_changes import as_assumed
+from fairlead.cache.pod_changes import is_as_assumed
 from fairlead.cache.types import LivePod
 from fairlead.keys import PLACEMENT
 from fairlead.manifest.pod.claims import claims_named
@@ -41,12 +41,12 @@ def note(*shares: DeviceShare) -> dict[str, str]:
 def test_a_pod_is_as_assumed_where_its_binding_says_just_that(
     now: LivePod, shares: tuple[DeviceShare, ...], same: bool
 ) -> None:
-    assert as_assumed(pod("a"), now, Placement(Request("a", uid="uid-a"), "n", shares)) is same
+    assert is_as_assumed(pod("a"), now, Placement(Request("a", uid="uid-a"), "n", shares)) is same
 
 
 def test_of_a_pod_with_claims_nothing_is_taken_for_granted() -> None:
     assumed = Placement(Request("a", uid="uid-a"), "n", (PART,))
-    assert not as_assumed(
+    assert not is_as_assumed(
         pod("a", resourceClaims=WANTS), pod("a", 2, on="n", notes=note(PART), resourceClaims=WANTS), assumed
     )
 

@@ -47,7 +47,7 @@ CATALOG = catalogs.shipped()
 
 def reading(catalog: Catalog) -> PodTranslator:
     found = PodTranslator(catalog)
-    found.resize(NODES)
+    found.set_device_sizes(NODES)
     return found
 
 
@@ -68,7 +68,7 @@ def asking(notes: dict[str, str], limits: dict[str, str]) -> LivePod:
 def test_whatever_a_pod_says_it_is_read_or_refused_with_a_reason(
     notes: dict[str, str], limits: dict[str, str]
 ) -> None:
-    found = reading(CATALOG).waiting(asking(notes, limits), {})
+    found = reading(CATALOG).translate_pending(asking(notes, limits), {})
     if isinstance(found, UnreadablePod):
         assert found.reason.startswith(("pod default/p: ", "p: "))
         assert "cannot be understood" not in found.reason
@@ -80,14 +80,16 @@ def test_whatever_a_pod_says_it_is_read_or_refused_with_a_reason(
 @pytest.mark.parametrize("key", NOTES)
 def test_no_note_is_so_long_that_its_reason_is(key: str, catalog: Catalog) -> None:
     notes = {keys.MODEL: "m", keys.GANG: "g", key: "1" * 250_000}
-    found = reading(catalog).waiting(asking(notes, {}), {})
+    found = reading(catalog).translate_pending(asking(notes, {}), {})
     assert isinstance(found, UnreadablePod)
     assert len(found.reason) < 500
 
 
 def test_claims_and_templates_that_are_not_there_are_named(catalog: Catalog) -> None:
     for field, word in (("resourceClaimName", "ResourceClaim"), ("resourceClaimTemplateName", "Template")):
-        found = reading(catalog).waiting(pod("a", resourceClaims=[{"name": "gpu", field: "mine"}]), {})
+        found = reading(catalog).translate_pending(
+            pod("a", resourceClaims=[{"name": "gpu", field: "mine"}]), {}
+        )
         assert isinstance(found, UnreadablePod)
         assert "spec.resourceClaims[0]" in found.reason
         assert f"{word} default/mine" in found.reason
@@ -105,7 +107,7 @@ def test_a_group_that_is_only_told_how_it_fares_changes_nothing(catalog: Catalog
     found = reading(catalog)
     assert found.on_rule(ObjectChange(None, group))
     member = pod("a", schedulingGroup={"podGroupName": "g"}, priority=3)
-    asked = found.waiting(member, {})
+    asked = found.translate_pending(member, {})
     assert isinstance(asked, Request)
     assert (asked.priority, asked.gang.size if asked.gang else 0) == (7, 2)
     assert not found.on_rule(ObjectChange(group, told))

@@ -114,7 +114,7 @@ def test_one_invalid_pod_does_not_hide_the_cluster() -> None:
     live = ListedCluster.of(collect_objects(node(), bad, running("good", {})), CATALOG)
     # The pod counts as placed; the amount that it holds is unknown.
     assert sorted(placement.request.name for placement in live.snapshot.placements) == ["bad", "good"]
-    assert "Pod default/bad" in str(live.complaints[0])
+    assert "Pod default/bad" in str(live.read_errors[0])
 
 
 def test_lists_are_expanded(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from fairlead.cache.events import HELPS
+from fairlead.cache.events import HINTS_BY_REASON
 from fairlead.manifest.files.collect import collect
 from fairlead.manifest.node import state as nodes
 from fairlead.placement import Decision, NodeState, Reason
@@ -95,7 +95,7 @@ def test_devices_that_differ_in_their_serial_numbers_alone_are_one_kind() -> Non
 
 
 def test_every_reason_has_queueing_hints() -> None:
-    assert HELPS.keys() == set(Reason)
+    assert HINTS_BY_REASON.keys() == set(Reason)
 
 
 def test_placing_pods_without_claims_loads_no_evaluator() -> None:

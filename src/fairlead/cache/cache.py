@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlead.cache.claim_index import ClaimIndex
 from fairlead.cache.claims import ClaimCache
-from fairlead.cache.delta import CacheDelta, Waiting
+from fairlead.cache.delta import CacheDelta, PendingPod
 from fairlead.cache.disruptions import DisruptionCache
 from fairlead.cache.events import FREED, ClusterEvent
 from fairlead.cache.latency import names_model
@@ -18,9 +18,9 @@ from fairlead.cache.leader_marks import LeaderMarks
 from fairlead.cache.nodes import NodeCache
 from fairlead.cache.nominations import Nominations
 from fairlead.cache.origin import LIVE, ObjectOrigin
-from fairlead.cache.pod_changes import alike, as_assumed, home, in_flight
+from fairlead.cache.pod_changes import in_flight_request, is_as_assumed, is_unchanged, node_of
 from fairlead.cache.quota import QuotaCache
-from fairlead.cache.translator import PodTranslator, UnreadablePod, concerned
+from fairlead.cache.translator import PodTranslator, UnreadablePod, affected_pods
 from fairlead.cache.types import LiveClaim, LivePod, ResourceQuota
 from fairlead.cache.unobserved import UnobservedAllocations
 from fairlead.cache.volumes import VolumeCache
@@ -49,7 +49,7 @@ class SchedulerCache:
         self.leader_marks = LeaderMarks()
         self._translator = PodTranslator(catalog, origin)
         self._nodes = NodeCache(catalog, origin)
-        self.complaints: Mapping[str, ManifestError] = self._nodes.unreadable
+        self.read_errors: Mapping[str, ManifestError] = self._nodes.unreadable
         """Nodes that cannot be read, and why."""
         self.unreadable: Mapping[str, UnreadablePod] = self._translator.unreadable
         """Bound pods that are counted by their spec alone, by uid, and why."""
@@ -68,7 +68,7 @@ class SchedulerCache:
         self._claim_index = ClaimIndex()
         self.volumes = VolumeCache(origin)
         self.quotas = QuotaCache(self.cluster, self.pod)
-        self.held: dict[str, frozenset[str]] = {}
+        self.waiting_for_volumes: dict[str, frozenset[str]] = {}
         """Who has a place that is kept while volumes are made there, and with whom."""
         self.nominations = Nominations(self.cluster)
         self.disruptions = DisruptionCache()
@@ -101,7 +101,7 @@ class SchedulerCache:
         if vacated := self.nominations.take_vacated():
             self._stale_nodes |= vacated
             self._events.add(ClusterEvent.POD_DELETED)
-        if self._update_nodes() and self._translator.resize(self.cluster.nodes()):
+        if self._update_nodes() and self._translator.set_device_sizes(self.cluster.nodes()):
             self._stale_pods |= self._waiting
             self._stale_nodes |= set(self._on)
         nodes = frozenset(self._stale_nodes)
@@ -126,15 +126,15 @@ class SchedulerCache:
         found = (*self._on.get(name, ()), *self._assumed_on.get(name, ()))
         return [self._pods[uid] for uid in found if uid in self._pods]
 
-    def read(self, pod: LivePod) -> Waiting:
+    def read(self, pod: LivePod) -> PendingPod:
         """Return a pod as a request, whoever is to place it."""
-        return self._translator.waiting(pod, self.claims_of(pod))
+        return self._translator.translate_pending(pod, self.claims_of(pod))
 
     def waits(self, uid: str) -> bool:
         """Say whether a pod waits and nothing is being done for it."""
         return uid in self._waiting
 
-    def began(self) -> bool:
+    def has_bound_pods(self) -> bool:
         """Say whether anybody was ever placed for this scheduler, of those who are there."""
         return any(
             pod.spec.node_name and pod.spec.scheduler_name == self._scheduler for pod in self._pods.values()
@@ -179,20 +179,20 @@ class SchedulerCache:
             self.unobserved.drop(uid)
             self._end_assumption(uid)
 
-    def hold(self, uids: Iterable[str]) -> None:
+    def wait_for_volumes(self, uids: Iterable[str]) -> None:
         """Keep assumed places until the volumes of one are not as they were: then all are decided anew."""
         together = frozenset(uids)
         self._in_flight -= together
-        self.held |= dict.fromkeys(together, together)
+        self.waiting_for_volumes |= dict.fromkeys(together, together)
 
-    def requeue_held(self, uid: str) -> None:
+    def requeue_waiting_for_volumes(self, uid: str) -> None:
         """Have those decided anew whose places are kept together with this one's."""
-        for each in self.held.get(uid, ()):
+        for each in self.waiting_for_volumes.get(uid, ()):
             self.forget(each)
 
     def forget(self, uid: str) -> None:
         """Count a decision no more: it could not be carried out. A pod that still waits is read anew."""
-        self.held.pop(uid, None)
+        self.waiting_for_volumes.pop(uid, None)
         self._in_flight.discard(uid)
         self.unobserved.drop(uid)
         if self._end_assumption(uid):
@@ -209,9 +209,9 @@ class SchedulerCache:
         return {uid for uid in found if self.cluster.placement(uid) is not None}
 
     @property
-    def unsettled(self) -> set[str]:
+    def being_bound(self) -> set[str]:
         """The ids of pods that are being bound: the API does not say yet that they are."""
-        return self._assumed.keys() - self.held.keys()
+        return self._assumed.keys() - self.waiting_for_volumes.keys()
 
     def _on_budget(self, change: ObjectChange[PodDisruptionBudget]) -> None:
         self.disruptions.on_budget(change)
@@ -224,12 +224,12 @@ class SchedulerCache:
         before, now = self._pods.pop(uid, None), change.new
         if now is not None:
             self._pods[uid] = now
-            if before is not None and alike(before, now):
+            if before is not None and is_unchanged(before, now):
                 return
-        was, node = home(before), home(now)
+        was, node = node_of(before), node_of(now)
         self.disruptions.on_pod(uid, now)
         assumed = self._assumed.get(uid)
-        if as_assumed(before, now, assumed):
+        if is_as_assumed(before, now, assumed):
             self._observe_assumed(uid, node)
         else:
             self._translator.drop(uid)
@@ -292,13 +292,13 @@ class SchedulerCache:
 
     def _observed(self, uid: str) -> None:
         """Count a pod no more that is gone: from now on its claim is counted."""
-        if uid and home(self._pods.get(uid)) == "" and self._orphaned.pop(uid, None) is not None:
+        if uid and node_of(self._pods.get(uid)) == "" and self._orphaned.pop(uid, None) is not None:
             self._in_flight.discard(uid)
             self._end_assumption(uid)
 
     def _on_rule(self, change: ObjectChange[Any]) -> None:
         if self._translator.on_rule(change):
-            self._stale_pods |= concerned(change, (self._pods[uid] for uid in self._waiting))
+            self._stale_pods |= affected_pods(change, (self._pods[uid] for uid in self._waiting))
             self._events.add(ClusterEvent.CLASS_CHANGED)
 
     def _on_profile(self, change: ObjectChange[ModelProfile]) -> None:
@@ -312,7 +312,7 @@ class SchedulerCache:
 
     def _on_volume(self, change: ObjectChange[Any]) -> None:
         for uid in self.volumes.on_event(change):
-            self.requeue_held(uid)
+            self.requeue_waiting_for_volumes(uid)
             if uid in self._waiting:
                 self._stale_pods.add(uid)
         self._events.add(ClusterEvent.CLAIM_CHANGED)
@@ -321,10 +321,10 @@ class SchedulerCache:
         """See whether a pod waits."""
         pod = self._pods.get(uid)
         waits = pod is not None and pod.waits_for(self._scheduler)
-        self.volumes.follow(uid, pod if waits else None)
-        if not waits and uid in self.held:
+        self.volumes.index_pod(uid, pod if waits else None)
+        if not waits and uid in self.waiting_for_volumes:
             self._gone.add(uid)
-            self.requeue_held(uid)
+            self.requeue_waiting_for_volumes(uid)
         if not waits:
             self.nominations.give_up(uid)
         if pod is not None and waits and uid not in self._assumed:
@@ -379,22 +379,22 @@ class SchedulerCache:
         held = [self._assumed[uid] for uid in self._assumed_on.get(name, ())]
         held += self.nominations.on(name)
         assumed = [
-            BoundPod(in_flight(each.request, self._pods.get(each.request.id)), assumed=each.shares)
+            BoundPod(in_flight_request(each.request, self._pods.get(each.request.id)), assumed=each.shares)
             for each in held
         ]
         said, claims = node_report(self._nodes.node(name), state.devices), self._claims.on(name)
         return placements(state, [*bound, *assumed], claims, said, self._translator.admitted)
 
-    def _translate_waiting(self) -> Iterable[Waiting]:
+    def _translate_waiting(self) -> Iterable[PendingPod]:
         for uid in sorted(self._stale_pods & self._waiting):
             pod = self._pods[uid]
-            yield self._with_volumes(pod, self._translator.waiting(pod, self.claims_of(pod)))
+            yield self._with_volumes(pod, self._translator.translate_pending(pod, self.claims_of(pod)))
         self._stale_pods.clear()
 
-    def _with_volumes(self, pod: LivePod, found: Waiting) -> Waiting:
+    def _with_volumes(self, pod: LivePod, found: PendingPod) -> PendingPod:
         if isinstance(found, UnreadablePod) or not pod.spec.volumes:
             return found
         try:
-            return self.volumes.tied(pod, found, self._nodes.knows)
+            return self.volumes.with_volume_affinity(pod, found, self._nodes.knows)
         except ManifestError as error:
             return UnreadablePod.of(pod, error)

@@ -7,14 +7,14 @@ from fairlead.cache.translator import UnreadablePod
 from fairlead.cache.types import LivePod
 from fairlead.request import Request
 
-Waiting = Request | UnreadablePod
+PendingPod = Request | UnreadablePod
 
 
 @dataclass(frozen=True, slots=True)
 class CacheDelta:
     """What has changed for pods that wait."""
 
-    pending: tuple[Waiting, ...] = ()
+    pending: tuple[PendingPod, ...] = ()
     """Pods that wait, new or changed."""
     gone: tuple[str, ...] = ()
     """Ids that wait no more."""

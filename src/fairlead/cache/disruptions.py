@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fairlead.cache.pod_changes import home
+from fairlead.cache.pod_changes import node_of
 from fairlead.cache.types import LivePod
 from fairlead.cluster.watch.changes import Key, ObjectChange
 from fairlead.manifest.types.policy import PodDisruptionBudget
@@ -24,7 +24,7 @@ class DisruptionCache:
 
     def on_pod(self, uid: str, pod: LivePod | None) -> None:
         """Take in a pod as it is now; None where it is gone."""
-        leaves = pod is not None and bool(home(pod) and pod.metadata.deletion_timestamp)
+        leaves = pod is not None and bool(node_of(pod) and pod.metadata.deletion_timestamp)
         soon = pod is not None and pod.metadata.deletion_grace_period_seconds <= _SOON
         if (leaves and soon) != (uid in self.leaving):
             (self.leaving.add if leaves and soon else self.leaving.discard)(uid)

@@ -32,7 +32,7 @@ FREED: Final = frozenset({ClusterEvent.POD_DELETED, ClusterEvent.QUOTA_CHANGED})
 """What happens when a pod holds nothing any more."""
 _ROOM: Final = frozenset({ClusterEvent.POD_DELETED, ClusterEvent.NODE_CHANGED})
 _NODE: Final = frozenset({ClusterEvent.NODE_CHANGED})
-HELPS: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
+HINTS_BY_REASON: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
     Reason.INVALID: frozenset({ClusterEvent.CLASS_CHANGED, ClusterEvent.CLAIM_CHANGED}),
     Reason.UNSCHEDULABLE: _NODE,
     Reason.TAINT: _NODE,
@@ -75,4 +75,4 @@ HELPS: Final[Mapping[Reason, frozenset[ClusterEvent]]] = {
 
 def queueing_hints(rejections: Iterable[Rejection]) -> frozenset[ClusterEvent]:
     """Return what could help a request that was refused for these reasons; a new node always could."""
-    return _NODE.union(*(HELPS[rejection.reason] for rejection in rejections))
+    return _NODE.union(*(HINTS_BY_REASON[rejection.reason] for rejection in rejections))

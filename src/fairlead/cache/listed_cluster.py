@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fairlead.cache.cache import SchedulerCache
-from fairlead.cache.delta import Waiting
+from fairlead.cache.delta import PendingPod
 from fairlead.cache.origin import ObjectOrigin
 from fairlead.cache.translator import UnreadablePod
 from fairlead.catalog import Catalog
@@ -32,24 +32,24 @@ class ListedCluster:
     snapshot: Snapshot
     unreadable: tuple[UnreadablePod, ...] = ()
     """Pods that cannot be read, in the order of the list; those that are bound are counted by their spec."""
-    complaints: tuple[ManifestError, ...] = ()
+    read_errors: tuple[ManifestError, ...] = ()
     """What is wrong with nodes and pods that cannot be read, in the order of the list."""
 
     @classmethod
     def of(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
         """Return the cluster of an API server; what cannot be read is passed over, and named."""
-        return _listed(objects.entries, objects, catalog, authored=False)
+        return _list_cluster(objects.entries, objects, catalog, authored=False)
 
     @classmethod
     def of_files(cls, objects: FoundObjects, catalog: Catalog) -> "ListedCluster":
         """Return the cluster of manifests; the first that cannot be read is an error."""
-        found = _listed(_completed(objects), objects, catalog, authored=True)
-        for error in found.complaints:
+        found = _list_cluster(_with_server_fields(objects), objects, catalog, authored=True)
+        for error in found.read_errors:
             raise error
-        return replace(found, snapshot=_without_made_up(found.snapshot))
+        return replace(found, snapshot=_without_placeholder_uids(found.snapshot))
 
 
-def _listed(
+def _list_cluster(
     found: Iterable[FoundObject], objects: FoundObjects, catalog: Catalog, *, authored: bool
 ) -> ListedCluster:
     places = {(each.kind, *each.body.key): each.where for each in objects.entries}
@@ -63,13 +63,13 @@ def _listed(
             cache.on_event(ObjectChange(None, each.body))
         if isinstance(each.body, LivePod):
             pods.append(each.body.metadata.uid)
-    waiting: dict[str, Waiting] = {each.id: each for each in cache.sync().pending}
+    waiting: dict[str, PendingPod] = {each.id: each for each in cache.sync().pending}
     names = [each.body.metadata.name for each in objects.all("Node")]
     nodes = [state for name in names if (state := cache.cluster.node(name)) is not None]
     read = [waiting.get(uid) or cache.unreadable.get(uid) for uid in pods]
     unreadable = tuple(each for each in read if isinstance(each, UnreadablePod))
     wrong = [ManifestError(f"volumes are not looked at: {why}") for why in unlisted.values()][:1]
-    wrong += [cache.complaints[name] for name in names if name in cache.complaints]
+    wrong += [cache.read_errors[name] for name in names if name in cache.read_errors]
     wrong += [ManifestError(each.problem, each.hint) for each in unreadable]
     snapshot = Snapshot(
         tuple(nodes),
@@ -85,13 +85,13 @@ def _placements(cache: SchedulerCache, nodes: Iterable[NodeState]) -> Iterator[P
         yield from cache.cluster.placed_on(cache.cluster.row(node.name))
 
 
-def _completed(objects: FoundObjects) -> Iterator[FoundObject]:
+def _with_server_fields(objects: FoundObjects) -> Iterator[FoundObject]:
     """Yield the objects of files with what an API server adds: uids, and the pods that use a claim."""
     seen: dict[str, str] = {}
     users: dict[Key, set[str]] = {}
     for each in objects.all("Pod"):
         pod: LivePod = each.body
-        uid = pod.metadata.uid or _made_up(*pod.key)
+        uid = pod.metadata.uid or _placeholder_uid(*pod.key)
         if uid in seen:
             raise ManifestError(f"{each.where}: metadata.uid: {uid} is there twice, first in {seen[uid]}")
         seen[uid] = each.where
@@ -100,7 +100,7 @@ def _completed(objects: FoundObjects) -> Iterator[FoundObject]:
     for each in objects.entries:
         body = each.body
         if isinstance(body, LivePod) and not body.metadata.uid:
-            body = changed(body, metadata=changed(body.metadata, uid=_made_up(*body.key)))
+            body = changed(body, metadata=changed(body.metadata, uid=_placeholder_uid(*body.key)))
         elif isinstance(body, LiveClaim) and body.key in users:
             body = _used_by(body, users[body.key])
         yield replace(each, body=body)
@@ -111,15 +111,15 @@ def _used_by(claim: LiveClaim, users: Iterable[str]) -> LiveClaim:
     return changed(claim, status=changed(claim.status, reserved_for=kept))
 
 
-def _made_up(namespace: str, name: str) -> str:
+def _placeholder_uid(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-def _without_made_up(snapshot: Snapshot) -> Snapshot:
+def _without_placeholder_uids(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot that shows no uid which stands in no file."""
 
     def plain(request: Request) -> Request:
-        made_up = request.uid == _made_up(request.namespace, request.name)
+        made_up = request.uid == _placeholder_uid(request.namespace, request.name)
         return replace(request, uid="") if made_up else request
 
     placements = tuple(

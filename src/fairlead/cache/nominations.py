@@ -27,22 +27,22 @@ class Nominations:
 
     def __init__(self, cluster: EngineCluster) -> None:
         self._cluster = cluster
-        self._by: dict[str, Nomination] = {}
+        self._by_uid: dict[str, Nomination] = {}
         self._on: dict[str, set[str]] = {}
         self._vacated: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._by)
+        return len(self._by_uid)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._by)
+        return iter(self._by_uid)
 
     def reserve(self, nomination: Nomination) -> None:
         """Count a place as taken for a preemptor that waits until others are gone."""
         placement = nomination.placement
         uid = placement.request.id
         self._pop(uid)
-        self._by[uid] = nomination
+        self._by_uid[uid] = nomination
         self._on.setdefault(placement.node, set()).add(uid)
         if self._cluster.placement(uid) is None and self._cluster.node(placement.node) is not None:
             self._cluster.bind(placement, strict=False)
@@ -69,23 +69,23 @@ class Nominations:
         return found
 
     def _pop(self, uid: str) -> Nomination | None:
-        found = self._by.pop(uid, None)
+        found = self._by_uid.pop(uid, None)
         if found is not None:
             self._on[found.placement.node].discard(uid)
         return found
 
     def of(self, uid: str) -> Nomination | None:
         """Return a pod's reservation."""
-        return self._by.get(uid)
+        return self._by_uid.get(uid)
 
     def on(self, node: str) -> list[Placement]:
         """Return the places that are reserved on a node."""
-        return [self._by[uid].placement for uid in sorted(self._on.get(node, ()))]
+        return [self._by_uid[uid].placement for uid in sorted(self._on.get(node, ()))]
 
-    def met(self, placed: Callable[[str], object]) -> list[str]:
+    def unblocked(self, placed: Callable[[str], object]) -> list[str]:
         """Return the preemptors of which an awaited placement is gone; `placed` says whether one is there."""
-        return [uid for uid, each in self._by.items() if any(placed(one) is None for one in each.awaited)]
+        return [uid for uid, each in self._by_uid.items() if any(placed(one) is None for one in each.awaited)]
 
     def expired(self, now: float) -> list[str]:
         """Return the preemptors that have waited for too long."""
-        return [uid for uid, each in self._by.items() if each.until <= now]
+        return [uid for uid, each in self._by_uid.items() if each.until <= now]

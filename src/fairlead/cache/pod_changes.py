@@ -13,28 +13,28 @@ def pools(claim: LiveClaim | None) -> set[str]:
     return {result.pool for result in claim.results} if claim is not None else set()
 
 
-def home(pod: LivePod | None) -> str:
+def node_of(pod: LivePod | None) -> str:
     """Return the node that a pod holds something of."""
     return pod.spec.node_name if pod is not None and not pod.ended else ""
 
 
-def in_flight(request: Request, pod: LivePod | None) -> Request:
+def in_flight_request(request: Request, pod: LivePod | None) -> Request:
     """Return what counts for a binding under way: the pod, unless another client bound it meanwhile."""
-    if not home(pod):
+    if not node_of(pod):
         return request
     name = f"under way {request.id}"
     return Request(name, request.namespace, uid=name, priority=UNPREEMPTABLE, preempts=False)
 
 
-def alike(before: LivePod, now: LivePod) -> bool:
+def is_unchanged(before: LivePod, now: LivePod) -> bool:
     """Say whether nothing changed that matters here: most changes of a pod are a kubelet's report."""
     unchanged = before.metadata.labels == now.metadata.labels and before.spec == now.spec
     notes = before.metadata.annotations == now.metadata.annotations
     going = before.metadata.deletion_timestamp == now.metadata.deletion_timestamp
-    return unchanged and notes and going and _progress(before) == _progress(now)
+    return unchanged and notes and going and _relevant_status(before) == _relevant_status(now)
 
 
-def as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placement | None) -> bool:
+def is_as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placement | None) -> bool:
     """Say whether a pod is bound where it was assumed to be, to what it was given, and otherwise as it was.
 
     Not of pods with claims: what they hold is for the claims to say, and volumes tied them to a node only
@@ -49,19 +49,19 @@ def as_assumed(before: LivePod | None, now: LivePod | None, assumed: Placement |
     if now.status.extended_resource_claim_status.resource_claim_name:
         return False
     notes = dict(now.metadata.annotations)
-    if assumed.shares and not _same(notes.pop(PLACEMENT, ""), assumed.shares):
+    if assumed.shares and not _is_same_placement(notes.pop(PLACEMENT, ""), assumed.shares):
         return False
     same = before.metadata.labels == now.metadata.labels and before.metadata.annotations == notes
     return same and replace(now.spec, node_name="") == before.spec
 
 
-def _same(note: str, shares: tuple[DeviceShare, ...]) -> bool:
+def _is_same_placement(note: str, shares: tuple[DeviceShare, ...]) -> bool:
     """Say whether a note tells these shares; of a whole accelerator it tells no sizes."""
     return parse_shares(note) == tuple(
         DeviceShare(share.device, whole=True) if share.whole else share for share in shares
     )
 
 
-def _progress(pod: LivePod) -> tuple[object, ...]:
+def _relevant_status(pod: LivePod) -> tuple[object, ...]:
     """Return what matters of a pod's status; each mark of a leader differs from the last, of any turn."""
     return pod.ended, pod.status.resource_claim_statuses, pod.condition(LEADER_EPOCH).message

@@ -28,7 +28,7 @@ SHARES: Final = f"requests.{keys.SHARE}"
 _MIB: Final = 1 << 20
 
 FindPod = Callable[[str], LivePod | None]
-Taken = tuple[str, Sequence[DeviceShare]]
+PodShares = tuple[str, Sequence[DeviceShare]]
 """The id of a request, and what it takes of accelerators."""
 
 
@@ -44,7 +44,7 @@ class UncountedUse:
         return {MEMORY: self.mebibytes, SHARES: self.shares}[resource]
 
 
-Charged = tuple[LivePod, UncountedUse]
+ChargedPod = tuple[LivePod, UncountedUse]
 
 
 def charge(pod: LivePod, shares: Sequence[DeviceShare]) -> UncountedUse:
@@ -65,9 +65,9 @@ class QuotaCache:
         self._cluster = cluster
         self._pod = pod
         self._quotas: dict[str, dict[str, ResourceQuota]] = {}
-        self._held: dict[str, list[Charged]] = {}
+        self._charged: dict[str, list[ChargedPod]] = {}
         """By namespace, as of so many changes of the cluster."""
-        self._held_at = -1
+        self._charged_at = -1
 
     def on_event(self, change: ObjectChange[ResourceQuota]) -> None:
         """Take a quota in."""
@@ -79,7 +79,7 @@ class QuotaCache:
         if not named:
             del self._quotas[namespace]
 
-    def decided(
+    def decide_within_quota(
         self, members: Sequence[Request], policy: str, decide: Callable[[Sequence[Request]], list[Decision]]
     ) -> list[Decision]:
         """Decide for requests that belong together; refuse all of them where a quota would be exceeded.
@@ -89,7 +89,7 @@ class QuotaCache:
         namespace = members[0].namespace
         if namespace not in self._quotas:
             return decide(members)
-        held = self._held_in(namespace)
+        held = self._charged_in(namespace)
         over = self._violation(namespace, held, ((member.id, self._least(member)) for member in members))
         if over is not None:
             return [Decision(member, policy, rejections=(over,)) for member in members]
@@ -100,10 +100,12 @@ class QuotaCache:
             return decisions
         for each in placed:
             self._cluster.release(each.request.id)
-        self._held_at = self._cluster.changes  # placed and released: what others hold is as it was
+        self._charged_at = self._cluster.changes  # placed and released: what others hold is as it was
         return [replace(decision, placement=None, rejections=(over,), among=0) for decision in decisions]
 
-    def _violation(self, namespace: str, held: Iterable[Charged], taken: Iterable[Taken]) -> Rejection | None:
+    def _violation(
+        self, namespace: str, held: Iterable[ChargedPod], taken: Iterable[PodShares]
+    ) -> Rejection | None:
         """Return which quota requests of a namespace would exceed together; None: they stay within all."""
         asked = self._charges(taken)
         for name, quota in sorted(self._quotas[namespace].items()) if asked else ():
@@ -118,22 +120,22 @@ class QuotaCache:
                     return _exceeded(name, resource, more, used, hard)
         return None
 
-    def _held_in(self, namespace: str) -> list[Charged]:
+    def _charged_in(self, namespace: str) -> list[ChargedPod]:
         """Return what is placed in a namespace by annotation; looked up once for a state of the cluster."""
-        if self._held_at != self._cluster.changes:
-            self._held.clear()
-            self._held_at = self._cluster.changes
-        if namespace not in self._held:
+        if self._charged_at != self._cluster.changes:
+            self._charged.clear()
+            self._charged_at = self._cluster.changes
+        if namespace not in self._charged:
             placements = self._cluster.placements()
             mine = (
                 placement
                 for placement in placements
                 if placement.shares and placement.request.namespace == namespace
             )
-            self._held[namespace] = self._charges((each.request.id, each.shares) for each in mine)
-        return self._held[namespace]
+            self._charged[namespace] = self._charges((each.request.id, each.shares) for each in mine)
+        return self._charged[namespace]
 
-    def _charges(self, taken: Iterable[Taken]) -> list[Charged]:
+    def _charges(self, taken: Iterable[PodShares]) -> list[ChargedPod]:
         pods = ((self._pod(identity), shares) for identity, shares in taken if shares)
         found = [(pod, charge(pod, shares)) for pod, shares in pods if pod is not None]
         return [each for each in found if each[1] != UncountedUse()]

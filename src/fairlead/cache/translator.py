@@ -30,13 +30,13 @@ from fairlead.request import Request
 from fairlead.units import Bytes
 
 K = TypeVar("K")
-_NOTES: Final = frozenset(
+_DEVICE_ANNOTATIONS: Final = frozenset(
     {keys.MODEL, keys.COUNT, keys.COMPUTE, keys.KAI_FRACTION, keys.KAI_MEMORY, keys.KAI_DEVICES}
 )
 """Annotations by which a pod asks for accelerators without naming a resource."""
-_NOT_READ: Final = (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+_READ_ERRORS: Final = (ManifestError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
 """What reading a pod may raise: nothing that one pod says may keep all others from being placed."""
-_PATTERNS: Final = 4096
+_MAX_PATTERNS: Final = 4096
 """Kinds of pods that are remembered."""
 
 
@@ -67,11 +67,11 @@ class UnreadablePod:
 
 def asks_for_devices(pod: LivePod) -> bool:
     """Say whether a pod may be given part of a device; sooner yes than no."""
-    noted = not _NOTES.isdisjoint(pod.metadata.annotations)
+    noted = not _DEVICE_ANNOTATIONS.isdisjoint(pod.metadata.annotations)
     return noted or bool(pod.spec.resource_claims) or any(map(is_accelerator, named_resources(pod.spec)))
 
 
-def concerned(change: ObjectChange[Any], pods: Iterable[LivePod]) -> set[str]:
+def affected_pods(change: ObjectChange[Any], pods: Iterable[LivePod]) -> set[str]:
     """Return the uids of the pods that a change of a rule concerns: those of its namespace, or all."""
     namespace = change.key[0]
     return {each.metadata.uid for each in pods if namespace in ("", each.metadata.namespace)}
@@ -105,7 +105,7 @@ class PodTranslator:
         else:
             self._rules[key] = FoundObject(f"{kind} {'/'.join(filter(None, change.key))}", kind, change.new)
         self._objects = None
-        if change.old is not None and change.new is not None and _same(change.old, change.new):
+        if change.old is not None and change.new is not None and _is_same_rule(change.old, change.new):
             return False  # its labels were changed, or a group was told how it fares
         self._forget(change.key[0])
         return True
@@ -123,7 +123,7 @@ class PodTranslator:
             self._forget()
         return new
 
-    def resize(self, nodes: Iterable[NodeState]) -> bool:
+    def set_device_sizes(self, nodes: Iterable[NodeState]) -> bool:
         """Learn what accelerators there are, and say whether pods now read otherwise."""
         found = memory_by_model(nodes)
         if found == self._sizes:
@@ -134,9 +134,9 @@ class PodTranslator:
 
     def _forget(self, namespace: str = "") -> None:
         """Read the pods of a namespace again, or all: what one tenant changes costs the others nothing."""
-        self._known = _elsewhere(self._known, namespace)
-        self._admitted = _elsewhere(self._admitted, namespace)
-        self._patterns = _elsewhere(self._patterns, namespace)
+        self._known = _of_other_namespaces(self._known, namespace)
+        self._admitted = _of_other_namespaces(self._admitted, namespace)
+        self._patterns = _of_other_namespaces(self._patterns, namespace)
 
     def drop(self, uid: str) -> None:
         """Forget a pod."""
@@ -149,7 +149,7 @@ class PodTranslator:
         """Return a pod that is bound; one that cannot be read as a whole is read from its spec alone."""
         try:
             found = self._read(pod, claims)
-        except _NOT_READ as error:
+        except _READ_ERRORS as error:
             self.unreadable[pod.metadata.uid] = UnreadablePod.of(pod, error)
             return self.admitted(pod)
         self.unreadable.pop(pod.metadata.uid, None)
@@ -164,15 +164,15 @@ class PodTranslator:
             found = self._admitted[uid] = admitted_request(where, pod, self._catalog, self._sizes)
         return found
 
-    def waiting(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request | UnreadablePod:
+    def translate_pending(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request | UnreadablePod:
         """Return a pod that waits, or why it cannot be placed."""
         self.drop(pod.metadata.uid)
         try:
             if not self._origin.authored:
                 self._check_claims(pod, claims)
             found = with_allocated_claims(self._read(pod, claims), claims.values())
-            return found if self._origin.authored else _sized(found)
-        except _NOT_READ as error:
+            return found if self._origin.authored else _require_gang_size(found)
+        except _READ_ERRORS as error:
             return UnreadablePod.of(pod, error)
 
     def _check_claims(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> None:
@@ -198,34 +198,34 @@ class PodTranslator:
         uid, specs = pod.metadata.uid, [claim.spec for claim in claims.values()]
         known = self._known.get(uid)
         if known is None or self._specs.get(uid, []) != specs:
-            known = self._known[uid] = self._alike(pod, claims)
+            known = self._known[uid] = self._read_or_reuse(pod, claims)
             if specs:
                 self._specs[uid] = specs
         return known
 
-    def _alike(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
+    def _read_or_reuse(self, pod: LivePod, claims: Mapping[str, LiveClaim]) -> Request:
         """Read a pod, or take what another of the same controller reads as: they differ in name alone."""
         meta = pod.metadata
         where = self._origin.place("Pod", pod)
-        context = ReadContext(self._catalog, self._around(claims), self._sizes)
+        context = ReadContext(self._catalog, self._objects_with(claims), self._sizes)
         if pod.spec.resource_claims:
-            return self._asked(where, pod, context)
+            return self._read_request(where, pod, context)
         notes = {name: text for name, text in meta.annotations.items() if name != PLACEMENT}
         key = encode_plain((changed(pod.spec, node_name="", volumes=()), meta.namespace, meta.labels, notes))
         found = self._patterns.get(key)
         if found is None:
-            if len(self._patterns) >= _PATTERNS:
+            if len(self._patterns) >= _MAX_PATTERNS:
                 self._patterns.clear()
-            found = self._patterns[key] = self._asked(where, pod, context)
+            found = self._patterns[key] = self._read_request(where, pod, context)
         return found if found.uid == meta.uid else replace(found, name=meta.name, uid=meta.uid)
 
-    def _asked(self, where: str, pod: LivePod, context: ReadContext) -> Request:
+    def _read_request(self, where: str, pod: LivePod, context: ReadContext) -> Request:
         found = read_request(where, pod, context)
         if self._origin.authored:
             return found  # the models of a file are beside it: no ModelProfile tells of them
         return self._latency.with_expectations(where, pod, found, self._sizes)
 
-    def _around(self, claims: Mapping[str, LiveClaim]) -> FoundObjects:
+    def _objects_with(self, claims: Mapping[str, LiveClaim]) -> FoundObjects:
         if self._objects is None:
             self._objects = FoundObjects.of(self._rules.values())
         if not claims:
@@ -237,21 +237,21 @@ class PodTranslator:
         return FoundObjects.of([*self._rules.values(), *named.values()])
 
 
-def _elsewhere(known: dict[K, Request], namespace: str) -> dict[K, Request]:
+def _of_other_namespaces(known: dict[K, Request], namespace: str) -> dict[K, Request]:
     """Return the requests of other namespaces than this one; of none where it is empty."""
     return {key: each for key, each in known.items() if each.namespace != namespace} if namespace else {}
 
 
-def _same(before: Any, now: Any) -> bool:
+def _is_same_rule(before: Any, now: Any) -> bool:
     """Say whether two versions of a rule say the same: of most kinds that is in their spec."""
-    return bool(_said(before) == _said(now))
+    return bool(_rule_content(before) == _rule_content(now))
 
 
-def _said(rule: Any) -> Any:
+def _rule_content(rule: Any) -> Any:
     return rule.spec if hasattr(rule, "spec") else changed(rule, metadata=Metadata())
 
 
-def _sized(asked: Request) -> Request:
+def _require_gang_size(asked: Request) -> Request:
     """Return a request as it is; refuse a gang of which nobody says how many must come."""
     if asked.gang is not None and asked.gang.size == UNSTATED:
         raise ManifestError(

@@ -23,7 +23,7 @@ class UnobservedAllocations:
     """What is owed, by pod."""
 
     def __init__(self) -> None:
-        self._debts: dict[str, UnobservedAllocation] = {}
+        self._allocations: dict[str, UnobservedAllocation] = {}
         self._pods: dict[Key, str] = {}
 
     def add(self, placement: Placement, claims: Iterable[Key]) -> None:
@@ -32,31 +32,31 @@ class UnobservedAllocations:
         self.drop(uid)
         keys = set(claims)
         if keys:
-            self._debts[uid] = UnobservedAllocation(placement, keys)
+            self._allocations[uid] = UnobservedAllocation(placement, keys)
             self._pods |= dict.fromkeys(keys, uid)
 
     def observe(self, claim: Key) -> str:
         """Note that a claim was seen with its devices; return whose debt is paid by it, if anybody's."""
         uid = self._pods.pop(claim, "")
-        if uid and not self._debts[uid].unseen - {claim}:
+        if uid and not self._allocations[uid].unseen - {claim}:
             self.drop(uid)
             return uid
         if uid:
-            self._debts[uid].unseen.discard(claim)
+            self._allocations[uid].unseen.discard(claim)
         return ""
 
     def of(self, uid: str) -> Placement | None:
         """Return what a pod was given by claims that have not all been seen."""
-        debt = self._debts.get(uid)
+        debt = self._allocations.get(uid)
         return debt.placement if debt else None
 
     def claims(self, uid: str) -> tuple[str, ...]:
         """Return the names of the claims of a pod that have not been seen."""
-        debt = self._debts.get(uid)
+        debt = self._allocations.get(uid)
         return tuple(sorted(name for _, name in debt.unseen)) if debt else ()
 
     def drop(self, uid: str) -> None:
         """Forget what a pod was given: nothing came of it, or it was taken back."""
-        debt = self._debts.pop(uid, None)
+        debt = self._allocations.pop(uid, None)
         for key in debt.unseen if debt else ():
             self._pods.pop(key, None)

@@ -44,7 +44,7 @@ class VolumeBinding:
     """To be kept for it; None: one is to be made."""
 
 
-def named(pod: LivePod) -> list[tuple[str, Key]]:
+def volume_claims(pod: LivePod) -> list[tuple[str, Key]]:
     """Return the volume claims of a pod, each with the field that names it."""
     meta = pod.metadata
     found = []
@@ -65,7 +65,7 @@ class VolumeCache:
         self._volumes: dict[str, Volume] = {}
         self._free: dict[str, Volume] = {}
         """Volumes that are kept for nobody."""
-        self._kept: dict[Key, Volume] = {}
+        self._reserved: dict[Key, Volume] = {}
         """By claim: the volume that is kept for it."""
         self._classes: dict[str, StorageClass] = {}
         self._users = ClaimIndex()
@@ -74,70 +74,70 @@ class VolumeCache:
         """Take a change in, and return the ids of pods that may now read otherwise."""
         item = change.object
         if isinstance(item, VolumeClaim):
-            _keep(self._claims, change.key, change.new)
+            _store(self._claims, change.key, change.new)
             return frozenset(self._users.of(change.key))
         if isinstance(item, Volume):
             return self._on_volume(item.metadata.name, change.new)
-        _keep(self._classes, item.metadata.name, change.new)
-        return self._users.everybody
+        _store(self._classes, item.metadata.name, change.new)
+        return self._users.all_pods
 
     def _on_volume(self, name: str, now: Volume | None) -> frozenset[str]:
         """Take in a volume; one that is free, or was, concerns everybody, else only who it is kept for."""
         before = self._volumes.get(name)
-        _keep(self._volumes, name, now)
+        _store(self._volumes, name, now)
         was_free = self._free.pop(name, None) is not None
         if before is not None and before.claimed_by is not None:
-            self._kept.pop(before.claimed_by, None)
+            self._reserved.pop(before.claimed_by, None)
         if now is not None and now.claimed_by is not None:
-            self._kept[now.claimed_by] = now
+            self._reserved[now.claimed_by] = now
         elif now is not None:
             self._free[name] = now
         if was_free or name in self._free:
-            return self._users.everybody
+            return self._users.all_pods
         found = [
             each.claimed_by for each in (before, now) if each is not None and each.claimed_by is not None
         ]
         return frozenset(uid for key in found for uid in self._users.of(key))
 
-    def follow(self, uid: str, pod: LivePod | None) -> None:
+    def index_pod(self, uid: str, pod: LivePod | None) -> None:
         """Note for which claims a pod waits; None where it waits no more."""
-        self._users.put(uid, [key for _, key in named(pod)] if pod is not None else ())
+        self._users.put(uid, [key for _, key in volume_claims(pod)] if pod is not None else ())
 
-    def missing(self, pod: LivePod) -> list[VolumeClaim]:
+    def unbound_claims(self, pod: LivePod) -> list[VolumeClaim]:
         """Return the claims of a pod that get their volume when its node is chosen."""
-        found = [self._claims.get(key) for _, key in named(pod)]
+        found = [self._claims.get(key) for _, key in volume_claims(pod)]
         return [each for each in found if each is not None and not each.bound]
 
     def bindings(self, pod: LivePod, node: NodeState) -> list[VolumeBinding]:
         """Return what is to be done for a pod's claims on its node, where that has not been done."""
         found: list[VolumeBinding] = []
         taken: set[str] = set()
-        for claim in self.missing(pod):
-            if self._kept_for(claim) is not None:
+        for claim in self.unbound_claims(pod):
+            if self._reserved_for(claim) is not None:
                 continue
             there = [each for each in self._free_for(claim) if _reaches(each, node)]
             left = [each for each in there if each.metadata.name not in taken]
             if left:
                 taken.add(left[0].metadata.name)
                 found.append(VolumeBinding(claim, node.name, left[0]))
-            elif self._is_made(claim) and claim.node != node.name:
+            elif self._has_provisioner(claim) and claim.node != node.name:
                 found.append(VolumeBinding(claim, node.name))
         return found
 
-    def tied(self, pod: LivePod, asked: Request, known: Callable[[str], bool]) -> Request:
+    def with_volume_affinity(self, pod: LivePod, asked: Request, known: Callable[[str], bool]) -> Request:
         """Return a request that goes where its volumes are; ManifestError where one of them is not to be had.
 
         `known` says whether there is a node of a name: a choice of one that is gone binds nobody.
         """
         affinity = asked.affinity
-        for field, key in named(pod) if self._origin.storage else ():
+        for field, key in volume_claims(pod) if self._origin.storage else ():
             where = f"{self._origin.place('Pod', pod)}: {field}"
-            affinity = _both(affinity, self._places(where, key, known))
+            affinity = _intersection(affinity, self._node_selectors(where, key, known))
             if len(affinity) > _MOST:
                 raise ManifestError(f"{where}: its volumes can be in too many ways", "use fewer volumes")
         return replace(asked, affinity=affinity)
 
-    def _places(self, where: str, key: Key, known: Callable[[str], bool]) -> tuple[Selector, ...]:
+    def _node_selectors(self, where: str, key: Key, known: Callable[[str], bool]) -> tuple[Selector, ...]:
         """Return the selectors of which one must hold for a claim; none: it may be anywhere."""
         claim, name = self._claims.get(key), "/".join(key)
         if claim is None:
@@ -146,7 +146,7 @@ class VolumeCache:
             raise ManifestError(f"{where}: PersistentVolumeClaim {name} is being deleted", "name another")
         if claim.status.phase == "Lost":
             raise ManifestError(f"{where}: PersistentVolumeClaim {name} has lost its volume", "make it anew")
-        volume = self._volumes.get(claim.spec.volume_name) if claim.bound else self._kept_for(claim)
+        volume = self._volumes.get(claim.spec.volume_name) if claim.bound else self._reserved_for(claim)
         if volume is not None:
             return reachable(volume)
         kind = self._class_of(claim)
@@ -155,13 +155,13 @@ class VolumeCache:
             raise ManifestError(f"{where}: PersistentVolumeClaim {name} has no volume yet", hint)
         if claim.node and known(claim.node):
             return (Selector(names=(LabelTerm(_NAME, MatchOperator.IN, (claim.node,)),)),)
-        return self._anywhere(where, claim, kind)
+        return self._unbound_selectors(where, claim, kind)
 
-    def _anywhere(self, where: str, claim: VolumeClaim, kind: StorageClass) -> tuple[Selector, ...]:
+    def _unbound_selectors(self, where: str, claim: VolumeClaim, kind: StorageClass) -> tuple[Selector, ...]:
         """Return from where a volume could be reached that is there, or could be made."""
         there = [reachable(each) for each in self._free_for(claim)]
         made = tuple(map(_of_topology, kind.allowed_topologies))
-        if self._is_made(claim):
+        if self._has_provisioner(claim):
             return () if not made or not all(there) else (*made, *_flat(there))
         if not there:
             raise ManifestError(
@@ -170,8 +170,8 @@ class VolumeCache:
             )
         return () if not all(there) else _flat(there)
 
-    def _kept_for(self, claim: VolumeClaim) -> Volume | None:
-        found = self._kept.get(claim.key)
+    def _reserved_for(self, claim: VolumeClaim) -> Volume | None:
+        found = self._reserved.get(claim.key)
         ref = found.spec.claim_ref if found is not None else None
         # Who keeps one by hand may leave the uid out; one of another uid is that of a claim of before.
         return found if ref is not None and ref.uid in ("", claim.metadata.uid) else None
@@ -195,7 +195,7 @@ class VolumeCache:
             found, key=lambda each: (_bytes(each.spec.capacity.get(STORAGE_RESOURCE, 0)), each.metadata.name)
         )
 
-    def _is_made(self, claim: VolumeClaim) -> bool:
+    def _has_provisioner(self, claim: VolumeClaim) -> bool:
         """Say whether a volume can be made for a claim."""
         kind = self._class_of(claim)
         return kind is not None and kind.provisioner != NO_PROVISIONER
@@ -230,7 +230,7 @@ def _of_topology(topology: Topology) -> Selector:
     return Selector(tuple(LabelTerm(each.key, MatchOperator.IN, each.values) for each in found))
 
 
-def _both(one: Sequence[Selector], other: Sequence[Selector]) -> tuple[Selector, ...]:
+def _intersection(one: Sequence[Selector], other: Sequence[Selector]) -> tuple[Selector, ...]:
     """Return alternatives of which one holds where one of each holds."""
     if not one or not other:
         return (*one, *other)
@@ -253,7 +253,7 @@ def _bytes(value: Any) -> int:
         return _ENDLESS
 
 
-def _keep(found: dict[Any, Any], key: Any, now: Any) -> None:
+def _store(found: dict[Any, Any], key: Any, now: Any) -> None:
     if now is None:
         found.pop(key, None)
     else:

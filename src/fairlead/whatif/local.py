@@ -34,7 +34,7 @@ def decide_locally(
     )
     cache.cluster.limit_disruptions(cache.disruptions.budgets)
     leaving = {uid: placed.node for uid in cache.leaving() if (placed := cache.cluster.placement(uid))}
-    decisions = cache.quotas.decided(members, POLICY, partial(_place, cache, leaving))
+    decisions = cache.quotas.decide_within_quota(members, POLICY, partial(_place, cache, leaving))
     documents = decision_document(cache.cluster, decisions, POLICY, detailed=detailed).to_json()["decisions"]
     document: dict[str, Any] = documents[members.index(request)]
     released = [uid for uid, node in leaving.items() if cache.cluster.placement(uid) is None]

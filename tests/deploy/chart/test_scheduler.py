@@ -92,7 +92,7 @@ async def _half_done(world: World) -> None:
     await world.pod("half", mib=4096)
     (pod,) = await world.pods()
     share = DeviceShare("pci-0000-00-00-0", Bytes(4 * GIB))
-    plan = writes.BindingPlan(pod, Placement(Request("half"), world.nodes[0], (share,)), own=True)
+    plan = writes.BindingPlan(pod, Placement(Request("half"), world.nodes[0], (share,)), own_claim=True)
     await _send(world, writes.set_claim_status(plan))
     await _send(world, writes.create_claim(pod, plan.placement.shares))
     (claim,) = await world.claims()

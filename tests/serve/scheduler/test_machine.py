@@ -314,7 +314,7 @@ class Play(RuleBasedStateMachine):
         """See that no replica keeps anything for pods that are gone."""
         for actor in self.cast:
             cache = actor.machine.cache
-            kept = [*cache.unsettled, *cache.held, *cache.nominations]
+            kept = [*cache.being_bound, *cache.waiting_for_volumes, *cache.nominations]
             assert (kept, actor.machine.in_flight) == ([], 0)
 
     def all_settles(self) -> None:

@@ -238,7 +238,7 @@ def _planned(pod: LivePod, node: str) -> writes.BindingPlan:
     """Return what an earlier leader decided: both pods to one device, one after the other."""
     share = DeviceShare("gpu-0", Bytes(4 * GIB), 0)
     request = Request(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
-    return writes.BindingPlan(pod, Placement(request, node, (share,)), own=True)
+    return writes.BindingPlan(pod, Placement(request, node, (share,)), own_claim=True)
 
 
 def test_what_a_replica_recorded_on_a_cluster_is_replayed_without_one(

@@ -18,7 +18,7 @@ from fairlead.serve.machine.flow import Answered
 from fairlead.serve.machine.recording import Recorder, encode_effects, read_events, read_header
 from fairlead.serve.scheduler.events import Cycle, Explain, Start, Synced, Tick
 from fairlead.serve.scheduler.machine import SchedulerMachine
-from fairlead.serve.scheduler.replay import EVENTS, opened, recorder
+from fairlead.serve.scheduler.replay import EVENTS, open_recording, recorder
 from tests.serve.scheduler.actors import Actor, settings_of
 from tests.serve.scheduler.objects import pod
 from tests.serve.scheduler.test_machine import Play
@@ -177,7 +177,7 @@ def test_every_kind_of_event_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_what_is_no_recording_is_refused_by_name(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "it").write_text(text)
     with (tmp_path / "it").open("rb") as file, pytest.raises(RecordingError, match=f"it: .*{said}"):
-        opened(file, "it", Catalog({}))
+        open_recording(file, "it", Catalog({}))
 
 
 def test_a_recording_overwrites_no_file_and_is_its_owners(tmp_path: Path) -> None:

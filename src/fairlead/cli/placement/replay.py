@@ -64,10 +64,10 @@ class _Replay:
     """One run through a recording."""
 
     def __init__(self, options: argparse.Namespace, file: BinaryIO) -> None:
-        from fairlead.serve.scheduler.replay import opened
+        from fairlead.serve.scheduler.replay import open_recording
 
         self._options = options
-        self._recording = opened(file, options.recording, shared.catalog_of(options))
+        self._recording = open_recording(file, options.recording, shared.catalog_of(options))
         self._events = self._effects = 0
         self._rows: list[tuple[str, ...]] = []
         self.problem: dict[str, Any] = {}

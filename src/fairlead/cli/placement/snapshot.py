@@ -124,7 +124,7 @@ async def _taken(config: "ClusterConfig", catalog: "Catalog") -> "tuple[Snapshot
     found = ListedCluster.of(there, catalog)
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     snapshot = replace(found.snapshot, taken=now, source=config.context or config.server)
-    return snapshot, [str(each) for each in found.complaints]
+    return snapshot, [str(each) for each in found.read_errors]
 
 
 def _write(path: str, text: str) -> None:

@@ -134,7 +134,7 @@ class Extender:
 
     def _metrics(self) -> Response:
         cache, doubts = self._judge.cache, len(self._judge.doubts)
-        text = metrics.render(self._counts, doubts, len(cache.cluster.nodes()), len(cache.complaints))
+        text = metrics.render(self._counts, doubts, len(cache.cluster.nodes()), len(cache.read_errors))
         return Response(200, text, CONTENT_TYPE)
 
 

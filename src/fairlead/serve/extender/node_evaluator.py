@@ -140,8 +140,8 @@ class NodeEvaluator:
         self._fail(verdict, names, doubted.nonzero()[0], _DOUBTED, DOUBT)
         unseen = found.rows == ABSENT
         self._fail(verdict, names, unseen.nonzero()[0], _UNSEEN, UNSEEN)
-        for name in self.cache.complaints.keys() & verdict.failed.keys():
-            verdict.failed[name] = f"node(s) that cannot be read: {self.cache.complaints[name]}"
+        for name in self.cache.read_errors.keys() & verdict.failed.keys():
+            verdict.failed[name] = f"node(s) that cannot be read: {self.cache.read_errors[name]}"
         self._refuse(verdict, names, found, (~found.fits & ~unseen).nonzero()[0])
         return verdict
 

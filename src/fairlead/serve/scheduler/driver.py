@@ -31,12 +31,12 @@ from fairlead.serve.scheduler.report.explain import PATH
 from fairlead.serve.web.httpd import Response
 from fairlead.settings.scheduler import SchedulerSettings
 
-_BREATH: Final = 0.01
+_YIELD_AFTER: Final = 0.01
 """Seconds of deciding after which requests and watches get their turn."""
 _TICK: Final = 0.5
 _PATIENCE: Final = 2.0
 """Seconds that a client which asks about a pod waits for the loop; probes wait meanwhile."""
-_REST: Final = 9.0
+_REST_FACTOR: Final = 9.0
 """Seconds of rest for each second of working an explanation out."""
 _STUCK: Final = 30.0
 """Seconds without a sign of life from the loop after which the program is not well."""
@@ -133,7 +133,7 @@ class Scheduler:
         while not machine.finished:
             await self._bell.wait()
             self._bell.clear()
-            until = time.monotonic() + _BREATH
+            until = time.monotonic() + _YIELD_AFTER
             while machine.ready(boottime()):
                 began, before = time.monotonic(), machine.cycle.runs
                 self._feed(Cycle())
@@ -142,7 +142,7 @@ class Scheduler:
                     machine.cycle.metrics.deciding.observe(now - began)
                 if now > until:
                     await asyncio.sleep(0)
-                    until = time.monotonic() + _BREATH
+                    until = time.monotonic() + _YIELD_AFTER
 
     def _feed(self, event: Event) -> list[Effect]:
         """Have the machine handle an event, and begin what it wants done."""
@@ -213,7 +213,7 @@ class Scheduler:
         explained = next(each for each in effects if isinstance(each, Explained))
         if explained.searched:
             now = time.monotonic()
-            self._rest_until = now + _REST * (now - began)
+            self._rest_until = now + _REST_FACTOR * (now - began)
         if not explained.document:
             return Response(503, b"this replica does not decide\n")
         return Response(200, json.dumps(explained.document).encode(), "application/json")

@@ -24,7 +24,7 @@ from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Answered, Effect, Flow, Flows, Log, Sleep, Together
 from fairlead.serve.scheduler.bind import evict, writes
 from fairlead.serve.scheduler.bind.binder import Binder
-from fairlead.serve.scheduler.bind.requests import Fences, send_once, together
+from fairlead.serve.scheduler.bind.requests import Fences, gather, send_once
 from fairlead.serve.scheduler.bind.writes import BindingPlan
 from fairlead.serve.scheduler.cycle.preemption import Preemption
 from fairlead.serve.scheduler.cycle.queue import SchedulingQueue
@@ -64,7 +64,12 @@ class SchedulerMachine:
             self.cache, self._queue, policy_named(settings.policy), own_claims=settings.own_claims
         )
         self.election = LeaderElection(
-            self._flows, self._clock, settings.me, settings.lease, self.cache.leader_marks, self.cache.began
+            self._flows,
+            self._clock,
+            settings.me,
+            settings.lease,
+            self.cache.leader_marks,
+            self.cache.has_bound_pods,
         )
         self._fences = Fences(self._log, self._nonce)
         self._binder = Binder(self.election.leads, self._fences)
@@ -123,7 +128,7 @@ class SchedulerMachine:
         self._clock.now = now
         pending: dict[str, int] = {**self._queue.pods_by_queue(), "in-flight": self.in_flight}
         nodes = len(self.cache.cluster.rows())
-        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, len(self.cache.complaints))
+        return SchedulerGauges(self.term is not None, self.epoch, pending, nodes, len(self.cache.read_errors))
 
     # Events
 
@@ -168,7 +173,7 @@ class SchedulerMachine:
             self._refresh(now)
         term = self.term
         if term is None or term.epoch != self.epoch:
-            self.cycle.stand_down()
+            self.cycle.drop_nominations()
             if term is not None and not self._failing_over and self._stop_by is None:
                 self._failing_over = True
                 self._flows.start(self._fail_over(term))
@@ -220,7 +225,7 @@ class SchedulerMachine:
         )
         try:
             fenced = yield from failover.fence_previous(term)
-            yield from self._tracker.open(term.epoch)
+            yield from self._tracker.begin_term(term.epoch)
         except ClusterError as error:
             self._log(f"cannot begin: {error}")
             yield Sleep(_RETRY_FAILOVER)
@@ -228,7 +233,7 @@ class SchedulerMachine:
             self._log(f"deciding; {counted(fenced, 'waiting pod was', 'waiting pods were')} taken over")
             self.epoch = term.epoch
             self._refresh(self._clock.now)
-            self.cycle.prefer_half_bound()
+            self.cycle.prioritize_partly_bound_gangs()
             self._deallocate_stranded(self.cycle.stranded(sorted(self.cycle.unreadable)))
         self._failing_over = False
 
@@ -236,22 +241,24 @@ class SchedulerMachine:
         began = self._clock.now
         fenced = [plan.pod for plan in plans if plan.fenced]
         try:
-            failed = yield from self._tracker.during(fenced, epoch, self._binder.bind(plans, epoch))
+            failed = yield from self._tracker.track(fenced, epoch, self._binder.bind(plans, epoch))
         except ClusterError as error:
             failed = {plan.uid: str(error) for plan in plans}
         for plan in plans:
             if plan.uid in failed:
                 self._log(f"{_name(plan.pod)}: {failed[plan.uid]}")
-                self.cycle.failed(plan.uid, self._clock.now, half_bound=len(failed) < len(plans))
+                self.cycle.record_failure(plan.uid, self._clock.now, half_bound=len(failed) < len(plans))
                 continue
             self.cycle.metrics.binding.observe(self._clock.now - began)
             if self.cache.pod(plan.uid) is None:  # it went as soon as it was bound
-                yield from self._binder.drop_claims(plan.pod, [name for _, name in plan.giving], epoch)
-            self.cycle.done(plan.uid, self._clock.now)
+                yield from self._binder.drop_claims(
+                    plan.pod, [name for _, name in plan.claims_to_allocate], epoch
+                )
+            self.cycle.record_bound(plan.uid, self._clock.now)
         bound = [plan for plan in plans if plan.uid not in failed]
         group = self.cache.group_of(bound[0].pod) if bound else None
         if group is not None or any(plan.fenced for plan in bound):
-            for report in podgroup_status.bound(bound, group, self._time()):
+            for report in podgroup_status.report_bound(bound, group, self._time()):
                 yield from send_once(report)
 
     def _drop_orphan(self, uid: str, pod: LivePod) -> Flow[None]:
@@ -266,7 +273,7 @@ class SchedulerMachine:
     def _deallocate(self, pod: LivePod, claim: LiveClaim, epoch: int) -> Flow[None]:
         """Take back what a pending pod's claim was given; if we stop in between, the next leader does."""
         try:
-            yield from self._tracker.during([pod], epoch, self._binder.deallocate(claim, pod, epoch))
+            yield from self._tracker.track([pod], epoch, self._binder.deallocate(claim, pod, epoch))
         except ClusterError:
             return
 
@@ -279,15 +286,15 @@ class SchedulerMachine:
             problem = yield from evict.refusal(victim)
             if problem:
                 self._log(f"did not evict pod {_name(victim)}: {problem}")
-                self.cycle.evicted(victim.metadata.uid, problem, self._clock.now)
-        yield from together([self._evict(each, epoch) for each in victims])
+                self.cycle.record_eviction(victim.metadata.uid, problem, self._clock.now)
+        yield from gather([self._evict(each, epoch) for each in victims])
 
     def _evict(self, victim: LivePod, epoch: int) -> Flow[None]:
         uid, name = victim.metadata.uid, _name(victim)
         preemptor = ", ".join(map(_name, self.cycle.preemptions.preemptors_of(uid)))
-        needed = partial(self.cycle.preemptions.needs, uid)
+        needed = partial(self.cycle.preemptions.is_needed, uid)
         problem = yield from self._evictor.evict(victim, preemptor, epoch, needed)
-        self.cycle.evicted(uid, problem, self._clock.now)
+        self.cycle.record_eviction(uid, problem, self._clock.now)
         if problem:
             self._log(f"did not evict pod {name}: {problem}")
             return
@@ -301,7 +308,7 @@ class SchedulerMachine:
             name = "/".join(binding.claim.key)
             self._log(f"{name}: it could not be given a volume for {binding.node}")
             yield Sleep(_RETRY_VOLUME)
-            self.cache.requeue_held(uid)
+            self.cache.requeue_waiting_for_volumes(uid)
 
     def _report(self, reports: Sequence[Report]) -> Flow[None]:
         yield Together(tuple(map(send_once, reports)))
@@ -312,15 +319,19 @@ class SchedulerMachine:
         now, moment = self._time(), self._clock.now
         reports: list[Report] = []
         groups: dict[Key, list[Report]] = {}
-        reasons = self.cycle.reporter.take(moment, _REPORTS, self.cycle.newcomers(moment))
+        reasons = self.cycle.reporter.take(moment, _REPORTS, self.cycle.recently_queued(moment))
         for uid, text in reasons.items():
-            pod, held = self.cache.pod(uid), uid in self.cache.held
+            pod, held = self.cache.pod(uid), uid in self.cache.waiting_for_volumes
             if pod is None or not (held or self.cache.waits(uid)):
                 continue
-            reports += conditions.kept(pod, text, now) if held else conditions.refused(pod, text, now)
+            reports += (
+                conditions.report_waiting_for_volumes(pod, text, now)
+                if held
+                else conditions.report_unschedulable(pod, text, now)
+            )
             group = self.cache.group_of(pod)
             if group is not None:
-                groups[group.key] = podgroup_status.refused(group, text, now)
+                groups[group.key] = podgroup_status.report_unschedulable(group, text, now)
         return [*reports, *(each for found in groups.values() for each in found)]
 
     def _resign_when_drained(self, now: float, stop_by: float) -> None:

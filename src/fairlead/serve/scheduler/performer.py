@@ -35,7 +35,7 @@ class Performer:
 
     def __init__(self, client: RequestClient, in_flight: int) -> None:
         self._client = client
-        self._room = asyncio.Semaphore(in_flight)
+        self._slots = asyncio.Semaphore(in_flight)
         self.count: Counter[tuple[str, str]] = Counter()
         """Requests by resource and outcome."""
 
@@ -45,7 +45,7 @@ class Performer:
             return (await self._client.list(_LISTED[effect.plural])).items
         assert isinstance(effect, ApiRequest), effect
         if effect.within is None:
-            async with self._room:
+            async with self._slots:
                 return await self._send(effect)
         try:
             async with asyncio.timeout(effect.within):  # of the Lease: it waits for no other request

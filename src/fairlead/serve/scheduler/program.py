@@ -10,7 +10,7 @@ from fairlead.cluster.client import Client
 from fairlead.cluster.config.types import ClusterConfig
 from fairlead.serve.scheduler.driver import Scheduler
 from fairlead.serve.scheduler.replay import recorder
-from fairlead.serve.scheduler.report.explain import signs
+from fairlead.serve.scheduler.report.explain import lease_annotations
 from fairlead.serve.until_signal import run_until_told
 from fairlead.serve.web.thread import served
 from fairlead.settings import Address
@@ -35,7 +35,7 @@ def run(
             scheduler = Scheduler(client, catalog, settings, say, recorder=recording)
             with served(listen, scheduler.answer) as where:
                 say(f"listening on http://{where}/metrics")
-                scheduler.announce(signs(where, settings.name, os.environ, os.uname().nodename))
+                scheduler.announce(lease_annotations(where, settings.name, os.environ, os.uname().nodename))
                 await scheduler.run(stop)
 
     try:

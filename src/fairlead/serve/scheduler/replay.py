@@ -37,7 +37,7 @@ class OpenedRecording:
     events: Iterator[RecordedEvent]
 
 
-def opened(file: BinaryIO, where: str, catalog: Catalog) -> OpenedRecording:
+def open_recording(file: BinaryIO, where: str, catalog: Catalog) -> OpenedRecording:
     """Open a recording."""
     lines = iter(file)
     header: dict[str, Any] = read_header(lines, where)

@@ -11,7 +11,7 @@ from fairlead.catalog import Catalog
 from fairlead.keys import ALLOCATED, DEVICES, PLACEMENT_FORMAT
 from fairlead.manifest.types.kubernetes import Node
 from fairlead.placement import DeviceShare
-from fairlead.serve.scheduler.bind.allocation_mode import why_claim
+from fairlead.serve.scheduler.bind.allocation_mode import reason_for_claim
 from fairlead.units import Bytes
 from tests.serve.scheduler import objects
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, run_all
@@ -112,14 +112,14 @@ CLAIM: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node | None, list[LiveP
 def test_the_binding_does(
     asks: LivePod, shares: tuple[DeviceShare, ...], there: Node, others: list[LivePod]
 ) -> None:
-    assert why_claim(asks, shares, there, others) == ""
+    assert reason_for_claim(asks, shares, there, others) == ""
 
 
 @pytest.mark.parametrize(("asks", "shares", "there", "others", "reason"), CLAIM.values(), ids=CLAIM)
 def test_a_claim_must_tell(
     asks: LivePod, shares: tuple[DeviceShare, ...], there: Node | None, others: list[LivePod], reason: str
 ) -> None:
-    assert reason in why_claim(asks, shares, there, others)
+    assert reason in reason_for_claim(asks, shares, there, others)
 
 
 def promising() -> Node:
@@ -138,5 +138,5 @@ def test_the_binding_is_all_that_is_planned_while_there_is_room_by_the_kubelets_
         catalog, promising(), objects.device_slice("n"), *waiting, share("512", name="c", claim="old")
     )
     plans = run_all(cycle).plans
-    assert {plan.pod.metadata.name: plan.own for plan in plans} == {"a": False, "b": False, "c": True}
+    assert {plan.pod.metadata.name: plan.own_claim for plan in plans} == {"a": False, "b": False, "c": True}
     assert all(plan.fenced for plan in plans), "the next leader can forestall each of them"

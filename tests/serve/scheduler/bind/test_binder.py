@@ -44,7 +44,7 @@ def plan_for(wire: Wire, name: str, *, own: bool = True) -> BindingPlan:
     made = wire.api.create("pods", msgspec.to_builtins(pod(name, mib=1024)))
     found: LivePod = read(PODS, made)
     request = Request(name, uid=found.metadata.uid)
-    return BindingPlan(found, Placement(request, "n", (DeviceShare("gpu-0", Bytes(GIB)),)), own=own)
+    return BindingPlan(found, Placement(request, "n", (DeviceShare("gpu-0", Bytes(GIB)),)), own_claim=own)
 
 
 def bind(wire: Wire, *plans: BindingPlan, leads: Callable[[int], bool] = always) -> dict[str, str]:
@@ -91,13 +91,13 @@ def test_a_pod_that_another_bound_gives_back_what_was_booked_for_it() -> None:
 
 def test_a_binding_whose_answer_was_lost_counts_where_the_pod_says_so() -> None:
     wire = Wire(lambda method, path: "lost" if path.endswith("/binding") else None)
-    assert bind(wire, plan_for(wire, "a", own=False)) == {}
+    assert bind(wire, plan_for(wire, "a", own_claim=False)) == {}
     assert wire.requests == [("POST", "pods/a/binding"), ("PATCH", "pods/a/status")]
 
 
 def test_a_binding_that_is_late_is_made_impossible_each_time() -> None:
     wire = Wire(lambda method, path: "late" if path.endswith("/binding") else None)
-    plan = plan_for(wire, "a", own=False)
+    plan = plan_for(wire, "a", own_claim=False)
     assert set(bind(wire, plan)) == {plan.uid}
     again: LivePod = read(PODS, wire.api.found("pods", "a"))
     assert set(bind(wire, BindingPlan(again, plan.placement))) == {plan.uid}
@@ -137,7 +137,7 @@ def test_a_pod_that_is_deleted_while_it_is_being_placed_leaves_no_claim() -> Non
 
 def test_what_others_write_to_a_pods_status_does_not_keep_it_from_being_bound() -> None:
     wire = Wire()
-    plan = plan_for(wire, "a", own=False)
+    plan = plan_for(wire, "a", own_claim=False)
     said = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
     path = f"/api/v1/namespaces/default/pods/{plan.pod.metadata.name}/status"
     wire.api.request("PATCH", path, msgspec.json.encode(said), STRATEGIC)
@@ -158,7 +158,7 @@ def marked(wire: Wire, pod: LivePod, epoch: int, nonce: str) -> LivePod:
 @pytest.mark.parametrize("epoch", [3, 4])
 def test_the_mark_of_a_leader_does_whatever_its_epoch(epoch: int) -> None:
     wire = Wire()
-    plan = plan_for(wire, "a", own=False)
+    plan = plan_for(wire, "a", own_claim=False)
     before = marked(wire, plan.pod, 3, "x")
     marked(wire, plan.pod, epoch, "y")
     assert list(bind(wire, replace(plan, pod=before))) == [plan.uid]
@@ -191,7 +191,7 @@ def test_what_is_gone_or_another_by_now_is_not_touched() -> None:
 def test_a_pod_that_its_owner_made_too_large_for_a_mark_is_changed_by_making_it_smaller() -> None:
     too_large = [TooLargeError("etcdserver: request is too large")]
     wire = Wire(lambda method, path: too_large.pop() if method == "PATCH" and too_large else None)
-    plan = plan_for(wire, "a", own=False)
+    plan = plan_for(wire, "a", own_claim=False)
     told = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}}
     body = msgspec.json.encode(told)
     waiting = read(PODS, json.loads(wire.api.request("PATCH", _status(plan.pod), body, STRATEGIC)))

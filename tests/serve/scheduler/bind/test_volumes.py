@@ -165,13 +165,13 @@ def test_a_volume_is_made_where_the_pod_goes_and_its_place_is_kept(catalog: Cata
     result = run_all(cycle)
     assert len(result.plans) == 3
     assert result.volumes == (), "it is noted already"
-    assert list(cycle.cache.held) == ["uid-a"]
+    assert list(cycle.cache.waiting_for_volumes) == ["uid-a"]
 
     cycle.cache.on_event(ObjectChange(None, volume("v", "n2")))
     cycle.cache.on_event(ObjectChange(chosen, claim("data", "v", kind=None, node="n2")))
     cycle.refresh(2.0)
     assert all_of(cycle) == {"a": "n2"}
-    assert cycle.cache.held == {}
+    assert cycle.cache.waiting_for_volumes == {}
 
 
 def test_a_volume_that_is_there_is_kept_for_the_claim(catalog: Catalog) -> None:
@@ -256,7 +256,7 @@ def test_a_gang_waits_together_for_the_volumes_of_one(catalog: Catalog) -> None:
     result = run_all(cycle)
     assert result.plans == ()
     ((_, binding),) = result.volumes
-    assert set(cycle.cache.held) == {"uid-a", "uid-b"}
+    assert set(cycle.cache.waiting_for_volumes) == {"uid-a", "uid-b"}
     cycle.cache.on_event(ObjectChange(None, volume("v", binding.node)))
     cycle.cache.on_event(ObjectChange(unmade, claim("data", "v")))
     cycle.refresh(1.0)
@@ -273,7 +273,7 @@ def test_the_more_important_takes_a_place_that_is_only_kept(catalog: Catalog) ->
     assert [result.plans for result in results] == [(), ()]
     preemptions = [preemption for result in results for preemption in result.preemptions]
     assert [preemption.victims for preemption in preemptions] == [()], "no pod runs there yet"
-    assert cycle.cache.held == {}
+    assert cycle.cache.waiting_for_volumes == {}
     cycle.refresh(1.0)
     assert all_of(cycle) == {"vip": "n"}
     assert cycle.cache.waits("uid-a")
@@ -301,8 +301,8 @@ def test_who_goes_while_volumes_are_made_leaves_nothing(catalog: Catalog, end: s
     over = using("a", "data", mib=4096, notes=ring, phase="Failed") if end == "ended" else None
     cycle.cache.on_event(ObjectChange(member, over))
     cycle.refresh(1.0)
-    assert (cycle.cache.held, cycle.cache.cluster.placements()) == ({}, ())
-    assert "uid-a" not in cycle.verdicts
+    assert (cycle.cache.waiting_for_volumes, cycle.cache.cluster.placements()) == ({}, ())
+    assert "uid-a" not in cycle.last_decisions
     assert [each.id for each in cycle.queue.group_of("uid-b").members.values()] == ["uid-b"]  # type: ignore[union-attr]
 
 

@@ -85,14 +85,14 @@ def test_the_shares_go_to_the_requests_of_named_claims_in_order() -> None:
     }
     shares = [DeviceShare(f"gpu-{number}", whole=True) for number in range(3)]
     named = read(seen.CLAIMS, document)
-    assert writes.by_request(plan(pod("a"), *shares, named=(named,))) == [
+    assert writes.shares_by_request(plan(pod("a"), *shares, named_claims=(named,))) == [
         (named, {"one": shares[:1], "two": shares[1:]})
     ]
 
 
 def test_a_second_pod_on_a_claim_is_only_added_to_those_who_use_it() -> None:
     given = claim("c", pod("a"), on="n", version=3)
-    (found,) = writes.by_request(plan(pod("b"), named=(given,)))
+    (found,) = writes.shares_by_request(plan(pod("b"), named_claims=(given,)))
     status = writes.allocate(plan(pod("b")), *found).body["status"]
     assert [each["name"] for each in status["reservedFor"]] == ["a", "b"]
     assert "allocation" not in status

@@ -50,7 +50,7 @@ def gang(name: str) -> Any:
 def test_who_fits_is_planned_with_a_claim_where_it_asks_by_resource(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=1024), pod("b"))
     plans = run_all(cycle).plans
-    assert {plan.pod.metadata.name: plan.own for plan in plans} == {"a": True, "b": False}
+    assert {plan.pod.metadata.name: plan.own_claim for plan in plans} == {"a": True, "b": False}
     assert {plan.placement.node for plan in plans} == {"n"}
 
 
@@ -88,10 +88,10 @@ def test_of_newcomers_nothing_is_said_for_a_moment(catalog: Catalog) -> None:
     cycle.cache.on_event(ObjectChange(None, pod("b", mib=8192)))
     cycle.refresh(5.0)
     run_all(cycle, 5.0)
-    assert cycle.newcomers(0.5) == {"uid-a", "uid-b"}
-    assert cycle.newcomers(5.5) == {"uid-b"}
-    assert set(cycle.reporter.take(5.5, 9, cycle.newcomers(5.5))) == {"uid-a"}
-    assert set(cycle.reporter.take(6.0, 9, cycle.newcomers(6.0))) == {"uid-b"}
+    assert cycle.recently_queued(0.5) == {"uid-a", "uid-b"}
+    assert cycle.recently_queued(5.5) == {"uid-b"}
+    assert set(cycle.reporter.take(5.5, 9, cycle.recently_queued(5.5))) == {"uid-a"}
+    assert set(cycle.reporter.take(6.0, 9, cycle.recently_queued(6.0))) == {"uid-b"}
 
 
 def test_a_gang_is_planned_together_or_waits_together(catalog: Catalog) -> None:
@@ -178,7 +178,7 @@ def test_half_a_gang_puts_nobody_out(catalog: Catalog) -> None:
 def test_what_could_not_be_written_frees_its_place_and_is_tried_later(catalog: Catalog) -> None:
     cycle = cycle_of(catalog, node("n"), device_slice("n"), pod("a", mib=4096))
     (plan,) = cycle.run(0.0).plans
-    cycle.failed(plan.uid, 0.0)
+    cycle.record_failure(plan.uid, 0.0)
     cycle.refresh(0.0)
     assert cycle.cache.cluster.placements() == ()
     assert cycle.run(0.1).plans == ()
@@ -194,7 +194,7 @@ def test_a_pod_that_goes_while_it_is_being_placed_leaves_nothing_behind(catalog:
     cycle.refresh(0.0)
     free = cycle.cache.cluster.free("n").devices
     assert sum(each.memory >> 20 for each in free) == 7168, "what is under way may yet take effect"
-    cycle.failed(plan.uid, 0.0)
+    cycle.record_failure(plan.uid, 0.0)
     cycle.refresh(0.0)
     assert len(cycle.queue) == 0
     assert cycle.cache.cluster.placements() == ()
@@ -211,7 +211,7 @@ def test_a_pod_that_another_bound_elsewhere_is_counted_there_and_here_until_our_
     cycle.refresh(0.0)
     free = cycle.cache.cluster.free
     assert [free(name).devices[0].memory for name in "nm"] == [0, 0]
-    cycle.failed(plan.uid, 0.0)
+    cycle.record_failure(plan.uid, 0.0)
     cycle.refresh(0.0)
     assert [free(name).devices[0].memory >> 30 for name in "nm"] == [4, 0]
 
@@ -245,13 +245,13 @@ def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catal
     (plan,) = cycle.run(0.0).plans
     bound = pod("a", 2, on="n", mib=4096)
     cycle.cache.on_event(ObjectChange(waiting, bound))
-    cycle.done(plan.uid, 0.0)
+    cycle.record_bound(plan.uid, 0.0)
     cycle.cache.on_event(ObjectChange(bound, None))
     delta = cycle.refresh(0.0)
     assert cycle.cache.cluster.free("n").devices[0].memory == 0
     assert [uid for uid, _ in delta.orphaned] == [plan.uid]
 
-    made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
+    made = claim(plan.claims_to_allocate[0][1], waiting, on="n", mib=4096)
     cycle.cache.on_event(ObjectChange(None, made))
     cycle.refresh(0.0)
     assert [placement.request.id for placement in cycle.cache.cluster.placements()] == [plan.uid], (
@@ -260,7 +260,7 @@ def test_a_pod_that_is_seen_gone_before_its_claim_is_seen_goes_on_counting(catal
     cycle.cache.forget(plan.uid)  # its claims were taken back as far as that was possible
     cycle.refresh(0.0)
     assert [placement.request.id for placement in cycle.cache.cluster.placements()] == [
-        f"claim default/{plan.giving[0][1]}"
+        f"claim default/{plan.claims_to_allocate[0][1]}"
     ]
     cycle.cache.on_event(ObjectChange(made, None))
     cycle.refresh(0.0)
@@ -275,13 +275,13 @@ def test_a_pod_that_is_seen_gone_just_before_its_claim_is_seen_is_counted_by_its
     (plan,) = cycle.run(0.0).plans
     bound = pod("a", 2, on="n", mib=4096)
     cycle.cache.on_event(ObjectChange(waiting, bound))
-    cycle.done(plan.uid, 0.0)
+    cycle.record_bound(plan.uid, 0.0)
     cycle.cache.on_event(ObjectChange(bound, None))
-    made = claim(plan.giving[0][1], waiting, on="n", mib=4096)
+    made = claim(plan.claims_to_allocate[0][1], waiting, on="n", mib=4096)
     cycle.cache.on_event(ObjectChange(None, made))
     assert cycle.refresh(0.0).orphaned == ()
     assert [placement.request.id for placement in cycle.cache.cluster.placements()] == [
-        f"claim default/{plan.giving[0][1]}"
+        f"claim default/{plan.claims_to_allocate[0][1]}"
     ]
     cycle.cache.on_event(ObjectChange(made, None))
     cycle.refresh(0.0)
@@ -318,7 +318,7 @@ def test_a_node_that_goes_while_a_pod_is_being_bound_there_is_forgotten_with_it(
     (plan,) = cycle.run(0.0).plans
     cycle.cache.on_event(ObjectChange(node("n"), None))
     cycle.refresh(0.0)
-    cycle.failed(plan.uid, 0.0)
+    cycle.record_failure(plan.uid, 0.0)
     cycle.refresh(0.0)
     cycle.cache.on_event(ObjectChange(None, node("n", 2)))
     cycle.refresh(0.0)

@@ -31,7 +31,7 @@ class Story:
         ]
         self.cycle = cycle_of(catalog, *(node(name, cpu="64") for name in names), *slices, *self.low)
         self.there = {each.metadata.uid: each for each in self.low}
-        self.evicted: list[str] = []
+        self.record_eviction: list[str] = []
         self.bound: list[BindingPlan] = []
         self.now = 0.0
 
@@ -51,7 +51,7 @@ class Story:
                 self.bind(plan)
             for preemption in result.preemptions:
                 for victim in preemption.victims:
-                    assert self.cycle.preemptions.needs(victim.metadata.uid)
+                    assert self.cycle.preemptions.is_needed(victim.metadata.uid)
                     self.evict(victim, gone=gone)
             self.cycle.refresh(self.now)
 
@@ -67,12 +67,12 @@ class Story:
         document["metadata"]["annotations"] = note
         self._seen(plan.pod, read(PODS, document))
         self.bound.append(plan)
-        self.cycle.done(plan.uid, self.now)
+        self.cycle.record_bound(plan.uid, self.now)
 
     def evict(self, victim: LivePod, *, gone: bool = True) -> None:
         """Let a pod be evicted."""
-        self.evicted.append(victim.metadata.name)
-        self.cycle.evicted(victim.metadata.uid, "", self.now)
+        self.record_eviction.append(victim.metadata.name)
+        self.cycle.record_eviction(victim.metadata.uid, "", self.now)
         document = msgspec.to_builtins(victim)
         document["metadata"] |= {
             "deletionTimestamp": "2026-01-01T00:00:30Z",
@@ -113,7 +113,7 @@ def test_a_pod_that_needs_two_victims_evicts_two_however_many_wait(catalog: Cata
     for _ in range(5):
         story.step()
     assert "vip" in story.names()
-    assert len(story.evicted) == 2
+    assert len(story.record_eviction) == 2
     assert story.names() == ["vip"], "nothing else was free at any time"
 
 
@@ -121,15 +121,15 @@ def test_what_a_victim_leaves_is_kept_until_the_last_one_is_gone(catalog: Catalo
     story = Story(catalog, nodes=1, devices=1)
     story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    assert len(story.evicted) == 2
-    first, second = (f"uid-{name}" for name in story.evicted)
+    assert len(story.record_eviction) == 2
+    first, second = (f"uid-{name}" for name in story.record_eviction)
     story.end(first)
     story.step()
     assert story.names() == []
     story.end(second)
     story.step()
     assert story.names() == ["vip"]
-    assert len(story.evicted) == 2
+    assert len(story.record_eviction) == 2
 
 
 def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Catalog) -> None:
@@ -141,7 +141,7 @@ def test_a_gang_evicts_as_many_as_it_needs_and_keeps_what_they_leave(catalog: Ca
     for _ in range(5):
         story.step()
     assert sorted(story.names()) == [f"member-{number}" for number in range(5)]
-    assert len(story.evicted) == 10
+    assert len(story.record_eviction) == 10
 
 
 def test_several_devices_evict_where_the_fewest_are(catalog: Catalog) -> None:
@@ -152,16 +152,16 @@ def test_several_devices_evict_where_the_fewest_are(catalog: Catalog) -> None:
     for _ in range(4):
         story.step()
     assert story.names() == ["pair"]
-    assert sorted(story.evicted) == ["low-n1-1", "low-n1-5"]
+    assert sorted(story.record_eviction) == ["low-n1-1", "low-n1-5"]
 
 
 def test_a_pod_that_is_leaving_is_awaited_and_no_other_is_evicted(catalog: Catalog) -> None:
     story = Story(catalog, nodes=2, devices=1)
     story.evict(story.low[0], gone=False)
-    story.evicted.clear()
+    story.record_eviction.clear()
     story.come(pod("vip", mib=2048, priority=9))
     story.step()
-    assert story.evicted == []
+    assert story.record_eviction == []
     assert story.names() == []
     story.end(story.low[0].metadata.uid)
     story.step()
@@ -179,7 +179,7 @@ def test_a_claim_that_outlives_its_pod_is_awaited_too(catalog: Catalog) -> None:
     story.cycle.cache.on_event(ObjectChange(None, held))
     story.come(pod("vip", mib=2048, priority=9))
     story.step()
-    assert story.evicted == []
+    assert story.record_eviction == []
     story.cycle.cache.on_event(ObjectChange(held, None))
     story.step()
     assert story.names() == ["vip"]
@@ -194,7 +194,7 @@ def test_a_gang_waits_for_claims_that_outlive_all_of_its_victims(catalog: Catalo
         story.cycle.cache.on_event(ObjectChange(None, each))
     story.come(*(pod(name, mib=4096, notes=RING, priority=9) for name in "ab"), pod("wait", mib=4096))
     story.step()
-    assert sorted(story.evicted) == ["low-0", "low-1"]
+    assert sorted(story.record_eviction) == ["low-0", "low-1"]
     for each in held:
         story.step()
         assert story.names() == [], "its claim still holds the device"
@@ -207,9 +207,9 @@ def test_a_preemptor_that_goes_away_gives_up_what_was_kept_for_it(catalog: Catal
     story = Story(catalog, nodes=1, devices=1)
     story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    victim = story.evicted[0]
+    victim = story.record_eviction[0]
     story.end("uid-vip")
-    assert not story.cycle.preemptions.needs(f"uid-{victim}"), "no eviction that serves nobody is sent"
+    assert not story.cycle.preemptions.is_needed(f"uid-{victim}"), "no eviction that serves nobody is sent"
     story.end(f"uid-{victim}")
     story.step()
     assert story.names() == ["wait"]
@@ -224,7 +224,7 @@ def test_a_preemptor_that_finds_a_place_elsewhere_takes_it(catalog: Catalog) -> 
     story.step()
     assert [plan.placement.node for plan in story.bound] == ["fresh"]
     story.come(pod("wait", mib=2048))
-    story.end(f"uid-{story.evicted[0]}")
+    story.end(f"uid-{story.record_eviction[0]}")
     story.step()
     assert story.names() == ["vip", "wait"]
 
@@ -233,12 +233,12 @@ def test_after_a_bound_the_place_is_given_up_and_the_stuck_are_left_alone(catalo
     story = Story(catalog, nodes=2, devices=1)
     story.come(pod("vip", mib=4096, priority=9))
     story.step(gone=False)
-    stuck = sorted(story.evicted)
+    stuck = sorted(story.record_eviction)
     story.now += 61.0
     story.step()
     assert story.names() == ["vip"]
-    assert len(story.evicted) == 4
-    assert not set(stuck) & set(story.evicted[2:])
+    assert len(story.record_eviction) == 4
+    assert not set(stuck) & set(story.record_eviction[2:])
 
 
 def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for(catalog: Catalog) -> None:
@@ -246,12 +246,12 @@ def test_a_pod_whose_binding_failed_keeps_the_place_that_others_were_evicted_for
     story.come(pod("wait", mib=2048), pod("vip", mib=4096, priority=9))
     cycle = story.cycle
     story.step(gone=False)
-    for name in list(story.evicted):
+    for name in list(story.record_eviction):
         story.end(f"uid-{name}")
     cycle.refresh(10.0)
     (plan,) = cycle.run(10.0).plans
     assert plan.pod.metadata.name == "vip"
-    cycle.failed(plan.uid, 10.0)
+    cycle.record_failure(plan.uid, 10.0)
     cycle.refresh(10.1)
     assert [plan for _ in range(3) for plan in cycle.run(10.1).plans] == [], "it is tried again after a pause"
     cycle.queue.flush_expired(11.0)
@@ -267,7 +267,7 @@ def test_a_pod_that_is_being_bound_is_no_victim_until_the_api_says_it_is_bound(c
     result = cycle.run(1.0)
     assert (result.plans, result.preemptions) == ((), ())
     cycle.cache.on_event(ObjectChange(plan.pod, pod("low", 2, on="n", mib=4096)))
-    cycle.done(plan.uid, 2.0)
+    cycle.record_bound(plan.uid, 2.0)
     cycle.refresh(2.0)
     result = cycle.run(2.0)
     assert (result.plans, victims(result)) == ((), ["low"])
@@ -281,8 +281,8 @@ def test_a_higher_priority_takes_a_reserved_place_before_another_running_pod_is_
     story.step(gone=False)
     story.come(pod("king", mib=4096, priority=99))
     story.step(gone=False)
-    assert len(story.evicted) == 2
-    for name in list(story.evicted):
+    assert len(story.record_eviction) == 2
+    for name in list(story.record_eviction):
         story.end(f"uid-{name}")
     story.step()
     assert story.names() == ["king"]
@@ -293,7 +293,7 @@ def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) ->
     story.come(*(pod(f"wait-{number}", mib=2048) for number in range(5)))
     story.come(pod("vip", mib=4096, priority=9), pod("equal", mib=4096, priority=9))
     story.step(gone=False)
-    story.end(f"uid-{story.evicted[0]}")
+    story.end(f"uid-{story.record_eviction[0]}")
     again = Story(catalog, nodes=0, devices=0)
     again.cycle = cycle_of(
         catalog,
@@ -304,8 +304,8 @@ def test_the_next_leader_goes_on_where_the_last_one_evicted(catalog: Catalog) ->
     again.there = story.there
     again.step(gone=False)
     assert again.names() == []
-    assert again.evicted == [], "what is leaving is enough for both"
-    for name in story.evicted[1:]:
+    assert again.record_eviction == [], "what is leaving is enough for both"
+    for name in story.record_eviction[1:]:
         again.end(f"uid-{name}")
     again.step()
     assert sorted(again.names()) == ["equal", "vip"]
@@ -340,7 +340,7 @@ def test_victims_respect_disruption_budgets_and_the_refusal_names_the_budget(cat
     assert (result.plans, result.preemptions) == ((), ())
     text = cycle.reporter.text("uid-b")
     assert "forbidden by PodDisruptionBudget web-guard (0 allowed)" in text
-    assert cycle.verdicts["uid-b"].decision.sentence() == text
+    assert cycle.last_decisions["uid-b"].decision.sentence() == text
     cycle.cache.on_event(ObjectChange(guard, budget("web-guard", 1, app="web")))
     cycle.refresh(2.0)
     result = cycle.run(2.0)
@@ -357,7 +357,7 @@ def test_a_victim_that_could_not_be_evicted_is_passed_over_for_a_while(catalog: 
     result = cycle.run(0.0)
     assert result.plans == ()
     (first,) = victims(result)
-    cycle.evicted(f"uid-{first}", "a budget forbids it", 0.0)
+    cycle.record_eviction(f"uid-{first}", "a budget forbids it", 0.0)
     cycle.refresh(0.0)
     result = cycle.run(0.0)
     assert result.plans == ()
@@ -373,9 +373,9 @@ def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(cata
     result = cycle.run(0.0)
     assert result.plans == ()
     first, second = [f"uid-{name}" for name in victims(result)]
-    cycle.evicted(first, "a budget forbids it", 0.0)
-    assert not cycle.preemptions.needs(second)
-    cycle.evicted(second, UNNEEDED, 0.0)
+    cycle.record_eviction(first, "a budget forbids it", 0.0)
+    assert not cycle.preemptions.is_needed(second)
+    cycle.record_eviction(second, UNNEEDED, 0.0)
     cycle.refresh(0.1)
     result = cycle.run(0.1)
     assert result.plans == ()
@@ -383,7 +383,7 @@ def test_where_one_victim_stays_the_others_stay_too_and_can_be_chosen_again(cata
     assert len(others) == 2
     assert first not in others
     for uid in others:
-        cycle.evicted(uid, "a budget forbids it", 1.0)
+        cycle.record_eviction(uid, "a budget forbids it", 1.0)
     cycle.refresh(6.5)
     result = cycle.run(6.5)
     assert result.plans == ()
@@ -413,4 +413,4 @@ def test_quiet_preemption_evicts_exactly_what_is_needed(catalog: Catalog, seed: 
     for _ in range(6):
         story.step()
     assert set(story.names()) >= {each.metadata.name for each in new}
-    assert len(story.evicted) == needed
+    assert len(story.record_eviction) == needed

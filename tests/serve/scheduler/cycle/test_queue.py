@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cache.events import HELPS, ClusterEvent, queueing_hints
+from fairlead.cache.events import HINTS_BY_REASON, ClusterEvent, queueing_hints
 from fairlead.placement import Reason, Rejection
 from fairlead.request import Gang, Request
 from fairlead.serve.scheduler.cycle.queue import SAFETY_NET, SchedulingQueue
@@ -79,7 +79,7 @@ def test_what_could_not_be_written_is_tried_later_and_later() -> None:
     now = 0.0
     for _ in range(9):
         queue.pop()
-        queue.failed("a", now)
+        queue.record_failure("a", now)
         queue.add(request("a"), now)
         until = queue.flush_expired(now)
         assert until is not None
@@ -92,7 +92,7 @@ def test_what_could_not_be_written_is_tried_later_and_later() -> None:
 def test_the_backoff_of_a_queue_can_be_set() -> None:
     queue, untils = SchedulingQueue(initial_backoff=2.0, max_backoff=3.0), []
     for _ in range(3):
-        queue.failed("a", 0.0)
+        queue.record_failure("a", 0.0)
         queue.add(request("a"), 0.0)
         untils.append(queue.flush_expired(0.0))
         queue.flush_expired(9.0)
@@ -128,12 +128,12 @@ def test_where_something_became_free_only_those_wake_for_whom_it_could_be_enough
 
 def test_those_who_are_next_are_listed_without_being_taken_out() -> None:
     queue = filled(request("a"), request("b", 5), request("c"))
-    assert queue.line(2) == ["b", "a"]
+    assert queue.next_active(2) == ["b", "a"]
     assert drained(queue) == [["b"], ["a"], ["c"]]
 
 
 def test_every_reason_has_something_that_helps() -> None:
-    assert set(HELPS) == set(Reason)
+    assert set(HINTS_BY_REASON) == set(Reason)
     assert queueing_hints([Rejection(Reason.POD_AFFINITY, "")]) == {
         ClusterEvent.NODE_CHANGED,
         ClusterEvent.POD_BOUND,

@@ -134,7 +134,7 @@ def test_a_pod_over_quota_wakes_when_the_quota_grows_or_a_pod_goes(catalog: Cata
     cycle.cache.on_event(ObjectChange(None, pod("plain", on="n")))
     cycle.refresh(2.0)
     assert not cycle.queue.has_active, "a pod that comes helps with no quota"
-    cycle.failed(first.uid, 2.0)
+    cycle.record_failure(first.uid, 2.0)
     cycle.refresh(2.0)
     assert decide_all(cycle, 2.0) == ["b"]
     grown = quota({SHARES: "2"}, version=2)

@@ -30,9 +30,9 @@ class Candidate:
         """Run a flow of the election to its end."""
         run(flow, self._wire.perform, self.flows)
 
-    def look(self) -> None:
+    def try_acquire_or_renew(self) -> None:
         """Look at the Lease once."""
-        self.run(self.election.look())
+        self.run(self.election.try_acquire_or_renew())
 
     @property
     def leads(self) -> bool:
@@ -52,8 +52,8 @@ class Stage:
         self.wire = Wire()
         self.marks = LeaderMarks()
         self.one, self.other = (Candidate(self.wire, name, self.marks) for name in ("one", "other"))
-        self.one.look()
-        self.other.look()
+        self.one.try_acquire_or_renew()
+        self.other.try_acquire_or_renew()
 
     def pass_time(self, seconds: float) -> None:
         for each in (self.one, self.other):
@@ -76,8 +76,8 @@ def stage() -> Stage:
 def test_the_first_leads_and_goes_on_while_it_renews(stage: Stage) -> None:
     for _ in range(20):
         stage.pass_time(2.0)
-        stage.one.look()
-        stage.other.look()
+        stage.one.try_acquire_or_renew()
+        stage.other.try_acquire_or_renew()
         assert stage.one.leads
         assert not stage.other.leads
     assert stage.one.epoch == (1, False)
@@ -88,44 +88,44 @@ def test_a_leader_that_cannot_renew_stops_before_another_begins_and_the_next_ter
 ) -> None:
     stage.pass_time(10.0)
     assert not stage.one.leads
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert not stage.other.leads
     stage.pass_time(5.0)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert stage.other.epoch == (2, False)
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     assert not stage.one.leads
 
 
 def test_the_times_in_the_lease_are_of_no_matter(stage: Stage) -> None:
     stage.patch(b'{"spec": {"renewTime": "1970-01-01T00:00:00.000000Z"}}')
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     stage.other.clock.now += 14.0
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert not stage.other.leads
     stage.other.clock.now += 1.0
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert stage.other.leads
 
 
 def test_a_leader_that_resigns_lets_the_next_begin_at_once_and_cleanly(stage: Stage) -> None:
     stage.one.run(stage.one.election.resign(1))
     assert not stage.one.leads
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert stage.other.epoch == (2, True)
 
 
 def test_a_replica_that_resigned_seeks_the_lease_no_more(stage: Stage) -> None:
     stage.one.run(stage.one.election.resign(1))
     sent = len(stage.wire.requests)
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     assert len(stage.wire.requests) == sent
     assert not stage.one.leads
 
 
 def test_a_leader_that_stops_in_the_middle_leaves_the_lease_to_run_out(stage: Stage) -> None:
     stage.one.run(stage.one.election.resign())
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert not stage.other.leads
     assert stage.holder == "one"
 
@@ -134,48 +134,48 @@ def test_a_leader_that_is_too_late_begins_a_new_term_even_where_no_other_took_th
     stage: Stage,
 ) -> None:
     stage.pass_time(11.0)
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     assert stage.one.epoch == (2, False)
 
 
 def test_a_lease_that_was_deleted_is_created_when_the_last_leader_must_have_noticed(stage: Stage) -> None:
     stage.wire.api.delete(LEASES.plural, CONFIG.name)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert not stage.other.leads, "the first leads and may not know yet"
     assert stage.one.leads
     stage.marks.epoch = 7
     stage.pass_time(14.0)
     for each in (stage.one, stage.other):
-        each.look()
+        each.try_acquire_or_renew()
         assert not each.leads
     stage.pass_time(1.0)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert stage.other.epoch == (8, False), "above all marks"
     assert stage.other.election.term is not None
-    assert stage.other.election.term.left == EVERYTHING
+    assert stage.other.election.term.previous_in_flight == EVERYTHING
 
 
 def test_where_pods_were_placed_but_there_is_no_lease_a_new_replica_waits_too() -> None:
     late = Candidate(Wire(), "late", LeaderMarks(), began=True)
-    late.look()
+    late.try_acquire_or_renew()
     assert not late.leads
     late.clock.now += 15.0
-    late.look()
+    late.try_acquire_or_renew()
     assert late.leads
 
 
 def test_a_holder_that_another_client_took_out_has_not_resigned(stage: Stage) -> None:
     stage.patch(b'{"spec": {"holderIdentity": ""}}')
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert not stage.other.leads
     stage.pass_time(15.0)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert stage.other.epoch == (2, False)
 
 
 def test_a_leader_that_has_finished_one_term_does_not_resign_from_another(stage: Stage) -> None:
     stage.pass_time(11.0)
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     assert stage.one.election.leads(2)
     stage.one.run(stage.one.election.resign(1))
     assert stage.holder == "one"
@@ -183,13 +183,13 @@ def test_a_leader_that_has_finished_one_term_does_not_resign_from_another(stage:
 
 def test_a_leader_that_sees_a_mark_above_its_epoch_begins_a_new_term(stage: Stage) -> None:
     stage.marks.epoch = 5
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     assert stage.one.epoch == (6, False)
 
 
 def test_a_term_lasts_from_when_its_renewal_was_sent_not_from_when_it_was_answered(stage: Stage) -> None:
     one = stage.one
-    one.flows.start(one.election.look())
+    one.flows.start(one.election.try_acquire_or_renew())
     (renewal,) = one.flows.take()
     assert isinstance(renewal, RenewLease)
     answer = stage.wire.perform(renewal)
@@ -212,7 +212,7 @@ def test_requests_for_the_lease_are_given_up_while_there_is_time_for_another() -
 
     wire = Wire()
     for _ in range(2):
-        run(late.election.look(), perform, late.flows)
+        run(late.election.try_acquire_or_renew(), perform, late.flows)
     assert sent == [(Get, 5.0), (RenewLease, 5.0), (RenewLease, 5.0)]
 
 
@@ -222,7 +222,7 @@ def test_an_election_goes_on_after_an_error_and_says_what_it_was() -> None:
     flows.start(election.run())
     (read,) = flows.take()
     flows.resume(Answered(read.id, error=ClusterUnavailableError("no route")))
-    assert election.trouble == "no route"
+    assert election.last_error == "no route"
     (pause,) = flows.take()
     assert isinstance(pause, Sleep)
     assert pause.seconds == CONFIG.period
@@ -233,21 +233,21 @@ def test_an_election_goes_on_after_an_error_and_says_what_it_was() -> None:
             flows.resume(Answered(effect.id, wire.perform(effect)))
         except ClusterError as error:
             flows.resume(Answered(effect.id, error=error))
-    assert election.trouble == ""
+    assert election.last_error == ""
     assert election.leads(1)
 
 
 def test_a_renewal_that_conflicts_ends_the_term_and_is_looked_into_at_once(stage: Stage) -> None:
     stage.patch(b'{"metadata": {"labels": {"x": "y"}}}')
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     assert stage.one.epoch == (2, False), "another client may have led meanwhile"
 
 
 def test_the_in_flight_set_is_only_written_by_the_leader_of_that_term(stage: Stage) -> None:
     with pytest.raises(ConflictError, match="another leads by now"):
-        stage.other.run(stage.other.election.enrol(1, lambda: EVERYTHING))
+        stage.other.run(stage.other.election.publish_in_flight(1, lambda: EVERYTHING))
     with pytest.raises(ConflictError, match="another leads by now"):
-        stage.one.run(stage.one.election.enrol(2, lambda: EVERYTHING))
+        stage.one.run(stage.one.election.publish_in_flight(2, lambda: EVERYTHING))
 
 
 NEWER = "a newer leader has written the format placement/2"
@@ -255,25 +255,25 @@ NEWER = "a newer leader has written the format placement/2"
 
 def test_a_replica_that_cannot_read_a_format_of_the_lease_does_not_lead_and_says_why(stage: Stage) -> None:
     stage.patch(b'{"metadata": {"annotations": {"fairlead.dev/formats": "in-flight/1 placement/2"}}}')
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert not stage.other.election.barred, "another replica holds the Lease"
     stage.pass_time(15.0)
     for each in (stage.one, stage.other):
-        each.look()
+        each.try_acquire_or_renew()
         assert not each.leads
         assert each.election.barred.startswith(NEWER)
 
 
 def test_a_replica_that_reads_the_formats_again_leads(stage: Stage) -> None:
     stage.patch(b'{"metadata": {"annotations": {"fairlead.dev/formats": "placement/2"}}}')
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     stage.pass_time(15.0)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert stage.other.election.barred
     stage.patch(b'{"metadata": {"annotations": {"fairlead.dev/formats": null}}}')
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     stage.pass_time(15.0)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert (stage.other.leads, stage.other.election.barred) == (True, "")
 
 
@@ -282,18 +282,18 @@ def test_an_in_flight_set_of_a_newer_format_bars_a_replica_also_where_the_lease_
 ) -> None:
     note = b'{"fairlead.dev/formats": null, "fairlead.dev/in-flight": "{\\"version\\":2}"}'
     stage.patch(b'{"metadata": {"annotations": %s}}' % note)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     stage.pass_time(15.0)
-    stage.other.look()
+    stage.other.try_acquire_or_renew()
     assert not stage.other.leads
     assert stage.other.election.barred.startswith("in-flight format 2")
 
 
 def test_a_leader_that_sees_a_mark_of_a_newer_format_leads_no_more(stage: Stage) -> None:
     stage.marks.newer = "pod default/a: leader-epoch format 2"
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     stage.pass_time(15.0)
-    stage.one.look()
+    stage.one.try_acquire_or_renew()
     assert not stage.one.leads
     assert stage.one.election.barred == stage.marks.newer
     assert stage.holder == "one", "the Lease runs out"

@@ -9,7 +9,7 @@ from fairlead.cluster.meta import Metadata
 from fairlead.errors import ConflictError, NotFoundError
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flows
-from fairlead.serve.scheduler.bind.requests import together
+from fairlead.serve.scheduler.bind.requests import gather
 from fairlead.serve.scheduler.leader.election import LeaderElection
 from fairlead.serve.scheduler.leader.in_flight import ANNOTATION, EVERYTHING, MOST, InFlightSet, choose, parse
 from fairlead.settings.scheduler import LeaderElectionConfig
@@ -64,21 +64,21 @@ CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0)
 def test_only_the_leader_can_add_to_it_and_the_next_reads_the_last_one() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
     one, other = (LeaderElection(flows, clock, name, CONFIG) for name in ("one", "other"))
-    run(one.look(), wire.perform, flows)
-    run(other.look(), wire.perform, flows)
+    run(one.try_acquire_or_renew(), wire.perform, flows)
+    run(other.try_acquire_or_renew(), wire.perform, flows)
     assert not one.covers([born(1)]), "what the previous leader left is not ended yet"
     wanted = {"now": InFlightSet(uids=frozenset({"u1"}))}
-    run(one.enrol(1, lambda: wanted["now"]), wire.perform, flows)
+    run(one.publish_in_flight(1, lambda: wanted["now"]), wire.perform, flows)
     assert one.covers([born(1)])
     wanted["now"] = InFlightSet(uids=frozenset({"u1", "u2"}))
     run(one.extend(1, [born(2)]), wire.perform, flows)
     assert one.covers([born(1), born(2)])
 
-    run(other.look(), wire.perform, flows)
+    run(other.try_acquire_or_renew(), wire.perform, flows)
     clock.now += 16.0
-    run(other.look(), wire.perform, flows)
+    run(other.try_acquire_or_renew(), wire.perform, flows)
     assert other.term is not None
-    assert other.term.left == wanted["now"]
+    assert other.term.previous_in_flight == wanted["now"]
     for late in (1, 3):  # also for a pod that is in the set that it wrote
         with pytest.raises(ConflictError):
             run(one.extend(1, [born(late)]), wire.perform, flows)
@@ -89,12 +89,12 @@ def test_only_the_leader_can_add_to_it_and_the_next_reads_the_last_one() -> None
 def test_flows_that_want_to_be_in_the_set_at_the_same_time_share_one_write() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
     one = LeaderElection(flows, clock, "one", CONFIG)
-    run(one.look(), wire.perform, flows)
+    run(one.try_acquire_or_renew(), wire.perform, flows)
     busy: list[str] = []
-    run(one.enrol(1, lambda: InFlightSet(uids=frozenset(busy))), wire.perform, flows)
+    run(one.publish_in_flight(1, lambda: InFlightSet(uids=frozenset(busy))), wire.perform, flows)
     before = len(wire.requests)
     busy += ["u1", "u2", "u3"]
-    run(together([one.extend(1, [born(each)]) for each in (1, 2, 3)]), wire.perform, flows)
+    run(gather([one.extend(1, [born(each)]) for each in (1, 2, 3)]), wire.perform, flows)
     assert one.covers([born(1), born(2), born(3)])
     assert len(wire.requests) == before + 1
 
@@ -102,9 +102,9 @@ def test_flows_that_want_to_be_in_the_set_at_the_same_time_share_one_write() -> 
 def test_a_pod_that_is_in_one_of_two_sets_whose_writes_have_no_answer_is_not_covered() -> None:
     wire, flows = Wire(), Flows()
     one = LeaderElection(flows, MachineClock(), "one", CONFIG)
-    run(one.look(), wire.perform, flows)
+    run(one.try_acquire_or_renew(), wire.perform, flows)
     wanted = [InFlightSet(uids=frozenset({"u1"}))]
-    run(one.enrol(1, lambda: wanted[-1]), wire.perform, flows)
+    run(one.publish_in_flight(1, lambda: wanted[-1]), wire.perform, flows)
     wanted.append(InFlightSet(uids=frozenset({"u2"})))
     wire.api.delete(LEASES.plural, CONFIG.name)
     with pytest.raises(NotFoundError):

@@ -32,8 +32,8 @@ class Leader:
         clock.set_wall(datetime(1999, 1, 1, tzinfo=UTC).timestamp())
         self.election = LeaderElection(self.flows, clock, "one", CONFIG)
         self.tracker = InFlightTracker(self.election, SchedulerCache(catalog), SchedulingQueue(), clock)
-        self.run(self.election.look())
-        self.run(self.tracker.open(1))
+        self.run(self.election.try_acquire_or_renew())
+        self.run(self.tracker.begin_term(1))
 
     def run(self, flow: Flow[None]) -> None:
         run(flow, self.wire.perform, self.flows)
@@ -57,9 +57,9 @@ def test_a_pod_that_is_not_in_it_by_age_is_by_name_while_something_is_done_for_i
         yield from ()
 
     assert not leader.written().covers(late.metadata)
-    leader.run(leader.tracker.during([late], 1, work()))
+    leader.run(leader.tracker.track([late], 1, work()))
     assert covered == [True]
-    leader.run(leader.election.look())
+    leader.run(leader.election.try_acquire_or_renew())
     assert not leader.written().covers(late.metadata)
 
 
@@ -68,14 +68,14 @@ def test_a_pod_is_in_it_until_the_last_of_its_flows_ends(catalog: Catalog) -> No
     covered: list[bool] = []
 
     def work() -> Flow[None]:
-        yield from leader.tracker.during([late], 1, nothing())
-        yield from leader.election.look()
+        yield from leader.tracker.track([late], 1, nothing())
+        yield from leader.election.try_acquire_or_renew()
         covered.append(leader.written().covers(late.metadata))
 
     def nothing() -> Flow[None]:
         yield from ()
 
-    leader.run(leader.tracker.during([late], 1, work()))
+    leader.run(leader.tracker.track([late], 1, work()))
     assert covered == [True]
 
 
@@ -90,6 +90,6 @@ def test_where_the_set_cannot_be_written_nothing_is_done_and_the_pod_is_not_kept
         yield from ()
 
     with pytest.raises(ConflictError):
-        leader.run(leader.tracker.during([late], 2, work()))
+        leader.run(leader.tracker.track([late], 2, work()))
     assert done == []
     assert not leader.tracker.current().covers(late.metadata)

@@ -11,7 +11,7 @@ from fairlead.catalog import Catalog
 from fairlead.cluster.watch.changes import ObjectChange
 from fairlead.serve.scheduler.cycle.scheduling import SchedulingCycle
 from fairlead.serve.scheduler.events import Explain
-from fairlead.serve.scheduler.report.explain import Explainer, signs
+from fairlead.serve.scheduler.report.explain import Explainer, lease_annotations
 from fairlead.settings import Address
 from tests.serve.scheduler.cycle.test_cycle import cycle_of, gang, run_all
 from tests.serve.scheduler.objects import device_slice, node, pod
@@ -96,7 +96,7 @@ def test_who_is_being_written_is_told_where_it_goes(catalog: Catalog) -> None:
     told = asked(cycle, "a")
     assert (told["state"], told["placed"], told["node"]) == ("in-flight", True, "n")
 
-    cycle.failed("uid-a", 1.0)
+    cycle.record_failure("uid-a", 1.0)
     cycle.refresh(1.0)
     told = asked(cycle, "a")
     assert (told["placed"], told["node"]) == (False, None)
@@ -182,7 +182,7 @@ def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
     cycle = full(catalog, pod("a", mib=8192))
     cycle.cache.on_event(ObjectChange(pod("a", mib=8192), None))
     cycle.refresh(1.0)
-    assert (asked(cycle, "a")["state"], cycle.verdicts) == ("unknown", {})
+    assert (asked(cycle, "a")["state"], cycle.last_decisions) == ("unknown", {})
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_pod_that_is_gone_is_forgotten(catalog: Catalog) -> None:
 def test_the_lease_says_where_its_holder_can_be_asked(
     where: Address, environ: dict[str, str], address: str, named: str
 ) -> None:
-    assert signs(where, "fairlead", environ, "box") == {
+    assert lease_annotations(where, "fairlead", environ, "box") == {
         keys.LEADS_FOR: "fairlead",
         keys.LEADER_ADDRESS: address,
         keys.LEADER_POD: named,

@@ -28,12 +28,14 @@ def group(status: str = "", message: str = "") -> PodGroup:
 
 def plan(mib: int = 0, *, own: bool = False) -> BindingPlan:
     share = DeviceShare("gpu-0")
-    return BindingPlan(pod("a", mib=mib), Placement(Request("a"), "n", (share,)), own=own)
+    return BindingPlan(pod("a", mib=mib), Placement(Request("a"), "n", (share,)), own_claim=own)
 
 
-@pytest.mark.parametrize(("found", "said"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own=True), 0)])
+@pytest.mark.parametrize(
+    ("found", "said"), [(plan(), 1), (plan(mib=1024), 0), (plan(mib=1024, own_claim=True), 0)]
+)
 def test_who_is_bound_and_handed_nothing_is_told(found: BindingPlan, said: int) -> None:
-    writes = podgroup_status.bound([found], None, NOW)
+    writes = podgroup_status.report_bound([found], None, NOW)
     assert [each.body["reason"] for each in writes] == ["NothingHandedOver"] * said
     assert all("gpu-0 of n" in each.body["message"] for each in writes)
 
@@ -46,16 +48,16 @@ def told(writes: list[Any]) -> dict[str, Any]:
 
 
 def test_a_group_is_told_how_it_fares() -> None:
-    first = told(podgroup_status.refused(group(), "too few", NOW))
+    first = told(podgroup_status.report_unschedulable(group(), "too few", NOW))
     assert (first["status"], first["message"], first["observedGeneration"]) == ("False", "too few", 3)
     assert first["lastTransitionTime"] == NOW
-    again = told(podgroup_status.refused(group("False", "too few"), "no room", NOW))
+    again = told(podgroup_status.report_unschedulable(group("False", "too few"), "no room", NOW))
     assert again["lastTransitionTime"] == BEFORE, "it was so before"
-    placed = told(podgroup_status.bound([], group("False", "no room"), NOW))
+    placed = told(podgroup_status.report_bound([], group("False", "no room"), NOW))
     assert (placed["status"], placed["lastTransitionTime"]) == ("True", NOW)
 
 
 def test_nothing_is_said_twice_or_taken_back() -> None:
-    assert podgroup_status.refused(group("False", "too few"), "too few", NOW) == []
-    assert podgroup_status.refused(group("True"), "one more does not fit", NOW) == []
-    assert podgroup_status.bound([], group("True"), NOW) == []
+    assert podgroup_status.report_unschedulable(group("False", "too few"), "too few", NOW) == []
+    assert podgroup_status.report_unschedulable(group("True"), "one more does not fit", NOW) == []
+    assert podgroup_status.report_bound([], group("True"), NOW) == []

@@ -24,7 +24,7 @@ _UNITS: Final[Mapping[str, int]] = {keys.GPU_MEM: 1 << 20, keys.GPU_MEM_GIB: 1 <
 """Resources that are shares of one accelerator's memory, and how many bytes a unit has."""
 
 
-def why_claim(
+def reason_for_claim(
     pod: LivePod, shares: Sequence[DeviceShare], node: Node | None, others: Iterable[LivePod]
 ) -> str:
     """Return why the binding alone would not do for a pod on a node with others; empty where it does."""
@@ -42,17 +42,19 @@ def why_claim(
         return "more than one resource stands for its accelerators"
     resource, count = asked.popitem()
     notes = node.metadata.annotations
-    if not _units_can_say(resource, count, shares) or not _offered(resource, shares, notes.get(DEVICES, "")):
+    if not _units_match(resource, count, shares) or not _has_unit_devices(
+        resource, shares, notes.get(DEVICES, "")
+    ):
         return f"{resource} cannot say what it was given"
     uid = pod.metadata.uid
-    used = sum(_counted(other, resource) for other in others if other.metadata.uid != uid)
-    room = _read(node.status.allocatable.get(resource, 0))
+    used = sum(_kubelet_count(other, resource) for other in others if other.metadata.uid != uid)
+    room = _parse_units(node.status.allocatable.get(resource, 0))
     if used + count > room:
         return f"the kubelet counts {used} of {room} {resource} as taken"
-    return _held_otherwise(resource, shares, notes.get(ALLOCATED, ""))
+    return _conflicting_form(resource, shares, notes.get(ALLOCATED, ""))
 
 
-def _units_can_say(resource: str, count: int, shares: Sequence[DeviceShare]) -> bool:
+def _units_match(resource: str, count: int, shares: Sequence[DeviceShare]) -> bool:
     """Say whether so many units of a resource are just these shares."""
     if resource in _UNITS:
         return [(share.memory, share.whole) for share in shares] == [(count * _UNITS[resource], False)]
@@ -60,14 +62,14 @@ def _units_can_say(resource: str, count: int, shares: Sequence[DeviceShare]) -> 
     return whole and len(shares) == count
 
 
-def _offered(resource: str, shares: Sequence[DeviceShare], note: str) -> bool:
+def _has_unit_devices(resource: str, shares: Sequence[DeviceShare], note: str) -> bool:
     """Say whether there are units of just these accelerators: a kubelet cannot bear as many as some have."""
     told = parse_devices(note)
     by_units = {each.id for each in told or () if each.by_units}
     return told is None or resource not in _UNITS or by_units.issuperset(share.device for share in shares)
 
 
-def _counted(pod: LivePod, resource: str) -> int:
+def _kubelet_count(pod: LivePod, resource: str) -> int:
     """Return at least as much as the kubelet counts a pod for, when it lets another one in.
 
     A pod that has it by a claim counts twice: its request stands, and the agent withdraws its units.
@@ -75,10 +77,10 @@ def _counted(pod: LivePod, resource: str) -> int:
     every = (*pod.spec.init_containers, *pod.spec.containers)
     asked = ({**each.resources.limits, **each.resources.requests}.get(resource, 0) for each in every)
     by_claim = bool(pod.status.extended_resource_claim_status.resource_claim_name)
-    return sum(map(_read, asked)) * (2 if by_claim else 1)
+    return sum(map(_parse_units, asked)) * (2 if by_claim else 1)
 
 
-def _held_otherwise(resource: str, shares: Sequence[DeviceShare], note: str) -> str:
+def _conflicting_form(resource: str, shares: Sequence[DeviceShare], note: str) -> str:
     """Return which of the accelerators a node's agent still says to be held in a form that excludes this."""
     held = parse_allocated(note) or {}
     for device in (*(share.device for share in shares), ALL):
@@ -91,7 +93,7 @@ def _held_otherwise(resource: str, shares: Sequence[DeviceShare], note: str) -> 
 
 
 @lru_cache(maxsize=1024)
-def _read(amount: Amount) -> int:
+def _parse_units(amount: Amount) -> int:
     """Return a number of units; what cannot be read is none."""
     try:
         return parse_quantity(str(amount))

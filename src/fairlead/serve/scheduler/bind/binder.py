@@ -7,7 +7,7 @@ is taken back, or made impossible, however long the API server is away.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairlead.cache.pod_changes import alike
+from fairlead.cache.pod_changes import is_unchanged
 from fairlead.cache.types import CLAIMS, LiveClaim, LivePod
 from fairlead.errors import ClusterError, ConflictError
 from fairlead.placement import DeviceShare
@@ -16,10 +16,10 @@ from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.bind.requests import (
     UNAVAILABLE,
     Fences,
+    decode,
+    gather,
     get_pod,
-    read,
     send_with_retry,
-    together,
 )
 from fairlead.serve.scheduler.bind.writes import REQUEST, BindingPlan
 from fairlead.serve.scheduler.effects import Get
@@ -55,13 +55,13 @@ class Binder:
         Everything is reserved before the first pod is bound, so that no part of a gang is bound alone.
         """
         reserved = [ReservationProgress(plan, epoch) for plan in plans]
-        results = yield from together([self._try_reserve(each) for each in reserved])
+        results = yield from gather([self._try_reserve(each) for each in reserved])
         failed = {each.plan.uid: text for each, text in zip(reserved, results, strict=True) if text}
         if failed:
             first = next(iter(failed.values()))
-            yield from together([self._unreserve(each) for each in reserved])
+            yield from gather([self._unreserve(each) for each in reserved])
             return {plan.uid: failed.get(plan.uid, f"another of its gang failed: {first}") for plan in plans}
-        outcomes = yield from together([self._bind(each) for each in reserved])
+        outcomes = yield from gather([self._bind(each) for each in reserved])
         return {each.plan.uid: text for each, text in zip(reserved, outcomes, strict=True) if text}
 
     def drop_claims(self, pod: LivePod, names: Iterable[str], epoch: int) -> Flow[None]:
@@ -69,7 +69,7 @@ class Binder:
         for name in names:
             path = CLAIMS.path(pod.metadata.namespace, name)
             answer = yield from send_with_retry(Get("GET", path))
-            claim = None if answer is None else read(LiveClaim, answer)
+            claim = None if answer is None else decode(LiveClaim, answer)
             if claim is not None and pod.metadata.uid in claim.users:
                 yield from self.deallocate(claim, pod, epoch)
 
@@ -82,7 +82,11 @@ class Binder:
             if not self._leads(epoch):
                 return
             now = yield from self._fences.fence_claim(claim.key, epoch)
-            if now is None or now.metadata.uid != claim.metadata.uid or (yield from _deallocated(now, pod)):
+            if (
+                now is None
+                or now.metadata.uid != claim.metadata.uid
+                or (yield from _deallocate_once(now, pod))
+            ):
                 return
 
     def _try_reserve(self, reserved: ReservationProgress) -> Flow[str]:
@@ -94,19 +98,23 @@ class Binder:
 
     def _reserve(self, reserved: ReservationProgress) -> Flow[None]:
         plan = reserved.plan
-        if plan.own:
-            reserved.version = read(LivePod, (yield writes.set_claim_status(plan))).metadata.resource_version
-            if plan.made is not None and plan.made.results:
-                yield from self.deallocate(plan.made, plan.pod, reserved.epoch)
-                raise ConflictError(f"{plan.made.metadata.name} was given to {plan.pod.metadata.name} before")
-            claim = plan.made
+        if plan.own_claim:
+            reserved.version = decode(
+                LivePod, (yield writes.set_claim_status(plan))
+            ).metadata.resource_version
+            if plan.existing_claim is not None and plan.existing_claim.results:
+                yield from self.deallocate(plan.existing_claim, plan.pod, reserved.epoch)
+                raise ConflictError(
+                    f"{plan.existing_claim.metadata.name} was given to {plan.pod.metadata.name} before"
+                )
+            claim = plan.existing_claim
             if claim is None:
-                claim = read(LiveClaim, (yield writes.create_claim(plan.pod, plan.placement.shares)))
+                claim = decode(LiveClaim, (yield writes.create_claim(plan.pod, plan.placement.shares)))
             yield from self._allocate(reserved, claim, {REQUEST: plan.placement.shares})
-        for claim, parts in writes.by_request(plan):
+        for claim, parts in writes.shares_by_request(plan):
             now = claim
             if not writes.is_protected(claim):
-                now = read(LiveClaim, (yield writes.protect(claim)))
+                now = decode(LiveClaim, (yield writes.protect(claim)))
             yield from self._allocate(reserved, now, parts)
 
     def _allocate(
@@ -116,7 +124,7 @@ class Binder:
         reserved.claims.append(claim)
         if not self._leads(reserved.epoch):
             raise ConflictError("another leads by now")
-        reserved.claims[-1] = read(LiveClaim, (yield writes.allocate(reserved.plan, claim, parts)))
+        reserved.claims[-1] = decode(LiveClaim, (yield writes.allocate(reserved.plan, claim, parts)))
 
     def _bind(self, reserved: ReservationProgress) -> Flow[str]:
         try:
@@ -137,9 +145,9 @@ class Binder:
         try:
             yield writes.bind(plan, reserved.version)
         except ConflictError:
-            now = read(LivePod, (yield Get("GET", writes.pod_path(plan.pod))))
+            now = decode(LivePod, (yield Get("GET", writes.pod_path(plan.pod))))
             # The next leader's mark matters: with it the pod is not alike.
-            same = now.metadata.uid == plan.uid and alike(plan.pod, now)
+            same = now.metadata.uid == plan.uid and is_unchanged(plan.pod, now)
             if not same or not self._leads(reserved.epoch):
                 raise
             yield writes.bind(plan, now.metadata.resource_version)
@@ -160,7 +168,7 @@ class Binder:
             yield from self.deallocate(claim, reserved.plan.pod, reserved.epoch)
 
 
-def _deallocated(claim: LiveClaim, pod: LivePod) -> Flow[bool]:
+def _deallocate_once(claim: LiveClaim, pod: LivePod) -> Flow[bool]:
     """Take back what a claim holds; say whether it was as we saw it."""
     if not claim.made_for(pod.metadata.uid):
         mine = any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
@@ -168,6 +176,6 @@ def _deallocated(claim: LiveClaim, pod: LivePod) -> Flow[bool]:
     answer = yield from send_with_retry(writes.remove_finalizer(claim))
     if answer is None:
         return False
-    loose = read(LiveClaim, answer)
+    loose = decode(LiveClaim, answer)
     gone = bool(loose.metadata.deletion_timestamp)  # with its last finalizer it went
     return gone or (yield from send_with_retry(writes.delete_claim(loose))) is not None

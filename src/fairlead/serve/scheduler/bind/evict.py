@@ -16,7 +16,7 @@ from fairlead.cluster.times import format_time
 from fairlead.errors import ClusterError, ClusterUnavailableError, ConflictError, NotFoundError
 from fairlead.serve.machine.clock import MachineClock
 from fairlead.serve.machine.flow import Flow
-from fairlead.serve.scheduler.bind.requests import get_pod, read, send_once
+from fairlead.serve.scheduler.bind.requests import decode, get_pod, send_once
 from fairlead.serve.scheduler.bind.writes import pod_path, pod_status
 from fairlead.serve.scheduler.cycle.preemption import UNNEEDED
 from fairlead.serve.scheduler.effects import Evict, Report
@@ -39,7 +39,7 @@ class Evictor:
             if not (self._leads(epoch) and needed()):
                 return UNNEEDED
             try:
-                victim = read(LivePod, (yield mark(victim, preemptor, now)))
+                victim = decode(LivePod, (yield mark(victim, preemptor, now)))
                 if self._leads(epoch) and needed():
                     yield eviction(victim)
                     yield from send_once(mark(victim, preemptor, now, precise=False))

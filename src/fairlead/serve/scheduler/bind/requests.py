@@ -27,7 +27,7 @@ S = TypeVar("S", bound=Object)
 T = TypeVar("T")
 
 
-def read(shape: type[S], data: bytes) -> S:
+def decode(shape: type[S], data: bytes) -> S:
     """Return the body of a response as one of our objects."""
     return codec.decode_as(shape, data, shape.__name__)
 
@@ -57,10 +57,10 @@ def send_with_retry(request: ApiRequest) -> Flow[bytes | None]:
 def get_pod(pod: LivePod) -> Flow[LivePod | None]:
     """Read a pod; None where it is gone."""
     answer = yield from send_with_retry(Get("GET", PODS.path(pod.metadata.namespace, pod.metadata.name)))
-    return None if answer is None else read(LivePod, answer)
+    return None if answer is None else decode(LivePod, answer)
 
 
-def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
+def gather(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
     """Run flows at the same time; one alone needs no bookkeeping."""
     if len(flows) == 1:
         return [(yield from flows[0])]
@@ -79,12 +79,12 @@ class Fences:
         """Change a claim, and return it as it is now; None where it is gone."""
         mark, smaller = writes.fence_claim(*claim, epoch, self._nonce()), writes.unmark_claim(*claim)
         answer = yield from self.fence(mark, smaller)
-        return None if answer is None else read(LiveClaim, answer)
+        return None if answer is None else decode(LiveClaim, answer)
 
     def fence_pod(self, pod: LivePod, epoch: int) -> Flow[LivePod | None]:
         """Change a pod, and return it as it is now; None where it is gone."""
         answer = yield from self.fence(writes.fence_pod(pod, epoch, self._nonce()), writes.shorten_pod(pod))
-        return None if answer is None else read(LivePod, answer)
+        return None if answer is None else decode(LivePod, answer)
 
     def fence(self, request: ApiRequest, smaller: ApiRequest | None = None) -> Flow[bytes | None]:
         """Send until it is done, or there is nothing left to change; until then a late write could land.
@@ -118,4 +118,4 @@ class Fences:
         """Say whether the object that a request names is still there; another may have its name by now."""
         uid = request.body["metadata"].get("uid", "")
         now = yield from send_with_retry(Get("GET", request.path.removesuffix("/status")))
-        return now is not None and (not uid or read(LivePod, now).metadata.uid == uid)
+        return now is not None and (not uid or decode(LivePod, now).metadata.uid == uid)

@@ -60,11 +60,11 @@ class BindingPlan:
 
     pod: LivePod
     placement: Placement
-    named: tuple[LiveClaim, ...] = ()
+    named_claims: tuple[LiveClaim, ...] = ()
     """The claims that the pod names, in its order."""
-    own: bool = False
+    own_claim: bool = False
     """Whether a claim of our making stands for its extended resources."""
-    made: LiveClaim | None = None
+    existing_claim: LiveClaim | None = None
     """That claim, where it is there already."""
 
     @property
@@ -73,18 +73,18 @@ class BindingPlan:
         return self.pod.metadata.uid
 
     @property
-    def giving(self) -> list[tuple[str, str]]:
+    def claims_to_allocate(self) -> list[tuple[str, str]]:
         """The namespaces and names of the claims that are to be given devices."""
-        own = [(self.pod.metadata.namespace, claim_name(self.pod))] if self.own else []
-        return [*own, *(claim.key for claim in self.named if not claim.results)]
+        own = [(self.pod.metadata.namespace, claim_name(self.pod))] if self.own_claim else []
+        return [*own, *(claim.key for claim in self.named_claims if not claim.results)]
 
     @property
     def fenced(self) -> bool:
         """Whether it takes part of a device, so that the next leader must be able to forestall it."""
-        return bool(self.placement.shares or self.named)
+        return bool(self.placement.shares or self.named_claims)
 
 
-def mapped(pod: LivePod) -> list[dict[str, str]]:
+def request_mappings(pod: LivePod) -> list[dict[str, str]]:
     """Return the resources of containers that stand for accelerators, as the kubelet is told of them."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     return [
@@ -103,7 +103,7 @@ def claim_name(pod: LivePod) -> str:
 
 def set_claim_status(plan: BindingPlan) -> Allocate:
     """Let a pod name the claim that will stand for its resources; only if it is as we saw it."""
-    status = {"resourceClaimName": claim_name(plan.pod), "requestMappings": mapped(plan.pod)}
+    status = {"resourceClaimName": claim_name(plan.pod), "requestMappings": request_mappings(plan.pod)}
     body = {
         "metadata": _version(plan.pod.metadata.resource_version),
         "status": {"extendedResourceClaimStatus": status},
@@ -149,7 +149,7 @@ def allocate(plan: BindingPlan, claim: LiveClaim, shares: Mapping[str, Sequence[
     return Allocate("PATCH", _claim(claim, "status"), body, MERGE)
 
 
-def given_for(claim: LiveClaim, pod: LivePod) -> bool:
+def is_allocated_only_for(claim: LiveClaim, pod: LivePod) -> bool:
     """Say whether one of us gave a named claim its devices, for this pod alone."""
     users = [each.uid for each in claim.status.reserved_for]
     return bool(claim.results) and LEADER_EPOCH in claim.metadata.annotations and users == [pod.metadata.uid]
@@ -193,11 +193,11 @@ def bind(plan: BindingPlan, version: str = "") -> Bind:
     return Bind("POST", PODS.path(meta.namespace, meta.name, "binding"), body)
 
 
-def by_request(plan: BindingPlan) -> list[tuple[LiveClaim, dict[str, list[DeviceShare]]]]:
+def shares_by_request(plan: BindingPlan) -> list[tuple[LiveClaim, dict[str, list[DeviceShare]]]]:
     """Return the named claims that must be written, each with its part of the shares."""
     left = list(plan.placement.shares)
     found = []
-    for claim in plan.named:
+    for claim in plan.named_claims:
         parts: dict[str, list[DeviceShare]] = {}
         for request in () if claim.results else claim.spec.devices.requests:
             count = _count(request)

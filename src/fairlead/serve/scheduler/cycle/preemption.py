@@ -22,7 +22,7 @@ PATIENCE: Final = 30.0
 """Seconds that victims have beyond their grace period before the reservation is given up."""
 UNNEEDED: Final = "its eviction serves no pod any more"
 """Why a pod was not evicted where nothing stands against it."""
-_AGAIN: Final = 5.0
+_RETRY_EVICTION: Final = 5.0
 """Seconds for which a pod that could not be evicted is no victim."""
 
 
@@ -49,12 +49,12 @@ class Preemptions:
         """Victims that are being deleted and did not go in time."""
         self._unevictable: dict[str, float] = {}
         """Pods that could not be evicted, and until when that is not tried again."""
-        self._failed: set[Hashable] = set()
+        self._failed_shapes: set[Hashable] = set()
         """Shapes and priorities for which no victims were found, in one state of the cluster."""
         self._failed_at = (-1, -1)
-        self._least = -1, 0
+        self._lowest_priority = -1, 0
 
-    def stand_down(self) -> set[str]:
+    def drop_nominations(self) -> set[str]:
         """Give up every reservation, as another replica leads now; return the ids of the preemptors."""
         waiting = set(self._cache.nominations)
         for uid in waiting:
@@ -62,7 +62,7 @@ class Preemptions:
         self._evicting.clear()
         return waiting
 
-    def worthwhile(self, requests: Iterable[Request]) -> bool:
+    def may_preempt(self, requests: Iterable[Request]) -> bool:
         """Say whether any of these may preempt, and has a higher priority than some placed pod."""
         return any(request.preempts and request.priority > self._lowest() for request in requests)
 
@@ -76,23 +76,23 @@ class Preemptions:
         """
         first = refused[0]
         alike = None if first.gang else first.signature
-        if not (nominated or self.worthwhile(refused)) or self._has_failed(alike):
+        if not (nominated or self.may_preempt(refused)) or self._has_failed(alike):
             return [], None
         decisions = self.search(refused, now)
         if not any(each.placed for each in decisions):
-            self._failed |= set() if self.blocked(refused) else {alike} - {None}
+            self._failed_shapes |= set() if self.blocked(refused) else {alike} - {None}
             return decisions, None
         return decisions, self._reserve(decisions, now)
 
     def blocked(self, requests: Iterable[Request]) -> bool:
         """Say whether a pod that is being bound might be a victim as soon as the API says that it is."""
-        placed = (self._cache.cluster.placement(uid) for uid in self._cache.unsettled)
+        placed = (self._cache.cluster.placement(uid) for uid in self._cache.being_bound)
         lowest = min((each.request.priority for each in placed if each is not None), default=None)
         return lowest is not None and any(
             request.preempts and request.priority > lowest for request in requests
         )
 
-    def needs(self, victim: str) -> bool:
+    def is_needed(self, victim: str) -> bool:
         """Say whether the eviction of a pod still serves a pod that waits for it."""
         nominations = (self._cache.nominations.of(uid) for uid in self._evicting.get(victim, ()))
         return any(each is not None and victim in each.awaited for each in nominations)
@@ -108,7 +108,7 @@ class Preemptions:
         pods = [self._cache.pod(each) for each in sorted(nomination.awaited)] if nomination else []
         return [pod for pod in pods if pod is not None and pod.spec.node_name]
 
-    def evicted(self, victim: str, problem: str, now: float) -> frozenset[str]:
+    def record_eviction(self, victim: str, problem: str, now: float) -> frozenset[str]:
         """Note what became of an eviction; return the ids of the pods to be decided again for it.
 
         Where one victim stays, the others of the same preemptors need not go.
@@ -118,14 +118,14 @@ class Preemptions:
         if problem == UNNEEDED:
             self._evicting.pop(victim, None)
             return frozenset()
-        self._unevictable[victim] = now + _AGAIN
+        self._unevictable[victim] = now + _RETRY_EVICTION
         preemptors = self._evicting.pop(victim, frozenset())
         self._evicting = {uid: whose for uid, whose in self._evicting.items() if whose.isdisjoint(preemptors)}
         for uid in preemptors:
             self._cache.nominations.give_up(uid)
         return preemptors
 
-    def progressed(self, now: float) -> set[str]:
+    def due_preemptors(self, now: float) -> set[str]:
         """Return the ids of preemptors to be decided again: a victim is gone, or their time is over."""
         cluster, nominations = self._cache.cluster, self._cache.nominations
         self._evicting = {uid: who for uid, who in self._evicting.items() if cluster.placement(uid)}
@@ -138,23 +138,23 @@ class Preemptions:
             }
         for uid in late:
             self._cache.nominations.give_up(uid)
-        return {*late, *nominations.met(cluster.placement)}
+        return {*late, *nominations.unblocked(cluster.placement)}
 
     def _lowest(self) -> int:
         """Return the lowest priority of all that is placed; worked out once for a state of the cluster."""
         cluster = self._cache.cluster
-        if self._least[0] != cluster.changes:
+        if self._lowest_priority[0] != cluster.changes:
             found = min((each.request.priority for each in cluster.placements()), default=0)
-            self._least = cluster.changes, found
-        return self._least[1]
+            self._lowest_priority = cluster.changes, found
+        return self._lowest_priority[1]
 
     def _has_failed(self, alike: Hashable) -> bool:
         """Say whether no victims were found for a pod like this, and nothing has changed since."""
         state = self._cache.cluster.changes, self._cache.disruptions.revision
         if self._failed_at != state:
             self._failed_at = state
-            self._failed.clear()
-        return alike in self._failed
+            self._failed_shapes.clear()
+        return alike in self._failed_shapes
 
     def search(self, refused: Sequence[Request], now: float) -> list[Decision]:
         """Decide as if the pods that are leaving were gone, with preemption; nothing is changed."""
@@ -178,7 +178,7 @@ class Preemptions:
 
     def _spared(self, now: float) -> Collection[str]:
         self._unevictable = {uid: until for uid, until in self._unevictable.items() if until > now}
-        return self._cache.unsettled | self._unevictable.keys() | self._stuck
+        return self._cache.being_bound | self._unevictable.keys() | self._stuck
 
     def _budgets(self) -> list[DisruptionBudget]:
         """Return budgets less the evictions that they do not show yet."""
@@ -196,7 +196,7 @@ class Preemptions:
         leaving = {uid for uid in self._leaving() if _node(cache, uid) in nodes}
         displaced = tuple(uid for uid in victims if cache.nominations.of(uid) is not None)
         for uid in victims:
-            cache.requeue_held(uid)
+            cache.requeue_waiting_for_volumes(uid)
             cache.nominations.give_up(uid)
         bound = [pod for uid in victims if (pod := cache.pod(uid)) is not None and pod.spec.node_name]
         out = [pod for pod in bound if not pod.metadata.deletion_timestamp]

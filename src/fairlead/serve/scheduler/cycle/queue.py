@@ -21,9 +21,9 @@ from fairlead.request import Request
 
 SAFETY_NET: Final = 300.0
 """Seconds after which an unschedulable group is tried again without an event of its hints."""
-Key = tuple[str, str]
+GroupKey = tuple[str, str]
 Rank = tuple[bool, int, bool, int]
-Could = Callable[[Request], bool]
+FitHint = Callable[[Request], bool]
 """Says whether what became free could be enough for a request."""
 
 
@@ -39,18 +39,18 @@ class QueueState(StrEnum):
 class QueuedGroup:
     """Requests that are placed together; most are alone."""
 
-    key: Key
+    key: GroupKey
     since: int = 0
     members: dict[str, Request] = field(default_factory=dict)
     hints: frozenset[ClusterEvent] | None = None
     """The events that may let it fit while it is unschedulable; empty: it backs off; None: it is active."""
     until: float = 0.0
     """When it is tried again in any case."""
-    for_room: bool = False
+    activated_by_deletion: bool = False
     """It is ready only because something became free."""
     nominated: bool = False
     """Pods were evicted for it: it comes before others of its priority."""
-    half_bound: bool = False
+    partly_bound: bool = False
     """Some pods of the gang are bound, and too few: it comes before all others."""
 
     @property
@@ -64,7 +64,7 @@ class QueuedGroup:
     def rank(self) -> Rank:
         """Where it stands in the line: the smallest comes first."""
         priority = max(each.priority for each in self.members.values())
-        return not self.half_bound, -priority, not self.nominated, self.since
+        return not self.partly_bound, -priority, not self.nominated, self.since
 
     @property
     def shape(self) -> Hashable:
@@ -90,20 +90,20 @@ class SchedulingQueue:
         self._initial_backoff = initial_backoff
         self.max_backoff = max_backoff
         """Seconds, at most, before a place is sought again for a pod whose placing could not be written."""
-        self._groups: dict[Key, QueuedGroup] = {}
-        self._active: list[tuple[Rank, Key]] = []
+        self._groups: dict[GroupKey, QueuedGroup] = {}
+        self._active: list[tuple[Rank, GroupKey]] = []
         self._since: dict[str, int] = {}
-        self._keys: dict[str, Key] = {}
+        self._keys: dict[str, GroupKey] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._numbers = count()
-        self._by_hint: dict[ClusterEvent, dict[Hashable, dict[Key, QueuedGroup]]] = {
+        self._by_hint: dict[ClusterEvent, dict[Hashable, dict[GroupKey, QueuedGroup]]] = {
             event: {} for event in ClusterEvent
         }
         """Unschedulable groups by queueing hint and by shape: of each shape, one is checked."""
-        self._askers: set[str] = set()
+        self._requesting_devices: set[str] = set()
         self._nominated: set[str] = set()
-        self._half_bound: set[Key] = set()
-        self.for_room = False
+        self._partly_bound: set[GroupKey] = set()
+        self.activated_by_deletion = False
         """Whether those who were taken out last were ready only because something became free."""
 
     def __len__(self) -> int:
@@ -127,11 +127,11 @@ class SchedulingQueue:
         return group if group is not None and identity in group.members else None
 
     @property
-    def askers(self) -> Set[str]:
+    def requesting_devices(self) -> Set[str]:
         """Who waits and asks for accelerators."""
-        return self._askers
+        return self._requesting_devices
 
-    def line(self, most: int) -> list[str]:
+    def next_active(self, most: int) -> list[str]:
         """Return who is ready, as many as there are up to `most`, the next first."""
         keys = [key for _, key in heapq.nsmallest(most, self._active)]
         return [each for key in keys if key in self._groups for each in self._groups[key].members][:most]
@@ -142,32 +142,32 @@ class SchedulingQueue:
         if self._keys.get(request.id, key) != key:
             self.remove(request.id)
         self._keys[request.id] = key
-        group = self._groups.setdefault(key, QueuedGroup(key, half_bound=key in self._half_bound))
+        group = self._groups.setdefault(key, QueuedGroup(key, partly_bound=key in self._partly_bound))
         if group.members.get(request.id) == request:
             return
-        self._seat(group, request)
+        self._add_member(group, request)
         backoff = self._backoffs.get(request.id)
         if backoff is not None and backoff.until > now:
-            self._lay(group, frozenset(), backoff.until)
+            self._deactivate(group, frozenset(), backoff.until)
         else:
-            self._make_ready(group)
+            self._activate(group)
 
     def remove(self, identity: str) -> None:
         """Forget a request: it is placed, or gone."""
         key = self._keys.pop(identity, ("", ""))
         self._backoffs.pop(identity, None)
         self._since.pop(identity, None)
-        self._askers.discard(identity)
+        self._requesting_devices.discard(identity)
         self._nominated.discard(identity)
         group = self._groups.get(key)
         if group is not None and identity in group.members:
-            self._raise(group)
+            self._remove_from_hints(group)
             del group.members[identity]
             if not group.members:
                 del self._groups[key]
-                self._half_bound.discard(key)
+                self._partly_bound.discard(key)
             elif group.hints is not None:
-                self._lay(group, group.hints, group.until)
+                self._deactivate(group, group.hints, group.until)
 
     def nominate(self, identity: str, *, reserved: bool = True) -> None:
         """Have a request for which pods were evicted come before others of its priority; or no more."""
@@ -175,28 +175,28 @@ class SchedulingQueue:
         group = self.group_of(identity)
         if group is None or group.nominated == (not self._nominated.isdisjoint(group.members)):
             return
-        self._raise(group)
+        self._remove_from_hints(group)
         group.nominated = not group.nominated
         if group.hints is None:
             heapq.heappush(self._active, (group.rank, group.key))
         else:
-            self._lay(group, group.hints, group.until)
+            self._deactivate(group, group.hints, group.until)
 
-    def prefer_half_bound(self, bound: Mapping[Key, int]) -> None:
+    def prioritize_partly_bound_gangs(self, bound: Mapping[GroupKey, int]) -> None:
         """Put gangs before all others of which some pods are bound, and fewer than the gang must have."""
         for key in bound.keys() & self._groups.keys():
             group = self._groups[key]
             gang = next(iter(group.members.values())).gang
             if gang is not None and bound[key] < gang.size:
-                self._half_bound.add(key)
-                group.half_bound = True
-                self._make_ready(group)
+                self._partly_bound.add(key)
+                group.partly_bound = True
+                self._activate(group)
 
     def activate(self, identity: str) -> None:
         """Make a request ready, with those that are placed together with it."""
         group = self.group_of(identity)
         if group is not None and group.hints is not None:
-            self._make_ready(group)
+            self._activate(group)
 
     def pop(self) -> list[Request]:
         """Take out those who are next, together; nobody where nobody is ready."""
@@ -205,8 +205,8 @@ class SchedulingQueue:
             group = self._groups.get(key)
             if group is not None and group.hints is None and group.rank == rank:
                 del self._groups[key]
-                self._askers.difference_update(group.members)
-                self.for_room = group.for_room
+                self._requesting_devices.difference_update(group.members)
+                self.activated_by_deletion = group.activated_by_deletion
                 return list(group.members.values())
         return []
 
@@ -216,33 +216,33 @@ class SchedulingQueue:
         """Put those who were refused where they wait for what could help."""
         for member in members:
             key = self._keys.setdefault(member.id, _key(member))
-            group = self._groups.setdefault(key, QueuedGroup(key, half_bound=key in self._half_bound))
+            group = self._groups.setdefault(key, QueuedGroup(key, partly_bound=key in self._partly_bound))
             if member.id not in group.members:  # a newer one came while this was being decided
-                self._seat(group, member)
-            self._lay(group, hints, now + SAFETY_NET)
+                self._add_member(group, member)
+            self._deactivate(group, hints, now + SAFETY_NET)
 
-    def failed(self, identity: str, now: float) -> None:
+    def record_failure(self, identity: str, now: float) -> None:
         """Note that the placing of a request could not be written: it is not tried again at once."""
         times = self._backoffs[identity].times + 1 if identity in self._backoffs else 1
         pause = min(self.max_backoff, self._initial_backoff * 2 ** min(times - 1, 16))
         self._backoffs[identity] = Backoff(times, now + pause)
 
-    def move_to_active(self, events: frozenset[ClusterEvent], could: Could = lambda request: True) -> int:
+    def move_to_active(self, events: frozenset[ClusterEvent], could: FitHint = lambda request: True) -> int:
         """Make those ready whom one of these could help, and return how many groups they are.
 
         Where something became free, they are asked first whether that could be enough; of each shape, one is.
         """
-        woken: dict[Key, QueuedGroup] = {}
-        room: dict[Key, QueuedGroup] = {}
+        woken: dict[GroupKey, QueuedGroup] = {}
+        room: dict[GroupKey, QueuedGroup] = {}
         for event in events:
             for shape, groups in self._by_hint[event].items():
                 if event is not ClusterEvent.POD_DELETED or shape is None:
                     woken |= groups
-                elif could(_one_of(groups)):
+                elif could(_any_request(groups)):
                     room |= groups
         for key, group in (room | woken).items():
-            self._make_ready(group)
-            group.for_room = key not in woken
+            self._activate(group)
+            group.activated_by_deletion = key not in woken
         return len(room | woken)
 
     def flush_expired(self, now: float) -> float | None:
@@ -250,28 +250,28 @@ class SchedulingQueue:
         inactive = [each for each in self._groups.values() if each.hints is not None]
         for group in inactive:
             if group.until <= now:
-                self._make_ready(group)
+                self._activate(group)
         return min((each.until for each in inactive if each.until > now), default=None)
 
-    def _seat(self, group: QueuedGroup, request: Request) -> None:
+    def _add_member(self, group: QueuedGroup, request: Request) -> None:
         since = self._since.setdefault(request.id, next(self._numbers))
         group.since = min(group.since, since) if group.members else since
-        self._raise(group)
+        self._remove_from_hints(group)
         group.nominated |= request.id in self._nominated
         group.members[request.id] = request
         if request.demand.count:
-            self._askers.add(request.id)
+            self._requesting_devices.add(request.id)
         else:
-            self._askers.discard(request.id)
+            self._requesting_devices.discard(request.id)
 
-    def _lay(self, group: QueuedGroup, hints: frozenset[ClusterEvent], until: float) -> None:
+    def _deactivate(self, group: QueuedGroup, hints: frozenset[ClusterEvent], until: float) -> None:
         """Let a group sleep until something happens that helps."""
-        self._raise(group)
+        self._remove_from_hints(group)
         group.hints, group.until = hints, until
         for event in hints:
             self._by_hint[event].setdefault(group.shape, {})[group.key] = group
 
-    def _raise(self, group: QueuedGroup) -> None:
+    def _remove_from_hints(self, group: QueuedGroup) -> None:
         """Take a group out of those who sleep; its members decide where it lies, so before they change."""
         for event in group.hints or ():
             alike = self._by_hint[event].get(group.shape, {})
@@ -279,15 +279,15 @@ class SchedulingQueue:
             if not alike:
                 self._by_hint[event].pop(group.shape, None)
 
-    def _make_ready(self, group: QueuedGroup) -> None:
-        self._raise(group)
-        group.hints, group.for_room = None, False
+    def _activate(self, group: QueuedGroup) -> None:
+        self._remove_from_hints(group)
+        group.hints, group.activated_by_deletion = None, False
         heapq.heappush(self._active, (group.rank, group.key))
 
 
-def _one_of(alike: Mapping[Key, QueuedGroup]) -> Request:
+def _any_request(alike: Mapping[GroupKey, QueuedGroup]) -> Request:
     return next(request for group in alike.values() for request in group.members.values())
 
 
-def _key(request: Request) -> Key:
+def _key(request: Request) -> GroupKey:
     return (request.namespace, request.gang.name) if request.gang else ("", request.id)

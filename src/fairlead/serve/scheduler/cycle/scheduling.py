@@ -18,18 +18,23 @@ from fairlead.placement import Decision, Placement, Reason
 from fairlead.request import Request
 from fairlead.schedule import Policy, place, place_gang
 from fairlead.schedule.filter.hints import resource_fit_hint
-from fairlead.serve.scheduler.bind.allocation_mode import why_claim
-from fairlead.serve.scheduler.bind.writes import BindingPlan, claim_name, given_for, mapped
+from fairlead.serve.scheduler.bind.allocation_mode import reason_for_claim
+from fairlead.serve.scheduler.bind.writes import (
+    BindingPlan,
+    claim_name,
+    is_allocated_only_for,
+    request_mappings,
+)
 from fairlead.serve.scheduler.cycle.preemption import PATIENCE, Preemption, Preemptions, names_budget
-from fairlead.serve.scheduler.cycle.queue import Could, SchedulingQueue
+from fairlead.serve.scheduler.cycle.queue import FitHint, SchedulingQueue
 from fairlead.serve.scheduler.report.conditions import StatusReporter, waits_for
 from fairlead.serve.scheduler.report.metrics import SchedulerMetrics
 
-_MOMENT: Final = 1.0
+_SILENT_SECONDS: Final = 1.0
 """Seconds for which nothing is said of a newcomer: its claim may be on its way, or a place."""
 VOLUMES_WITHIN: Final = 600.0
 """Seconds for which a place is kept for a pod whose volumes are not there, as kube-scheduler does."""
-_MANY: Final = 64
+_MAX_CHECKED_NODES: Final = 64
 """Nodes on which something changed, above which it is not looked at one by one."""
 
 
@@ -67,7 +72,7 @@ class SchedulingCycle:
         self.runs = 0
         """Cycles in which something was decided."""
         self.policy = policy
-        self.verdicts: dict[str, LastDecision] = {}
+        self.last_decisions: dict[str, LastDecision] = {}
         """By id, of every pod that waits or is being placed."""
         self.unreadable: set[str] = set()
         """Pods that wait and cannot be placed as they are written."""
@@ -81,18 +86,18 @@ class SchedulingCycle:
         self.preemptions = Preemptions(cache, policy)
         self._preemptors: set[str] = set()
         """Pods that are being bound to a place that was reserved for them."""
-        self._held_until: dict[str, float] = {}
+        self._volume_deadlines: dict[str, float] = {}
         """Until when places are kept for pods whose volumes are not there."""
 
     def refresh(self, now: float) -> CacheDelta:
         """Take in what changed."""
-        self._expire_held(now)
+        self._expire_volume_waits(now)
         delta = self.cache.sync()
         for uid in delta.gone:
-            self._leave(uid)
+            self._drop(uid)
         for each in delta.pending:
             self._first_seen.setdefault(each.id, now)
-            if self._held_until.pop(each.id, None) is not None:
+            if self._volume_deadlines.pop(each.id, None) is not None:
                 self.reporter.drop(each.id)  # it waits for its volumes no more
             if isinstance(each, UnreadablePod):
                 self._refuse_unreadable(each)
@@ -100,11 +105,11 @@ class SchedulingCycle:
                 self.unreadable.discard(each.id)
                 self._enqueue(each, now)
         if self.cache.nominations:
-            for uid in sorted(self.preemptions.progressed(now)):
+            for uid in sorted(self.preemptions.due_preemptors(now)):
                 self.queue.activate(uid)
         if delta.events:
             self._freed = delta.nodes | (self._freed if self.queue.has_active else frozenset())
-            self.queue.move_to_active(delta.events, self._could(self._freed))
+            self.queue.move_to_active(delta.events, self._fit_hint(self._freed))
         return delta
 
     def run(self, now: float) -> CycleResult:
@@ -115,23 +120,23 @@ class SchedulingCycle:
         self.runs += 1
         nominations = self.cache.nominations
         withdrawn = [each for one in members if (each := nominations.withdraw(one.id)) is not None]
-        decisions = self.cache.quotas.decided(members, self.policy.name, self._decided)
-        self.verdicts |= {each.request.id: LastDecision(each, now) for each in decisions}
+        decisions = self.cache.quotas.decide_within_quota(members, self.policy.name, self._decide)
+        self.last_decisions |= {each.request.id: LastDecision(each, now) for each in decisions}
         placed = [each for each in decisions if each.placement is not None]
         refused = [each for each in decisions if each.placement is None]
         self.cache.assume(each.placement for each in placed if each.placement is not None)
         volumes: list[tuple[str, VolumeBinding]] = []
         if any(self._without_volume(each.request.id) for each in placed):
-            volumes = self._hold(placed, now)
+            volumes = self._wait_for_volumes(placed, now)
             placed = []
         self._preemptors |= {each.placement.request.id for each in withdrawn}
         preemption: Preemption | None = None
         if refused:
             refused, preemption = self._preempt(refused, now, nominated=bool(withdrawn))
-            self._refuse(refused, now)
+            self._add_unschedulable(refused, now)
         self._vacate(withdrawn)
         return CycleResult(
-            tuple(map(self._planned, placed)),
+            tuple(map(self._plan_binding, placed)),
             (preemption,) if preemption is not None else (),
             tuple(volumes),
             self.stranded(each.request.id for each in refused),
@@ -144,62 +149,66 @@ class SchedulingCycle:
         """
         pods = [pod for uid in uids if self.cache.waits(uid) and (pod := self.cache.pod(uid)) is not None]
         named = ((pod, claim) for pod in pods for claim in self.cache.claims_of(pod).values())
-        return tuple((pod, claim) for pod, claim in named if given_for(claim, pod))
+        return tuple((pod, claim) for pod, claim in named if is_allocated_only_for(claim, pod))
 
     def pending_victims(self, uid: str) -> list[str]:
         """Return the pods that a preemptor waits for, and that are still there."""
         pods = self.preemptions.victims_of(uid)
         return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
 
-    def newcomers(self, now: float) -> set[str]:
+    def recently_queued(self, now: float) -> set[str]:
         """Return who has waited for less than a moment."""
-        return set(takewhile(lambda uid: now - self._first_seen[uid] < _MOMENT, reversed(self._first_seen)))
+        return set(
+            takewhile(lambda uid: now - self._first_seen[uid] < _SILENT_SECONDS, reversed(self._first_seen))
+        )
 
-    def stand_down(self) -> None:
+    def drop_nominations(self) -> None:
         """Give up what is reserved for preemptors: another replica decides now."""
         if self.cache.nominations:
-            for uid in self.preemptions.stand_down():
+            for uid in self.preemptions.drop_nominations():
                 self.queue.activate(uid)
 
-    def evicted(self, victim: str, problem: str, now: float) -> None:
+    def record_eviction(self, victim: str, problem: str, now: float) -> None:
         """Note what became of an eviction; where it could not be done, its preemptors are decided again."""
-        for uid in self.preemptions.evicted(victim, problem, now):
+        for uid in self.preemptions.record_eviction(victim, problem, now):
             self.queue.activate(uid)
 
-    def done(self, uid: str, now: float) -> None:
+    def record_bound(self, uid: str, now: float) -> None:
         """Note that a pod is bound."""
         self.metrics.waiting.observe(now - self._first_seen.get(uid, now))
         self.cache.finish_binding(uid)
-        self._leave(uid)
+        self._drop(uid)
 
-    def failed(self, uid: str, now: float, *, half_bound: bool = False) -> None:
+    def record_failure(self, uid: str, now: float, *, half_bound: bool = False) -> None:
         """Note that a decision could not be carried out; `half_bound`: others of the gang were bound."""
         self.metrics.decisions["failed", "write"] += 1
-        self.queue.failed(uid, now)
+        self.queue.record_failure(uid, now)
         place = self.cache.cluster.placement(uid)
         self.cache.forget(uid)
         if not self.cache.waits(uid):
-            self._leave(uid)
+            self._drop(uid)
         elif place is not None and (half_bound or uid in self._preemptors):
             # Pods were evicted for it, or others of its gang are bound: no other pod takes its place.
             self.cache.nominations.reserve(Nomination(place, until=now + PATIENCE + self.queue.max_backoff))
             self.queue.nominate(uid)
 
-    def prefer_half_bound(self) -> None:
+    def prioritize_partly_bound_gangs(self) -> None:
         """Complete gangs first that the previous leader bound in part: their places are still free."""
         gangs = ((each.request.namespace, each.request.gang) for each in self.cache.cluster.placements())
-        self.queue.prefer_half_bound(Counter((space, gang.name) for space, gang in gangs if gang is not None))
+        self.queue.prioritize_partly_bound_gangs(
+            Counter((space, gang.name) for space, gang in gangs if gang is not None)
+        )
 
-    def _leave(self, uid: str) -> None:
+    def _drop(self, uid: str) -> None:
         self.queue.remove(uid)
         self.reporter.forget(uid)
         self._first_seen.pop(uid, None)
         self._preemptors.discard(uid)
-        self._held_until.pop(uid, None)
+        self._volume_deadlines.pop(uid, None)
         self.unreadable.discard(uid)
-        self.verdicts.pop(uid, None)
+        self.last_decisions.pop(uid, None)
 
-    def _decided(self, members: Sequence[Request]) -> list[Decision]:
+    def _decide(self, members: Sequence[Request]) -> list[Decision]:
         cluster, first = self.cache.cluster, members[0]
         if first.gang is not None:
             return place_gang(cluster, members, self.policy)
@@ -209,44 +218,46 @@ class SchedulingCycle:
         known = None if first.inter_pod else self._refused.get(first.shape)
         if known is not None:
             return [replace(known, request=first)]  # nothing has changed since one like it was refused
-        before = self.verdicts.get(first.id)
-        known_no = before is not None and before.decision.placement is None and self.queue.for_room
-        if before is not None and known_no and not self._could(self._freed)(first):
+        before = self.last_decisions.get(first.id)
+        known_no = (
+            before is not None and before.decision.placement is None and self.queue.activated_by_deletion
+        )
+        if before is not None and known_no and not self._fit_hint(self._freed)(first):
             return [before.decision]  # another took what had become free
         decision = place(cluster, first, self.policy)
         if decision.placement is None and not first.inter_pod:
             self._refused[first.shape] = decision
         return [decision]
 
-    def _refuse(self, refused: Sequence[Decision], now: float) -> None:
+    def _add_unschedulable(self, refused: Sequence[Decision], now: float) -> None:
         helps = queueing_hints(rejection for each in refused for rejection in each.rejections)
         requests = [each.request for each in refused]
         if self.preemptions.blocked(requests):
             helps |= {ClusterEvent.POD_BOUND}  # what is being bound can be evicted when it is
         self.queue.add_unschedulable(requests, helps, now)
         for each in refused:
-            self.reporter.add(each.request.id, each.sentence() + self._nominated(each.request))
+            self.reporter.add(each.request.id, each.sentence() + self._nomination_text(each.request))
             main = max(each.rejections, key=lambda one: one.count, default=None)
             self.metrics.decisions["refused", main.reason.value if main else ""] += 1
 
     def _without_volume(self, uid: str) -> list[VolumeClaim]:
         pod = self.cache.pod(uid)
-        return self.cache.volumes.missing(pod) if pod is not None and pod.spec.volumes else []
+        return self.cache.volumes.unbound_claims(pod) if pod is not None and pod.spec.volumes else []
 
-    def _expire_held(self, now: float) -> None:
+    def _expire_volume_waits(self, now: float) -> None:
         """Let other pods have places that were kept for volumes for too long."""
-        for uid in [uid for uid, until in self._held_until.items() if until <= now]:
-            del self._held_until[uid]
-            if uid in self.cache.held:
-                for each in self.cache.held[uid]:
-                    self.queue.failed(each, now)
-                self.cache.requeue_held(uid)
+        for uid in [uid for uid, until in self._volume_deadlines.items() if until <= now]:
+            del self._volume_deadlines[uid]
+            if uid in self.cache.waiting_for_volumes:
+                for each in self.cache.waiting_for_volumes[uid]:
+                    self.queue.record_failure(each, now)
+                self.cache.requeue_waiting_for_volumes(uid)
 
-    def _hold(self, placed: Sequence[Decision], now: float) -> list[tuple[str, VolumeBinding]]:
+    def _wait_for_volumes(self, placed: Sequence[Decision], now: float) -> list[tuple[str, VolumeBinding]]:
         """Keep the places of pods that belong together until their volumes are there; return what to bind."""
         volumes: list[tuple[str, VolumeBinding]] = []
-        self.cache.hold(each.request.id for each in placed)
-        self._held_until |= {each.request.id: now + VOLUMES_WITHIN for each in placed}
+        self.cache.wait_for_volumes(each.request.id for each in placed)
+        self._volume_deadlines |= {each.request.id: now + VOLUMES_WITHIN for each in placed}
         for each in placed:
             uid, name = each.request.id, each.placement.node if each.placement else ""
             pod, node = self.cache.pod(uid), self.cache.cluster.node(name)
@@ -289,7 +300,7 @@ class SchedulingCycle:
         written = Preemption(nominated_pods, victims) if nominated_pods or victims else None
         if not any(map(names_budget, decisions)):
             return refused, written
-        self.verdicts |= {each.request.id: LastDecision(each, now) for each in decisions}
+        self.last_decisions |= {each.request.id: LastDecision(each, now) for each in decisions}
         return decisions, written
 
     def _nominate(self, request: Request) -> tuple[LivePod, str] | None:
@@ -299,7 +310,7 @@ class SchedulingCycle:
         node = nomination.placement.node if nomination else ""
         return (pod, node) if pod is not None and pod.status.nominated_node_name != node else None
 
-    def _nominated(self, request: Request) -> str:
+    def _nomination_text(self, request: Request) -> str:
         """Return for a sentence where a pod is nominated to, and which pods it waits for."""
         nomination = self.cache.nominations.of(request.id)
         if nomination is None:
@@ -314,9 +325,9 @@ class SchedulingCycle:
             if now is None or now.node != each.placement.node:
                 self.cache.nominations.vacate(each.placement.node)
 
-    def _could(self, nodes: frozenset[str]) -> Could:
+    def _fit_hint(self, nodes: frozenset[str]) -> FitHint:
         """Return what says whether room on these nodes could help; where they are many, it always could."""
-        if len(nodes) > _MANY:
+        if len(nodes) > _MAX_CHECKED_NODES:
             return lambda request: True
         cluster = self.cache.cluster
         free = [cluster.free(name) for name in nodes if cluster.node(name) is not None]
@@ -326,11 +337,11 @@ class SchedulingCycle:
                 return True
             if self.cache.nominations.of(request.id) is not None:
                 return False  # its victims are on their way
-            return self.preemptions.worthwhile([request])
+            return self.preemptions.may_preempt([request])
 
         return could
 
-    def _planned(self, decision: Decision) -> BindingPlan:
+    def _plan_binding(self, decision: Decision) -> BindingPlan:
         """Return how a placement is written; it counts until the API shows what became of it."""
         self.reporter.drop(decision.request.id)
         self.metrics.decisions["placed", ""] += 1
@@ -346,12 +357,12 @@ class SchedulingCycle:
             if resource_claim.name in claims
         ]
         plan = BindingPlan(pod, placement, tuple(ordered), own, made)
-        self.cache.unobserved.add(placement, plan.giving)
+        self.cache.unobserved.add(placement, plan.claims_to_allocate)
         return plan
 
     def _needs_claim(self, pod: LivePod, placement: Placement) -> bool:
         """Say whether a claim must tell the node's agent what the binding would not."""
-        if not placement.shares or not mapped(pod):
+        if not placement.shares or not request_mappings(pod):
             return False
         others = self.cache.pods_on(placement.node)
-        return bool(why_claim(pod, placement.shares, self.cache.node(placement.node), others))
+        return bool(reason_for_claim(pod, placement.shares, self.cache.node(placement.node), others))

@@ -42,7 +42,7 @@ class ObservedLease:
     """Empty: there was none; None: this replica has not looked yet."""
     since: float = _NEVER
 
-    def seen(self, version: str, now: float) -> "ObservedLease":
+    def observe(self, version: str, now: float) -> "ObservedLease":
         """Return what is known after another look."""
         return self if version == self.version else ObservedLease(version, now)
 
@@ -55,7 +55,7 @@ class LeaderTerm:
     """Counts the terms of all replicas: the higher one is the later one."""
     clean: bool
     """The previous leader wrote that it had finished; else it may have stopped in the middle."""
-    left: InFlightSet = EVERYTHING
+    previous_in_flight: InFlightSet = EVERYTHING
     """The objects for which the previous leader may have left something half done."""
 
 
@@ -70,10 +70,10 @@ def next_action(lease: Lease | None, me: str, observed: ObservedLease, now: floa
 
 def is_released(lease: Lease | None) -> bool:
     """Say whether the previous leader has finished; any client may have taken the holder out."""
-    return lease is not None and not lease.spec.holder_identity and _left(lease) == NOTHING
+    return lease is not None and not lease.spec.holder_identity and _in_flight_of(lease) == NOTHING
 
 
-def _left(lease: Lease) -> InFlightSet:
+def _in_flight_of(lease: Lease) -> InFlightSet:
     return in_flight.parse(lease.metadata.annotations.get(in_flight.ANNOTATION, ""))
 
 
@@ -99,17 +99,17 @@ class LeaderElection:
         self._config = config
         self._observed = ObservedLease()
         self._lease: Lease | None = None
-        self._until = _NEVER
+        self._leads_until = _NEVER
         self._term: LeaderTerm | None = None
-        self._wanted: Callable[[], InFlightSet] | None = None
+        self._make_in_flight: Callable[[], InFlightSet] | None = None
         """Makes this term's in-flight set; None: what the previous leader left is not ended yet."""
-        self._possible: tuple[InFlightSet, ...] = ()
+        self._possible_in_flight: tuple[InFlightSet, ...] = ()
         """What may stand in the Lease: the last set that was answered, and those sent since."""
         self._lock = Lock()
-        self._over = False
+        self._resigned = False
         self.annotations: Mapping[str, str] = {}
         """What else the Lease says of its holder while that is this replica."""
-        self.trouble = ""
+        self.last_error = ""
         """Why the Lease could not be read or written the last time."""
         self.barred = ""
         """Why this replica does not take the Lease though it could: a newer one wrote what it cannot read."""
@@ -117,7 +117,7 @@ class LeaderElection:
     @property
     def term(self) -> LeaderTerm | None:
         """The term that is now; None while another replica leads, or none is known to."""
-        return self._term if self._clock.now < self._until else None
+        return self._term if self._clock.now < self._leads_until else None
 
     def leads(self, epoch: int) -> bool:
         """Say whether this is still the term of that epoch."""
@@ -126,33 +126,35 @@ class LeaderElection:
 
     def covers(self, items: Iterable[Metadata]) -> bool:
         """Say whether all of these are in flight, whichever of the last writes came through."""
-        return bool(self._possible) and all(one.covers(item) for item in items for one in self._possible)
+        return bool(self._possible_in_flight) and all(
+            one.covers(item) for item in items for one in self._possible_in_flight
+        )
 
     def run(self) -> Flow[None]:
         """Seek, hold and renew the Lease, for ever."""
         while True:
             try:
-                yield from self.look()
-                self.trouble = ""
+                yield from self.try_acquire_or_renew()
+                self.last_error = ""
             except ClusterError as error:
-                self.trouble = str(error)
+                self.last_error = str(error)
             yield Sleep(self._config.period)
 
-    def look(self) -> Flow[None]:
+    def try_acquire_or_renew(self) -> Flow[None]:
         """Look at the Lease once, and do what is to be done about it."""
         yield self._lock
         try:
-            if not self._over:
-                yield from self._look()
+            if not self._resigned:
+                yield from self._try_acquire_or_renew()
         finally:
             self._flows.release(self._lock)
 
-    def enrol(self, epoch: int, wanted: Callable[[], InFlightSet]) -> Flow[None]:
+    def publish_in_flight(self, epoch: int, wanted: Callable[[], InFlightSet]) -> Flow[None]:
         """Write the in-flight set that `wanted` makes, now and with every renewal; errors are raised."""
         yield self._lock
         try:
             if self.leads(epoch):
-                self._wanted = wanted
+                self._make_in_flight = wanted
             yield from self._write_in_flight(epoch)
         finally:
             self._flows.release(self._lock)
@@ -168,11 +170,11 @@ class LeaderElection:
 
     def resign(self, finished: int | None = None) -> Flow[None]:
         """Stop leading; where this is the epoch whose work is `finished`, another may begin at once."""
-        self._over = True
+        self._resigned = True
         yield self._lock
         try:
             lease, held = self._lease, finished is not None and self.leads(finished)
-            self._until, self._term = _NEVER, None
+            self._leads_until, self._term = _NEVER, None
             if held and lease is not None:
                 notes = {**lease.metadata.annotations, in_flight.ANNOTATION: NOTHING.text()}
                 spec = replace(lease.spec, holder_identity="")
@@ -182,15 +184,15 @@ class LeaderElection:
             self._flows.release(self._lock)
 
     def _write_in_flight(self, epoch: int) -> Flow[None]:
-        if not self.leads(epoch) or self._lease is None or self._wanted is None:
+        if not self.leads(epoch) or self._lease is None or self._make_in_flight is None:
             raise ConflictError("another leads by now")
         try:
             yield from self._write(self._lease, "renew")
         except (ConflictError, NotFoundError):
-            self._until = _NEVER  # it is not as we left it
+            self._leads_until = _NEVER  # it is not as we left it
             raise
 
-    def _look(self) -> Flow[None]:
+    def _try_acquire_or_renew(self) -> Flow[None]:
         term = self.term
         # A pod with a higher epoch says that another led, whatever the Lease says: then it takes a new term.
         over = term is None or self._marks.epoch > term.epoch or self._marks.newer
@@ -198,14 +200,14 @@ class LeaderElection:
             try:
                 yield from self._write(self._lease, "renew")  # without a look: it must not be late
             except (ConflictError, NotFoundError):
-                self._until = _NEVER  # it is not as we left it
+                self._leads_until = _NEVER  # it is not as we left it
             else:
                 return
         lease = yield from self._read()
         now = self._clock.now
         first = lease is None and self._observed.version is None and not self._began()
         version = lease.metadata.resource_version if lease else ""
-        self._observed = self._observed.seen(version, _NEVER if first else now)
+        self._observed = self._observed.observe(version, _NEVER if first else now)
         action = next_action(lease, self._me, self._observed, now, self._config.duration)
         self.barred = self._unreadable(lease) if action != "wait" else ""
         if action != "wait" and not self.barred:
@@ -229,17 +231,17 @@ class LeaderElection:
 
     def _write(self, lease: Lease | None, action: Action) -> Flow[None]:
         sent = self._clock.now
-        listed = self._wanted() if self._wanted is not None and action == "renew" else None
+        listed = self._make_in_flight() if self._make_in_flight is not None and action == "renew" else None
         wanted = self._renewed(lease, action, listed)
         if listed is not None:
-            self._possible = (*self._possible, listed)
+            self._possible_in_flight = (*self._possible_in_flight, listed)
         kept = codec.decode(LEASES, (yield self._request(wanted, new=lease is None)))
-        self._lease, self._until = kept, sent + self._config.deadline
+        self._lease, self._leads_until = kept, sent + self._config.deadline
         self._observed = ObservedLease(kept.metadata.resource_version, sent)
-        self._possible = (listed,) if listed is not None else ()
+        self._possible_in_flight = (listed,) if listed is not None else ()
         if action != "renew":
-            self._wanted = None
-            self._term = LeaderTerm(kept.spec.lease_transitions, is_released(lease), _left(kept))
+            self._make_in_flight = None
+            self._term = LeaderTerm(kept.spec.lease_transitions, is_released(lease), _in_flight_of(kept))
 
     def _request(self, lease: Lease, *, new: bool) -> RenewLease:
         where, within = self._config.namespace, self._config.deadline / 2

@@ -20,7 +20,7 @@ from fairlead.serve.machine.flow import Flow, Sleep
 from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.bind.binder import Binder
 from fairlead.serve.scheduler.bind.evict import unmark
-from fairlead.serve.scheduler.bind.requests import Fences, send_with_retry, together
+from fairlead.serve.scheduler.bind.requests import Fences, gather, send_with_retry
 from fairlead.serve.scheduler.effects import ListObjects
 from fairlead.serve.scheduler.leader.election import LeaderTerm
 from fairlead.serve.scheduler.leader.in_flight import InFlightSet
@@ -50,25 +50,25 @@ class Failover:
         """
         objects = yield from self._list()
         if term.clean:
-            yield from self._until_seen(objects)
+            yield from self._wait_until_observed(objects)
             return 0
         pods = [
             object_
             for object_ in objects
-            if isinstance(object_, LivePod) and self._may_be_in_flight(object_, term.left)
+            if isinstance(object_, LivePod) and self._may_be_in_flight(object_, term.previous_in_flight)
         ]
         victims = [object_ for object_ in objects if isinstance(object_, LivePod) and object_.is_victim]
         open_claims = [object_ for object_ in objects if isinstance(object_, LiveClaim) and _is_open(object_)]
-        ended = yield from together([self._fence(pod, term.epoch) for pod in pods])
+        ended = yield from gather([self._fence(pod, term.epoch) for pod in pods])
         now = format_time(self.clock.wall)
         why = f"leader {term.epoch} decides again"  # the previous leader's eviction would come too late
-        yield from together([self.fences.fence(unmark(victim, now, why)) for victim in victims])
-        fenced = yield from together(
+        yield from gather([self.fences.fence(unmark(victim, now, why)) for victim in victims])
+        fenced = yield from gather(
             [self.fences.fence_claim(open_claim.key, term.epoch) for open_claim in open_claims]
         )
         changed = [each for part in ended for each in part] + [each for each in fenced if each is not None]
         latest = {each.metadata.uid: each for each in (*objects, *changed)}
-        yield from self._until_seen(latest.values())
+        yield from self._wait_until_observed(latest.values())
         return len(pods)
 
     def _may_be_in_flight(self, pod: LivePod, left: InFlightSet) -> bool:
@@ -93,7 +93,7 @@ class Failover:
                 yield from self.binder.deallocate(claim, now, epoch)
         return objects
 
-    def _until_seen(self, objects: Iterable[LivePod | LiveClaim]) -> Flow[None]:
+    def _wait_until_observed(self, objects: Iterable[LivePod | LiveClaim]) -> Flow[None]:
         """Wait until the cache is no older than any of these; what is gone is not waited for."""
         left = list(objects)
         while True:

@@ -31,11 +31,11 @@ class InFlightTracker:
         self._clock = clock
         self._busy: Counter[str] = Counter()
 
-    def open(self, epoch: int) -> Flow[None]:
+    def begin_term(self, epoch: int) -> Flow[None]:
         """Begin a term's own set: what the previous leader left is ended."""
-        return self._election.enrol(epoch, self.current)
+        return self._election.publish_in_flight(epoch, self.current)
 
-    def during(self, pods: Sequence[LivePod], epoch: int, flow: Flow[T]) -> Flow[T]:
+    def track(self, pods: Sequence[LivePod], epoch: int, flow: Flow[T]) -> Flow[T]:
         """Run a flow that gives something to pods, or takes it back, while they are in the set.
 
         New pods are in it by their age; others cost a write, one for many.
@@ -54,9 +54,9 @@ class InFlightTracker:
     def current(self) -> InFlightSet:
         """Return the set as it should be now."""
         until = format_time(self._clock.wall + AHEAD)
-        askers = self._queue.askers
+        askers = self._queue.requesting_devices
         if len(askers) <= MOST:
             return choose((), self._busy, (), until)
         waiting = [pod.metadata for uid in askers if (pod := self._cache.pod(uid)) is not None]
-        line = [uid for uid in self._queue.line(2 * MOST) if uid in askers]
+        line = [uid for uid in self._queue.next_active(2 * MOST) if uid in askers]
         return choose(waiting, self._busy, line[:MOST], until)

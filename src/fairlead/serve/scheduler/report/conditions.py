@@ -19,12 +19,12 @@ _NAMED: Final = 5
 """Pods that a sentence names."""
 
 
-def spoken(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a reason as it is told everywhere: in conditions, events and explanations."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def neighbours(namespace: str, pods: Sequence[str]) -> list[str]:
+def visible_names(namespace: str, pods: Sequence[str]) -> list[str]:
     """Return pods of this namespace by name, and how many there are of others: a tenant may not see those."""
     near = [each for each in pods if each.startswith(f"{namespace}/")]
     far = len(pods) - len(near)
@@ -35,7 +35,7 @@ def waits_for(namespace: str, pods: Sequence[str]) -> str:
     """Return for a sentence which pods a preemptor waits for; empty where none is left."""
     if not pods:
         return ""
-    names = neighbours(namespace, pods)
+    names = visible_names(namespace, pods)
     shown = ", ".join(names[:_NAMED]) + (" ..." if names[_NAMED:] else "")
     return f" and waits until {shown} {'is' if len(pods) == 1 else 'are'} gone"
 
@@ -57,7 +57,7 @@ class StatusReporter:
 
     def add(self, uid: str, text: str) -> None:
         """Have a reason reported when its time comes; a newer one replaces it."""
-        text, reported = spoken(text), self._reported.get(uid)
+        text, reported = shorten(text), self._reported.get(uid)
         if reported is not None and reported.text == text:
             self._due.pop(uid, None)
         else:
@@ -89,12 +89,12 @@ class StatusReporter:
         return reported is None or now - reported.at >= EVERY
 
 
-def refused(pod: LivePod, text: str, now: str) -> list[Report]:
+def report_unschedulable(pod: LivePod, text: str, now: str) -> list[Report]:
     """Return what tells a pod why it waits."""
     return [condition(pod, text, now), event(pod, "Warning", "FailedScheduling", text, now)]
 
 
-def kept(pod: LivePod, text: str, now: str) -> list[Report]:
+def report_waiting_for_volumes(pod: LivePod, text: str, now: str) -> list[Report]:
     """Return what tells a pod what its place is kept for; no autoscaler need bring another node."""
     return [
         condition(pod, text, now, WAITING_FOR_VOLUMES),

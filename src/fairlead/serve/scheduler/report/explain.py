@@ -19,14 +19,14 @@ from fairlead.serve.scheduler.cycle.preemption import names_budget
 from fairlead.serve.scheduler.cycle.queue import QueuedGroup
 from fairlead.serve.scheduler.cycle.scheduling import LastDecision, SchedulingCycle
 from fairlead.serve.scheduler.events import Explain
-from fairlead.serve.scheduler.report.conditions import neighbours, spoken
+from fairlead.serve.scheduler.report.conditions import shorten, visible_names
 from fairlead.settings import Address
 
 PATH: Final = "/explain/"
 """Before `namespace/name/uid`."""
-_KEPT: Final = 10.0
+_ANSWER_SECONDS: Final = 10.0
 """Seconds for which an answer is remembered: what would fit changes with every pod that comes or goes."""
-_MOST: Final = 256
+_MAX_ANSWERS: Final = 256
 """Pods whose answers are remembered."""
 _FITS: Final = "it fits as the cluster is now, and is tried again"
 
@@ -46,8 +46,8 @@ class Explainer:
 
     def __init__(self, cycle: SchedulingCycle, me: str, scheduler: str) -> None:
         self._cycle = cycle
-        self._who = {"leader": me, "scheduler": scheduler}
-        self._known: dict[str, _CurrentReasons] = {}
+        self._identity = {"leader": me, "scheduler": scheduler}
+        self._answers: dict[str, _CurrentReasons] = {}
         self.searches = 0
         """Answers that were worked out."""
 
@@ -59,65 +59,65 @@ class Explainer:
         """
         pod = self._cycle.cache.pod(asked.uid)
         mine = pod is not None and pod.key == (asked.namespace, asked.name)
-        standing = self._standing(pod, asked.rest, now) if pod is not None and mine else None
-        return {**self._who, **(standing or _stranger(asked.namespace, asked.name))}
+        standing = self._state_of(pod, asked.rest, now) if pod is not None and mine else None
+        return {**self._identity, **(standing or _unknown_pod(asked.namespace, asked.name))}
 
-    def _standing(self, pod: LivePod, rest: float, now: float) -> dict[str, Any] | None:
+    def _state_of(self, pod: LivePod, rest: float, now: float) -> dict[str, Any] | None:
         uid = pod.metadata.uid
-        verdict, group = self._cycle.verdicts.get(uid), self._cycle.queue.group_of(uid)
+        verdict, group = self._cycle.last_decisions.get(uid), self._cycle.queue.group_of(uid)
         if not self._cycle.cache.waits(uid):
             if verdict is None or not verdict.decision.placed:
                 return None
-            if uid in self._cycle.cache.held:
+            if uid in self._cycle.cache.waiting_for_volumes:
                 return {
-                    **_told(verdict, "waiting-for-volumes", now),
+                    **_decision_document(verdict, "waiting-for-volumes", now),
                     "sentence": self._cycle.reporter.text(uid),
                 }
-            return _told(verdict, "in-flight", now)
+            return _decision_document(verdict, "in-flight", now)
         if group is None:
-            return _bare(pod, "unreadable", self._cycle.reporter.text(uid))
+            return _undecided(pod, "unreadable", self._cycle.reporter.text(uid))
         if verdict is None:
             return {
-                **_bare(pod, "active", f"{pod.metadata.name} is in the active queue"),
-                **_times(group, now),
+                **_undecided(pod, "active", f"{pod.metadata.name} is in the active queue"),
+                **_retry_fields(group, now),
             }
-        clearing = neighbours(pod.metadata.namespace, self._cycle.pending_victims(uid))
-        judged = {**self._judged(verdict, group, rest, now), "pending_victims": clearing}
+        clearing = visible_names(pod.metadata.namespace, self._cycle.pending_victims(uid))
+        judged = {**self._refusal(verdict, group, rest, now), "pending_victims": clearing}
         if self._cycle.cache.nominations.of(uid) is None:
             return judged
-        return {**judged, "state": "nominated", "sentence": spoken(self._cycle.reporter.text(uid))}
+        return {**judged, "state": "nominated", "sentence": shorten(self._cycle.reporter.text(uid))}
 
-    def _judged(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> dict[str, Any]:
+    def _refusal(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> dict[str, Any]:
         state = group.state
         if verdict.decision.placed:
-            return {**_unwritten(verdict, now), "state": state, **_times(group, now)}
+            return {**_failed_binding(verdict, now), "state": state, **_retry_fields(group, now)}
         current = self._current(verdict, group, rest, now)
         changes = [change.to_json() for change in current.verdict.decision.changes]
-        told = _told(current.verdict, state, now)
-        return {**told, "changes": changes, "note": current.note, **_times(group, now)}
+        told = _decision_document(current.verdict, state, now)
+        return {**told, "changes": changes, "note": current.note, **_retry_fields(group, now)}
 
     def _current(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> _CurrentReasons:
         """Return the refusal as the cluster is now; the decision that the pod waits under, in a rest."""
         uid = verdict.decision.request.id
-        known = self._known.get(uid)
-        if known is not None and known.since is verdict.decision and now - known.verdict.at < _KEPT:
+        known = self._answers.get(uid)
+        if known is not None and known.since is verdict.decision and now - known.verdict.at < _ANSWER_SECONDS:
             return known
         if rest > 0:
             note = f"what would let it fit was not looked for: ask again in {rest:.0f} s"
             return _CurrentReasons(verdict.decision, verdict, note)
         self.searches += 1
-        decision = self._decided(verdict.decision.request, group, now)
-        if len(self._known) >= _MOST:
-            self._known.clear()
+        decision = self._decide(verdict.decision.request, group, now)
+        if len(self._answers) >= _MAX_ANSWERS:
+            self._answers.clear()
         fits = decision.placed
         found = _CurrentReasons(
             verdict.decision, verdict if fits else LastDecision(decision, now), _FITS if fits else ""
         )
         if not fits:
-            self._known[uid] = found
+            self._answers[uid] = found
         return found
 
-    def _decided(self, request: Request, group: QueuedGroup, now: float) -> Decision:
+    def _decide(self, request: Request, group: QueuedGroup, now: float) -> Decision:
         """Decide for a request, with its gang, as the cluster is now; nothing is changed."""
         cluster, policy = self._cycle.cache.cluster, self._cycle.policy
         members = list(group.members.values())
@@ -125,19 +125,21 @@ class Explainer:
             own = decide(cluster, request, policy)
         else:
             mark = cluster.checkpoint()
-            own = _of(request, place_gang(cluster, members, policy))
+            own = _decision_for(request, place_gang(cluster, members, policy))
             cluster.rollback(mark)
-        if not own.placed and self._cycle.preemptions.worthwhile(members):
-            found = _of(request, self._cycle.preemptions.search(members, now))
+        if not own.placed and self._cycle.preemptions.may_preempt(members):
+            found = _decision_for(request, self._cycle.preemptions.search(members, now))
             own = found if names_budget(found) else own
         return with_suggestions(cluster, own, policy)
 
 
-def _of(request: Request, decisions: Sequence[Decision]) -> Decision:
+def _decision_for(request: Request, decisions: Sequence[Decision]) -> Decision:
     return next(each for each in decisions if each.request.id == request.id)
 
 
-def signs(where: Address, scheduler: str, environ: Mapping[str, str], host: str) -> dict[str, str]:
+def lease_annotations(
+    where: Address, scheduler: str, environ: Mapping[str, str], host: str
+) -> dict[str, str]:
     """Return what the Lease says of its holder, so that it can be asked; nothing stays of the one before."""
     name, space = environ.get("POD_NAME"), environ.get("POD_NAMESPACE")
     reachable = bool(name and space) and not where.loopback
@@ -150,30 +152,30 @@ def signs(where: Address, scheduler: str, environ: Mapping[str, str], host: str)
     }
 
 
-def _stranger(namespace: str, name: str) -> dict[str, Any]:
+def _unknown_pod(namespace: str, name: str) -> dict[str, Any]:
     return {"namespace": namespace, "name": name, "state": "unknown"}
 
 
-def _bare(pod: LivePod, state: str, sentence: str) -> dict[str, Any]:
+def _undecided(pod: LivePod, state: str, sentence: str) -> dict[str, Any]:
     """Return the fields of a decision that was not made."""
     nobody = Decision(Request(pod.metadata.name, pod.metadata.namespace), "").to_json()
-    return {**nobody, "state": state, "sentence": spoken(sentence)}
+    return {**nobody, "state": state, "sentence": shorten(sentence)}
 
 
-def _told(verdict: LastDecision, state: str, now: float) -> dict[str, Any]:
+def _decision_document(verdict: LastDecision, state: str, now: float) -> dict[str, Any]:
     decision = replace(verdict.decision, changes=()).to_json()
-    said = spoken(decision["sentence"])
+    said = shorten(decision["sentence"])
     return {**decision, "sentence": said, "state": state, "decided_seconds_ago": round(now - verdict.at, 1)}
 
 
-def _unwritten(verdict: LastDecision, now: float) -> dict[str, Any]:
+def _failed_binding(verdict: LastDecision, now: float) -> dict[str, Any]:
     """Return a decision that could not be carried out: for who waits, it is none."""
-    told = _told(verdict, "backoff", now)
+    told = _decision_document(verdict, "backoff", now)
     sentence = f"{told['sentence']}, but that could not be written; it is tried again"
     return {**told, "placed": False, "node": None, "shares": [], "sentence": sentence}
 
 
-def _times(group: QueuedGroup, now: float) -> dict[str, Any]:
+def _retry_fields(group: QueuedGroup, now: float) -> dict[str, Any]:
     if group.hints is None:
         return {"queueing_hints": [], "retry_in_seconds": None}
     left = round(max(0.0, group.until - now), 1)

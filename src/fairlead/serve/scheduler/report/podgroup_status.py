@@ -7,7 +7,7 @@ from fairlead.cache.types import RULES
 from fairlead.cluster.kinds import Kind
 from fairlead.keys import GPU_MEM
 from fairlead.manifest.types.kubernetes import PodGroup
-from fairlead.serve.scheduler.bind.writes import BindingPlan, mapped
+from fairlead.serve.scheduler.bind.writes import BindingPlan, request_mappings
 from fairlead.serve.scheduler.effects import STRATEGIC, Report
 from fairlead.serve.scheduler.report import conditions
 
@@ -16,22 +16,24 @@ PLACED_ONCE: Final = "PodGroupInitiallyScheduled"
 _GROUPS: Final[Kind[Any]] = next(kind for kind in RULES if kind.name == "PodGroup")
 
 
-def bound(plans: Iterable[BindingPlan], group: PodGroup | None, now: str) -> list[Report]:
+def report_bound(plans: Iterable[BindingPlan], group: PodGroup | None, now: str) -> list[Report]:
     """Return what is to be said of pods that were bound together."""
     found = [] if group is None else _condition(group, "True", "Scheduled", "placed together", now)
-    return [*found, *(_empty_handed(plan, now) for plan in plans if _gets_nothing(plan))]
+    return [*found, *(_nothing_handed_over(plan, now) for plan in plans if _has_no_handover(plan))]
 
 
-def refused(group: PodGroup, text: str, now: str) -> list[Report]:
+def report_unschedulable(group: PodGroup, text: str, now: str) -> list[Report]:
     """Return what tells a group why it waits."""
     return _condition(group, "False", "Unschedulable", text, now)
 
 
-def _gets_nothing(plan: BindingPlan) -> bool:
-    return bool(plan.placement.shares) and not (plan.own or plan.named or mapped(plan.pod))
+def _has_no_handover(plan: BindingPlan) -> bool:
+    return bool(plan.placement.shares) and not (
+        plan.own_claim or plan.named_claims or request_mappings(plan.pod)
+    )
 
 
-def _empty_handed(plan: BindingPlan, now: str) -> Report:
+def _nothing_handed_over(plan: BindingPlan, now: str) -> Report:
     devices = ", ".join(share.device for share in plan.placement.shares)
     text = (
         f"{devices} of {plan.placement.node} is set aside for it, but no container names a resource by "
