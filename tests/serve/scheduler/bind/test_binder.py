@@ -39,12 +39,14 @@ def binder(leads: Callable[[int], bool] = always) -> Binder:
     return Binder(leads, fences())
 
 
-def plan_for(wire: Wire, name: str, *, own: bool = True) -> BindingPlan:
+def plan_for(wire: Wire, name: str, *, own_claim: bool = True) -> BindingPlan:
     """Return a plan for a pod that is created for it."""
     made = wire.api.create("pods", msgspec.to_builtins(pod(name, mib=1024)))
     found: LivePod = read(PODS, made)
     request = Request(name, uid=found.metadata.uid)
-    return BindingPlan(found, Placement(request, "n", (DeviceShare("gpu-0", Bytes(GIB)),)), own_claim=own)
+    return BindingPlan(
+        found, Placement(request, "n", (DeviceShare("gpu-0", Bytes(GIB)),)), own_claim=own_claim
+    )
 
 
 def bind(wire: Wire, *plans: BindingPlan, leads: Callable[[int], bool] = always) -> dict[str, str]:

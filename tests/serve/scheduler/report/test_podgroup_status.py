@@ -26,9 +26,9 @@ def group(status: str = "", message: str = "") -> PodGroup:
     return msgspec.convert(document, PodGroup)
 
 
-def plan(mib: int = 0, *, own: bool = False) -> BindingPlan:
+def plan(mib: int = 0, *, own_claim: bool = False) -> BindingPlan:
     share = DeviceShare("gpu-0")
-    return BindingPlan(pod("a", mib=mib), Placement(Request("a"), "n", (share,)), own_claim=own)
+    return BindingPlan(pod("a", mib=mib), Placement(Request("a"), "n", (share,)), own_claim=own_claim)
 
 
 @pytest.mark.parametrize(
