@@ -120,7 +120,7 @@ def test_an_allocation_that_is_late_is_made_impossible_and_its_claim_taken_back(
 def test_who_leads_no_more_gives_nothing_away_and_leaves_what_it_began_to_the_next() -> None:
     wire = Wire()
     plan = plan_for(wire, "a")
-    assert bind(wire, plan, leads=lambda epoch: False) == {plan.uid: "another leads by now"}
+    assert bind(wire, plan, leads=lambda epoch: False) == {plan.uid: "another replica leads now"}
     assert claims(wire) == ["a-fairlead-00000001"]
     assert wire.api.found("resourceclaims", claims(wire)[0]).get("status", {}) == {}
 

@@ -36,7 +36,7 @@ class Mixed(World):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Mixed"]:
-        """Make the nodes; their slices go in the end, the rest goes with the namespace."""
+        """Create the nodes; their slices are deleted at the end, the rest is deleted with the namespace."""
         for name, (model, gib) in self._models.items():
             await self.client.create(NODES, self._node(self.node(name)))
             await self.client.create(RESOURCE_SLICES.raw(), self._slice(self.node(name), model, gib))
@@ -57,7 +57,7 @@ class Mixed(World):
         }
 
     async def asking(self, name: str, limits: dict[str, str], **more: Any) -> None:
-        """Make a pod as somebody published it: with limits alone; `more` is its spec, and annotations."""
+        """Create a pod as a project publishes it: with limits alone; `more` is its spec, and annotations."""
         meta: dict[str, Any] = {"name": name, "annotations": more.pop("annotations", {})}
         spec = {
             "schedulerName": self.namespace,
@@ -78,17 +78,17 @@ class Mixed(World):
                     return
 
     async def held(self) -> Counter[tuple[str, str]]:
-        """Count nothing, for these accelerators are of many sizes; but somebody must be scheduling."""
+        """Count nothing: these accelerators are of many sizes; check that the scheduler still runs."""
         assert self.replica is None or not self.replica.done(), "the scheduler has ended"
         return Counter()
 
     async def told(self, name: str, word: str = "") -> str:
-        """Wait until a pod that waits is told why, in a condition that holds a word, and return it."""
+        """Wait until a pending pod's condition has a message that contains `word`, and return the message."""
 
-        def said(pods: tuple[LivePod, ...]) -> bool:
+        def has_message(pods: tuple[LivePod, ...]) -> bool:
             return word in (text := _named(pods, name).condition(SCHEDULED).message) and bool(text)
 
-        return _named(await self.until(said, 60.0), name).condition(SCHEDULED).message
+        return _named(await self.until(has_message, 60.0), name).condition(SCHEDULED).message
 
     async def places(self, *names: str) -> dict[str, str]:
         """Wait until pods are bound, and return the short names of their nodes."""
@@ -96,20 +96,20 @@ class Mixed(World):
         return {name: _named(pods, name).spec.node_name.removeprefix(self.node("")) for name in names}
 
     async def noted(self, name: str) -> str:
-        """Return what a bound pod's annotation says of its shares."""
+        """Return the placement annotation of a bound pod."""
         return _named(await self.pods(), name).metadata.annotations[PLACEMENT]
 
     async def events_of(self, name: str) -> list[str]:
-        """Return what events say of a pod."""
-        found = (await self.client.list(EVENTS, self.namespace)).items
-        return [each.message for each in found if each.involved_object.name == name]
+        """Return the messages of a pod's events."""
+        events = (await self.client.list(EVENTS, self.namespace)).items
+        return [event.message for event in events if event.involved_object.name == name]
 
 
 @asynccontextmanager
 async def mixed(
     room: RealCluster, catalog: Catalog, devices: Devices, policy: str = "fairlead"
 ) -> AsyncIterator[Mixed]:
-    """Open a world and run a replica there."""
+    """Create a world and run a replica there."""
     stop = asyncio.Event()
     async with room.connect() as client, Mixed(client, room.namespace, devices).open() as world:
         wanted = replace(settings("one", room.namespace), policy=policy)

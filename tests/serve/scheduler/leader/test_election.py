@@ -1,4 +1,4 @@
-"""One replica leads at a time; one that is late stops by itself; the next knows whether all was finished."""
+"""One replica leads at a time; a late leader stops by itself; the next one knows whether it had finished."""
 
 import pytest
 
@@ -20,18 +20,18 @@ LEASE = LEASES.path(CONFIG.namespace, CONFIG.name)
 class Candidate:
     """A replica that wants to lead, with a clock of its own."""
 
-    def __init__(self, wire: Wire, name: str, marks: LeaderMarks, *, began: bool = False) -> None:
+    def __init__(self, wire: Wire, name: str, marks: LeaderMarks, *, has_bound_pods: bool = False) -> None:
         self.clock = MachineClock(now=100.0)
         self.flows = Flows()
         self._wire = wire
-        self.election = LeaderElection(self.flows, self.clock, name, CONFIG, marks, lambda: began)
+        self.election = LeaderElection(self.flows, self.clock, name, CONFIG, marks, lambda: has_bound_pods)
 
     def run(self, flow: Flow[None]) -> None:
         """Run a flow of the election to its end."""
         run(flow, self._wire.perform, self.flows)
 
     def try_acquire_or_renew(self) -> None:
-        """Look at the Lease once."""
+        """Read the Lease once, and acquire or renew it."""
         self.run(self.election.try_acquire_or_renew())
 
     @property
@@ -73,7 +73,7 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_the_first_leads_and_goes_on_while_it_renews(stage: Stage) -> None:
+def test_the_first_replica_leads_while_it_renews(stage: Stage) -> None:
     for _ in range(20):
         stage.pass_time(2.0)
         stage.one.try_acquire_or_renew()
@@ -97,7 +97,7 @@ def test_a_leader_that_cannot_renew_stops_before_another_begins_and_the_next_ter
     assert not stage.one.leads
 
 
-def test_the_times_in_the_lease_are_of_no_matter(stage: Stage) -> None:
+def test_the_times_in_the_lease_decide_nothing(stage: Stage) -> None:
     stage.patch(b'{"spec": {"renewTime": "1970-01-01T00:00:00.000000Z"}}')
     stage.other.try_acquire_or_renew()
     stage.other.clock.now += 14.0
@@ -115,7 +115,7 @@ def test_a_leader_that_resigns_lets_the_next_begin_at_once_and_cleanly(stage: St
     assert stage.other.epoch == (2, True)
 
 
-def test_a_replica_that_resigned_seeks_the_lease_no_more(stage: Stage) -> None:
+def test_a_replica_that_resigned_does_not_acquire_the_lease(stage: Stage) -> None:
     stage.one.run(stage.one.election.resign(1))
     sent = len(stage.wire.requests)
     stage.one.try_acquire_or_renew()
@@ -138,10 +138,10 @@ def test_a_leader_that_is_too_late_begins_a_new_term_even_where_no_other_took_th
     assert stage.one.epoch == (2, False)
 
 
-def test_a_lease_that_was_deleted_is_created_when_the_last_leader_must_have_noticed(stage: Stage) -> None:
+def test_a_deleted_lease_is_created_again_when_the_last_leader_must_have_stopped(stage: Stage) -> None:
     stage.wire.api.delete(LEASES.plural, CONFIG.name)
     stage.other.try_acquire_or_renew()
-    assert not stage.other.leads, "the first leads and may not know yet"
+    assert not stage.other.leads, "the first replica leads and may not know yet"
     assert stage.one.leads
     stage.marks.epoch = 7
     stage.pass_time(14.0)
@@ -155,8 +155,8 @@ def test_a_lease_that_was_deleted_is_created_when_the_last_leader_must_have_noti
     assert stage.other.election.term.previous_in_flight == EVERYTHING
 
 
-def test_where_pods_were_placed_but_there_is_no_lease_a_new_replica_waits_too() -> None:
-    late = Candidate(Wire(), "late", LeaderMarks(), began=True)
+def test_a_new_replica_waits_where_pods_are_bound_and_no_lease_exists() -> None:
+    late = Candidate(Wire(), "late", LeaderMarks(), has_bound_pods=True)
     late.try_acquire_or_renew()
     assert not late.leads
     late.clock.now += 15.0
@@ -164,7 +164,7 @@ def test_where_pods_were_placed_but_there_is_no_lease_a_new_replica_waits_too() 
     assert late.leads
 
 
-def test_a_holder_that_another_client_took_out_has_not_resigned(stage: Stage) -> None:
+def test_a_holder_that_another_client_removed_has_not_resigned(stage: Stage) -> None:
     stage.patch(b'{"spec": {"holderIdentity": ""}}')
     stage.other.try_acquire_or_renew()
     assert not stage.other.leads
@@ -201,7 +201,7 @@ def test_a_term_lasts_from_when_its_renewal_was_sent_not_from_when_it_was_answer
     assert not one.leads
 
 
-def test_requests_for_the_lease_are_given_up_while_there_is_time_for_another() -> None:
+def test_requests_for_the_lease_time_out_early_enough_for_another_one() -> None:
     sent: list[tuple[type, float | None]] = []
     late = Candidate(Wire(), "late", LeaderMarks())
 
@@ -216,7 +216,7 @@ def test_requests_for_the_lease_are_given_up_while_there_is_time_for_another() -
     assert sent == [(Get, 5.0), (RenewLease, 5.0), (RenewLease, 5.0)]
 
 
-def test_an_election_goes_on_after_an_error_and_says_what_it_was() -> None:
+def test_an_election_goes_on_after_an_error_and_keeps_its_text() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
     election = LeaderElection(flows, clock, "one", CONFIG)
     flows.start(election.run())
@@ -237,16 +237,16 @@ def test_an_election_goes_on_after_an_error_and_says_what_it_was() -> None:
     assert election.leads(1)
 
 
-def test_a_renewal_that_conflicts_ends_the_term_and_is_looked_into_at_once(stage: Stage) -> None:
+def test_a_renewal_that_conflicts_ends_the_term_and_the_lease_is_read_at_once(stage: Stage) -> None:
     stage.patch(b'{"metadata": {"labels": {"x": "y"}}}')
     stage.one.try_acquire_or_renew()
     assert stage.one.epoch == (2, False), "another client may have led meanwhile"
 
 
 def test_the_in_flight_set_is_only_written_by_the_leader_of_that_term(stage: Stage) -> None:
-    with pytest.raises(ConflictError, match="another leads by now"):
+    with pytest.raises(ConflictError, match="another replica leads now"):
         stage.other.run(stage.other.election.publish_in_flight(1, lambda: EVERYTHING))
-    with pytest.raises(ConflictError, match="another leads by now"):
+    with pytest.raises(ConflictError, match="another replica leads now"):
         stage.one.run(stage.one.election.publish_in_flight(2, lambda: EVERYTHING))
 
 

@@ -1,4 +1,4 @@
-"""Only pods in the in-flight set are given devices, and a leader that takes over looks at no others."""
+"""A leader allocates devices only to pods in the in-flight set; the next leader fences no other pods."""
 
 import pytest
 from hypothesis import given
@@ -24,35 +24,35 @@ def born(second: int, uid: str = "") -> Metadata:
     return Metadata(uid=uid or f"u{second}", creation_timestamp=f"2026-01-01T00:{minutes:02}:{seconds:02}Z")
 
 
-def test_while_few_pods_wait_every_pod_of_today_is_in_it_and_none_of_tomorrow() -> None:
-    found = choose([born(1), born(2)], ["busy"], [], UNTIL)
-    assert all(found.covers(each) for each in (born(1), born(3000), Metadata(uid="busy")))
-    assert not found.covers(Metadata(uid="x", creation_timestamp=NEVER))
+def test_where_few_pods_are_pending_the_set_covers_all_that_are_created_before_its_end() -> None:
+    in_flight = choose([born(1), born(2)], ["busy"], [], UNTIL)
+    assert all(in_flight.covers(pod) for pod in (born(1), born(3000), Metadata(uid="busy")))
+    assert not in_flight.covers(Metadata(uid="x", creation_timestamp=NEVER))
 
 
 @given(st.lists(st.integers(0, 3599), min_size=MOST + 1, max_size=3 * MOST))
-def test_where_many_pods_wait_a_bounded_number_is_in_it(seconds: list[int]) -> None:
-    waiting = [born(second, f"u{number}") for number, second in enumerate(seconds)]
-    line = [each.uid for each in waiting[:MOST]]
-    found = choose(waiting, ["busy"], line, UNTIL)
-    assert found.covers(Metadata(uid="busy", creation_timestamp=NEVER))
-    assert all(found.covers(each) for each in waiting[:MOST])
-    assert sum(found.covers(each) for each in waiting) <= 2 * MOST
+def test_where_many_pods_are_pending_the_set_covers_a_bounded_number(seconds: list[int]) -> None:
+    pending = [born(second, f"u{number}") for number, second in enumerate(seconds)]
+    queued = [pod.uid for pod in pending[:MOST]]
+    in_flight = choose(pending, ["busy"], queued, UNTIL)
+    assert in_flight.covers(Metadata(uid="busy", creation_timestamp=NEVER))
+    assert all(in_flight.covers(pod) for pod in pending[:MOST])
+    assert sum(in_flight.covers(pod) for pod in pending) <= 2 * MOST
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.frozensets(st.text(max_size=9)))
-def test_what_is_written_is_read_again(since: str, until: str, uids: frozenset[str]) -> None:
-    found = InFlightSet(since, until, uids)
-    assert parse(found.text()) == found
+def test_a_set_is_read_as_it_was_written(since: str, until: str, uids: frozenset[str]) -> None:
+    in_flight = InFlightSet(since, until, uids)
+    assert parse(in_flight.text()) == in_flight
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"since": "", "until": ""}', "[" * 5000])
-def test_where_nothing_can_be_read_any_pod_may_be_in_flight(text: str) -> None:
+def test_where_the_set_cannot_be_read_any_pod_may_be_in_flight(text: str) -> None:
     assert parse(text) == EVERYTHING
     assert EVERYTHING.covers(born(0))
 
 
-def test_a_set_that_another_client_wrote_is_not_believed() -> None:
+def test_a_set_that_another_client_changed_counts_as_every_pod() -> None:
     text = InFlightSet(UNTIL, NEVER, frozenset({"u1", "u2"})).text()
     assert parse(text.replace(',"u2"', "")) == EVERYTHING
     assert parse(f" {text}") == EVERYTHING
@@ -61,12 +61,12 @@ def test_a_set_that_another_client_wrote_is_not_believed() -> None:
 CONFIG = LeaderElectionConfig(duration=15.0, deadline=10.0)
 
 
-def test_only_the_leader_can_add_to_it_and_the_next_reads_the_last_one() -> None:
+def test_only_the_leader_can_extend_the_set_and_the_next_leader_reads_the_last_one() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
     one, other = (LeaderElection(flows, clock, name, CONFIG) for name in ("one", "other"))
     run(one.try_acquire_or_renew(), wire.perform, flows)
     run(other.try_acquire_or_renew(), wire.perform, flows)
-    assert not one.covers([born(1)]), "what the previous leader left is not ended yet"
+    assert not one.covers([born(1)]), "the previous leader's set is not fenced yet"
     wanted = {"now": InFlightSet(uids=frozenset({"u1"}))}
     run(one.publish_in_flight(1, lambda: wanted["now"]), wire.perform, flows)
     assert one.covers([born(1)])
@@ -83,10 +83,10 @@ def test_only_the_leader_can_add_to_it_and_the_next_reads_the_last_one() -> None
         with pytest.raises(ConflictError):
             run(one.extend(1, [born(late)]), wire.perform, flows)
     notes = wire.api.found(LEASES.plural, CONFIG.name)["metadata"]["annotations"]
-    assert parse(notes[ANNOTATION]) == wanted["now"], "it stays until all is ended"
+    assert parse(notes[ANNOTATION]) == wanted["now"], "it stays until everything is fenced"
 
 
-def test_flows_that_want_to_be_in_the_set_at_the_same_time_share_one_write() -> None:
+def test_flows_that_extend_the_set_at_the_same_time_share_one_write() -> None:
     wire, flows, clock = Wire(), Flows(), MachineClock()
     one = LeaderElection(flows, clock, "one", CONFIG)
     run(one.try_acquire_or_renew(), wire.perform, flows)

@@ -1,4 +1,4 @@
-"""A pod that is given something, or has it taken back, is in the in-flight set until that is done."""
+"""A pod is in the in-flight set while its devices are allocated or deallocated."""
 
 from datetime import datetime
 
@@ -25,7 +25,7 @@ CONFIG = LeaderElectionConfig()
 
 
 class Leader:
-    """A replica that leads, whose wall clock is of long ago: no pod is in the set by its age."""
+    """A replica that leads, with a wall clock years behind: the set covers no pod by its age."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.wire, self.flows, clock = Wire(), Flows(), MachineClock()
@@ -48,7 +48,7 @@ def late_pod() -> LivePod:
     return replace(late, metadata=replace(late.metadata, creation_timestamp="2026-01-01T00:00:00Z"))
 
 
-def test_a_pod_that_is_not_in_it_by_age_is_by_name_while_something_is_done_for_it(catalog: Catalog) -> None:
+def test_a_pod_that_the_set_does_not_cover_by_age_is_in_it_by_uid_during_its_flow(catalog: Catalog) -> None:
     leader, late = Leader(catalog), late_pod()
     covered: list[bool] = []
 
@@ -63,7 +63,7 @@ def test_a_pod_that_is_not_in_it_by_age_is_by_name_while_something_is_done_for_i
     assert not leader.written().covers(late.metadata)
 
 
-def test_a_pod_is_in_it_until_the_last_of_its_flows_ends(catalog: Catalog) -> None:
+def test_a_pod_is_in_the_set_until_the_last_of_its_flows_ends(catalog: Catalog) -> None:
     leader, late = Leader(catalog), late_pod()
     covered: list[bool] = []
 
@@ -79,7 +79,7 @@ def test_a_pod_is_in_it_until_the_last_of_its_flows_ends(catalog: Catalog) -> No
     assert covered == [True]
 
 
-def test_where_the_set_cannot_be_written_nothing_is_done_and_the_pod_is_not_kept_in_it(
+def test_where_the_set_cannot_be_written_the_flow_does_not_run_and_the_pod_leaves_the_set(
     catalog: Catalog,
 ) -> None:
     leader, late = Leader(catalog), late_pod()

@@ -123,7 +123,7 @@ class Binder:
         """Give a claim its devices, if we still lead: a later leader sees it and fences it."""
         reserved.claims.append(claim)
         if not self._leads(reserved.epoch):
-            raise ConflictError("another leads by now")
+            raise ConflictError("another replica leads now")
         reserved.claims[-1] = decode(LiveClaim, (yield writes.allocate(reserved.plan, claim, parts)))
 
     def _bind(self, reserved: ReservationProgress) -> Flow[str]:

@@ -1,12 +1,12 @@
 """A decision as writes to the API, in the order in which they must be made, and those that undo them. Pure.
 
     plain pod              bind
-    share or whole device  bind, with a note of the devices, where the node's agent goes by that; elsewhere
+    share or whole device  bind, with the placement annotation, where the node's agent reads it; elsewhere
                            the pod's status names its claim > create the claim > allocate it > bind
     named claims           allocate each > bind
 
-Every write that gives away part of a device is conditional on the version of an object that the next leader
-changes before it decides (see `failover.py`): a leader that stopped in the middle cannot give it away twice.
+Every write that allocates part of a device is conditional on the version of an object that the next leader
+changes before it decides (see `failover.py`): a leader that stopped in the middle cannot allocate it twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,11 +44,11 @@ from fairlead.serve.scheduler.effects import (
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 REQUEST: Final = "shares"
-"""The one request of a claim of ours."""
+"""The name of the one request in a claim that this scheduler creates."""
 _MARK: Final = 28
-"""Characters of a claim's mark: all are as long, so that who could write one can replace it."""
+"""Characters of a claim's mark: all have this length, so that a claim with one has room for the next."""
 _BOUND_BY: Final = "pv.kubernetes.io/bound-by-controller"
-"""Says that no person chose the volume: it is free again when the claim goes."""
+"""Says that no person chose the volume: it is free again when the claim is deleted."""
 _MIB: Final = 1 << 20
 W = TypeVar("W", bound=ApiRequest)
 _LONGEST: Final = 253
@@ -63,9 +63,9 @@ class BindingPlan:
     named_claims: tuple[LiveClaim, ...] = ()
     """The claims that the pod names, in its order."""
     own_claim: bool = False
-    """Whether a claim of our making stands for its extended resources."""
+    """Whether a claim that this scheduler creates stands for its extended resources."""
     existing_claim: LiveClaim | None = None
-    """That claim, where it is there already."""
+    """That claim, where it already exists."""
 
     @property
     def uid(self) -> str:
@@ -74,18 +74,18 @@ class BindingPlan:
 
     @property
     def claims_to_allocate(self) -> list[tuple[str, str]]:
-        """The namespaces and names of the claims that are to be given devices."""
+        """The namespaces and names of the claims that this plan allocates."""
         own = [(self.pod.metadata.namespace, claim_name(self.pod))] if self.own_claim else []
         return [*own, *(claim.key for claim in self.named_claims if not claim.results)]
 
     @property
     def fenced(self) -> bool:
-        """Whether it takes part of a device, so that the next leader must be able to forestall it."""
+        """Whether it allocates part of a device, so that the next leader must be able to fence it."""
         return bool(self.placement.shares or self.named_claims)
 
 
 def request_mappings(pod: LivePod) -> list[dict[str, str]]:
-    """Return the resources of containers that stand for accelerators, as the kubelet is told of them."""
+    """Return the containers' accelerator resources as the kubelet reads them from the pod's status."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     return [
         {"containerName": container.name, "resourceName": name, "requestName": REQUEST}
@@ -96,13 +96,13 @@ def request_mappings(pod: LivePod) -> list[dict[str, str]]:
 
 
 def claim_name(pod: LivePod) -> str:
-    """Return the name of the claim that we make for a pod: two who would make one meet at the same name."""
+    """Return the name of a pod's own claim: two replicas that create it meet at the same name."""
     end = f"-fairlead-{pod.metadata.uid[:8]}"
     return f"{pod.metadata.name[: _LONGEST - len(end)].rstrip('.-')}{end}"
 
 
 def set_claim_status(plan: BindingPlan) -> Allocate:
-    """Let a pod name the claim that will stand for its resources; only if it is as we saw it."""
+    """Name in a pod's status the claim that will stand for its resources; only at the version we read."""
     status = {"resourceClaimName": claim_name(plan.pod), "requestMappings": request_mappings(plan.pod)}
     body = {
         "metadata": _version(plan.pod.metadata.resource_version),
@@ -112,7 +112,7 @@ def set_claim_status(plan: BindingPlan) -> Allocate:
 
 
 def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
-    """Make the claim of a pod; nothing is given away by it."""
+    """Create a pod's own claim; this allocates nothing."""
     meta = pod.metadata
     first = shares[0] if shares else DeviceShare("", whole=True)
     exactly: dict[str, Any] = {"deviceClassName": DRIVER, "count": max(1, len(shares))}
@@ -135,9 +135,9 @@ def create_claim(pod: LivePod, shares: Sequence[DeviceShare]) -> Allocate:
 
 
 def allocate(plan: BindingPlan, claim: LiveClaim, shares: Mapping[str, Sequence[DeviceShare]]) -> Allocate:
-    """Give a claim its devices, by request, and keep it for the pod; only if it is as we saw it."""
+    """Allocate a claim's devices, by request, and reserve it for the pod; only at the version we read."""
     node = plan.placement.node
-    results = [_result(plan, claim, name, share) for name, found in shares.items() for share in found]
+    results = [_result(plan, claim, name, share) for name, parts in shares.items() for share in parts]
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     status: dict[str, Any] = {"reservedFor": _reserved(plan.pod, claim)}
     if not claim.results:
@@ -150,18 +150,18 @@ def allocate(plan: BindingPlan, claim: LiveClaim, shares: Mapping[str, Sequence[
 
 
 def is_allocated_only_for(claim: LiveClaim, pod: LivePod) -> bool:
-    """Say whether one of us gave a named claim its devices, for this pod alone."""
-    users = [each.uid for each in claim.status.reserved_for]
+    """Say whether a replica of this scheduler allocated a named claim, for this pod alone."""
+    users = [consumer.uid for consumer in claim.status.reserved_for]
     return bool(claim.results) and LEADER_EPOCH in claim.metadata.annotations and users == [pod.metadata.uid]
 
 
 def is_protected(claim: LiveClaim) -> bool:
-    """Say whether a named claim is ready to be given something."""
+    """Say whether a named claim has the finalizer and the mark that it needs before it is allocated."""
     return FINALIZER in claim.metadata.finalizers and LEADER_EPOCH in claim.metadata.annotations
 
 
 def protect(claim: LiveClaim) -> Allocate:
-    """Mark a named claim, and keep it from being deleted under its pod; only if it is as we saw it."""
+    """Mark a named claim, and protect it from deletion while its pod uses it; only at the version we read."""
     kept = {
         **_version(claim.metadata.resource_version),
         "finalizers": [
@@ -174,7 +174,7 @@ def protect(claim: LiveClaim) -> Allocate:
 
 
 def bind(plan: BindingPlan, version: str = "") -> Bind:
-    """Give the pod to its node together with the note of its devices; only if it is the pod we mean."""
+    """Bind the pod to its node together with its placement annotation; only if it is the pod we mean."""
     meta, shares = plan.pod.metadata, plan.placement.shares
     precise = _version(version or meta.resource_version) if plan.fenced else {}
     note = PLACEMENTS.encode(tuple(shares))
@@ -194,35 +194,35 @@ def bind(plan: BindingPlan, version: str = "") -> Bind:
 
 
 def shares_by_request(plan: BindingPlan) -> list[tuple[LiveClaim, dict[str, list[DeviceShare]]]]:
-    """Return the named claims that must be written, each with its part of the shares."""
+    """Return the named claims to write, each with its part of the shares by request."""
     left = list(plan.placement.shares)
-    found = []
+    claims = []
     for claim in plan.named_claims:
         parts: dict[str, list[DeviceShare]] = {}
         for request in () if claim.results else claim.spec.devices.requests:
             count = _count(request)
             parts[_name(request)], left = left[:count], left[count:]
-        found.append((claim, parts))
-    return found
+        claims.append((claim, parts))
+    return claims
 
 
 # Undoing
 
 
 def remove_finalizer(claim: LiveClaim) -> Deallocate:
-    """Let a claim of ours be deleted; only if it is as we saw it."""
+    """Remove the finalizer of a pod's own claim; only at the version we read."""
     free = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version), "finalizers": None}
     return Deallocate("PATCH", _claim(claim), {"metadata": free}, MERGE)
 
 
 def delete_claim(claim: LiveClaim) -> Deallocate:
-    """Delete a claim of ours; only if it is as we saw it."""
+    """Delete a pod's own claim; only at the version we read."""
     precise = {"uid": claim.metadata.uid, **_version(claim.metadata.resource_version)}
     return Deallocate("DELETE", _claim(claim), {"preconditions": precise})
 
 
 def deallocate(claim: LiveClaim, pod: LivePod) -> Deallocate:
-    """Take a pod off those who use a named claim, and its devices with the last of them."""
+    """Remove a pod from the users of a named claim; deallocate the claim with its last user."""
     others = [each for each in _reserved(pod, claim) if each["uid"] != pod.metadata.uid]
     status = {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
     body = {"metadata": _version(claim.metadata.resource_version), "status": status}
@@ -230,21 +230,21 @@ def deallocate(claim: LiveClaim, pod: LivePod) -> Deallocate:
 
 
 def bind_volume(binding: VolumeBinding) -> BindVolume:
-    """Keep a volume for a claim, or let one be made for its node; only if it is as we saw it."""
+    """Reserve a volume for a claim, or have one provisioned for its node; only at the version we read."""
     meta = binding.claim.metadata
     if binding.volume is None:
         noted = {**_version(meta.resource_version), "annotations": {SELECTED_NODE: binding.node}}
         return BindVolume("PATCH", VOLUME_CLAIMS.path(meta.namespace, meta.name), {"metadata": noted}, MERGE)
     free = binding.volume.metadata
     marked = {**_version(free.resource_version), "annotations": {_BOUND_BY: "yes"}}
-    whose = {"namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
-    ref = {"apiVersion": VOLUME_CLAIMS.api_version, "kind": VOLUME_CLAIMS.name, **whose}
+    claim = {"namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
+    ref = {"apiVersion": VOLUME_CLAIMS.api_version, "kind": VOLUME_CLAIMS.name, **claim}
     body = {"metadata": marked, "spec": {"claimRef": ref}}
     return BindVolume("PATCH", VOLUMES.path(name=free.name), body, MERGE)
 
 
 def fence_pod(pod: LivePod, epoch: int, nonce: str) -> Fence:
-    """Mark a pending pod with our epoch: what was decided before and comes late fails from now on.
+    """Mark a pending pod with our epoch: a late write of an earlier term fails from now on.
 
     The nonce is new each time: a write that changes nothing would leave the version as it was.
     """
@@ -258,7 +258,7 @@ def fence_pod(pod: LivePod, epoch: int, nonce: str) -> Fence:
 
 
 def fence_claim(namespace: str, name: str, epoch: int, nonce: str) -> Fence:
-    """Do the same to a claim."""
+    """Mark a claim with our epoch, likewise."""
     mark = {"metadata": {"annotations": {LEADER_EPOCH: _claim_mark(epoch, nonce)}}}
     return Fence("PATCH", CLAIMS.path(namespace, name), mark, MERGE)
 
@@ -269,14 +269,14 @@ def _claim_mark(epoch: int, nonce: str = "") -> str:
 
 
 def unmark_claim(namespace: str, name: str) -> Fence:
-    """Take the mark off a claim, which changes it as well; where there is none, none can be added either."""
+    """Remove the mark of a claim, which changes it too; a claim without one has no room for one either."""
     return Fence(
         "PATCH", CLAIMS.path(namespace, name), {"metadata": {"annotations": {LEADER_EPOCH: None}}}, MERGE
     )
 
 
 def shorten_pod(pod: LivePod) -> Fence | None:
-    """Change a pod that is too large for a mark by making it smaller; None where nothing can be left out."""
+    """Change a pod that is too large for a mark by making it smaller; None where nothing can be removed."""
     if not pod.condition(SCHEDULED).message:
         return None
     short = {"type": SCHEDULED, "message": ""}
@@ -313,7 +313,7 @@ def _count(request: ClaimRequest) -> int:
 
 
 def _name(request: ClaimRequest) -> str:
-    """Return how a result names its request; of alternatives, the one that was taken."""
+    """Return how an allocation result names its request; of alternatives, the first."""
     if request.exactly is not None or not request.first_available:
         return request.name
     return f"{request.name}/{request.first_available[0].name}"
@@ -329,7 +329,7 @@ def pod_status(effect: type[W], pod: LivePod, body: Mapping[str, Any]) -> W:
 
 
 def pod_path(pod: LivePod) -> str:
-    """Return where the API server keeps a pod."""
+    """Return the API path of a pod."""
     return PODS.path(pod.metadata.namespace, pod.metadata.name)
 
 

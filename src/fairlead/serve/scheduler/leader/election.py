@@ -1,14 +1,14 @@
-"""Leader election: one of several replicas decides, by a Lease that it must renew. Pure.
+"""Leader election: the replica that holds and renews the Lease decides. Pure.
 
 A replica leads from the moment its write of the Lease is answered until `deadline` after that write was sent,
 by a clock that also counts while the machine sleeps and that no person sets. So a leader that cannot renew
-stops by itself before another may begin. Another begins when it has seen no change of the Lease for its whole
-duration, by its own clock: the times written in it are for people. The same holds where the Lease is gone, or
-another client took the holder out: the last leader may not know yet.
+stops by itself before another may begin. Another replica begins when it has seen no change of the Lease for
+its whole duration, by its own clock: the times written in it are for people. The same holds where the Lease
+is deleted, or another client removed its holder: the last leader may not know yet.
 
-The Lease also carries the leader's in-flight set (see `in_flight.py`): so only the leader can add to it, and
-a replica that takes the Lease has read the last one. It names the formats that leaders have written (see
-`formats.py`): a replica that cannot read one of them does not take the Lease.
+The Lease also carries the leader's in-flight set (see `in_flight.py`). So only the leader can add to the set,
+and a replica that acquires the Lease has read the last one. It names the formats that leaders have written
+(see `formats.py`): a replica that cannot read one of them does not acquire the Lease.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,22 +39,22 @@ class ObservedLease:
     """The Lease as last seen, and since when it has been so."""
 
     version: str | None = None
-    """Empty: there was none; None: this replica has not looked yet."""
+    """Empty: the Lease did not exist; None: this replica has not read it yet."""
     since: float = _NEVER
 
     def observe(self, version: str, now: float) -> "ObservedLease":
-        """Return what is known after another look."""
+        """Return what is known after another read of the Lease."""
         return self if version == self.version else ObservedLease(version, now)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderTerm:
-    """A time of leading."""
+    """The time for which one replica leads."""
 
     epoch: int
     """Counts the terms of all replicas: the higher one is the later one."""
     clean: bool
-    """The previous leader wrote that it had finished; else it may have stopped in the middle."""
+    """The previous leader wrote that all its writes are finished; else it may have stopped in the middle."""
     previous_in_flight: InFlightSet = EVERYTHING
     """The objects for which the previous leader may have left something half done."""
 
@@ -69,7 +69,7 @@ def next_action(lease: Lease | None, me: str, observed: ObservedLease, now: floa
 
 
 def is_released(lease: Lease | None) -> bool:
-    """Say whether the previous leader has finished; any client may have taken the holder out."""
+    """Say whether the previous leader finished; any client can remove the holder, so that is not enough."""
     return lease is not None and not lease.spec.holder_identity and _in_flight_of(lease) == NOTHING
 
 
@@ -87,12 +87,12 @@ class LeaderElection:
         me: str,
         config: LeaderElectionConfig,
         marks: LeaderMarks | None = None,
-        began: Callable[[], bool] = lambda: False,
+        has_bound_pods: Callable[[], bool] = lambda: False,
     ) -> None:
         self._marks = marks or LeaderMarks()
-        """What pods say of leaders: where a person deleted the Lease, epochs would begin again."""
-        self._began = began
-        """Whether a replica has ever placed anything: then there was a Lease, and may be a leader."""
+        """The marks on pods: where the Lease was deleted, epochs would begin at 1 again."""
+        self._has_bound_pods = has_bound_pods
+        """Whether a replica has ever bound a pod: then a Lease existed, and a leader may still run."""
         self._flows = flows
         self._clock = clock
         self._me = me
@@ -102,21 +102,21 @@ class LeaderElection:
         self._leads_until = _NEVER
         self._term: LeaderTerm | None = None
         self._make_in_flight: Callable[[], InFlightSet] | None = None
-        """Makes this term's in-flight set; None: what the previous leader left is not ended yet."""
+        """Makes this term's in-flight set; None: the previous leader's set is not fenced yet."""
         self._possible_in_flight: tuple[InFlightSet, ...] = ()
-        """What may stand in the Lease: the last set that was answered, and those sent since."""
+        """The sets that the Lease may carry: the last one that was answered, and those sent since."""
         self._lock = Lock()
         self._resigned = False
         self.annotations: Mapping[str, str] = {}
-        """What else the Lease says of its holder while that is this replica."""
+        """The other annotations that the Lease carries while this replica holds it."""
         self.last_error = ""
-        """Why the Lease could not be read or written the last time."""
+        """Why the last read or write of the Lease failed; empty where it succeeded."""
         self.barred = ""
-        """Why this replica does not take the Lease though it could: a newer one wrote what it cannot read."""
+        """Why this replica does not acquire a free Lease: a newer one wrote a format that it cannot read."""
 
     @property
     def term(self) -> LeaderTerm | None:
-        """The term that is now; None while another replica leads, or none is known to."""
+        """The term of this replica; None while it does not lead."""
         return self._term if self._clock.now < self._leads_until else None
 
     def leads(self, epoch: int) -> bool:
@@ -125,13 +125,13 @@ class LeaderElection:
         return term is not None and term.epoch == epoch
 
     def covers(self, items: Iterable[Metadata]) -> bool:
-        """Say whether all of these are in flight, whichever of the last writes came through."""
+        """Say whether all of these are in the in-flight set, whichever of the last writes took effect."""
         return bool(self._possible_in_flight) and all(
             one.covers(item) for item in items for one in self._possible_in_flight
         )
 
     def run(self) -> Flow[None]:
-        """Seek, hold and renew the Lease, for ever."""
+        """Acquire and renew the Lease, for ever."""
         while True:
             try:
                 yield from self.try_acquire_or_renew()
@@ -141,7 +141,7 @@ class LeaderElection:
             yield Sleep(self._config.period)
 
     def try_acquire_or_renew(self) -> Flow[None]:
-        """Look at the Lease once, and do what is to be done about it."""
+        """Read the Lease once, and acquire or renew it where this replica may."""
         yield self._lock
         try:
             if not self._resigned:
@@ -150,7 +150,7 @@ class LeaderElection:
             self._flows.release(self._lock)
 
     def publish_in_flight(self, epoch: int, wanted: Callable[[], InFlightSet]) -> Flow[None]:
-        """Write the in-flight set that `wanted` makes, now and with every renewal; errors are raised."""
+        """Write the in-flight set that `wanted` returns, now and with every renewal; raise what fails."""
         yield self._lock
         try:
             if self.leads(epoch):
@@ -160,7 +160,7 @@ class LeaderElection:
             self._flows.release(self._lock)
 
     def extend(self, epoch: int, items: Sequence[Metadata]) -> Flow[None]:
-        """Have these in the in-flight set; flows that want it at the same time share one write."""
+        """Add these to the in-flight set; flows that do so at the same time share one write."""
         yield self._lock
         try:
             if not (self.leads(epoch) and self.covers(items)):
@@ -169,7 +169,7 @@ class LeaderElection:
             self._flows.release(self._lock)
 
     def resign(self, finished: int | None = None) -> Flow[None]:
-        """Stop leading; where this is the epoch whose work is `finished`, another may begin at once."""
+        """Stop leading; where all writes of the epoch `finished` have ended, another may begin at once."""
         self._resigned = True
         yield self._lock
         try:
@@ -185,27 +185,27 @@ class LeaderElection:
 
     def _write_in_flight(self, epoch: int) -> Flow[None]:
         if not self.leads(epoch) or self._lease is None or self._make_in_flight is None:
-            raise ConflictError("another leads by now")
+            raise ConflictError("another replica leads now")
         try:
             yield from self._write(self._lease, "renew")
         except (ConflictError, NotFoundError):
-            self._leads_until = _NEVER  # it is not as we left it
+            self._leads_until = _NEVER  # another client changed the Lease
             raise
 
     def _try_acquire_or_renew(self) -> Flow[None]:
         term = self.term
-        # A pod with a higher epoch says that another led, whatever the Lease says: then it takes a new term.
+        # A pod with a higher epoch shows that another replica led, whatever the Lease says: begin a new term.
         over = term is None or self._marks.epoch > term.epoch or self._marks.newer
         if not over and self._lease is not None:
             try:
-                yield from self._write(self._lease, "renew")  # without a look: it must not be late
+                yield from self._write(self._lease, "renew")  # without a read: it must not be late
             except (ConflictError, NotFoundError):
-                self._leads_until = _NEVER  # it is not as we left it
+                self._leads_until = _NEVER  # another client changed the Lease
             else:
                 return
         lease = yield from self._read()
         now = self._clock.now
-        first = lease is None and self._observed.version is None and not self._began()
+        first = lease is None and self._observed.version is None and not self._has_bound_pods()
         version = lease.metadata.resource_version if lease else ""
         self._observed = self._observed.observe(version, _NEVER if first else now)
         action = next_action(lease, self._me, self._observed, now, self._config.duration)

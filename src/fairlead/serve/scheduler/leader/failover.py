@@ -1,9 +1,9 @@
-"""What a new leader does before its first decision: know all that was done, and fence what may be half done.
+"""What a new leader does before its first decision: observe every write, and fence what may be half done.
 
-A leader that was stopped in the middle may wake at any time and go on with what it had decided. After this,
-each of its writes that would give away part of a device fails: it is conditional on a version that is no
-more, or wants a name that is taken. The mark on a pod also says that the previous term is over. Only pods in
-the previous leader's in-flight set are fenced: it cannot have been about to give anything to another.
+A leader that was stopped in the middle may resume at any time and send what it had decided. After failover,
+each of its writes that would allocate part of a device fails: the write is conditional on a version that no
+longer exists, or creates a name that is taken. The mark on a pod also shows that the previous term is over.
+Only pods in the previous leader's in-flight set are fenced: it cannot have been about to allocate to others.
 """
 
 from collections.abc import Iterable
@@ -26,9 +26,9 @@ from fairlead.serve.scheduler.leader.election import LeaderTerm
 from fairlead.serve.scheduler.leader.in_flight import InFlightSet
 
 _PAUSE: Final = 0.02
-"""Seconds between looks at whether the watches have come so far."""
-_LOOKS: Final = 25
-"""Looks after which the objects are listed again: some may be gone."""
+"""Seconds between checks of whether the watches have caught up."""
+_CHECKS: Final = 25
+"""Checks after which the objects are listed again: some may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Failover:
     """Whether the API server serves ResourceClaims."""
 
     def fence_previous(self, term: LeaderTerm) -> Flow[int]:
-        """Return how many pending pods had to be fenced, once decisions are safe.
+        """Return how many pending pods were fenced, once decisions are safe.
 
-        Where the previous leader finished everything, only what it did must be known here.
+        Where the previous leader finished everything, the cache only has to observe its writes.
         """
         objects = yield from self._list()
         if term.clean:
@@ -75,7 +75,7 @@ class Failover:
         return pod.waits_for(self.scheduler) and left.covers(pod.metadata) and asks_for_devices(pod)
 
     def _fence(self, pod: LivePod, epoch: int) -> Flow[list[LivePod | LiveClaim]]:
-        """End what may be half done for one pod, and return the objects that it led to."""
+        """Fence one pod and its claims, and return them as they are now."""
         now = yield from self.fences.fence_pod(pod, epoch)
         if now is None:
             return []  # it is gone
@@ -94,10 +94,10 @@ class Failover:
         return objects
 
     def _wait_until_observed(self, objects: Iterable[LivePod | LiveClaim]) -> Flow[None]:
-        """Wait until the cache is no older than any of these; what is gone is not waited for."""
+        """Wait until the cache is no older than any of these objects; deleted ones are skipped."""
         left = list(objects)
         while True:
-            for _ in range(_LOOKS):
+            for _ in range(_CHECKS):
                 left = [each for each in left if not self.cache.has_seen(each)]
                 if not left:
                     return
@@ -111,5 +111,5 @@ class Failover:
 
 
 def _is_open(claim: LiveClaim) -> bool:
-    """Say whether a leader may be about to give a claim something, whatever became of its pod."""
+    """Say whether a leader may be about to allocate a claim, whatever became of its pod."""
     return LEADER_EPOCH in claim.metadata.annotations and not claim.results

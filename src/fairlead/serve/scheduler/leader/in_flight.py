@@ -1,10 +1,10 @@
-"""The pods to which a leader may give part of a device next, written down before it is given. Pure.
+"""The pods to which a leader may allocate part of a device next, written before it allocates. Pure.
 
-    since <= created < until   every pod of that age: new pods are in the set before they come
-    uids                       older pods: those that are being placed, and those that are next in the queue
+    since <= created < until   every pod of that age: new pods are in the set before they are created
+    uids                       older pods: those that are being bound, and those that are next in the queue
 
-It stands in the leader's Lease. A leader that takes over from one that stopped in the middle ends what may be
-half done for these pods, instead of for every pod that waits: thousands may, where a cluster is full.
+The leader's Lease carries the set. A leader that takes over from one that stopped in the middle fences these
+pods, instead of every pending pod: there may be thousands, where a cluster is full.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from fairlead.formats import JSON, Codec, VersionedFormat
 
 ANNOTATION: Final = keys.IN_FLIGHT
 MOST: Final = 256
-"""Pods that are written by name, at most, and pending pods that are in the set by their age."""
+"""The most pods that are listed by uid, and the most pending pods that are in the set by their age."""
 _LAST: Final = "~"
-"""After every time."""
+"""Sorts after every timestamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class InFlightSet:
         return item.uid in self.uids or self.since <= item.creation_timestamp < self.until
 
     def text(self) -> str:
-        """Return it as the Lease carries it, with a checksum that shows if another client wrote there."""
+        """Return the set as the Lease carries it, with a checksum that shows if another client changed it."""
         return IN_FLIGHT_SETS.encode(self)
 
 
@@ -48,7 +48,7 @@ NOTHING: Final = InFlightSet()
 
 
 def parse(text: str) -> InFlightSet:
-    """Read what a Lease carries; where no leader wrote that, any pod may be in flight."""
+    """Read the set that a Lease carries; where no leader wrote the text, any pod may be in flight."""
     try:
         return IN_FLIGHT_SETS.decode_exactly(text)
     except (ValueError, NewerFormatError):
@@ -69,15 +69,17 @@ IN_FLIGHT_SETS: Final[VersionedFormat[InFlightSet]] = VersionedFormat(
 )
 
 
-def choose(waiting: Sequence[Metadata], now: Iterable[str], line: Iterable[str], until: str) -> InFlightSet:
-    """Return the set for the pods being placed `now`, for a `line`, and for pods created before `until`.
+def choose(
+    pending: Sequence[Metadata], binding: Iterable[str], queued: Iterable[str], until: str
+) -> InFlightSet:
+    """Return the set for pods being bound, for those next in the queue, and for all created before `until`.
 
-    While few pods wait, age says it all. Where many do, only the newest of them are in it by their age.
+    Where few pods are pending, their age covers them all. Where many are, it covers only the newest.
     """
-    if len(waiting) <= MOST:
-        return InFlightSet(until=until, uids=frozenset(now))
-    newest = heapq.nlargest(MOST + 1, (each.creation_timestamp for each in waiting))
-    return InFlightSet(newest[-1] + _LAST, until, frozenset(now) | frozenset(line))
+    if len(pending) <= MOST:
+        return InFlightSet(until=until, uids=frozenset(binding))
+    newest = heapq.nlargest(MOST + 1, (pod.creation_timestamp for pod in pending))
+    return InFlightSet(newest[-1] + _LAST, until, frozenset(binding) | frozenset(queued))
 
 
 def _sum(document: object) -> str:

@@ -1,4 +1,4 @@
-"""Keep the in-flight set: a pod is in it while it is given part of a device, or that is taken back. Pure."""
+"""Keep the in-flight set: it holds a pod while part of a device is allocated to it or deallocated. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from fairlead.serve.scheduler.leader.election import LeaderElection
 from fairlead.serve.scheduler.leader.in_flight import MOST, InFlightSet, choose
 
 AHEAD: Final = timedelta(seconds=5)
-"""How far into the future new pods are in the set: till after the next renewal."""
+"""How far into the future the set covers new pods: until after the next renewal."""
 T = TypeVar("T")
 
 
 class InFlightTracker:
-    """The pods that are being placed, and the set that follows from them."""
+    """The pods that are being bound, and the in-flight set that follows from them."""
 
     def __init__(
         self, election: LeaderElection, cache: SchedulerCache, queue: SchedulingQueue, clock: MachineClock
@@ -32,13 +32,13 @@ class InFlightTracker:
         self._busy: Counter[str] = Counter()
 
     def begin_term(self, epoch: int) -> Flow[None]:
-        """Begin a term's own set: what the previous leader left is ended."""
+        """Begin a term's own set: everything that the previous leader left is fenced."""
         return self._election.publish_in_flight(epoch, self.current)
 
     def track(self, pods: Sequence[LivePod], epoch: int, flow: Flow[T]) -> Flow[T]:
-        """Run a flow that gives something to pods, or takes it back, while they are in the set.
+        """Run a flow that allocates devices to pods, or deallocates them, while the pods are in the set.
 
-        New pods are in it by their age; others cost a write, one for many.
+        The set covers new pods by their age; others cost a write, one for many.
         """
         items = [pod.metadata for pod in pods]
         uids = [item.uid for item in items]
@@ -49,14 +49,14 @@ class InFlightTracker:
             return (yield from flow)
         finally:
             self._busy.subtract(uids)
-            self._busy += Counter()  # those at nought go
+            self._busy += Counter()  # drops the uids whose count is zero
 
     def current(self) -> InFlightSet:
         """Return the set as it should be now."""
         until = format_time(self._clock.wall + AHEAD)
-        askers = self._queue.requesting_devices
-        if len(askers) <= MOST:
+        requesting = self._queue.requesting_devices
+        if len(requesting) <= MOST:
             return choose((), self._busy, (), until)
-        waiting = [pod.metadata for uid in askers if (pod := self._cache.pod(uid)) is not None]
-        line = [uid for uid in self._queue.next_active(2 * MOST) if uid in askers]
-        return choose(waiting, self._busy, line[:MOST], until)
+        pending = [pod.metadata for uid in requesting if (pod := self._cache.pod(uid)) is not None]
+        queued = [uid for uid in self._queue.next_active(2 * MOST) if uid in requesting]
+        return choose(pending, self._busy, queued[:MOST], until)
