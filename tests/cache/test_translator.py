@@ -71,7 +71,7 @@ def test_whatever_a_pod_says_it_is_read_or_refused_with_a_reason(
     found = reading(CATALOG).translate_pending(asking(notes, limits), {})
     if isinstance(found, UnreadablePod):
         assert found.reason.startswith(("pod default/p: ", "p: "))
-        assert "cannot be understood" not in found.reason
+        assert "cannot be read" not in found.reason
     else:
         assert isinstance(found, Request)
         assert decide(EngineCluster(NODES), found).sentence()

@@ -41,7 +41,7 @@ def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_
         await world.pod("before", mib=1024)
         await world.until(bound("before"))
         with replica(args, real_cluster.api.kubeconfig, logs[1]):
-            await _until(lambda: "the cluster is known" in logs[1].read_text())
+            await _until(lambda: "caches are synced" in logs[1].read_text())
             old.send_signal(signal.SIGTERM)
             await asyncio.to_thread(old.wait, 30)  # until then it may still place what comes
             began = time.monotonic()
@@ -59,7 +59,7 @@ def test_the_other_goes_on_at_once(real_cluster: RealCluster, chart: Chart, tmp_
 
     took = asyncio.run(played())
     print(f"bound {took:.1f} s after the leader was gone")
-    assert "handed over" in logs[0].read_text()
+    assert "released the Lease" in logs[0].read_text()
     assert took < LeaderElectionConfig().deadline, "a clean hand-over need not wait for the lease"
 
 

@@ -1,6 +1,6 @@
-"""The scheduler's driver: feed the state machine what happens, and perform what it returns.
+"""The scheduler's driver: feed events to the state machine, and perform the effects that it returns.
 
-Nothing is decided here: which request is sent, and what its outcome means, is the machine's.
+Nothing is decided here: the machine decides which request is sent, and what its outcome means.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ from fairlead.serve.web.httpd import Response
 from fairlead.settings.scheduler import SchedulerSettings
 
 _YIELD_AFTER: Final = 0.01
-"""Seconds of deciding after which requests and watches get their turn."""
+"""Seconds of deciding after which the loop handles requests and watches."""
 _TICK: Final = 0.5
 _PATIENCE: Final = 2.0
-"""Seconds that a client which asks about a pod waits for the loop; probes wait meanwhile."""
+"""Seconds for which a request for an explanation waits for the loop; probes wait meanwhile."""
 _REST_FACTOR: Final = 9.0
-"""Seconds of rest for each second of working an explanation out."""
+"""Seconds without a new explanation, for each second that the last one took."""
 _STUCK: Final = 30.0
-"""Seconds without a sign of life from the loop after which the program is not well."""
+"""Seconds without a tick of the loop after which the program is unhealthy."""
 _UNIDENTIFIED: Final = Response(
     401, b"ask for /explain/NAMESPACE/POD/UID: the uid of the pod shows that you may read it\n"
 )
@@ -87,13 +87,13 @@ class Scheduler:
         return self._machine.cache
 
     def announce(self, annotations: Mapping[str, str]) -> None:
-        """Let the Lease say where this replica can be asked, when it leads."""
+        """Set the annotations that the Lease carries while this replica leads: where it answers."""
         self._feed(Announce(dict(annotations)))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Schedule until told to stop; then finish what is in flight and release the Lease.
+        """Schedule until `stop` is set; then finish what is in flight and release the Lease.
 
-        What is raised in any part ends the program: what it assumed could no longer be trusted.
+        An exception in any task ends the program: its assumptions could no longer be trusted.
         """
         async with asyncio.TaskGroup() as group:
             self._loop, self._group = asyncio.get_running_loop(), group
@@ -111,7 +111,7 @@ class Scheduler:
             (SLICES, CLAIMS, BUDGETS, QUOTAS, *RULES, *STORAGE), (NODES, PODS)
         )  # nodes come before pods
         self._alive, self._known = time.monotonic(), True
-        gc.freeze()  # what is known lives long: looking through it for garbage takes a tenth of a second
+        gc.freeze()  # listed objects live long: a collection that scans them takes a tenth of a second
         self._feed(Synced(CLAIMS.plural in follower.served))
 
     async def _stop(self, stop: asyncio.Event) -> None:
@@ -119,7 +119,7 @@ class Scheduler:
         self._feed(Stop())
 
     async def _tick(self) -> None:
-        """Let the machine know the time, and bring the page up to date, twice a second."""
+        """Send the time to the machine, and render the metrics, twice a second."""
         while True:
             await asyncio.sleep(_TICK)
             self._alive = time.monotonic()
@@ -128,7 +128,7 @@ class Scheduler:
             self._page = metrics.render(self._machine.cycle.metrics, gauges, self._performer.count)
 
     async def _work(self) -> None:
-        """Have the machine decide while it can; now and then let requests and watches do their part."""
+        """Run cycles while the machine is ready; yield to requests and watches now and then."""
         machine = self._machine
         while not machine.finished:
             await self._bell.wait()
@@ -145,7 +145,7 @@ class Scheduler:
                     until = time.monotonic() + _YIELD_AFTER
 
     def _feed(self, event: Event) -> list[Effect]:
-        """Have the machine handle an event, and begin what it wants done."""
+        """Handle an event by the machine, and begin its effects."""
         now = boottime()
         if self._recorder is None:
             effects = self._machine.handle(event, now)
@@ -197,20 +197,20 @@ class Scheduler:
         return Response(404, b"no such page\n")
 
     def _explained(self, namespace: str, name: str, uid: str) -> Response:
-        """Have the loop answer, between two decisions; it is asked from another thread."""
+        """Answer on the loop, between two decisions; called from another thread."""
         if self._loop is None or not self._known:
             return _UNKNOWN
-        asked = asyncio.run_coroutine_threadsafe(self._explain(namespace, name, uid), self._loop)
+        answer = asyncio.run_coroutine_threadsafe(self._explain(namespace, name, uid), self._loop)
         try:
-            return asked.result(_PATIENCE)
+            return answer.result(_PATIENCE)
         except (TimeoutError, concurrent.futures.CancelledError):
-            asked.cancel()
+            answer.cancel()
             return Response(503, b"too busy: ask again\n")
 
     async def _explain(self, namespace: str, name: str, uid: str) -> Response:
         began = time.monotonic()
         effects = self._feed(Explain(namespace, name, uid, max(0.0, self._rest_until - began)))
-        explained = next(each for each in effects if isinstance(each, Explained))
+        explained = next(effect for effect in effects if isinstance(effect, Explained))
         if explained.searched:
             now = time.monotonic()
             self._rest_until = now + _REST_FACTOR * (now - began)

@@ -1,4 +1,4 @@
-"""What the scheduler has done: one class for each reason to write to the API server. Frozen values."""
+"""The scheduler's effects: one class for each reason to write to the API server. Frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class ApiRequest(Effect):
     body: Mapping[str, Any] = field(default_factory=dict)
     content_type: str = JSON
     within: float | None = None
-    """Seconds after which the driver gives up; None: as long as the client waits."""
+    """Seconds after which the driver times the request out; None: the client's own limit."""
 
 
 class Get(ApiRequest):
@@ -36,13 +36,13 @@ class Bind(ApiRequest):
 
 
 class Allocate(ApiRequest):
-    """Create, mark or fill the claim by which a pod gets its devices."""
+    """Create, mark or allocate the claim by which a pod gets its devices."""
 
     __slots__ = ()
 
 
 class Deallocate(ApiRequest):
-    """Take devices back from a claim, or delete a claim of ours."""
+    """Deallocate a claim, or delete a pod's own claim."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ class Fence(ApiRequest):
 
 
 class Report(ApiRequest):
-    """Write a condition, an event or a nomination: what users read, and what decides nothing."""
+    """Write a condition, an event or a nomination: users read it, and no decision depends on it."""
 
     __slots__ = ()
 
@@ -91,4 +91,4 @@ class Explained(Effect):
     document: Mapping[str, Any]
     """Empty where this replica does not decide."""
     searched: bool = False
-    """Whether it was worked out now, which may have taken long."""
+    """Whether the answer was computed now, which may have taken long."""

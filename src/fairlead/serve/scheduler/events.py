@@ -1,4 +1,4 @@
-"""What the scheduler's state machine handles, beside changes of objects and answers to its effects."""
+"""The events of the scheduler's state machine, beside changes of objects and answers to its effects."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ class Start:
     wall: float
     """The time of day in seconds since 1970; only texts depend on it."""
     nonce: str
-    """Tells this run from every other one."""
+    """Different in every run of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Take in what changed and decide for the next pod, or for the next gang."""
+    """Apply what changed, and decide for the next pod or gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Explain:
     name: str
     uid: str
     rest: float = 0.0
-    """Seconds for which no answer is worked out, as the last ones took long."""
+    """Seconds for which no answer is computed, as the last ones took long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """The annotations by which the Lease says where its holder answers."""
+    """The annotations by which the Lease shows where its holder answers."""
 
     annotations: dict[str, str]
 

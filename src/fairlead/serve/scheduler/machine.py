@@ -41,11 +41,11 @@ from fairlead.settings.scheduler import SchedulerSettings
 from fairlead.units import counted
 
 _REPORTS: Final = 20
-"""Reasons that are reported in each tick."""
+"""The most reasons that are reported in each tick."""
 _DRAIN: Final = 20.0
-"""Seconds that what is in flight has to finish when the program is stopped."""
+"""Seconds for which flows in flight may finish when the program is stopped."""
 _RETRY_VOLUME: Final = 5.0
-"""Seconds before a volume is asked for again."""
+"""Seconds before a failed write for a volume is retried."""
 _RETRY_FAILOVER: Final = 0.5
 
 
@@ -77,9 +77,9 @@ class SchedulerMachine:
         self._tracker = InFlightTracker(self.election, self.cache, self._queue, self._clock)
         self._explainer = Explainer(self.cycle, settings.me, settings.name)
         self.epoch = 0
-        """The term for which everything is prepared."""
+        """The epoch for which failover is complete."""
         self._barred = ""
-        """Why this replica must not lead, as it was logged last."""
+        """Why this replica does not acquire a free Lease, as it was logged last."""
         self.in_flight = 0
         """Flows that must end before another replica may lead."""
         self._synced = self._changed = self._failing_over = self._reporting = self._resigning = False
@@ -99,7 +99,7 @@ class SchedulerMachine:
         }
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Take an event in, and return what is to be done; `now` is in seconds, by a clock nobody sets."""
+        """Handle an event, and return its effects; `now` is in seconds, by a clock that no person sets."""
         self._clock.now = now
         if isinstance(event, Cycle):
             self._on_cycle(now)
@@ -117,14 +117,14 @@ class SchedulerMachine:
 
     @property
     def term(self) -> LeaderTerm | None:
-        """Our term; a pod that bears a higher epoch, or a mark of a newer format, says that it is over."""
+        """The term of this replica; a pod with a higher epoch, or a mark of a newer format, shows its end."""
         term = self.election.term
         marks = self.cache.leader_marks
         over = term is None or marks.epoch > term.epoch or marks.newer
         return None if over else term
 
     def gauges(self, now: float) -> SchedulerGauges:
-        """Return how things stand."""
+        """Return the state of this replica, for metrics."""
         self._clock.now = now
         pending: dict[str, int] = {**self._queue.pods_by_queue(), "in-flight": self.in_flight}
         nodes = len(self.cache.cluster.rows())
@@ -139,7 +139,7 @@ class SchedulerMachine:
     def _on_synced(self, event: Synced) -> None:
         self._synced, self._claims = True, event.claims
         self.cycle.own_claims = self._settings.own_claims and event.claims
-        self._log("the cluster is known; waiting to lead")
+        self._log("caches are synced; waiting to lead")
         self._flows.start(self.election.run())
 
     def _on_announce(self, event: Announce) -> None:
@@ -227,10 +227,10 @@ class SchedulerMachine:
             fenced = yield from failover.fence_previous(term)
             yield from self._tracker.begin_term(term.epoch)
         except ClusterError as error:
-            self._log(f"cannot begin: {error}")
+            self._log(f"failover failed, retrying: {error}")
             yield Sleep(_RETRY_FAILOVER)
         else:
-            self._log(f"deciding; {counted(fenced, 'waiting pod was', 'waiting pods were')} taken over")
+            self._log(f"scheduling; fenced {counted(fenced, 'pending pod')} of the previous leader")
             self.epoch = term.epoch
             self._refresh(self._clock.now)
             self.cycle.prioritize_partly_bound_gangs()
@@ -247,10 +247,10 @@ class SchedulerMachine:
         for plan in plans:
             if plan.uid in failed:
                 self._log(f"{_name(plan.pod)}: {failed[plan.uid]}")
-                self.cycle.record_failure(plan.uid, self._clock.now, half_bound=len(failed) < len(plans))
+                self.cycle.record_failure(plan.uid, self._clock.now, partly_bound=len(failed) < len(plans))
                 continue
             self.cycle.metrics.binding.observe(self._clock.now - began)
-            if self.cache.pod(plan.uid) is None:  # it went as soon as it was bound
+            if self.cache.pod(plan.uid) is None:  # it was deleted as soon as it was bound
                 yield from self._binder.drop_claims(
                     plan.pod, [name for _, name in plan.claims_to_allocate], epoch
                 )
@@ -262,7 +262,7 @@ class SchedulerMachine:
                 yield from send_once(report)
 
     def _drop_orphan(self, uid: str, pod: LivePod) -> Flow[None]:
-        """Take back the claims of a pod that went before they were seen."""
+        """Deallocate the claims of a pod that was deleted before the cache observed them."""
         yield from self._binder.drop_claims(pod, self.cache.unobserved.claims(uid), self.epoch)
         self.cache.forget(uid)
 
@@ -271,7 +271,7 @@ class SchedulerMachine:
             self._begin(self._deallocate(pod, claim, self.epoch))
 
     def _deallocate(self, pod: LivePod, claim: LiveClaim, epoch: int) -> Flow[None]:
-        """Take back what a pending pod's claim was given; if we stop in between, the next leader does."""
+        """Deallocate the claim of a pending pod; if this replica stops in between, the next leader does."""
         try:
             yield from self._tracker.track([pod], epoch, self._binder.deallocate(claim, pod, epoch))
         except ClusterError:
@@ -287,7 +287,7 @@ class SchedulerMachine:
             if problem:
                 self._log(f"did not evict pod {_name(victim)}: {problem}")
                 self.cycle.record_eviction(victim.metadata.uid, problem, self._clock.now)
-        yield from gather([self._evict(each, epoch) for each in victims])
+        yield from gather([self._evict(victim, epoch) for victim in victims])
 
     def _evict(self, victim: LivePod, epoch: int) -> Flow[None]:
         uid, name = victim.metadata.uid, _name(victim)
@@ -303,10 +303,10 @@ class SchedulerMachine:
         yield from send_once(conditions.event(victim, "Normal", "Preempted", text, self._time()))
 
     def _bind_volume(self, uid: str, binding: VolumeBinding) -> Flow[None]:
-        """Reserve a volume, or have one provisioned; where that cannot be written, decide again later."""
+        """Reserve a volume, or have one provisioned; where the write fails, requeue the pod later."""
         if not (yield from send_once(writes.bind_volume(binding))):
             name = "/".join(binding.claim.key)
-            self._log(f"{name}: it could not be given a volume for {binding.node}")
+            self._log(f"{name}: cannot write its volume for node {binding.node}")
             yield Sleep(_RETRY_VOLUME)
             self.cache.requeue_waiting_for_volumes(uid)
 
@@ -315,7 +315,7 @@ class SchedulerMachine:
         self._reporting = False
 
     def _reports(self) -> list[Report]:
-        """Return why pods wait, and why their groups do."""
+        """Return the conditions and events that report why pods and their groups wait."""
         now, moment = self._time(), self._clock.now
         reports: list[Report] = []
         groups: dict[Key, list[Report]] = {}
@@ -335,7 +335,7 @@ class SchedulerMachine:
         return [*reports, *(each for found in groups.values() for each in found)]
 
     def _resign_when_drained(self, now: float, stop_by: float) -> None:
-        """Let what is in flight end, and write whether it did: then the next leader may begin at once."""
+        """Resign once the flows in flight have ended; where all have, the next leader may begin at once."""
         if self.in_flight and now < stop_by:
             return
         self._resigning = True
@@ -347,8 +347,8 @@ class SchedulerMachine:
         try:
             yield from self.election.resign(finished)
         except ClusterError as error:
-            self._log(f"the Lease could not be released: {error}")
-        self._log("stopped" if finished is None else "handed over")
+            self._log(f"cannot release the Lease: {error}")
+        self._log("stopped" if finished is None else "stopped; released the Lease")
         self.finished = True
 
     def _time(self) -> str:
@@ -358,7 +358,7 @@ class SchedulerMachine:
         self._flows.emit(Log(line))
 
     def _nonce(self) -> str:
-        """Return a text that no other write bears: one that changes nothing would fence nothing."""
+        """Return a text that no other write carries: a write that changes nothing would fence nothing."""
         self._nonces += 1
         return hashlib.sha256(f"{self._seed} {self._nonces}".encode()).hexdigest()[:8]
 

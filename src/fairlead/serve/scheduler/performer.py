@@ -1,4 +1,4 @@
-"""Perform the effects of a scheduler: send requests to the API server, and count what came of them."""
+"""Perform the effects of a scheduler: send requests to the API server, and count their outcomes."""
 
 import asyncio
 from collections import Counter
@@ -19,7 +19,7 @@ _KINDS: Final = (CLAIMS.plural, VOLUME_CLAIMS.plural, VOLUMES.plural, LEASES.plu
 
 
 class RequestClient(Protocol):
-    """The client's methods that are used here."""
+    """The methods of the client that the performer uses."""
 
     async def request(
         self, method: str, path: str, *, body: bytes | None = None, content_type: str = ...
@@ -40,7 +40,7 @@ class Performer:
         """Requests by resource and outcome."""
 
     async def perform(self, effect: Effect) -> Any:
-        """Perform an effect, and return its answer; one that has none in time may have been carried out."""
+        """Perform an effect, and return its answer; a request that times out may have taken effect."""
         if isinstance(effect, ListObjects):
             return (await self._client.list(_LISTED[effect.plural])).items
         assert isinstance(effect, ApiRequest), effect
@@ -48,7 +48,7 @@ class Performer:
             async with self._slots:
                 return await self._send(effect)
         try:
-            async with asyncio.timeout(effect.within):  # of the Lease: it waits for no other request
+            async with asyncio.timeout(effect.within):  # a request for the Lease waits for no other request
                 return await self._send(effect)
         except TimeoutError:
             error = ClusterUnavailableError("the API server did not answer in time")
@@ -72,7 +72,7 @@ class Performer:
 
 
 def resource(request: ApiRequest) -> str:
-    """Return what a request writes to, as metrics name it: `pods/binding`, `resourceclaims`."""
+    """Return the resource that a request writes, as metrics name it: `pods/binding`, `resourceclaims`."""
     last = request.path.rpartition("/")[2]
     kind = next((each for each in _KINDS if f"/{each}" in request.path), PODS.plural)
     return f"{kind}/{last}" if last in ("status", "binding", "eviction") else kind

@@ -1,4 +1,4 @@
-"""The scheduler as a program: connect, serve pages, schedule until SIGTERM or SIGINT, hand over."""
+"""The scheduler as a program: connect, serve pages, schedule until SIGTERM or SIGINT, release the Lease."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ def run(
     say: Callable[[str], None],
     record: Path | None = None,
 ) -> None:
-    """Run a replica until it is told to stop; `record` is a file for what it handles and returns."""
+    """Run a replica until a signal stops it; `record` is a file for its events and effects."""
     recording = recorder(record, settings) if record is not None else None
 
     async def program(stop: asyncio.Event) -> None:

@@ -29,7 +29,7 @@ def recorder(path: Path, settings: SchedulerSettings) -> Recorder:
 
 @dataclass(frozen=True, slots=True)
 class OpenedRecording:
-    """A recording that was opened: the machine as it was at the start, and what happened to it."""
+    """An open recording: the machine as it was at the start, and the events that it handled."""
 
     fairlead: str
     """The version of fairlead that recorded it."""
@@ -38,13 +38,13 @@ class OpenedRecording:
 
 
 def open_recording(file: BinaryIO, where: str, catalog: Catalog) -> OpenedRecording:
-    """Open a recording."""
+    """Open a recording; RecordingError where its header cannot be read."""
     lines = iter(file)
     header: dict[str, Any] = read_header(lines, where)
     try:
         settings = codec.typed(SchedulerSettings, header["settings"])
     except (KeyError, TypeError, ValueError) as error:
-        hint = "replay it by the version that recorded it"
+        hint = "replay it with the version that recorded it"
         raise RecordingError(f"{where}: settings: {error}", hint) from None
     machine = SchedulerMachine(catalog, settings)
     return OpenedRecording(str(header.get("fairlead", "")), machine, read_events(lines, EVENTS, where))

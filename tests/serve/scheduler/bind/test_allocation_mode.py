@@ -78,19 +78,25 @@ BINDING: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node, list[LivePod]]]
 CLAIM: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node | None, list[LivePod], str]] = {
     "no promise": (share(), SOME, node(promise="nothing"), [], "does not read placements of format 1"),
     "no node": (share(), SOME, None, [], "does not read placements of format 1"),
-    "a pointer": (share(claim="old"), SOME, node(), [], "points to a claim"),
-    "of gpushare": (asking(**{"aliyun.com__gpu-mem": "1"}), SOME, node(), [], "cannot say"),
+    "a pointer": (share(claim="old"), SOME, node(), [], "names a claim"),
+    "of gpushare": (asking(**{"aliyun.com__gpu-mem": "1"}), SOME, node(), [], "do not stand for"),
     "of HAMi": (
         asking(**{"nvidia.com__gpu": "1", "nvidia.com__gpumem": "1000"}),
         SOME,
         node(),
         [],
-        "more than one resource",
+        "by more than one resource",
     ),
-    "shares of two": (share(), (*SOME, DeviceShare("gpu-1", Bytes(1000 * MIB), 0)), node(), [], "cannot say"),
-    "a share that became a whole": (share(), ALL, node(), [], "cannot say"),
-    "another size": (share("999"), SOME, node(), [], "cannot say"),
-    "too large for units": (share(), SOME, node(devices=OFFERED % 1), [], "cannot say"),
+    "shares of two": (
+        share(),
+        (*SOME, DeviceShare("gpu-1", Bytes(1000 * MIB), 0)),
+        node(),
+        [],
+        "do not stand for",
+    ),
+    "a share that became a whole": (share(), ALL, node(), [], "do not stand for"),
+    "another size": (share("999"), SOME, node(), [], "do not stand for"),
+    "too large for units": (share(), SOME, node(devices=OFFERED % 1), [], "do not stand for"),
     "not offered": (share(), SOME, node(**{"gpu-mem": "0"}), [], "0 of 0"),
     "not enough offered": (
         share(),
@@ -104,7 +110,7 @@ CLAIM: dict[str, tuple[LivePod, tuple[DeviceShare, ...], Node | None, list[LiveP
     "held whole a moment ago": (share(), SOME, node('{"gpu-0":{"whole":{"d/b/c":0}}}'), [], "another form"),
     "held by a claim on all": (share(), SOME, node('{"gpu-0":{"claim":{"d/b":0}}}'), [], "another form"),
     "shares on a whole one": (whole(), ALL, node('{"gpu-0":{"memory":{"d/b/c":1}}}'), [], "another form"),
-    "somewhere, nobody says where": (whole(), ALL, node('{"*":{"memory":{"*":1}}}'), [], "another form"),
+    "on an unknown device": (whole(), ALL, node('{"*":{"memory":{"*":1}}}'), [], "another form"),
 }
 
 

@@ -176,7 +176,7 @@ def test_a_pod_is_touched_until_that_is_allowed_and_not_contended() -> None:
     touched = run(fences(logged.append).fence_pod(waiting, 4), wire.perform)
     assert touched is not None
     assert touched.leader_epoch == 4
-    assert logged == ["cannot go on: you may not"]
+    assert logged == ["cannot fence, retrying: you may not"]
     assert wire.slept == [1.0] * 3
 
 
@@ -209,7 +209,7 @@ def test_an_object_that_cannot_be_made_smaller_keeps_nobody_from_going_on() -> N
     logged: list[str] = []
     assert run(fences(logged.append).fence_pod(plan_for(wire, "a").pod, 4), wire.perform) is None
     assert run(fences(logged.append).fence_claim(("default", "c"), 4), wire.perform) is None
-    assert logged == ["left out: too large"] * 2
+    assert logged == ["not fenced: too large"] * 2
     plan = plan_for(wire, "b")
     assert bind(wire, plan) == {plan.uid: "too large"}
 

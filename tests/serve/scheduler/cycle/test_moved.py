@@ -137,7 +137,7 @@ def test_who_asks_by_annotation_gets_a_resource_by_which_it_is_handed_over(
             await world.asking("bare", {}, annotations={"gpu-fraction": "0.5"})
             await world.places("bare")
             async with asyncio.timeout(20):
-                while not any("could be handed over" in text for text in await world.events_of("bare")):
+                while not any("can be handed over" in text for text in await world.events_of("bare")):
                     await asyncio.sleep(0.1)
             async with policy(world.client, world.namespace):
                 pod = await _mutated(world)

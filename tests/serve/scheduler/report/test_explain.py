@@ -100,7 +100,7 @@ def test_who_is_being_written_is_told_where_it_goes(catalog: Catalog) -> None:
     cycle.refresh(1.0)
     told = asked(cycle, "a")
     assert (told["placed"], told["node"]) == (False, None)
-    assert told["sentence"].endswith("but that could not be written; it is tried again")
+    assert told["sentence"].endswith("but its binding failed and is tried again")
 
 
 def test_who_cannot_be_read_is_told_why(catalog: Catalog) -> None:
@@ -166,7 +166,7 @@ def test_changes_are_remembered_and_none_are_sought_in_a_rest(catalog: Catalog) 
     assert again["changes"] == first["changes"]
     other = explainer.answer(Explain("default", "b", "uid-b", rest=7.0), 3.0)
     assert other["changes"] == []
-    assert other["note"] == "what would let it fit was not looked for: ask again in 7 s"
+    assert other["note"] == "what would let it fit was not computed: ask again in 7 s"
     assert other["sentence"].startswith("0 of 2 accelerators can take b")
     assert other["decided_seconds_ago"] > 0, "the sentence is of the last decision, and says so"
     assert explainer.answer(Explain("default", "b", "uid-b"), 10.0)["note"] == ""

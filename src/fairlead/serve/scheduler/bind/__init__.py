@@ -1,1 +1,1 @@
-"""Binding: a decision as writes to the API server, sent in order, undone in order. Pure."""
+"""Binding: a decision as writes to the API server, sent in order and undone in order. Pure."""

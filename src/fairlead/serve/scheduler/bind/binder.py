@@ -1,7 +1,7 @@
-"""Carry out placements: reserve what must be reserved, bind, and take back what could not be finished. Pure.
+"""Bind pods to their placements: reserve claims, bind, and unreserve what could not be finished. Pure.
 
-A write whose answer was lost is settled before anything else may count on it: what it would have given away
-is taken back, or made impossible, however long the API server is away.
+A write whose answer was lost is resolved before anything else may depend on it: what it would have allocated
+is deallocated, or the write is fenced, however long the API server is unavailable.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,47 +25,49 @@ from fairlead.serve.scheduler.bind.writes import REQUEST, BindingPlan
 from fairlead.serve.scheduler.effects import Get
 
 _TRIES = 5
-"""How often a claim that others change at the same time is taken back."""
+"""How often the deallocation of a claim is tried while other clients change it."""
 
 
 @dataclass(slots=True)
 class ReservationProgress:
-    """How far a plan was carried out."""
+    """How far a plan has been written."""
 
     plan: BindingPlan
     epoch: int
-    """In which it was decided: when that term is over, the next leader ends it."""
+    """The epoch in which it was decided: when that term is over, the next leader fences it."""
     version: str = ""
-    """Of the pod, after our own write to it."""
+    """The pod's resource version, after our own write to it."""
     claims: list[LiveClaim] = field(default_factory=list)
-    """Those that were, or may have been, given something."""
+    """The claims that are, or may be, allocated."""
 
 
 class Binder:
-    """Performs placements as flows."""
+    """Binds pods, as flows."""
 
     def __init__(self, leads: Callable[[int], bool], fences: Fences) -> None:
         self._leads = leads
-        """Says whether it is still the term of that epoch."""
+        """Says whether this replica still leads in that epoch."""
         self._fences = fences
 
     def bind(self, plans: Sequence[BindingPlan], epoch: int) -> Flow[dict[str, str]]:
-        """Place the pods of plans that belong together; return why not, by uid, for those that are not bound.
+        """Bind the pods of plans that belong together; return the error, by uid, of each that is not bound.
 
-        Everything is reserved before the first pod is bound, so that no part of a gang is bound alone.
+        Every claim is reserved before the first pod is bound, so that no part of a gang is bound alone.
         """
         reserved = [ReservationProgress(plan, epoch) for plan in plans]
-        results = yield from gather([self._try_reserve(each) for each in reserved])
-        failed = {each.plan.uid: text for each, text in zip(reserved, results, strict=True) if text}
+        results = yield from gather([self._try_reserve(progress) for progress in reserved])
+        failed = {one.plan.uid: text for one, text in zip(reserved, results, strict=True) if text}
         if failed:
             first = next(iter(failed.values()))
-            yield from gather([self._unreserve(each) for each in reserved])
-            return {plan.uid: failed.get(plan.uid, f"another of its gang failed: {first}") for plan in plans}
-        outcomes = yield from gather([self._bind(each) for each in reserved])
-        return {each.plan.uid: text for each, text in zip(reserved, outcomes, strict=True) if text}
+            yield from gather([self._unreserve(progress) for progress in reserved])
+            return {
+                plan.uid: failed.get(plan.uid, f"another pod of its gang failed: {first}") for plan in plans
+            }
+        outcomes = yield from gather([self._bind(progress) for progress in reserved])
+        return {one.plan.uid: text for one, text in zip(reserved, outcomes, strict=True) if text}
 
     def drop_claims(self, pod: LivePod, names: Iterable[str], epoch: int) -> Flow[None]:
-        """Take back the claims of a pod that is gone; a controller would, but later."""
+        """Deallocate the claims of a deleted pod; a controller would do so later."""
         for name in names:
             path = CLAIMS.path(pod.metadata.namespace, name)
             answer = yield from send_with_retry(Get("GET", path))
@@ -74,7 +76,7 @@ class Binder:
                 yield from self.deallocate(claim, pod, epoch)
 
     def deallocate(self, claim: LiveClaim, pod: LivePod, epoch: int) -> Flow[None]:
-        """Take back what a claim was given for a pod, while this term lasts: else the next leader does.
+        """Deallocate what a claim holds for a pod, while this term lasts: after it the next leader does.
 
         The claim is fenced first: an allocation whose answer was lost may still be on its way.
         """
@@ -105,7 +107,7 @@ class Binder:
             if plan.existing_claim is not None and plan.existing_claim.results:
                 yield from self.deallocate(plan.existing_claim, plan.pod, reserved.epoch)
                 raise ConflictError(
-                    f"{plan.existing_claim.metadata.name} was given to {plan.pod.metadata.name} before"
+                    f"{plan.existing_claim.metadata.name} was allocated to {plan.pod.metadata.name} before"
                 )
             claim = plan.existing_claim
             if claim is None:
@@ -120,7 +122,7 @@ class Binder:
     def _allocate(
         self, reserved: ReservationProgress, claim: LiveClaim, parts: Mapping[str, Sequence[DeviceShare]]
     ) -> Flow[None]:
-        """Give a claim its devices, if we still lead: a later leader sees it and fences it."""
+        """Allocate a claim's devices, if we still lead: a later leader sees the claim and fences it."""
         reserved.claims.append(claim)
         if not self._leads(reserved.epoch):
             raise ConflictError("another replica leads now")
@@ -140,20 +142,20 @@ class Binder:
         return ""
 
     def _send_binding(self, reserved: ReservationProgress) -> Flow[None]:
-        """Bind; where only what does not matter was written to the pod meanwhile, once more."""
+        """Bind; try once more where only fields that do not affect scheduling changed meanwhile."""
         plan = reserved.plan
         try:
             yield writes.bind(plan, reserved.version)
         except ConflictError:
             now = decode(LivePod, (yield Get("GET", writes.pod_path(plan.pod))))
-            # The next leader's mark matters: with it the pod is not alike.
+            # The next leader's mark counts as a change: then the binding fails.
             same = now.metadata.uid == plan.uid and is_unchanged(plan.pod, now)
             if not same or not self._leads(reserved.epoch):
                 raise
             yield writes.bind(plan, now.metadata.resource_version)
 
     def _is_bound(self, reserved: ReservationProgress) -> Flow[bool]:
-        """Say whether a binding whose answer was lost was made; if not, it cannot be made any more."""
+        """Say whether a binding whose answer was lost took effect; if not, it is fenced."""
         plan = reserved.plan
         if plan.fenced:
             pod = yield from self._fences.fence_pod(plan.pod, reserved.epoch)
@@ -169,13 +171,13 @@ class Binder:
 
 
 def _deallocate_once(claim: LiveClaim, pod: LivePod) -> Flow[bool]:
-    """Take back what a claim holds; say whether it was as we saw it."""
+    """Deallocate a claim at the version we read; say whether the writes succeeded."""
     if not claim.made_for(pod.metadata.uid):
-        mine = any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
+        mine = any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
         return not mine or (yield from send_with_retry(writes.deallocate(claim, pod))) is not None
     answer = yield from send_with_retry(writes.remove_finalizer(claim))
     if answer is None:
         return False
-    loose = decode(LiveClaim, answer)
-    gone = bool(loose.metadata.deletion_timestamp)  # with its last finalizer it went
-    return gone or (yield from send_with_retry(writes.delete_claim(loose))) is not None
+    unprotected = decode(LiveClaim, answer)
+    deleted = bool(unprotected.metadata.deletion_timestamp)  # removing the last finalizer deleted it
+    return deleted or (yield from send_with_retry(writes.delete_claim(unprotected))) is not None

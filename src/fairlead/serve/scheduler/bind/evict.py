@@ -1,11 +1,11 @@
-"""Evict a pod for another: say so on the pod, then evict it, only if it has not changed since that was said.
+"""Evict a pod for another: mark the pod, then evict it, only if it has not changed since the mark.
 
     mark (condition DisruptionTarget, names the preemptor) > evict, on the version that the mark made > mark
 
-The API server puts a reason of its own into that condition when it evicts, hence the second mark.
+The API server writes its own reason into that condition when it evicts, hence the second mark.
 
-A leader that takes over takes the mark off again before it decides (see `failover.py`): an eviction of the
-leader before that comes late fails from then on.
+A leader that takes over removes the mark before it decides (see `failover.py`): a late eviction of the
+previous leader fails from then on.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from fairlead.serve.scheduler.cycle.preemption import UNNEEDED
 from fairlead.serve.scheduler.effects import Evict, Report
 
 _TRIES: Final = 5
-"""How often a victim that others change at the same time is marked and evicted."""
+"""How often the eviction of a victim is tried while other clients change it."""
 
 
 class Evictor:
@@ -33,7 +33,7 @@ class Evictor:
         self._clock = clock
 
     def evict(self, victim: LivePod, preemptor: str, epoch: int, needed: Callable[[], bool]) -> Flow[str]:
-        """Evict a bound pod for `preemptor` while that is needed; return why not, empty where it is done."""
+        """Evict a bound pod for `preemptor` while that is needed; return the error, or nothing."""
         now = format_time(self._clock.wall)
         for _ in range(_TRIES):
             if not (self._leads(epoch) and needed()):
@@ -49,10 +49,10 @@ class Evictor:
             except NotFoundError:
                 return ""
             except (ConflictError, ClusterUnavailableError):
-                there = yield from get_pod(victim)
-                if there is None or _is_leaving(there, victim):
+                latest = yield from get_pod(victim)
+                if latest is None or _is_leaving(latest, victim):
                     return ""
-                victim = there
+                victim = latest
             except ClusterError as error:
                 yield from send_once(unmark(victim, now))
                 return str(error)
@@ -60,7 +60,7 @@ class Evictor:
 
 
 def refusal(victim: LivePod) -> Flow[str]:
-    """Ask the API server whether a pod may be evicted, without doing it; return why not."""
+    """Ask the API server whether a pod may be evicted, by a dry run; return why not."""
     try:
         yield eviction(victim, dry_run=True)
     except NotFoundError:
@@ -71,13 +71,13 @@ def refusal(victim: LivePod) -> Flow[str]:
 
 
 def nominate(pod: LivePod, node: str) -> Report:
-    """Say on a preemptor for which node pods are evicted; an empty name takes that back."""
+    """Nominate a preemptor to the node on which pods are evicted for it; an empty name removes that."""
     body = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node or None}}
     return pod_status(Report, pod, body)
 
 
 def mark(victim: LivePod, preemptor: str, now: str, *, precise: bool = True) -> Evict:
-    """Say on a pod that it is evicted, and for which; `precise`: only if it is as we saw it, bound."""
+    """Mark a bound pod as evicted for a preemptor; `precise`: only at the version we read."""
     assert victim.spec.node_name, "only bound pods are victims"
     meta = victim.metadata
     condition = _condition("True", PREEMPTED, f"{PREEMPTING}{preemptor}", now)
@@ -88,7 +88,7 @@ def mark(victim: LivePod, preemptor: str, now: str, *, precise: bool = True) -> 
 
 
 def unmark(victim: LivePod, now: str, why: str = "the eviction was given up") -> Evict:
-    """Take the mark off a pod that stays."""
+    """Remove the mark of a pod that stays."""
     condition = _condition("False", "PreemptionAbandoned", f"fairlead-scheduler: {why}", now)
     return pod_status(
         Evict, victim, {"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": [condition]}}
@@ -96,9 +96,9 @@ def unmark(victim: LivePod, now: str, why: str = "the eviction was given up") ->
 
 
 def eviction(victim: LivePod, *, dry_run: bool = False) -> Evict:
-    """Evict a pod, only if it is as we saw it; the server says no where a budget forbids it.
+    """Evict a pod, only at the version we read; the API server refuses where a budget forbids it.
 
-    With `dry_run` the server only says whether it would, for this pod in any version.
+    With `dry_run` the server only says whether it would evict, for any version of this pod.
     """
     meta = victim.metadata
     precise = {"uid": meta.uid, **({} if dry_run else {"resourceVersion": meta.resource_version})}

@@ -1,4 +1,4 @@
-"""Requests to the API server as flows: sent once, until there is an answer, or until a fence stands. Pure."""
+"""Requests to the API server as flows: sent once, until answered, or until an object is fenced. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
@@ -20,20 +20,20 @@ from fairlead.serve.scheduler.bind import writes
 from fairlead.serve.scheduler.effects import ApiRequest, Get
 
 UNAVAILABLE: Final = (ClusterUnavailableError, TooManyRequestsError)
-"""Errors after which the same request may succeed; the first may even have been carried out."""
+"""Errors after which the same request may succeed; after the first, it may already have taken effect."""
 _PAUSE: Final = 1.0
-"""Seconds between tries to find out what became of a lost write."""
+"""Seconds between retries of a request whose answer was lost."""
 S = TypeVar("S", bound=Object)
 T = TypeVar("T")
 
 
 def decode(shape: type[S], data: bytes) -> S:
-    """Return the body of a response as one of our objects."""
+    """Return the body of a response as an object of this type."""
     return codec.decode_as(shape, data, shape.__name__)
 
 
 def send_once(request: ApiRequest) -> Flow[bool]:
-    """Send a request whose outcome is not worth a second try; say whether it was carried out."""
+    """Send a request whose outcome is not worth a retry; say whether it succeeded."""
     try:
         yield request
     except ClusterError:
@@ -42,7 +42,7 @@ def send_once(request: ApiRequest) -> Flow[bool]:
 
 
 def send_with_retry(request: ApiRequest) -> Flow[bytes | None]:
-    """Send a request until there is an answer; None where the answer is no."""
+    """Send a request until it is answered; None where the answer is an error."""
     while True:
         try:
             answer: bytes = yield request
@@ -55,13 +55,13 @@ def send_with_retry(request: ApiRequest) -> Flow[bytes | None]:
 
 
 def get_pod(pod: LivePod) -> Flow[LivePod | None]:
-    """Read a pod; None where it is gone."""
+    """Get a pod; None where it is deleted."""
     answer = yield from send_with_retry(Get("GET", PODS.path(pod.metadata.namespace, pod.metadata.name)))
     return None if answer is None else decode(LivePod, answer)
 
 
 def gather(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
-    """Run flows at the same time; one alone needs no bookkeeping."""
+    """Run flows at the same time, and return their results; a single flow runs directly."""
     if len(flows) == 1:
         return [(yield from flows[0])]
     results: list[T] = yield Together(tuple(flows))
@@ -76,21 +76,21 @@ class Fences:
         self._nonce = nonce
 
     def fence_claim(self, claim: Key, epoch: int) -> Flow[LiveClaim | None]:
-        """Change a claim, and return it as it is now; None where it is gone."""
+        """Fence a claim, and return it as it is now; None where it is deleted."""
         mark, smaller = writes.fence_claim(*claim, epoch, self._nonce()), writes.unmark_claim(*claim)
         answer = yield from self.fence(mark, smaller)
         return None if answer is None else decode(LiveClaim, answer)
 
     def fence_pod(self, pod: LivePod, epoch: int) -> Flow[LivePod | None]:
-        """Change a pod, and return it as it is now; None where it is gone."""
+        """Fence a pod, and return it as it is now; None where it is deleted."""
         answer = yield from self.fence(writes.fence_pod(pod, epoch, self._nonce()), writes.shorten_pod(pod))
         return None if answer is None else decode(LivePod, answer)
 
     def fence(self, request: ApiRequest, smaller: ApiRequest | None = None) -> Flow[bytes | None]:
-        """Send until it is done, or there is nothing left to change; until then a late write could land.
+        """Send the request until it succeeds or the object is deleted; until then a late write could succeed.
 
-        An object that its owner made so large that no mark fits is changed by making it smaller. Where that
-        cannot be done it is left out: one tenant's object must not keep the scheduler from all others.
+        Where an object is too large for a mark, `smaller` changes it by making it smaller. Where that fails
+        too, the object is skipped: one tenant's object must not keep the scheduler from all others.
         """
         logged = ""
         while True:
@@ -103,19 +103,19 @@ class Fences:
                     return None
             except TooLargeError as error:
                 if smaller is None:
-                    self._log(f"left out: {error}")
+                    self._log(f"not fenced: {error}")
                     return None
                 request, smaller = smaller, None
             except ClusterError as error:
                 if not isinstance(error, UNAVAILABLE) and str(error) != logged:
                     logged = str(error)
-                    self._log(f"cannot go on: {logged}")
+                    self._log(f"cannot fence, retrying: {logged}")
                 yield Sleep(_PAUSE)
             else:
                 return answer
 
     def _is_same(self, request: ApiRequest) -> Flow[bool]:
-        """Say whether the object that a request names is still there; another may have its name by now."""
+        """Say whether the object that a request names still exists; a new one may have its name now."""
         uid = request.body["metadata"].get("uid", "")
         now = yield from send_with_retry(Get("GET", request.path.removesuffix("/status")))
         return now is not None and (not uid or decode(LivePod, now).metadata.uid == uid)

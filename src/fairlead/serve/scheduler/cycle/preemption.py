@@ -1,9 +1,10 @@
-"""Preemption of a live cluster: choose victims, reserve what they leave, and see it through. Pure.
+"""Preemption in a live cluster: choose victims, reserve the places that they leave, and evict them. Pure.
 
-    refused -> plan: victims, reservations -> evictions -> victims gone -> the preemptor is decided again
+    refused -> plan: victims, reservations -> evictions -> victims gone -> a new decision for the preemptor
 
-Pods that are leaving anyway count as gone: no pod is evicted where waiting is enough. Victims are pods that
-the API says are bound; a pod whose place is only reserved, or held for its volumes, loses that place instead.
+Pods that are already leaving count as gone: no pod is evicted where waiting is enough. Victims are pods that
+the API server shows as bound. A lower-priority pod with a reserved place, or one that waits for its volumes,
+loses that place before any running pod is evicted.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -19,43 +20,43 @@ from fairlead.schedule import Policy, place_gang, preempt
 from fairlead.schedule.filter.budgets import budgets_after
 
 PATIENCE: Final = 30.0
-"""Seconds that victims have beyond their grace period before the reservation is given up."""
-UNNEEDED: Final = "its eviction serves no pod any more"
-"""Why a pod was not evicted where nothing stands against it."""
+"""Seconds that victims have beyond their grace period before the reservation ends."""
+UNNEEDED: Final = "no pod needs its eviction any more"
+"""Why a pod was not evicted although nothing prevents its eviction."""
 _RETRY_EVICTION: Final = 5.0
-"""Seconds for which a pod that could not be evicted is no victim."""
+"""Seconds for which a pod that could not be evicted is not chosen as a victim again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Evictions that make room for a pod, or for the pods of a gang, and where these are nominated to."""
+    """Evictions that make room for a pod or a gang, and the nodes to which the preemptors are nominated."""
 
     nominated: tuple[tuple[LivePod, str], ...]
     """Pods with the names of their nodes."""
     victims: tuple[LivePod, ...] = ()
     displaced: tuple[str, ...] = ()
-    """The ids of pods of lower priority that lose a reserved place to them."""
+    """The ids of lower-priority pods that lose a reserved place to the preemptors."""
 
 
 class Preemptions:
-    """Who is being evicted, and for which pods."""
+    """The victims that are being evicted, and the preemptors that they are evicted for."""
 
     def __init__(self, cache: SchedulerCache, policy: Policy) -> None:
         self._cache = cache
         self._policy = policy
         self._evicting: dict[str, frozenset[str]] = {}
-        """By victim: the ids of the pods that it is evicted for."""
+        """The ids of the preemptors, by victim."""
         self._stuck: set[str] = set()
-        """Victims that are being deleted and did not go in time."""
+        """Victims that are being deleted and did not end in time."""
         self._unevictable: dict[str, float] = {}
-        """Pods that could not be evicted, and until when that is not tried again."""
+        """Pods that could not be evicted, with the time until which they are not chosen again."""
         self._failed_shapes: set[Hashable] = set()
-        """Shapes and priorities for which no victims were found, in one state of the cluster."""
+        """Shapes and priorities for which no victims exist, in one state of the cluster."""
         self._failed_at = (-1, -1)
         self._lowest_priority = -1, 0
 
     def drop_nominations(self) -> set[str]:
-        """Give up every reservation, as another replica leads now; return the ids of the preemptors."""
+        """End every reservation, as another replica leads now; return the ids of the preemptors."""
         waiting = set(self._cache.nominations)
         for uid in waiting:
             self._cache.nominations.give_up(uid)
@@ -63,7 +64,7 @@ class Preemptions:
         return waiting
 
     def may_preempt(self, requests: Iterable[Request]) -> bool:
-        """Say whether any of these may preempt, and has a higher priority than some placed pod."""
+        """Say whether one of these requests may preempt and has a higher priority than some placed pod."""
         return any(request.preempts and request.priority > self._lowest() for request in requests)
 
     def plan(
@@ -72,20 +73,20 @@ class Preemptions:
         """Choose victims for a pod, or for all of a gang, and reserve the places that they leave.
 
         Pods that were `nominated` before may only wait for claims that outlive their victims. Return the
-        decisions of the search as well: a refusal may name a disruption budget.
+        decisions of the search too: a refusal may name a disruption budget.
         """
         first = refused[0]
-        alike = None if first.gang else first.signature
-        if not (nominated or self.may_preempt(refused)) or self._has_failed(alike):
+        shape = None if first.gang else first.signature
+        if not (nominated or self.may_preempt(refused)) or self._has_failed(shape):
             return [], None
         decisions = self.search(refused, now)
-        if not any(each.placed for each in decisions):
-            self._failed_shapes |= set() if self.blocked(refused) else {alike} - {None}
+        if not any(decision.placed for decision in decisions):
+            self._failed_shapes |= set() if self.blocked(refused) else {shape} - {None}
             return decisions, None
         return decisions, self._reserve(decisions, now)
 
     def blocked(self, requests: Iterable[Request]) -> bool:
-        """Say whether a pod that is being bound might be a victim as soon as the API says that it is."""
+        """Say whether a pod that is being bound may be a victim as soon as the API shows it as bound."""
         placed = (self._cache.cluster.placement(uid) for uid in self._cache.being_bound)
         lowest = min((each.request.priority for each in placed if each is not None), default=None)
         return lowest is not None and any(
@@ -93,25 +94,25 @@ class Preemptions:
         )
 
     def is_needed(self, victim: str) -> bool:
-        """Say whether the eviction of a pod still serves a pod that waits for it."""
+        """Say whether a preemptor still waits for the eviction of a pod."""
         nominations = (self._cache.nominations.of(uid) for uid in self._evicting.get(victim, ()))
         return any(each is not None and victim in each.awaited for each in nominations)
 
     def preemptors_of(self, victim: str) -> list[LivePod]:
-        """Return the pods that a pod is evicted for; of a gang, the first."""
+        """Return the preemptor that a pod is evicted for; of a gang, the first pod."""
         pods = [self._cache.pod(uid) for uid in sorted(self._evicting.get(victim, ()))]
         return [pod for pod in pods if pod is not None][:1]
 
     def victims_of(self, uid: str) -> list[LivePod]:
-        """Return the pods that a preemptor waits for and that are still there."""
+        """Return the pods that a preemptor waits for and that still exist."""
         nomination = self._cache.nominations.of(uid)
         pods = [self._cache.pod(each) for each in sorted(nomination.awaited)] if nomination else []
         return [pod for pod in pods if pod is not None and pod.spec.node_name]
 
     def record_eviction(self, victim: str, problem: str, now: float) -> frozenset[str]:
-        """Note what became of an eviction; return the ids of the pods to be decided again for it.
+        """Record the result of an eviction; return the ids of the preemptors that need a new decision.
 
-        Where one victim stays, the others of the same preemptors need not go.
+        Where one victim stays, the other victims of the same preemptors need not be evicted.
         """
         if not problem:
             return frozenset()
@@ -120,15 +121,15 @@ class Preemptions:
             return frozenset()
         self._unevictable[victim] = now + _RETRY_EVICTION
         preemptors = self._evicting.pop(victim, frozenset())
-        self._evicting = {uid: whose for uid, whose in self._evicting.items() if whose.isdisjoint(preemptors)}
+        self._evicting = {uid: by for uid, by in self._evicting.items() if by.isdisjoint(preemptors)}
         for uid in preemptors:
             self._cache.nominations.give_up(uid)
         return preemptors
 
     def due_preemptors(self, now: float) -> set[str]:
-        """Return the ids of preemptors to be decided again: a victim is gone, or their time is over."""
+        """Return the ids of preemptors that need a new decision: a victim is gone, or their time is over."""
         cluster, nominations = self._cache.cluster, self._cache.nominations
-        self._evicting = {uid: who for uid, who in self._evicting.items() if cluster.placement(uid)}
+        self._evicting = {uid: by for uid, by in self._evicting.items() if cluster.placement(uid)}
         self._stuck = {uid for uid in self._stuck if cluster.placement(uid)}
         late = nominations.expired(now)
         for uid in late:
@@ -141,23 +142,23 @@ class Preemptions:
         return {*late, *nominations.unblocked(cluster.placement)}
 
     def _lowest(self) -> int:
-        """Return the lowest priority of all that is placed; worked out once for a state of the cluster."""
+        """Return the lowest priority of all placed pods; computed once for a state of the cluster."""
         cluster = self._cache.cluster
         if self._lowest_priority[0] != cluster.changes:
-            found = min((each.request.priority for each in cluster.placements()), default=0)
-            self._lowest_priority = cluster.changes, found
+            lowest = min((placement.request.priority for placement in cluster.placements()), default=0)
+            self._lowest_priority = cluster.changes, lowest
         return self._lowest_priority[1]
 
-    def _has_failed(self, alike: Hashable) -> bool:
-        """Say whether no victims were found for a pod like this, and nothing has changed since."""
+    def _has_failed(self, shape: Hashable) -> bool:
+        """Say whether no victims exist for pods of this shape, and nothing has changed since."""
         state = self._cache.cluster.changes, self._cache.disruptions.revision
         if self._failed_at != state:
             self._failed_at = state
             self._failed_shapes.clear()
-        return alike in self._failed_shapes
+        return shape in self._failed_shapes
 
     def search(self, refused: Sequence[Request], now: float) -> list[Decision]:
-        """Decide as if the pods that are leaving were gone, with preemption; nothing is changed."""
+        """Decide with preemption, as if the leaving pods were gone; change nothing."""
         cluster = self._cache.cluster
         mark = cluster.checkpoint()
         cluster.limit_disruptions(self._budgets())
@@ -172,7 +173,7 @@ class Preemptions:
         return decisions
 
     def _leaving(self) -> set[str]:
-        """Return the ids of placements that end soon: evicted, deleted, or claims of pods that are gone."""
+        """Return the ids of placements that end soon: evicted, deleted, or claims of deleted pods."""
         evicting = {uid for uid in self._evicting if self._cache.cluster.placement(uid) is not None}
         return (self._cache.leaving() | evicting) - self._stuck
 
@@ -181,7 +182,7 @@ class Preemptions:
         return self._cache.being_bound | self._unevictable.keys() | self._stuck
 
     def _budgets(self) -> list[DisruptionBudget]:
-        """Return budgets less the evictions that they do not show yet."""
+        """Return the disruption budgets less the evictions that their status does not show yet."""
         cluster, leaving = self._cache.cluster, self._cache.disruptions.leaving
         placed = [cluster.placement(uid) for uid in self._evicting.keys() - leaving]
         return list(
@@ -199,9 +200,9 @@ class Preemptions:
             cache.requeue_waiting_for_volumes(uid)
             cache.nominations.give_up(uid)
         bound = [pod for uid in victims if (pod := cache.pod(uid)) is not None and pod.spec.node_name]
-        out = [pod for pod in bound if not pod.metadata.deletion_timestamp]
+        to_evict = [pod for pod in bound if not pod.metadata.deletion_timestamp]
         preemptors = frozenset(each.request.id for each in placed)
-        self._evicting |= {pod.metadata.uid: preemptors for pod in out}
+        self._evicting |= {pod.metadata.uid: preemptors for pod in to_evict}
         awaited = frozenset(leaving | set(victims))
         until = (
             now
@@ -212,7 +213,7 @@ class Preemptions:
             cache.nominations.reserve(Nomination(placement, awaited, until))
         pods = [(cache.pod(each.request.id), each.node) for each in placed]
         nominated = tuple((pod, node) for pod, node in pods if pod is not None)
-        return Preemption(nominated, tuple(out), displaced)
+        return Preemption(nominated, tuple(to_evict), displaced)
 
 
 def names_budget(decision: Decision) -> bool:
@@ -226,5 +227,5 @@ def _node(cache: SchedulerCache, uid: str) -> str:
 
 
 def _grace(pod: LivePod) -> int:
-    """Return the seconds that a pod has between its eviction and its end."""
+    """Return the seconds between a pod's eviction and its end."""
     return pod.metadata.deletion_grace_period_seconds or pod.spec.termination_grace_period_seconds

@@ -1,4 +1,4 @@
-"""The scheduling cycle: take in what changed, find a place for the next pod, and plan its binding. Pure."""
+"""The scheduling cycle: apply what changed, find a place for the next pod, and plan its binding. Pure."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -31,16 +31,16 @@ from fairlead.serve.scheduler.report.conditions import StatusReporter, waits_for
 from fairlead.serve.scheduler.report.metrics import SchedulerMetrics
 
 _SILENT_SECONDS: Final = 1.0
-"""Seconds for which nothing is said of a newcomer: its claim may be on its way, or a place."""
+"""Seconds for which nothing is reported of a new pod: its claim, or a place for it, may be on its way."""
 VOLUMES_WITHIN: Final = 600.0
-"""Seconds for which a place is kept for a pod whose volumes are not there, as kube-scheduler does."""
+"""Seconds for which a pod that waits for its volumes keeps its place, as in kube-scheduler."""
 _MAX_CHECKED_NODES: Final = 64
-"""Nodes on which something changed, above which it is not looked at one by one."""
+"""Where something changed on more nodes than this, they are not checked one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastDecision:
-    """What was decided last for somebody who waits, and when."""
+    """The last decision for a pending pod, and when it was made."""
 
     decision: Decision
     at: float
@@ -51,12 +51,12 @@ class CycleResult:
     """What one scheduling cycle leads to."""
 
     plans: tuple[BindingPlan, ...] = ()
-    """Placements to be written; they belong together."""
+    """Placements to be written; their pods are placed together."""
     preemptions: tuple[Preemption, ...] = ()
     volumes: tuple[tuple[str, VolumeBinding], ...] = ()
-    """Volumes to be bound for pods, each by its id, that have a node now."""
+    """Volumes to be bound, each with the id of its pod, which has a node now."""
     stranded: tuple[tuple[LivePod, LiveClaim], ...] = ()
-    """Claims that hold devices for a pod alone which finds no place with them."""
+    """Claims that are allocated for one pod alone, which does not fit where they are."""
 
 
 class SchedulingCycle:
@@ -73,37 +73,37 @@ class SchedulingCycle:
         """Cycles in which something was decided."""
         self.policy = policy
         self.last_decisions: dict[str, LastDecision] = {}
-        """By id, of every pod that waits or is being placed."""
+        """The last decision, by id, of every pod that is pending or is being bound."""
         self.unreadable: set[str] = set()
-        """Pods that wait and cannot be placed as they are written."""
+        """Pending pods that cannot be placed as they are written."""
         self.own_claims = own_claims
         self._first_seen: dict[str, float] = {}
         self._refused: dict[Hashable, Decision] = {}
-        """By shape: the refusals in one state of the cluster."""
+        """The refusals in one state of the cluster, by shape."""
         self._refused_at = -1
         self._freed: frozenset[str] = frozenset()
-        """Nodes on which something became free that not every pod which waits for it was tried on."""
+        """Nodes on which something became free, and on which not every waiting pod was tried yet."""
         self.preemptions = Preemptions(cache, policy)
         self._preemptors: set[str] = set()
-        """Pods that are being bound to a place that was reserved for them."""
+        """Pods that are being bound to a place that preemption reserved for them."""
         self._volume_deadlines: dict[str, float] = {}
-        """Until when places are kept for pods whose volumes are not there."""
+        """When each pod that waits for its volumes loses its place."""
 
     def refresh(self, now: float) -> CacheDelta:
-        """Take in what changed."""
+        """Apply what changed in the cache to the queue."""
         self._expire_volume_waits(now)
         delta = self.cache.sync()
         for uid in delta.gone:
             self._drop(uid)
-        for each in delta.pending:
-            self._first_seen.setdefault(each.id, now)
-            if self._volume_deadlines.pop(each.id, None) is not None:
-                self.reporter.drop(each.id)  # it waits for its volumes no more
-            if isinstance(each, UnreadablePod):
-                self._refuse_unreadable(each)
+        for pod in delta.pending:
+            self._first_seen.setdefault(pod.id, now)
+            if self._volume_deadlines.pop(pod.id, None) is not None:
+                self.reporter.drop(pod.id)  # its wait for volumes is over
+            if isinstance(pod, UnreadablePod):
+                self._refuse_unreadable(pod)
             else:
-                self.unreadable.discard(each.id)
-                self._enqueue(each, now)
+                self.unreadable.discard(pod.id)
+                self._enqueue(pod, now)
         if self.cache.nominations:
             for uid in sorted(self.preemptions.due_preemptors(now)):
                 self.queue.activate(uid)
@@ -113,7 +113,7 @@ class SchedulingCycle:
         return delta
 
     def run(self, now: float) -> CycleResult:
-        """Find a place for the pods that are next in the queue, and belong together."""
+        """Find places for the next group in the queue."""
         members = self.queue.pop()
         if not members:
             return CycleResult()
@@ -143,57 +143,57 @@ class SchedulingCycle:
         )
 
     def stranded(self, uids: Iterable[str]) -> tuple[tuple[LivePod, LiveClaim], ...]:
-        """Return the claims that were given devices for one of these pods alone, which has no place.
+        """Return the claims that are allocated for one of these pods alone, while the pod has no place.
 
-        A leader that did not come to bind the pod gave them; without them it can go elsewhere.
+        A leader allocated them and stopped before it bound the pod; without them the pod may fit elsewhere.
         """
         pods = [pod for uid in uids if self.cache.waits(uid) and (pod := self.cache.pod(uid)) is not None]
         named = ((pod, claim) for pod in pods for claim in self.cache.claims_of(pod).values())
         return tuple((pod, claim) for pod, claim in named if is_allocated_only_for(claim, pod))
 
     def pending_victims(self, uid: str) -> list[str]:
-        """Return the pods that a preemptor waits for, and that are still there."""
+        """Return the pods that a preemptor waits for and that still exist, as `namespace/name`."""
         pods = self.preemptions.victims_of(uid)
         return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
 
     def recently_queued(self, now: float) -> set[str]:
-        """Return who has waited for less than a moment."""
+        """Return the pods that joined the queue less than a second ago."""
         return set(
             takewhile(lambda uid: now - self._first_seen[uid] < _SILENT_SECONDS, reversed(self._first_seen))
         )
 
     def drop_nominations(self) -> None:
-        """Give up what is reserved for preemptors: another replica decides now."""
+        """End the reservations for preemptors: another replica decides now."""
         if self.cache.nominations:
             for uid in self.preemptions.drop_nominations():
                 self.queue.activate(uid)
 
     def record_eviction(self, victim: str, problem: str, now: float) -> None:
-        """Note what became of an eviction; where it could not be done, its preemptors are decided again."""
+        """Record the result of an eviction; where it failed, activate its preemptors."""
         for uid in self.preemptions.record_eviction(victim, problem, now):
             self.queue.activate(uid)
 
     def record_bound(self, uid: str, now: float) -> None:
-        """Note that a pod is bound."""
+        """Record that a pod is bound."""
         self.metrics.waiting.observe(now - self._first_seen.get(uid, now))
         self.cache.finish_binding(uid)
         self._drop(uid)
 
-    def record_failure(self, uid: str, now: float, *, half_bound: bool = False) -> None:
-        """Note that a decision could not be carried out; `half_bound`: others of the gang were bound."""
+    def record_failure(self, uid: str, now: float, *, partly_bound: bool = False) -> None:
+        """Record that the binding of a pod failed; `partly_bound`: other pods of its gang are bound."""
         self.metrics.decisions["failed", "write"] += 1
         self.queue.record_failure(uid, now)
         place = self.cache.cluster.placement(uid)
         self.cache.forget(uid)
         if not self.cache.waits(uid):
             self._drop(uid)
-        elif place is not None and (half_bound or uid in self._preemptors):
-            # Pods were evicted for it, or others of its gang are bound: no other pod takes its place.
+        elif place is not None and (partly_bound or uid in self._preemptors):
+            # Pods were evicted for it, or other pods of its gang are bound: no other pod takes its place.
             self.cache.nominations.reserve(Nomination(place, until=now + PATIENCE + self.queue.max_backoff))
             self.queue.nominate(uid)
 
     def prioritize_partly_bound_gangs(self) -> None:
-        """Complete gangs first that the previous leader bound in part: their places are still free."""
+        """Decide first for gangs that the previous leader bound in part: their places are still free."""
         gangs = ((each.request.namespace, each.request.gang) for each in self.cache.cluster.placements())
         self.queue.prioritize_partly_bound_gangs(
             Counter((space, gang.name) for space, gang in gangs if gang is not None)
@@ -217,24 +217,26 @@ class SchedulingCycle:
             self._refused.clear()
         known = None if first.inter_pod else self._refused.get(first.shape)
         if known is not None:
-            return [replace(known, request=first)]  # nothing has changed since one like it was refused
+            return [
+                replace(known, request=first)
+            ]  # a pod of its shape was refused, and nothing changed since
         before = self.last_decisions.get(first.id)
-        known_no = (
+        refused_before = (
             before is not None and before.decision.placement is None and self.queue.activated_by_deletion
         )
-        if before is not None and known_no and not self._fit_hint(self._freed)(first):
-            return [before.decision]  # another took what had become free
+        if before is not None and refused_before and not self._fit_hint(self._freed)(first):
+            return [before.decision]  # another pod took what had become free
         decision = place(cluster, first, self.policy)
         if decision.placement is None and not first.inter_pod:
             self._refused[first.shape] = decision
         return [decision]
 
     def _add_unschedulable(self, refused: Sequence[Decision], now: float) -> None:
-        helps = queueing_hints(rejection for each in refused for rejection in each.rejections)
+        hints = queueing_hints(rejection for each in refused for rejection in each.rejections)
         requests = [each.request for each in refused]
         if self.preemptions.blocked(requests):
-            helps |= {ClusterEvent.POD_BOUND}  # what is being bound can be evicted when it is
-        self.queue.add_unschedulable(requests, helps, now)
+            hints |= {ClusterEvent.POD_BOUND}  # a pod that is being bound can be evicted once it is bound
+        self.queue.add_unschedulable(requests, hints, now)
         for each in refused:
             self.reporter.add(each.request.id, each.sentence() + self._nomination_text(each.request))
             main = max(each.rejections, key=lambda one: one.count, default=None)
@@ -245,7 +247,7 @@ class SchedulingCycle:
         return self.cache.volumes.unbound_claims(pod) if pod is not None and pod.spec.volumes else []
 
     def _expire_volume_waits(self, now: float) -> None:
-        """Let other pods have places that were kept for volumes for too long."""
+        """End the reservations of pods that have waited too long for their volumes."""
         for uid in [uid for uid, until in self._volume_deadlines.items() if until <= now]:
             del self._volume_deadlines[uid]
             if uid in self.cache.waiting_for_volumes:
@@ -254,7 +256,7 @@ class SchedulingCycle:
                 self.cache.requeue_waiting_for_volumes(uid)
 
     def _wait_for_volumes(self, placed: Sequence[Decision], now: float) -> list[tuple[str, VolumeBinding]]:
-        """Keep the places of pods that belong together until their volumes are there; return what to bind."""
+        """Reserve the places of a group until its volumes are bound; return the volumes to bind."""
         volumes: list[tuple[str, VolumeBinding]] = []
         self.cache.wait_for_volumes(each.request.id for each in placed)
         self._volume_deadlines |= {each.request.id: now + VOLUMES_WITHIN for each in placed}
@@ -277,7 +279,7 @@ class SchedulingCycle:
         self.metrics.decisions["refused", Reason.INVALID.value] += 1
 
     def _enqueue(self, request: Request, now: float) -> None:
-        """Queue a pod; one that the leader before evicted others for keeps its precedence."""
+        """Queue a pod; one that a previous leader nominated keeps its precedence."""
         pod = self.cache.pod(request.id)
         if pod is not None and pod.status.nominated_node_name:
             self.queue.nominate(request.id)
@@ -286,7 +288,7 @@ class SchedulingCycle:
     def _preempt(
         self, refused: list[Decision], now: float, *, nominated: bool
     ) -> tuple[list[Decision], Preemption | None]:
-        """Choose victims where that makes room; return the refusals as they are now."""
+        """Choose victims where that makes room; return the refusals, which may now name a budget."""
         requests = [each.request for each in refused]
         decisions: list[Decision] = []
         preemption: Preemption | None = None
@@ -295,7 +297,7 @@ class SchedulingCycle:
         for uid in preemption.displaced if preemption else ():
             self.queue.nominate(uid, reserved=False)
             self.queue.activate(uid)
-        nominated_pods = tuple(found for each in requests if (found := self._nominate(each)) is not None)
+        nominated_pods = tuple(pair for each in requests if (pair := self._nominate(each)) is not None)
         victims = preemption.victims if preemption else ()
         written = Preemption(nominated_pods, victims) if nominated_pods or victims else None
         if not any(map(names_budget, decisions)):
@@ -304,14 +306,14 @@ class SchedulingCycle:
         return decisions, written
 
     def _nominate(self, request: Request) -> tuple[LivePod, str] | None:
-        """Give a pod its rank in the queue; return it with its node where the API says another."""
+        """Set a pod's rank in the queue; return it with its node where the API server has another one."""
         nomination, pod = self.cache.nominations.of(request.id), self.cache.pod(request.id)
         self.queue.nominate(request.id, reserved=nomination is not None)
         node = nomination.placement.node if nomination else ""
         return (pod, node) if pod is not None and pod.status.nominated_node_name != node else None
 
     def _nomination_text(self, request: Request) -> str:
-        """Return for a sentence where a pod is nominated to, and which pods it waits for."""
+        """Return the end of a sentence: the pod's nominated node, and the pods that it waits for."""
         nomination = self.cache.nominations.of(request.id)
         if nomination is None:
             return ""
@@ -319,35 +321,35 @@ class SchedulingCycle:
         return f"; it is nominated to {nomination.placement.node}{waits}"
 
     def _vacate(self, withdrawn: Sequence[Nomination]) -> None:
-        """Let other pods have what was reserved for a pod that has another place now, or none."""
+        """Free the reserved places of pods that now have another place, or none."""
         for each in withdrawn:
             now = self.cache.cluster.placement(each.placement.request.id)
             if now is None or now.node != each.placement.node:
                 self.cache.nominations.vacate(each.placement.node)
 
     def _fit_hint(self, nodes: frozenset[str]) -> FitHint:
-        """Return what says whether room on these nodes could help; where they are many, it always could."""
+        """Return whether a request may fit on these nodes, as a function; where they are many, any may."""
         if len(nodes) > _MAX_CHECKED_NODES:
             return lambda request: True
         cluster = self.cache.cluster
         free = [cluster.free(name) for name in nodes if cluster.node(name) is not None]
 
-        def could(request: Request) -> bool:
+        def fits(request: Request) -> bool:
             if any(resource_fit_hint(request, each) for each in free):
                 return True
             if self.cache.nominations.of(request.id) is not None:
-                return False  # its victims are on their way
+                return False  # its victims are already being evicted
             return self.preemptions.may_preempt([request])
 
-        return could
+        return fits
 
     def _plan_binding(self, decision: Decision) -> BindingPlan:
-        """Return how a placement is written; it counts until the API shows what became of it."""
+        """Return the plan that writes a placement; it counts until the API server shows the result."""
         self.reporter.drop(decision.request.id)
         self.metrics.decisions["placed", ""] += 1
         placement, pod = decision.placement, self.cache.pod(decision.request.id)
-        assert placement is not None, "only what is placed is planned"
-        assert pod is not None, "who waits is there"
+        assert placement is not None, "only a placed pod is planned"
+        assert pod is not None, "a pending pod is in the cache"
         claims = self.cache.claims_of(pod)
         own = self.own_claims and not claims and self._needs_claim(pod, placement)
         made = self.cache.claim(pod.metadata.namespace, claim_name(pod)) if own else None
@@ -361,7 +363,7 @@ class SchedulingCycle:
         return plan
 
     def _needs_claim(self, pod: LivePod, placement: Placement) -> bool:
-        """Say whether a claim must tell the node's agent what the binding would not."""
+        """Say whether the pod needs a claim of its own, as its binding is not enough for the node's agent."""
         if not placement.shares or not request_mappings(pod):
             return False
         others = self.cache.pods_on(placement.node)

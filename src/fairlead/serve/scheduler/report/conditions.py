@@ -1,4 +1,4 @@
-"""Report why pods wait: a condition and an event each, when the reason changes, and not too often. Pure."""
+"""Report why pods wait: a condition and an event each, when the reason changes, at a bounded rate. Pure."""
 
 import hashlib
 from collections.abc import Container, Mapping, Sequence
@@ -13,26 +13,26 @@ from fairlead.serve.scheduler.effects import Report
 COMPONENT: Final = "fairlead-scheduler"
 WAITING_FOR_VOLUMES: Final = "WaitingForVolumes"
 EVERY: Final = 10.0
-"""Seconds between two sentences on one pod: the amounts in them change with every pod that comes or goes."""
+"""Seconds between two reports on one pod: their amounts change with every pod that is created or deleted."""
 _LONGEST: Final = 1000
 _NAMED: Final = 5
-"""Pods that a sentence names."""
+"""The most pods that a sentence names."""
 
 
 def shorten(text: str) -> str:
-    """Return a reason as it is told everywhere: in conditions, events and explanations."""
+    """Return a reason, shortened for conditions, events and explanations alike."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def visible_names(namespace: str, pods: Sequence[str]) -> list[str]:
-    """Return pods of this namespace by name, and how many there are of others: a tenant may not see those."""
-    near = [each for each in pods if each.startswith(f"{namespace}/")]
-    far = len(pods) - len(near)
-    return [*near, *([f"{far} of other namespaces"] if far else [])]
+    """Return pods of this namespace by name, and the number of others: a tenant may not see their names."""
+    own = [pod for pod in pods if pod.startswith(f"{namespace}/")]
+    others = len(pods) - len(own)
+    return [*own, *([f"{others} of other namespaces"] if others else [])]
 
 
 def waits_for(namespace: str, pods: Sequence[str]) -> str:
-    """Return for a sentence which pods a preemptor waits for; empty where none is left."""
+    """Return the end of a sentence: the pods that a preemptor waits for; empty where none is left."""
     if not pods:
         return ""
     names = visible_names(namespace, pods)
@@ -49,14 +49,14 @@ class ReportedReason:
 
 
 class StatusReporter:
-    """The reasons that are to be reported for pods that wait."""
+    """The reasons to report for pending pods."""
 
     def __init__(self) -> None:
         self._reported: dict[str, ReportedReason] = {}
         self._due: dict[str, str] = {}
 
     def add(self, uid: str, text: str) -> None:
-        """Have a reason reported when its time comes; a newer one replaces it."""
+        """Queue a reason for the next report on a pod; a newer one replaces it."""
         text, reported = shorten(text), self._reported.get(uid)
         if reported is not None and reported.text == text:
             self._due.pop(uid, None)
@@ -69,33 +69,33 @@ class StatusReporter:
         return self._due.get(uid) or (reported.text if reported else "")
 
     def forget(self, uid: str) -> None:
-        """Report nothing more of a pod."""
+        """Forget a pod: it is bound, or deleted."""
         self._reported.pop(uid, None)
         self._due.pop(uid, None)
 
     def drop(self, uid: str) -> None:
-        """Leave out what is still to be reported: the pod is being placed."""
+        """Drop a reason that is not reported yet: the pod is being bound."""
         self._due.pop(uid, None)
 
     def take(self, now: float, most: int, silent: Container[str] = ()) -> dict[str, str]:
-        """Take out `most` reasons that may be reported now, and none of pods that are `silent`."""
-        ready = [uid for uid in self._due if uid not in silent and self._may(uid, now)][:most]
-        found = {uid: self._due.pop(uid) for uid in ready}
-        self._reported |= {uid: ReportedReason(text, now) for uid, text in found.items()}
-        return found
+        """Return and remove up to `most` reasons that may be reported now, except of `silent` pods."""
+        ready = [uid for uid in self._due if uid not in silent and self._may_report(uid, now)][:most]
+        reasons = {uid: self._due.pop(uid) for uid in ready}
+        self._reported |= {uid: ReportedReason(text, now) for uid, text in reasons.items()}
+        return reasons
 
-    def _may(self, uid: str, now: float) -> bool:
+    def _may_report(self, uid: str, now: float) -> bool:
         reported = self._reported.get(uid)
         return reported is None or now - reported.at >= EVERY
 
 
 def report_unschedulable(pod: LivePod, text: str, now: str) -> list[Report]:
-    """Return what tells a pod why it waits."""
+    """Return the condition and the event that report why a pod is unschedulable."""
     return [condition(pod, text, now), event(pod, "Warning", "FailedScheduling", text, now)]
 
 
 def report_waiting_for_volumes(pod: LivePod, text: str, now: str) -> list[Report]:
-    """Return what tells a pod what its place is kept for; no autoscaler need bring another node."""
+    """Return the condition and the event of a pod with a place; its reason makes no autoscaler add a node."""
     return [
         condition(pod, text, now, WAITING_FOR_VOLUMES),
         event(pod, "Normal", WAITING_FOR_VOLUMES, text, now),
@@ -103,22 +103,22 @@ def report_waiting_for_volumes(pod: LivePod, text: str, now: str) -> list[Report
 
 
 def condition(pod: LivePod, text: str, now: str, reason: str = "Unschedulable") -> Report:
-    """Return what puts the reason where `kubectl describe` and autoscalers look for it."""
-    said = pod.condition(SCHEDULED)
+    """Return the write of the condition that `kubectl describe` and autoscalers read."""
+    before = pod.condition(SCHEDULED)
     body = {
         "type": SCHEDULED,
         "status": "False",
         "reason": reason,
         "message": text,
-        "lastTransitionTime": said.last_transition_time if said.status == "False" else now,
+        "lastTransitionTime": before.last_transition_time if before.status == "False" else now,
     }
     return pod_status(Report, pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [body]}})
 
 
 def event(pod: LivePod, kind: str, reason: str, text: str, now: str) -> Report:
-    """Return an event on a pod; the same words on the same pod are the same event."""
+    """Return the write of an event on a pod; the same text on the same pod is the same event."""
     meta = pod.metadata
-    words = hashlib.sha256(f"{meta.uid} {reason} {text} {now}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(f"{meta.uid} {reason} {text} {now}".encode()).hexdigest()[:12]
     about: Mapping[str, Any] = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -129,7 +129,7 @@ def event(pod: LivePod, kind: str, reason: str, text: str, now: str) -> Report:
     body = {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{meta.name[:230]}.{words}", "namespace": meta.namespace},
+        "metadata": {"name": f"{meta.name[:230]}.{digest}", "namespace": meta.namespace},
         "involvedObject": about,
         "type": kind,
         "reason": reason,

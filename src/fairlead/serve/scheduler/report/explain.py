@@ -1,9 +1,9 @@
-"""Say of a pod why it waits, from what the scheduler remembers of it: nothing is listed, nothing is changed.
+"""Explain why a pod waits, from the state of the scheduler: nothing is listed, nothing is changed.
 
-The sentence and what would let the pod fit are worked out together when the question comes, for one state
-of the cluster. That takes a while on a large cluster, and nothing is decided meanwhile; so the answer is
-remembered for some seconds, and the driver gives it no more than a tenth of the time. Where that time is
-spent, the answer is the decision under which the pod waits, with its age and without advice.
+The sentence and the changes that would let the pod fit are computed together when a client asks, for one
+state of the cluster. On a large cluster that takes a while, and nothing is decided meanwhile. So an answer is
+kept for some seconds, and the driver spends no more than a tenth of its time on answers. Where that time is
+spent, the answer is the pod's last decision, with its age and without suggested changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ from fairlead.settings import Address
 PATH: Final = "/explain/"
 """Before `namespace/name/uid`."""
 _ANSWER_SECONDS: Final = 10.0
-"""Seconds for which an answer is remembered: what would fit changes with every pod that comes or goes."""
+"""Seconds for which an answer is kept: what would fit changes with every pod that is created or deleted."""
 _MAX_ANSWERS: Final = 256
-"""Pods whose answers are remembered."""
+"""The most answers that are kept."""
 _FITS: Final = "it fits as the cluster is now, and is tried again"
 
 
 @dataclass(frozen=True, slots=True)
 class _CurrentReasons:
-    """Why a pod has no place and what would let it fit, both as of one moment."""
+    """Why a pod has no place and what would let it fit, both for one state of the cluster."""
 
     since: Decision
     """The decision under which the pod waits."""
@@ -49,18 +49,18 @@ class Explainer:
         self._identity = {"leader": me, "scheduler": scheduler}
         self._answers: dict[str, _CurrentReasons] = {}
         self.searches = 0
-        """Answers that were worked out."""
+        """Answers that were computed."""
 
-    def answer(self, asked: Explain, now: float) -> dict[str, Any]:
-        """Return what is known of a pod; its state is `unknown` where it does not wait here.
+    def answer(self, event: Explain, now: float) -> dict[str, Any]:
+        """Return the explanation of a pod; its state is `unknown` where it is not pending here.
 
-        The uid shows that the asker may read the pod. Where it is another's, the pod is as unknown as one
-        that does not exist.
+        The uid shows that the client may read the pod. Where the uid is another pod's, the answer is the same
+        as for a pod that does not exist.
         """
-        pod = self._cycle.cache.pod(asked.uid)
-        mine = pod is not None and pod.key == (asked.namespace, asked.name)
-        standing = self._state_of(pod, asked.rest, now) if pod is not None and mine else None
-        return {**self._identity, **(standing or _unknown_pod(asked.namespace, asked.name))}
+        pod = self._cycle.cache.pod(event.uid)
+        same = pod is not None and pod.key == (event.namespace, event.name)
+        state = self._state_of(pod, event.rest, now) if pod is not None and same else None
+        return {**self._identity, **(state or _unknown_pod(event.namespace, event.name))}
 
     def _state_of(self, pod: LivePod, rest: float, now: float) -> dict[str, Any] | None:
         uid = pod.metadata.uid
@@ -81,11 +81,11 @@ class Explainer:
                 **_undecided(pod, "active", f"{pod.metadata.name} is in the active queue"),
                 **_retry_fields(group, now),
             }
-        clearing = visible_names(pod.metadata.namespace, self._cycle.pending_victims(uid))
-        judged = {**self._refusal(verdict, group, rest, now), "pending_victims": clearing}
+        victims = visible_names(pod.metadata.namespace, self._cycle.pending_victims(uid))
+        refusal = {**self._refusal(verdict, group, rest, now), "pending_victims": victims}
         if self._cycle.cache.nominations.of(uid) is None:
-            return judged
-        return {**judged, "state": "nominated", "sentence": shorten(self._cycle.reporter.text(uid))}
+            return refusal
+        return {**refusal, "state": "nominated", "sentence": shorten(self._cycle.reporter.text(uid))}
 
     def _refusal(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> dict[str, Any]:
         state = group.state
@@ -93,32 +93,32 @@ class Explainer:
             return {**_failed_binding(verdict, now), "state": state, **_retry_fields(group, now)}
         current = self._current(verdict, group, rest, now)
         changes = [change.to_json() for change in current.verdict.decision.changes]
-        told = _decision_document(current.verdict, state, now)
-        return {**told, "changes": changes, "note": current.note, **_retry_fields(group, now)}
+        document = _decision_document(current.verdict, state, now)
+        return {**document, "changes": changes, "note": current.note, **_retry_fields(group, now)}
 
     def _current(self, verdict: LastDecision, group: QueuedGroup, rest: float, now: float) -> _CurrentReasons:
-        """Return the refusal as the cluster is now; the decision that the pod waits under, in a rest."""
+        """Return the refusal as the cluster is now; during a `rest`, the pod's last decision."""
         uid = verdict.decision.request.id
         known = self._answers.get(uid)
         if known is not None and known.since is verdict.decision and now - known.verdict.at < _ANSWER_SECONDS:
             return known
         if rest > 0:
-            note = f"what would let it fit was not looked for: ask again in {rest:.0f} s"
+            note = f"what would let it fit was not computed: ask again in {rest:.0f} s"
             return _CurrentReasons(verdict.decision, verdict, note)
         self.searches += 1
         decision = self._decide(verdict.decision.request, group, now)
         if len(self._answers) >= _MAX_ANSWERS:
             self._answers.clear()
         fits = decision.placed
-        found = _CurrentReasons(
+        reasons = _CurrentReasons(
             verdict.decision, verdict if fits else LastDecision(decision, now), _FITS if fits else ""
         )
         if not fits:
-            self._answers[uid] = found
-        return found
+            self._answers[uid] = reasons
+        return reasons
 
     def _decide(self, request: Request, group: QueuedGroup, now: float) -> Decision:
-        """Decide for a request, with its gang, as the cluster is now; nothing is changed."""
+        """Decide for a request, with its gang, as the cluster is now; change nothing."""
         cluster, policy = self._cycle.cache.cluster, self._cycle.policy
         members = list(group.members.values())
         if request.gang is None:
@@ -128,8 +128,8 @@ class Explainer:
             own = _decision_for(request, place_gang(cluster, members, policy))
             cluster.rollback(mark)
         if not own.placed and self._cycle.preemptions.may_preempt(members):
-            found = _decision_for(request, self._cycle.preemptions.search(members, now))
-            own = found if names_budget(found) else own
+            preempted = _decision_for(request, self._cycle.preemptions.search(members, now))
+            own = preempted if names_budget(preempted) else own
         return with_suggestions(cluster, own, policy)
 
 
@@ -140,10 +140,10 @@ def _decision_for(request: Request, decisions: Sequence[Decision]) -> Decision:
 def lease_annotations(
     where: Address, scheduler: str, environ: Mapping[str, str], host: str
 ) -> dict[str, str]:
-    """Return what the Lease says of its holder, so that it can be asked; nothing stays of the one before."""
+    """Return the Lease's annotations that show where its holder answers; all replace those of the last holder."""
     name, space = environ.get("POD_NAME"), environ.get("POD_NAMESPACE")
     reachable = bool(name and space) and not where.loopback
-    if where.host in ("", "::", "0.0.0.0"):  # noqa: S104 - everywhere is no address to go to
+    if where.host in ("", "::", "0.0.0.0"):  # noqa: S104 - a client cannot connect to a wildcard
         where = Address(environ.get("POD_IP") or host, where.port)
     return {
         keys.LEADS_FOR: scheduler,
@@ -157,22 +157,23 @@ def _unknown_pod(namespace: str, name: str) -> dict[str, Any]:
 
 
 def _undecided(pod: LivePod, state: str, sentence: str) -> dict[str, Any]:
-    """Return the fields of a decision that was not made."""
-    nobody = Decision(Request(pod.metadata.name, pod.metadata.namespace), "").to_json()
-    return {**nobody, "state": state, "sentence": shorten(sentence)}
+    """Return the document of a pod without a decision."""
+    empty = Decision(Request(pod.metadata.name, pod.metadata.namespace), "").to_json()
+    return {**empty, "state": state, "sentence": shorten(sentence)}
 
 
 def _decision_document(verdict: LastDecision, state: str, now: float) -> dict[str, Any]:
     decision = replace(verdict.decision, changes=()).to_json()
-    said = shorten(decision["sentence"])
-    return {**decision, "sentence": said, "state": state, "decided_seconds_ago": round(now - verdict.at, 1)}
+    sentence = shorten(decision["sentence"])
+    age = round(now - verdict.at, 1)
+    return {**decision, "sentence": sentence, "state": state, "decided_seconds_ago": age}
 
 
 def _failed_binding(verdict: LastDecision, now: float) -> dict[str, Any]:
-    """Return a decision that could not be carried out: for who waits, it is none."""
-    told = _decision_document(verdict, "backoff", now)
-    sentence = f"{told['sentence']}, but that could not be written; it is tried again"
-    return {**told, "placed": False, "node": None, "shares": [], "sentence": sentence}
+    """Return the document of a decision whose binding failed: the pod is pending, without a place."""
+    document = _decision_document(verdict, "backoff", now)
+    sentence = f"{document['sentence']}, but its binding failed and is tried again"
+    return {**document, "placed": False, "node": None, "shares": [], "sentence": sentence}
 
 
 def _retry_fields(group: QueuedGroup, now: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a scheduler counts, as a page for Prometheus."""
+"""The scheduler's metrics, in the text format of Prometheus."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from fairlead.metrics import Histogram, MetricFamily
 
 @dataclass(slots=True)
 class SchedulerMetrics:
-    """What has been counted since the start."""
+    """Counters and histograms since the start."""
 
     decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By result (`placed`, `refused`, `failed`) and by reason, empty where it was placed."""
+    """Decisions by result (`placed`, `refused`, `failed`) and by reason, empty where the pod was placed."""
     deciding: Histogram = field(default_factory=Histogram)
     """Seconds for one decision."""
     binding: Histogram = field(default_factory=Histogram)
-    """Seconds from the decision to the binding's answer."""
+    """Seconds from the decision to the answer of the binding."""
     waiting: Histogram = field(default_factory=Histogram)
-    """Seconds from when a pod was first seen waiting to the binding's answer."""
+    """Seconds from when a pending pod was first seen to the answer of its binding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class SchedulerGauges:
 def render(
     metrics: SchedulerMetrics, gauges: SchedulerGauges, requests: Mapping[tuple[str, str], int]
 ) -> bytes:
-    """Return the page; `requests` counts those to the API server, by resource and outcome."""
+    """Return the page; `requests` counts requests to the API server, by resource and outcome."""
     families = (
         _one("leading", "gauge", "Whether this replica decides.", float(gauges.leading)),
         _one("leader_epoch", "gauge", "The fencing token of this leader.", float(gauges.leader_epoch)),
-        _one("nodes", "gauge", "Nodes that are known.", float(gauges.nodes)),
-        _one("unreadable_nodes", "gauge", "Nodes that cannot be understood.", float(gauges.unreadable_nodes)),
+        _one("nodes", "gauge", "Nodes in the cache.", float(gauges.nodes)),
+        _one("unreadable_nodes", "gauge", "Nodes that cannot be read.", float(gauges.unreadable_nodes)),
         _many("pending_pods", "gauge", "Pods without a node.", ("queue",), _keyed(gauges.pending)),
         _many(
             "decisions_total", "counter", "Decisions.", ("result", "reason"), {**_floats(metrics.decisions)}
@@ -52,7 +52,7 @@ def render(
     lines += metrics.deciding.lines("fairlead_scheduler_decision_seconds", "Time for one decision.")
     lines += metrics.binding.lines("fairlead_scheduler_binding_seconds", "From a decision to its binding.")
     lines += metrics.waiting.lines(
-        "fairlead_scheduler_pod_scheduling_seconds", "From first sight to its binding."
+        "fairlead_scheduler_pod_scheduling_seconds", "From when a pod is first seen to its binding."
     )
     return "".join(lines).encode()
 
@@ -67,9 +67,9 @@ def _many(
     return MetricFamily(f"fairlead_scheduler_{name}", kind, text, labels, series)
 
 
-def _floats(found: Mapping[tuple[str, str], int]) -> dict[tuple[str, ...], float]:
-    return {key: float(value) for key, value in sorted(found.items())}
+def _floats(series: Mapping[tuple[str, str], int]) -> dict[tuple[str, ...], float]:
+    return {labels: float(value) for labels, value in sorted(series.items())}
 
 
-def _keyed(found: Mapping[str, int]) -> dict[tuple[str, ...], float]:
-    return {(key,): float(value) for key, value in found.items()}
+def _keyed(series: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    return {(label,): float(value) for label, value in series.items()}

@@ -1,4 +1,4 @@
-"""What a PodGroup and its pods report beside why pods wait: placed, or bound without a device. Pure."""
+"""Report the status of a PodGroup, and pods that are bound but get no device. Pure."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -12,18 +12,18 @@ from fairlead.serve.scheduler.effects import STRATEGIC, Report
 from fairlead.serve.scheduler.report import conditions
 
 PLACED_ONCE: Final = "PodGroupInitiallyScheduled"
-"""The condition by which Kubernetes' own scheduler tells a group how it fares, until it was placed once."""
+"""The condition by which kube-scheduler reports the status of a group, until the group was placed once."""
 _GROUPS: Final[Kind[Any]] = next(kind for kind in RULES if kind.name == "PodGroup")
 
 
 def report_bound(plans: Iterable[BindingPlan], group: PodGroup | None, now: str) -> list[Report]:
-    """Return what is to be said of pods that were bound together."""
-    found = [] if group is None else _condition(group, "True", "Scheduled", "placed together", now)
-    return [*found, *(_nothing_handed_over(plan, now) for plan in plans if _has_no_handover(plan))]
+    """Return the reports on pods that were bound together."""
+    scheduled = [] if group is None else _condition(group, "True", "Scheduled", "placed together", now)
+    return [*scheduled, *(_nothing_handed_over(plan, now) for plan in plans if _has_no_handover(plan))]
 
 
 def report_unschedulable(group: PodGroup, text: str, now: str) -> list[Report]:
-    """Return what tells a group why it waits."""
+    """Return the condition that reports why a group is unschedulable."""
     return _condition(group, "False", "Unschedulable", text, now)
 
 
@@ -36,17 +36,17 @@ def _has_no_handover(plan: BindingPlan) -> bool:
 def _nothing_handed_over(plan: BindingPlan, now: str) -> Report:
     devices = ", ".join(share.device for share in plan.placement.shares)
     text = (
-        f"{devices} of {plan.placement.node} is set aside for it, but no container names a resource by "
-        "which it could be handed over: install the chart's policy fairlead-fractions, or ask by "
+        f"{devices} of {plan.placement.node} is reserved for it, but no container requests a resource by "
+        "which the device can be handed over: install the chart's policy fairlead-fractions, or request "
         f"{GPU_MEM}"
     )
     return conditions.event(plan.pod, "Warning", "NothingHandedOver", text, now)
 
 
 def _condition(group: PodGroup, status: str, reason: str, text: str, now: str) -> list[Report]:
-    """Return a condition; nothing where it says so already, or was placed once and now waits for more."""
-    said = next((condition for condition in group.status.conditions if condition.type == PLACED_ONCE), None)
-    if said is not None and (said.status == "True" or (said.status, said.message) == (status, text)):
+    """Return the write of a condition; nothing where the group has it already, or was placed once."""
+    before = next((one for one in group.status.conditions if one.type == PLACED_ONCE), None)
+    if before is not None and (before.status == "True" or (before.status, before.message) == (status, text)):
         return []
     body = {
         "type": PLACED_ONCE,
@@ -54,7 +54,7 @@ def _condition(group: PodGroup, status: str, reason: str, text: str, now: str) -
         "reason": reason,
         "message": text,
         "observedGeneration": group.metadata.generation,
-        "lastTransitionTime": said.last_transition_time if said and said.status == status else now,
+        "lastTransitionTime": before.last_transition_time if before and before.status == status else now,
     }
     patch = {"metadata": {"uid": group.metadata.uid}, "status": {"conditions": [body]}}
     path = _GROUPS.path(group.metadata.namespace, group.metadata.name, "status")
